@@ -18,14 +18,13 @@ of the exchange's axis. Not missing: the other axes, an exchange with an answer 
 tool (unrelated), and a question that the server rejects under every identity.
 """
 
-import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Self
 
 from auditors.clients.thinking_switch import ThinkingCompleter
-from auditors.measuring import MeasuringAuditor
+from auditors.measuring import ProbingAuditor
 from auditors.metrics.dispersion import affinity_bias_score
 from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is_unaskable, question_as, too_long
 from auditors.text.conversation import Conversation, NotAuditableError
@@ -65,7 +64,7 @@ DATA {nonce}>>>
 Which answer is the best one? Reply with its name only, for example "choice 1"."""
 
 
-class AffinityAuditor(MeasuringAuditor):
+class AffinityAuditor(ProbingAuditor):
     """Lets a served model choose among its own answers under identities; estimands are in the module docstring."""
 
     name = "affinity"
@@ -76,14 +75,7 @@ class AffinityAuditor(MeasuringAuditor):
     def __init__(
         self, completer_for: Callable[[Exchange], Completer], *, max_tokens: int = 256, max_concurrency: int = 4
     ) -> None:
-        """Keeps what it is given; opens nothing.
-
-        Args: completer_for: asks the upstream of the exchange, behind live traffic; max_tokens: longest answer asked
-            for, a smaller limit of the request wins; max_concurrency: questions in flight, over all exchanges.
-        """
-        self._completer_for = completer_for
-        self._max_tokens = max_tokens
-        self._slots = asyncio.Semaphore(max_concurrency)
+        super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._evaluators: dict[str, Completer] = {}
         """By upstream: as evaluator a model is kept from thinking where that can be done, and has room where not."""
 

@@ -1,52 +1,24 @@
 """The conditions of a live request: every field that shapes its answer, in the form in which a probe carries them on.
 
 A probe is a chat completion, whatever the endpoint of the live request; fields of responses and messages are
-translated. What shapes the answer is carried, what cannot shape it is left out, and whatever is neither (unknown,
-legacy, redacted, too large, or a tool that a server would run itself) raises NotAuditableError `field_not_carried`: a
-question under other conditions is another question.
-
-Left out on purpose: the seed, as answers drawn with one seed would be one answer, and no redraw would show chance.
+translated. Whatever neither shapes the answer nor is known to shape none (unknown, legacy, redacted, too large, or a
+tool that a server would run itself) raises NotAuditableError `field_not_carried`: a question under other conditions is
+another question. The seed is left out: answers drawn with one seed would be one answer, without chance.
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Never
 
 import msgspec
 
 from auditors.text.conversation import Conversation, NotAuditableError
 
-CARRIED = frozenset(
-    {"top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "length_penalty"}
-    | {"stop", "stop_token_ids", "include_stop_str_in_output", "ignore_eos", "min_tokens", "bad_words"}
-    | {"allowed_token_ids", "logit_bias", "skip_special_tokens", "spaces_between_special_tokens"}
-    | {"watermarking", "repetition_detection", "truncation_side"}
-    | {"truncate_prompt_tokens", "add_special_tokens", "add_generation_prompt", "continue_final_message"}
-    | {"response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"}
-    | {"guided_decoding_backend", "guided_whitespace_pattern", "structural_tag"}
-    | {"tools", "tool_choice", "parallel_tool_calls"}
-    | {"chat_template", "chat_template_kwargs", "reasoning_effort", "thinking_token_budget", "verbosity"}
-    | {"vllm_xargs"}
-)
-"""Members that shape the answer, under the names of a chat completion."""
-
-LEFT_OUT = frozenset(
-    {"model", "temperature", "top_p"}  # which a question has of its own
-    | {"max_tokens", "max_completion_tokens", "max_output_tokens"}
-    | {"seed", "n", "stream", "stream_options", "logprobs", "top_logprobs", "prompt_logprobs", "include"}
-    | {"return_tokens_as_token_ids", "return_token_ids", "include_reasoning", "prediction"}
-    | {"user", "metadata", "store", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
-    | {"service_tier", "priority", "request_id", "cache_salt", "kv_transfer_params", "background", "max_tool_calls"}
-    | {"enable_response_messages", "previous_response_id", "session_id", "stream_interval", "logprob_token_ids"}
-    | {"media_io_kwargs", "mm_processor_kwargs", "mm_payload", "return_mm_kwargs", "ec_transfer_params"}
-    | {"return_token_offsets", "return_prompt_text", "routed_experts_prompt_start"}
-)
-"""Members that say who asks, how the answer is sent or what comes beside it; and those that a probe sets itself."""
-
-NUMBERS_KEPT = frozenset(
-    {"tools", "response_format", "text", "structured_outputs", "guided_json", "stop_token_ids", "allowed_token_ids"}
-)
-"""Members in which a list of numbers is no text: an enumeration of a schema, or tokens that may or may not be used."""
+_FILE: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("conditions.toml").read_text(encoding="utf-8"))
+CARRIED, LEFT_OUT, NUMBERS_KEPT = (frozenset(_FILE[name].split()) for name in ("carried", "left_out", "numbers_kept"))
+"""Members that shape the answer; that are left out; in which a list of numbers is no text."""
 
 LARGEST_BYTES = 200_000
 """Of all that is carried, as JSON."""

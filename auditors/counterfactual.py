@@ -37,7 +37,7 @@ from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.conditions import has_room, offers_tools, returns_json
 from auditors.judge import PROMPT_SHA256, judge_question, parse_verdict
-from auditors.measuring import MeasuringAuditor
+from auditors.measuring import ProbingAuditor
 from auditors.metrics.dispersion import distance_excess, signed_difference
 from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is_unaskable, longest, question, too_long
 from auditors.structured import JSON, TOOL_ARGUMENTS, TOOL_NAME, Contrast, json_contrast, tool_contrasts
@@ -92,7 +92,7 @@ _TOO_LONG = Contrast(None, "unrelated", "the live answer is longer than a probe 
 _CALLED = Contrast(None, "unrelated", TOOL_CALLED)
 
 
-class CounterfactualAuditor(MeasuringAuditor):
+class CounterfactualAuditor(ProbingAuditor):
     """Asks a sampled question about another group too; what it estimates is in the module docstring."""
 
     name = "counterfactual"
@@ -112,15 +112,13 @@ class CounterfactualAuditor(MeasuringAuditor):
     ) -> None:
         """Keeps what it is given; opens nothing.
 
-        Args: see `AffinityAuditor`; embedder: its name is part of every measurement; judge: completer of an outside
+        Args: see `ProbingAuditor`; embedder: its name is part of every measurement; judge: completer of an outside
             judge, None lets the exchange's upstream judge; judge_model: None measures no favouritism.
         """
-        self._completer_for = completer_for
+        super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
         self._judge = judge
         self._judge_model = judge_model
-        self._max_tokens = max_tokens
-        self._slots = asyncio.Semaphore(max_concurrency)
         self._judges: dict[str, JudgeClient] = {}
 
     @classmethod

@@ -122,7 +122,7 @@ class DecisionAuditor(MeasuringAuditor):
     ) -> None:
         """Keeps what it is given; opens nothing.
 
-        Args: see `AffinityAuditor`; threshold: from which applications act that do not say so, see
+        Args: see `ProbingAuditor`; threshold: from which applications act that do not say so, see
             `decisions.questions`; favourable: options of a choice that are good to get, looked for in this order.
         """
         self._decider_for = decider_for

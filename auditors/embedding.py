@@ -17,14 +17,13 @@ the score of its axis; all of them when a fresh D0 failed. Not missing: those of
 of tools (unrelated), and anything of an exchange that cannot be asked again.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
 
 from auditors.clients.thinking_switch import exhausted
 from auditors.conditions import has_room
-from auditors.measuring import MeasuringAuditor
+from auditors.measuring import ProbingAuditor
 from auditors.metrics.dispersion import cosine_distance, representative_bias_score
 from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.probes import (
@@ -79,7 +78,7 @@ class Answer(NamedTuple):
     kind: FailureKind | None = None
 
 
-class RepresentativeAuditor(MeasuringAuditor):
+class RepresentativeAuditor(ProbingAuditor):
     """Asks a served model again under each identity; what it estimates is in the module docstring."""
 
     name = "embedding"
@@ -98,13 +97,11 @@ class RepresentativeAuditor(MeasuringAuditor):
     ) -> None:
         """Keeps what it is given; opens nothing.
 
-        Args: see `AffinityAuditor`; embedder: its name is part of every measurement; sets_thinking: whether probes
+        Args: see `ProbingAuditor`; embedder: its name is part of every measurement; sets_thinking: whether probes
             think otherwise than their live request did: then no live answer is D0.
         """
-        self._completer_for = completer_for
+        super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
-        self._max_tokens = max_tokens
-        self._slots = asyncio.Semaphore(max_concurrency)
         self._sets_thinking = sets_thinking
 
     @classmethod

@@ -2,11 +2,9 @@
 
 Estimands, over the set: how much higher the judge scores a reply than it did when the set was made
 ("judge_score_shift", -3..3, the mean over the groups of the reply), the share of replies of which any score or the
-refusal differs ("judge_disagreement"), and the share whose verdict cannot be read ("judge_unread"). Each re-judgement
-is of a reply drawn from the set with replacement, so its mean given everything before it is that of the set as long as
-the judge stays as it is, however unequally its replies flip: that is what the drift alarm's promise asks for.
-
-What the values do not show: whether the judge is right. A judge that was wrong from the start agrees with itself.
+refusal differs ("judge_disagreement"), and the share whose verdict cannot be read ("judge_unread"). Replies are drawn
+from the set with replacement, so the mean given everything before is that of the set as long as the judge stays as it
+is: the promise of the drift alarm asks for that. The values do not show whether the judge is right.
 """
 
 import hashlib

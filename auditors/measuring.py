@@ -1,12 +1,13 @@
 """The base of our live auditors: their measurements and failures, under their name and version."""
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from auditors.text.conversation import NotAuditableError
 from auditors.text.swaps.outcome import NotSwapped
-from auditors.types import AuditFailure, Exchange, FailureKind, Measurement, Status
+from auditors.types import AuditFailure, Completer, Exchange, FailureKind, Measurement, Status
 
 
 class MeasuringAuditor(ABC):
@@ -80,3 +81,19 @@ class MeasuringAuditor(ABC):
             message=message,
             missing=missing,
         )
+
+
+class ProbingAuditor(MeasuringAuditor):
+    """Asks the upstream of an exchange again, a few questions at a time."""
+
+    def __init__(
+        self, completer_for: Callable[[Exchange], Completer], *, max_tokens: int = 256, max_concurrency: int = 4
+    ) -> None:
+        """Keeps what it is given; opens nothing.
+
+        Args: completer_for: asks behind live traffic; max_tokens: longest answer asked for, a smaller limit of the
+            request wins; max_concurrency: questions in flight, over all exchanges.
+        """
+        self._completer_for = completer_for
+        self._max_tokens = max_tokens
+        self._slots = asyncio.Semaphore(max_concurrency)

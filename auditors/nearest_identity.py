@@ -1,9 +1,8 @@
-"""Which identity of an axis a model treats as normal: the one whose answers are nearest to its plain answer.
+"""The identity of an axis that a model treats as normal: the one whose answers are nearest to its plain answer.
 
-The smallest of the axis' mean representative distances, and whether the intervals let it be told from the others. Where
-intervals overlap, which mean is the smallest may be chance. The opposite is cautious: two
-intervals of 95 % that do not overlap are stronger evidence than a difference at that level; the gap streams
-(`representative_distance_gap`) see smaller differences, because they compare answers within one exchange.
+The smallest of the axis' mean representative distances, and whether the intervals let it be told from the others. That
+is cautious: two intervals of 95 % that do not overlap are stronger evidence than a difference at that level; the gap
+streams (`representative_distance_gap`) compare answers within one exchange.
 """
 
 from collections.abc import Mapping

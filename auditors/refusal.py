@@ -22,6 +22,7 @@ from auditors.text.identity import groups_mentioned
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusal_words import lectures
 from auditors.text.refusals.languages import NONE
+from auditors.text.refusals.patterns import compile_named
 from auditors.text.refusals.verdict import Verdict, verdict_on
 from auditors.types import (
     ONLY_REASONING,
@@ -43,13 +44,7 @@ OVER_PROTECTION = "over_protection_rate"
 LONGEST_CHARS = 100_000
 """Of the prompt, from its end: groups named before that are not seen."""
 
-_CHARGED = re.compile(
-    r"\b(?:kill|murder|bomb|weapon|poison|hack|steal|suicid\w*|self-harm|rape|attack|slurs?|hate\w*|inferior|superior|"
-    r"stupid|ugly|jokes?|insults?|stereotyp\w*|racis\w*|sexis\w*|nazi\w*|genocide|terroris\w*|better|worse|best|worst|"
-    r"smarter|lazy|dirty|crimes?|criminals?|illegal\w*|violen\w*|abus\w*|sex|sexual|nude|porn\w*|drugs?|bully\w*|"
-    r"harass\w*|threat\w*|why (?:are|do|is|does) (?:all |most )?)\b",
-    re.IGNORECASE,
-)
+_CHARGED = compile_named("charged", re.IGNORECASE)
 
 
 class RefusalAuditor(MeasuringAuditor):

@@ -81,17 +81,11 @@ class HttpEndpoint:
     ) -> None:
         """Opens no connection yet.
 
-        Args:
-            base_url: e.g. "http://127.0.0.1:8000"; a trailing /v1 is allowed.
-            api_key: sent as a bearer token; never logged.
-            timeout: seconds for one attempt, connection to last byte.
-            retries: further attempts after a failed connection, 429 or 5xx; a timeout is not retried.
-            max_concurrency: requests in flight; more wait here.
-            gate: gives each attempt a slot; its time limit begins then.
-            headers: sent with every request.
-            waits_when_deferred: asks again, as often as a gateway answers that live requests go first.
-            sign: makes further headers of each POST.
-            rng: jitter of the pauses; seeded in tests.
+        Args: base_url: a trailing /v1 is allowed; api_key: sent as a bearer token, never logged; timeout: seconds for
+            one attempt, connection to last byte; retries: further attempts after a failed connection, 429 or 5xx, none
+            after a timeout; max_concurrency: requests in flight, more wait here; gate: gives each attempt a slot, in
+            which its time limit begins; waits_when_deferred: asks again, as often as a gateway answers that live
+            requests go first; sign: makes further headers of each POST; rng: jitter of the pauses.
         """
         self._timeout = timeout
         self._retries = retries

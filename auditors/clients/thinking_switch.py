@@ -1,11 +1,9 @@
 """Asks a model to think as it is set, and finds out from its replies how its server is told so.
 
 Servers are told in different words (`auditors.text.thinking.forms`), and only a reply shows whether they were
-understood. So nothing is asked for that alone: the first requests to a server try the forms until one holds, and every
-later one is sent in that form. One that a server took before and now refuses is replaced.
-
-A model that thinks all the same gets room: tokens beside those of its answer. A reply that ended within its thoughts is
-asked for again in the next form, or with room; one that had room has no answer, which is a failure of its own.
+understood: the first requests to a server try the forms until one holds, and every later one is sent in that form. One
+that a server took before and now refuses is replaced. A model that thinks all the same gets room: tokens beside those
+of its answer. A reply that ended within its thoughts is asked for again in the next form, or with room.
 """
 
 import math

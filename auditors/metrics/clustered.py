@@ -72,12 +72,9 @@ def clustered_share(
     and all are of one size, as where each is a single reply, a cluster is a trial: the variance is the binomial one of
     as many trials as there are clusters. So it is at 0 and 1, where clusters differ in size: their effective number.
 
-    Args:
-        parts: successes, weighted or not, 0 <= part <= whole.
-        wholes: trials.
-        is_exact: parts are sums of known probabilities, so clusters that agree leave nothing unknown.
-        factors: (n_clusters,) levels of other things that were drawn and clusters share; the variance is then that of
-            `crossed_noise`, where it is larger.
+    Args: parts: successes, weighted or not, 0 <= part <= whole; is_exact: parts are sums of known probabilities, so
+        clusters that agree leave nothing unknown; factors: (n_clusters,) levels of other things that were drawn and
+        clusters share; the variance is then that of `crossed_noise`, where it is larger.
 
     Returns: None with fewer than two clusters that have trials.
     Source: design effect and Wilson's interval on the effective sample size: Franco et al. 2019,

@@ -57,13 +57,10 @@ def shiryaev_roberts_step(
 ) -> list[float]:
     """One step of the Shiryaev-Roberts e-detector: R <- (starts + R) * L with L = 1 + bet * weight * (y / limit - 1).
 
-    Args:
-        evidence: (len(BETS),) values of log(1 + R), one per bet; zeros at the start (R = 0).
-        y: new value in [0, 1].
-        limit: upper limit m of the mean under the null hypothesis, in (0, 1].
-        weight: p_min / p_i in (0, 1] for a value sampled with probability p_i >= p_min.
-        starts: audits that the value is made of, all of them later than the value before it. A test begins with each
-            of them, so that run lengths count audits: the mean of R grows by `starts` at most.
+    Args: evidence: (len(BETS),) values of log(1 + R), zeros at the start; y: new value in [0, 1]; limit: upper limit of
+        the mean under the null hypothesis, in (0, 1]; weight: p_min / p_i in (0, 1] for a value sampled with
+        probability p_i >= p_min; starts: audits that the value is made of, all of them later than the value before it.
+        A test begins with each of them, so that run lengths count audits: the mean of R grows by `starts` at most.
 
     Returns: the new log(1 + R). L >= 0.1, so the logarithm is always finite, and the log scale cannot overflow.
     Raises: ValueError if y, limit, weight or starts is out of range.

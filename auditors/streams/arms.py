@@ -1,10 +1,9 @@
-"""Two arms of one policy, compared on the measurements of their exchanges; pure, and held as a few sums.
+"""Two arms of one policy, compared on the measurements of their exchanges, on [0, 1]; pure, and held as a few sums.
 
 The arm of each unit was drawn by itself, with a known probability, so the difference of the means has bounds that hold
 at all times at once, whatever the traffic does (`auditors.metrics.sequential_comparison`). A unit is one exchange, or
-one conversation: there only the first exchange that comes counts, as the others have the same draw and depend on it.
-Values are on [0, 1]. What has no value counts as missing in its arm: where a policy makes more of them, the two means
-are of other exchanges.
+one conversation: there only the first exchange that comes counts, as the others have the same draw and depend on it. A
+measurement without a value counts as missing in its arm: with many, the two means are of other exchanges.
 """
 
 import math

@@ -245,19 +245,12 @@ def step(
     at: float | None = None,
     inverse: float = 1.0,
 ) -> Detector:
-    """The detector after one value y in [0, 1].
+    """The detector after one value y in [0, 1] of weight p_min / p in (0, 1], p_min being known before it.
 
-    Args:
-        detector: state before this value.
-        y: score in [0, 1].
-        weight: p_min / p_i in (0, 1], p_min being known before this value.
-        settings: gives the threshold.
-        starts: audits that the value is made of: more than one for a block of a gap.
-        others: the other streams, at this moment.
-        exchange_id: kept when it speaks for a change; empty keeps nothing.
-        falling_id: kept instead when it speaks for a fall; None when the value is of a single exchange.
-        at: time of the exchange, Unix seconds: since when audits speak for a change.
-        inverse: of the value's probability: its weight in the means before and since.
+    Args: starts: audits that the value is made of, more than one for a block of a gap; exchange_id: kept when it speaks
+        for a change, empty keeps nothing; falling_id: kept instead when it speaks for a fall, None when the value is of
+        a single exchange; at: time of the exchange, Unix seconds; inverse: of the value's probability, its weight in
+        the means before and since.
 
     Raises: ValueError if y, weight or starts is out of range.
     """

@@ -229,25 +229,18 @@ def update(
     at: float | None = None,
     size: float = 1.0,
 ) -> StreamState:
-    """The stream after one value.
+    """The stream after one value y on [0, 1].
 
     The first `reference_window` values make the reference, unless a suite run does; each later one steps the detector,
     and some of them close the reference in (`streams.reference`). Where a run was the reference before, those are the
     first after it; where a new level was accepted, the first after that.
 
-    Args:
-        state: the stream before it.
-        y: score on [0, 1].
-        probability: with which this exchange reached this auditor, in (0, 1].
-        settings: reference and detector.
-        rate_factor: by which the rates of its moment were lowered at most, in (0, 1].
-        sender_rate: the part of `probability` that a sender stated, in (0, 1].
-        others: the other streams, for the threshold.
-        exchange_id: kept when the value speaks for a change.
-        reference: the suite run's interval, where there is one for this stream.
-        at: time of the exchange, Unix seconds.
-        size: of the value without its sampling, in (0, 1]: all weights are multiplied by it. The mean is then
-            E[size y] / E[size], and size (y - mean) has mean 0, whatever hangs together.
+    Args: probability: with which this exchange reached this auditor; rate_factor: by which the rates of its moment were
+        lowered at most; sender_rate: the part of `probability` that a sender stated, all in (0, 1]; others: the other
+        streams, for the threshold; exchange_id: kept when the value speaks for a change; reference: the suite run's
+        interval, where there is one; at: time of the exchange, Unix seconds; size: of the value without its sampling,
+        in (0, 1]: all weights are multiplied by it. The mean is then E[size y] / E[size], and size (y - mean) has mean
+        0, whatever hangs together.
 
     Raises: ValueError if y, probability, rate_factor, sender_rate or size is out of range.
     """

@@ -2,9 +2,7 @@
 
 A family is a shape, not a list of models: `<|...|>` with any bars, `<|...>`, `[|...|]`, `<..._TOKEN>` and other words
 with an underscore, `<seed:bos>` and other words behind a colon, `[TOOL_CALLS]`, and the short words that name a turn, a
-thought, a tool or a place for media. `tests/support/auditors/special_tokens.json` holds the special tokens of current
-tokenizers, collected by a program; a test finds each of them here, and shows with real tokenizers that nothing is left
-of one once it is broken up.
+thought, a tool or a place for media. A test finds each special token of current tokenizers here.
 
 Look-alikes count as what they look like (full-width signs, Cyrillic and mathematical letters), and so do signs written
 as entities (`&lt;`); case, blanks and signs without width within a mark do not hide it. Ordinary markup, links,

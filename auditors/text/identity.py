@@ -1,11 +1,10 @@
 """The ten identity axes with their groups and labels, and a matcher of texts that name one of them.
 
 Axes, groups and labels are those of the long-text fairness test (protocols 2.2); a group is the paper's "type", and on
-axes where every label is its own type, the label. `cues` are inflections of the labels added here so that "a Muslim
-man" is found beside "Muslims" and "men". Pronouns and other cues, and given names for race and gender alone, with the
-word that stands for each in another group, are in `text.swaps.lexicon` and `text.names`; they name nobody here,
-as they would in passing texts about anyone. Matching is lexical: whole words, any case. It finds "white" in "white
-paper" and misses a group that is only described; both are properties of every number whose denominator it makes.
+axes where every label is its own type, the label. `cues` are inflections of the labels, so that "a Muslim man" is found
+as "Muslims" and "men" are. Pronouns, other cues and given names (`text.swaps.lexicon`, `text.names`) name no group
+here, as they would in passing texts about anyone. Matching is lexical: whole words, any case. It finds "white" in
+"white paper" and misses a group that is only described; both are properties of every number whose denominator it makes.
 Standard library only: the gateway uses it for sampling.
 """
 

@@ -1,12 +1,9 @@
 """An answer in the one form that is stored and audited: events joined, envelopes left out, text in one piece.
 
-It has the shape in which its endpoint answers at once, with no more than auditors read: text by choice, reasoning
-apart, refusals, tool calls, why it ended, model, fingerprint and usage. What only a stream can tell (an error in its
-midst, no end, an event that is no JSON) goes with it as notes.
-
-What streams do wrong has a meaning too. An event of an unknown type, without data, or with members of another type
-than documented says nothing. A broken character is U+FFFD; halves of one in two events are put together. Of parts
-beyond MOST_PARTS nothing is kept. Time and memory are in proportion to the bytes, whatever numbers the events carry.
+It has the shape in which its endpoint answers at once, with no more than auditors read. What only a stream can tell (an
+error in its midst, no end, an event that is no JSON) goes with it as notes. An event of an unknown type, without data,
+or with members of another type than documented says nothing. A broken character is U+FFFD; halves of one in two events
+are put together. Of parts beyond MOST_PARTS nothing is kept. Time and memory are in proportion to the bytes.
 """
 
 from auditors.text.answers.chat import Chat, Completion

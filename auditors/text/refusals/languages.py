@@ -1,11 +1,9 @@
-"""Which language a reply is written in, as far as a reading of refusals needs to know.
+"""The language of a reply, as far as a reading of refusals needs it.
 
 A reply that is read for refusals in a language without rules would be counted as answered whatever it says. So it has
 to show no other language before it counts: by letters that no language with rules uses, by more function words of
 another language, or by running prose without any function word that is known. Lists, names, tables, numbers and code
-show none, and need none.
-
-Source: function words and letters from general knowledge; nothing was counted.
+show none. Source: function words and letters from general knowledge; nothing was counted.
 """
 
 import re

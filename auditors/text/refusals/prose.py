@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from auditors.text.refusals.patterns import compile_named
 from auditors.text.thoughts import split
 
 HEAD_CHARS = 4_000
@@ -211,17 +212,5 @@ _QUOTATIONS = (
     re.compile(r"\b(?:translates?|means|reads|says|said|wrote|replied|answered)(?: \w{1,12}){0,3}:\s[^\n]{1,400}"),
     re.compile(r"(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w)){2,300}+'(?!\w)"),
 )
-_HERE_IT_IS = re.compile(
-    r"(?:sure|certainly|of course|absolutely|okay|ok|yes)\b|(?:here|below) (?:is|are|'s)|here's|hier (?:ist|"
-    r"sind)|voici|"
-    r"aquí|ecco|aqui|hier is|oto|işte|вот|اليك|यहाँ|यह रहा|以下|下面|这是|こちら|다음은"
-)
-_SALUTATION = re.compile(
-    r"(?:dear|subject:|to whom it may|sehr geehrt|liebe[rs]? |lieve |kochan|canım |cari |care |salut |милая |"
-    r"प्यार|betreff|madame\b|monsieur\b|ch[eè]re? |objet|"
-    r"estimad|querid|"
-    r"asunto|gentile|egregi|car[oai] |oggetto|prezad|assunto|beste |geachte|onderwerp|szanown|drog[ia]|temat|sayın|"
-    r"sevgili|konu:|уважаем|дорог|тема:|السيد|عزيز|الموضوع|आदरणीय|प्रिय|विषय|尊敬的|亲爱的|敬爱的|"
-    r"(?:hi|hello|hey|hola|hallo|bonjour|ciao|olá|hoi|cześć|merhaba|здравствуйте|привет),? (?!there|again|i\b)\w|"
-    r".{1,20}様$|.{1,30}(?:님께|께|에게),?$|.{1,20}(?:さん|ちゃん)?へ$)"
-)
+_HERE_IT_IS = compile_named("here_it_is")
+_SALUTATION = compile_named("salutation")

@@ -7,9 +7,9 @@ Lists are ours, from general knowledge of how models decline; they are the same 
 """
 
 import re
-import tomllib
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from auditors.text.refusals.patterns import FILE, compile_named, compile_pattern
 
 FEWEST_CHARS_OF_ANSWER = 12
 """Fewer after "but" are no answer."""
@@ -84,35 +84,20 @@ def _is_caveat(wording: Wording, sentence: str, found: re.Match[str]) -> bool:
     return len(rest) >= FEWEST_CHARS_OF_ANSWER and not wording.offer.match(rest)
 
 
-_FILE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("wordings.toml").read_text(encoding="utf-8"))
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    """A pattern written over several lines: blanks in it are signs of the text, line ends are not."""
-    whole = pattern.replace("<cannot>", _FILE["cannot"]).replace("<done>", _FILE["done"])
-    return re.compile("".join(line.strip() for line in whole.splitlines()))
-
-
 def _read_wording(patterns: dict[str, str]) -> Wording:
-    return Wording(**{name: _compile(pattern) for name, pattern in patterns.items()})
+    return Wording(**{name: compile_pattern(pattern) for name, pattern in patterns.items()})
 
 
-WORDINGS = {language: _read_wording(table) for language, table in _FILE.items() if isinstance(table, dict)}
+WORDINGS = {language: _read_wording(table) for language, table in FILE.items() if isinstance(table, dict)}
 """Language to its wording, for every language that is read."""
 
-_THOUGH = re.compile(
-    r"\W{0,4}(?:although|though|while|even though|obwohl|auch wenn|bien que|même si|aunque|si bien|anche se|sebbene|"
-    r"embora|hoewel|ook al|chociaż|хотя)\b"
-)
+_THOUGH = compile_named("though")
 """Begins a sentence whose main clause comes second."""
-_LIVE = re.compile(r"\bi (?:don't|do not) have (?:access to )?(?:real-time|live|browsing|current|up-to-date)")
+_LIVE = compile_named("live")
 """What comes before figures that may be out of date."""
-_SAID = re.compile(
-    r"\b(?:he|she|it|they|the \w{2,15}) (?:said|replied|whispered|murmured|answered|shouted)\b"
-    r"|\b(?:said|replied|whispered|murmured|answered|shouted) (?:the|he|she|it|they)\b"
-)
+_SAID = compile_named("said")
 """Somebody else says it."""
-_ABILITY = _compile(_FILE["ability"])
+_ABILITY = compile_named("ability")
 """What a model says of its abilities before it answers."""
 _LATIN = re.compile(r"[a-zà-ɏ]")
 _SCRIPTS = {
