@@ -543,7 +543,7 @@ ATTACKS: dict[str, Callable[[], Exchange]] = {
         {"answers": {"q0": {"noul": 0.5}}},
         endpoint="/v1/systemone",
     ),
-    "500,000 members": lambda: system_one(state={f"m{number}": "she" for number in range(500_000)}),
+    "100,000 members": lambda: system_one(state={f"m{number}": "she" for number in range(100_000)}),
     "options without end": lambda: chat_exchange("A) x\n" * 400_000, "A", logprobs=True),
     "yes or no without end": lambda: chat_exchange("yes   o" * 300_000, "A", logprobs=True),
 }

@@ -105,13 +105,6 @@ async def test_an_effort_switches_off_where_the_template_does_not() -> None:
     assert [by_effort(dict(one.extra)) for one in server.asked] == [True, False, False]
 
 
-async def test_a_model_that_does_not_think_is_asked_once() -> None:
-    """Nothing is asked for the sake of finding out."""
-    server = Server(lambda _: False)
-    await ThinkingSwitch(OFF, expects_whole=True).ask(server.complete, REQUEST)
-    assert len(server.asked) == 1
-
-
 async def test_default_sends_nothing_and_learns_to_leave_room() -> None:
     """The server decides; what it decides shows in its first reply."""
     server = Server(by_template)

@@ -21,8 +21,6 @@ from auditors.metrics.ranking import (
 )
 from tests.support.published import TABLES, needs_tables
 
-NAN = math.nan
-
 
 def places(
     values: list[float],
@@ -53,10 +51,6 @@ class TestRanks:
 
         assert [rank.value for rank in found] == [None, 2, 1]
         assert [rank.is_assessable for rank in found] == [False, True, True]
-
-    def test_an_undefined_statistic_has_no_place(self) -> None:
-        """Undefined is neither first nor last, and leaves no gap."""
-        assert places([0.4, NAN, 0.2]) == [2, None, 1]
 
     @pytest.mark.parametrize(("values", "unrelated"), [([1.0], []), ([1.0], [1.1]), ([1.0], [-0.1])])
     def test_what_is_no_row_is_refused(self, values: list[float], unrelated: list[float]) -> None:

@@ -49,5 +49,5 @@ def test_time_is_linear() -> None:
     assert isinstance(swapped, Swapped)
     echo = Echo(["Book a room for a friend from Nigeria."], swapped)
     for piece in ("someone ", "from ", "Nigeria ", "_", "-", "an ", "united_"):
-        text = piece * (100_000 // len(piece))
-        assert processor_seconds(partial(echo.plain, text)) < 3
+        text = piece * (20_000 // len(piece))
+        assert processor_seconds(partial(echo.plain, text)) < 0.6

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditors.text.swaps.json_text import DEEPEST, is_deeper, read_json_text
@@ -59,6 +59,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(VALUES, st.booleans())
 def test_any_value(value: object, is_ascii: bool) -> None:
     """With its own strings in their places it is the same text; with others it is JSON of the same shape."""

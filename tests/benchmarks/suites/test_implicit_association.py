@@ -9,6 +9,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from auditors.metrics.association import stereotype_rate, word_score
 from auditors.types import Status
