@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from auditors import bias_question
 from auditors.affinity import CHOICE_PROMPT
 from auditors.judge import USER_PROMPT, WHY_PROMPT, Finding, Verdict, VerdictError, parse_verdict
+from auditors.text import bias_question
 from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.counterfactual import CLOSING, topics_of

@@ -10,9 +10,9 @@ import logging
 from time import perf_counter
 from typing import Protocol
 
-from auditors.bias_question import VERDICT_TOKENS, question, verdict
 from auditors.clients.completion import EmbeddingClient, HttpCompleter, Sign
 from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.text.bias_question import VERDICT_TOKENS, question, verdict
 from auditors.text.lenient_json import well_formed_text
 from auditors.text.thinking import OFF
 from auditors.types import CompletionError, CompletionRequest, FailureKind

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.bias_question import question, verdict
+from auditors.text.bias_question import question, verdict
 from auditors.text.events import server_events
 from gateway.features.mitigation.filter_head import KIND, Head
 from gateway.features.mitigation.filters.answer import events_end
