@@ -177,7 +177,7 @@ class AuditorClients:
         return self._by_upstream.get(exchange.upstream) or _Gone(exchange.upstream)
 
     def lacks_server(self, exchange: Exchange) -> bool:
-        """Whether its upstream would be asked, and it has none: somebody else relayed it."""
+        """Whether its upstream would be asked, and it has none: someone else relayed it."""
         return self._asks_upstream and not exchange.upstream
 
     def servers(self, exchange: Exchange) -> list[str]:

@@ -112,7 +112,7 @@ class EnabledAuditors:
         return self._clients[name].held_seconds(exchange)
 
     def lacks_server(self, name: str, exchange: Exchange) -> bool:
-        """Whether this auditor would ask the upstream of an exchange that has none: somebody else relayed it."""
+        """Whether this auditor would ask the upstream of an exchange that has none: someone else relayed it."""
         return self._clients[name].lacks_server(exchange)
 
     def servers(self, name: str, exchange: Exchange) -> list[str]:

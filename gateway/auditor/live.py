@@ -57,7 +57,7 @@ NEWEST_WEIGHT = 0.1
 CHECK_PATIENCE = 2.0
 """Multiple of the auditor's time limit for a known good exchange: its request may first wait for a free connection."""
 NO_WORDS = "not kept (store.keep_text)"
-"""In place of a message that may repeat what a server or a judge said, and that what somebody wrote."""
+"""In place of a message that may repeat what a server or a judge said, and that what someone wrote."""
 
 
 class LiveAudit:
@@ -327,7 +327,7 @@ def _detailed(one: Measurement, detail: Mapping[str, Any]) -> Measurement:
 
 
 def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
-    """The same without messages that quote somebody: a server's error and an odd verdict may repeat the prompt.
+    """The same without messages that quote someone: a server's error and an odd verdict may repeat the prompt.
 
     What cannot be audited, or waited too long, is described in our own words, and stays; so do the reasons of what was
     left alone.

@@ -1,6 +1,6 @@
 """The families of live series as text: thousands of lines, of which few change from one scrape to the next.
 
-The client library builds and formats every sample anew; for 5,000 series that takes a second. Here the values of a
+The client library builds and formats every sample again; for 5,000 series that takes a second. Here the values of a
 series are formatted when its stream has changed, and a scrape puts finished lines side by side.
 """
 

@@ -48,7 +48,7 @@ def _version(stream: Stream | None) -> tuple[float, float | None] | None:
 
 
 class SnapshotReader:
-    """Remembers the estimates of finished runs, which never change, and streams until they do; reads the rest anew."""
+    """Remembers the estimates of finished runs, which never change, and streams until they do; reads the rest again."""
 
     def __init__(
         self,

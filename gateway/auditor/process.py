@@ -75,7 +75,7 @@ store_log = SparseLog(logger)
 SUITE_RUNS = 1
 FLUSH_SECONDS = 1.0
 RENEW_SECONDS = 10.0
-"""Between two renewals of the metrics when nobody scrapes them: what a scrape finds to read is never much."""
+"""Between two renewals of the metrics when no one scrapes them: what a scrape finds to read is never much."""
 SWEEP_SECONDS = 5.0
 CATALOGUE_SECONDS = 30.0
 RETIRE_SECONDS = 60.0

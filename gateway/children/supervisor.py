@@ -78,7 +78,7 @@ class Supervisor:
         self._end_is_near.set()
 
     def expect_the_end(self) -> None:
-        """Note that `stop` follows: a child that somebody else ends meanwhile is started again without a word."""
+        """Note that `stop` follows: a child that someone else ends meanwhile is started again without a word."""
         self._end_is_near.set()
 
     def tell(self, line: bytes, *, replacing: Container[str] = ()) -> None:

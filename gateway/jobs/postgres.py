@@ -60,7 +60,7 @@ class PostgresQueue:
         self._running = set[int]()
         """Ids of the jobs that run in this process."""
         self._missed = set[int]()
-        """Of those that its workers are said to run, and did not when somebody looked last."""
+        """Of those that its workers are said to run, and did not when someone looked last."""
         self._is_open = False
         self._opening = asyncio.Lock()
 
@@ -141,7 +141,7 @@ class PostgresQueue:
 
     async def _forgotten(self) -> list[Job]:
         """Jobs that a worker of this process is said to run and does not, whenever one looks: the connection broke when
-        they were handed out, or when their end was to be noted. The worker lives, so nobody else takes them for lost.
+        they were handed out, or when their end was to be noted. The worker lives, so no one else takes them for lost.
         """
         manager, missed = self._app.job_manager, dict[int, Job]()
         for worker_id in [worker.worker_id for worker in self._workers if worker.worker_id is not None]:

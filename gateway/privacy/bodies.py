@@ -32,7 +32,7 @@ def user_of(request: bytes) -> str | None:
 def redacted_request(
     body: bytes, redactor: Redactor, found: Counter[str], numbers_kept: Collection[str] = NUMBERS_KEPT
 ) -> bytes:
-    """The request without what identifies a person; empty when it is no JSON, which nobody could audit either.
+    """The request without what identifies a person; empty when it is no JSON, which no one could audit either.
 
     `numbers_kept`: members of the body in which numbers are no text.
     """

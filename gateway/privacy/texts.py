@@ -15,7 +15,7 @@ from gateway.privacy.media import numbers_kept
 from gateway.privacy.redaction import Redactor
 
 DRAWN_KEY_VARIABLE = "BIASGATE_DRAWN_TEXT_KEY"
-"""Where `biasgate serve` hands a key to its processes that nobody else ever sees."""
+"""Where `biasgate serve` hands a key to its processes that no one else ever sees."""
 
 
 class StoredText(msgspec.Struct, frozen=True, kw_only=True):

@@ -293,7 +293,7 @@ async def _run_children(
 
 
 class _Family:
-    """What the children must share: one directory of counts, one sampling secret, one key of text nobody may read."""
+    """What the children must share: one directory of counts, one sampling secret, one key of text no one may read."""
 
     def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
         self.config = config

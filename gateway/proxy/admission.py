@@ -120,7 +120,7 @@ class Client(msgspec.Struct, frozen=True):
 PREFLIGHT = Client(name=None, may_opt=False, may_set_priority=False)
 """The browser that asks beforehand if a page may send a request: it has no key and sends none of an upstream's."""
 ANONYMOUS = Client(name=None, may_opt=True, may_set_priority=False)
-"""The client where no [[keys]] are configured: nobody may jump the queue, and no stated sampling rate is believed."""
+"""The client where no [[keys]] are configured: no one may jump the queue, and no stated sampling rate is believed."""
 
 
 class Admission:

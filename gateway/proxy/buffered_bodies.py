@@ -18,7 +18,7 @@ class Buffered(Protocol):
 class BufferedBodies:
     """The sum, and the bodies that are still coming.
 
-    When there is no room the largest of those is given up: whoever sends much and slowly keeps nobody else out.
+    When there is no room the largest of those is given up: whoever sends much and slowly keeps no one else out.
     """
 
     __slots__ = ("_growing", "held", "most")

@@ -269,7 +269,7 @@ class Forwarding:
             self._unwritten.clear()
 
     def chunk_writer(self) -> Callable[[bytes], None] | None:
-        """The client's own, when it gets chunks and nobody else listens."""
+        """The client's own, when it gets chunks and no one else listens."""
         if not self._response.is_chunked or self._exchange.is_observed:
             return None
         return self._client.write

@@ -319,7 +319,7 @@ class Relay:
     # From the forwarding half.
 
     def on_response_begun(self) -> None:
-        """The upstream has begun to answer, so the request is not sent anew: its body has done its work."""
+        """The upstream has begun to answer, so the request is not sent again: its body has done its work."""
         if self.held_bytes > SMALL_BODY_BYTES:
             self.body = msgspec.structs.replace(self.body, content=b"")
             self._plane.bodies.release(self)

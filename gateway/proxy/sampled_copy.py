@@ -1,6 +1,6 @@
 """The copy of a sampled exchange: capped in bytes, handed over only when it is complete.
 
-Here bytes are kept as they come and looked at by nobody; whoever stores them folds them to their text. Whatever the tap
+Here bytes are kept as they come and looked at by no one; whoever stores them folds them to their text. Whatever the tap
 does, the relay goes on: its errors are logged here and felt nowhere.
 """
 

@@ -16,7 +16,7 @@ EndReason = Literal["complete", "upstream_error", "client_disconnected", "timed_
 FilteredReason = Literal["endpoint", "status", "content_encoding", "unfinished", "recorded"]
 """Why a request counts as filtered. endpoint: another path or method. status: an answer other than 200.
 content_encoding: an answer compressed in a way that is not decoded here. unfinished: it did not end complete.
-recorded: somebody else recorded it, and it was one of the first two."""
+recorded: someone else recorded it, and it was one of the first two."""
 
 GatewayOutcome = Literal["filtered", "opted_out", "sampled_out", "queued", "truncated"]
 """What the ledger counts at the gateway; outcomes sum to requests (contract 4.1). Lost copies count as "failed"."""
@@ -225,7 +225,7 @@ class RequestStats(Protocol):
     def started(self, upstream: str) -> None: ...
 
     def withdrawn(self, upstream: str) -> None:
-        """Takes `started` back: the request will be sent anew, there or elsewhere."""
+        """Takes `started` back: the request will be sent again, there or elsewhere."""
         ...
 
     def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:

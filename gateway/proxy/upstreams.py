@@ -203,7 +203,7 @@ class Upstreams:
         """The upstream for a request, or None when none that could answer is up.
 
         Among those that serve the model, the balanced one, or that of `choice`; those left out for their failures only
-        when there is no other. A model nobody is known to serve goes to a wildcard upstream, whose own answer is the
+        when there is no other. A model no one is known to serve goes to a wildcard upstream, whose own answer is the
         answer. No model: the first one available, always the same.
         """
         if len(self.all) == 1:
@@ -226,7 +226,7 @@ class Upstreams:
         return _balanced(candidates) if choice is None else choice(candidates)
 
     def _fallback(self, model: str | None, exclude: Sequence[Upstream]) -> list[Upstream]:
-        """Who could answer when nobody is available that is known to serve the model."""
+        """Who could answer when no one is available that is known to serve the model."""
         up = [upstream for upstream in self.all if upstream.is_up and upstream not in exclude]
         if model is None:
             return _not_ejected(up)
@@ -251,7 +251,7 @@ def _not_ejected(candidates: list[Upstream]) -> list[Upstream]:
 def _balanced(candidates: list[Upstream]) -> Upstream:
     """Whoever has had least for its weight, among those that this request would not bring above their fair share.
 
-    Nobody who already has a fair share of the requests in flight gets one more, which keeps load off slow and stuck
+    No one who already has a fair share of the requests in flight gets one more, which keeps load off slow and stuck
     upstreams. Where that leaves a choice, as it always does when there is little traffic, turns make the counts
     proportional to the weights.
     """

@@ -52,7 +52,7 @@ PROBE_HEADER = "x-biasgate-probe"
 def probe_mark(secret: bytes, request_id: str, body: bytes) -> str:
     """What shows that an auditor asked this: HMAC-SHA256 over the request's id and its body, in hexadecimal.
 
-    Nobody makes one without the secret, and one that was seen fits no other request. Its message begins with a word and
+    No one makes one without the secret, and one that was seen fits no other request. Its message begins with a word and
     a NUL, which no request id holds, so it says nothing about any sampling decision.
     """
     message = b"probe\0" + hashlib.sha256(body).digest() + request_id.encode("utf-8", "surrogatepass")

@@ -1,6 +1,6 @@
 """Reduces a copy to its text before it is stored: answers joined, bytes of media and repeated envelopes left out.
 
-An answer that came compressed is decompressed first, up to MOST_INFLATED_BYTES. A body that nobody can read is left as
+An answer that came compressed is decompressed first, up to MOST_INFLATED_BYTES. A body that no one can read is left as
 it is: it is redacted to nothing, and each auditor says why it cannot be audited.
 Takes time in proportion to the bodies, some 15 ms a megabyte of events; the relay's worker never does it.
 """

@@ -1,4 +1,4 @@
-"""Whether somebody else wrote to an SQLite file: a look takes microseconds, opens no transaction and takes no lock."""
+"""Whether someone else wrote to an SQLite file: a look takes microseconds, opens no transaction and takes no lock."""
 
 import contextlib
 import sqlite3

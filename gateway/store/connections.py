@@ -69,7 +69,7 @@ class Connections:
         """A transaction that may write: committed at the end, rolled back on an exception.
 
         On SQLite it takes the write lock at once, so that a read followed by a write cannot fail in between. One that
-        does not wait for PostgreSQL's disk keeps nobody waiting for its locks meanwhile; should the server itself die
+        does not wait for PostgreSQL's disk keeps no one waiting for its locks meanwhile; should the server itself die
         within the next moments, it has not taken place, and nothing that came after it has.
         """
         async with self._turn(), self._transaction(writes=True) as connection:

@@ -48,7 +48,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 async def take(database: Database, *, now: float, limit: int, seconds: float) -> tuple[list[Audit], list[Evaluation]]:
     """Up to `limit` audits that are due, the longest due first, and their measurements.
 
-    Nobody else gets them for so many seconds; then they are due again, so that a sender's death loses none.
+    No one else gets them for so many seconds; then they are due again, so that a sender's death loses none.
     """
     columns = exchange_audits.c
     due = sa.select(columns.exchange_id, columns.auditor, columns.finished_at).where(columns.send_at <= now)

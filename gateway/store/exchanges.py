@@ -271,7 +271,7 @@ async def _settle(
 
 
 async def _oldest(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> list[str]:
-    """Ids of up to IDS_AT_ONCE of these exchanges, locked. What somebody else works on is left to them, or for later:
+    """Ids of up to IDS_AT_ONCE of these exchanges, locked. What someone else works on is left to them, or for later:
     several auditors share the work, and none waits.
     """
     query = sa.select(exchanges.c.id).where(*which).order_by(exchanges.c.received_at).limit(IDS_AT_ONCE)

@@ -23,7 +23,7 @@ class Drifted(msgspec.Struct, frozen=True):
 
     since: float
     stands: bool
-    """Whether its alarm stands; False where somebody accepted the new level."""
+    """Whether its alarm stands; False where someone accepted the new level."""
 
 
 def watched_by(found: ReferenceSet, digest: str, settings: DriftSettings) -> DriftSettings:

@@ -41,7 +41,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def lock(connection: AsyncConnection, ids: Set[str]) -> dict[str, dict[str, str]]:
-    """Of the exchanges that are there: what each auditor that is done made of it. Nobody else adds to it meanwhile."""
+    """Of the exchanges that are there: what each auditor that is done made of it. No one else adds to it meanwhile."""
     query = sa.select(exchanges.c.id).where(exchanges.c.id.in_(ids)).order_by(exchanges.c.id)
     locked = await connection.execute(query.with_for_update(key_share=True))
     done: dict[str, dict[str, str]] = {row.id: {} for row in locked}

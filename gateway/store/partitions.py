@@ -1,7 +1,7 @@
 """Measurements by day (UTC) on PostgreSQL: partitions made ahead of time, dropped when they are old. SQLite has none.
 
 A row belongs to the day of its `created_at`, by the clock of the auditor that recorded it. What no partition takes goes
-to `measurements_other`, so that none is lost when nobody has made the partition or a clock is wrong. What was there
+to `measurements_other`, so that none is lost when no one has made the partition or a clock is wrong. What was there
 before there were partitions is one partition without a beginning.
 """
 
@@ -109,7 +109,7 @@ async def _make(connection: AsyncConnection, start: int) -> None:
 
 
 async def _drop(database: Connections, one: Partition) -> bool:
-    """False where somebody worked with it for longer than LOCK_SECONDS."""
+    """False where someone worked with it for longer than LOCK_SECONDS."""
     try:
         async with database.begin() as connection:
             await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))

@@ -1,8 +1,8 @@
 """Ranges of a suite run that several auditors ask at once (PostgreSQL): who asks which, and until when.
 
 The auditor that has claimed the run offers them, asks them like the others, takes over what a dead one had, and
-collects what others asked. A range is its owner's until its lease ends and somebody else takes it; replies are kept in
-the transaction that extends the lease, so each is kept by whoever owns its range at that moment and by nobody else.
+collects what others asked. A range is its owner's until its lease ends and someone else takes it; replies are kept in
+the transaction that extends the lease, so each is kept by whoever owns its range at that moment and by no one else.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ async def offer(database: Database, run: Run, ranges: Sequence[Range], terms: st
 
 
 async def terms(database: Database, run: Run) -> str | None:
-    """On which terms somebody else may ask a range of this run now; None when there is none to ask."""
+    """On which terms someone else may ask a range of this run now; None when there is none to ask."""
     async with database.read() as connection:
         query = sa.select(runs.c.shared).where(*_is_led(run), _has_free(connection))
         found: str | None = (await connection.execute(query)).scalar()
@@ -44,14 +44,14 @@ async def terms(database: Database, run: Run) -> str | None:
 
 
 async def waiting(database: Database) -> list[str]:
-    """Ids of runs of which somebody could ask a range now."""
+    """Ids of runs of which someone could ask a range now."""
     async with database.read() as connection:
         query = sa.select(runs.c.id).where(runs.c.status == "running", _IS_LED, _has_free(connection))
         return list((await connection.execute(query.order_by(runs.c.created_at))).scalars())
 
 
 async def take(database: Database, run: Run, owner: str, *, gives_way: bool = False) -> Range | None:
-    """The first range that nobody asks; None when there is none.
+    """The first range that no one asks; None when there is none.
 
     `owner`: who asks it from now on. `gives_way`: take none while a run is queued.
     """
@@ -113,7 +113,7 @@ async def give_back(database: Database, run_id: str, owner: str) -> None:
 
 
 async def asked(database: Database, run_id: str, most: int) -> list[Range]:
-    """Ranges that others have asked to the end and nobody has collected, so many at most."""
+    """Ranges that others have asked to the end and no one has collected, so many at most."""
     query = sa.select(_ranges.first, _ranges.past).where(_ranges.run_id == run_id, _ranges.is_asked)
     rows = await database.fetch_rows(query.order_by(_ranges.first).limit(most))
     return [Range(row.first, row.past) for row in rows]

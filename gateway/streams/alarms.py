@@ -25,7 +25,7 @@ async def acknowledge(
     accept_new_level: bool = False,
     client: str | None = None,
 ) -> Stream | None:
-    """Lowers the alarm, starts the detector anew and puts it on record, in one transaction.
+    """Lowers the alarm, starts the detector again and puts it on record, in one transaction.
 
     `accept_new_level`: False keeps the reference, True makes the next audits the window of a new one.
 

@@ -28,7 +28,7 @@ ALARM_FIELDS = (
     *("fingerprint_after", "exchange_id", "exchanges"),
 )
 _THRESHOLD_STEP = 0.1
-"""The smallest change is computed for the threshold rounded up to this, and so hardly ever anew."""
+"""The smallest change is computed for the threshold rounded up to this, and so hardly ever again."""
 
 
 class Bounds(msgspec.Struct, frozen=True):

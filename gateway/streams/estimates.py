@@ -81,7 +81,7 @@ class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     """As asked for; null when everything since the stream began counts."""
     reason: str | None
     corrected: Corrected | None
-    """By people's labels, in the metric's own unit; null where nobody has labelled anything, and of windows."""
+    """By people's labels, in the metric's own unit; null where no one has labelled anything, and of windows."""
     judge_errors: JudgeErrors | None
     """From the same labels, with Wilson's intervals."""
     most_normal: MostNormal | None

@@ -124,7 +124,7 @@ def is_living(snapshot: Snapshot) -> bool:
 
 
 def _is_over(snapshot: Snapshot) -> bool:
-    """Whether nobody writes these numbers again."""
+    """Whether no one writes these numbers again."""
     return time.time() - snapshot.written_at > DEAD_SECONDS and not _runs(snapshot.pid)
 
 

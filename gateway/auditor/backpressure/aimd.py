@@ -9,7 +9,7 @@ held back here, before they are sent. Additive increase, multiplicative decrease
 - the key-value cache is nearly full, or the server answers 429 or 503: half, down to one;
 - live answers are slower than `audits.live_latency_budget_ratio` allows (`latency_budget`): as many as
   would be within it if each audit slowed answers by as much, half at most and down to none, and no more until answers
-  are known to be within it or nobody is there;
+  are known to be within it or no one is there;
 - nothing of the kind at three polls in a row: an eighth of the cap more each second, up to the cap.
 
 In the first and the third case those above the limit are cut off. Held back entirely, one request is admitted after
@@ -44,7 +44,7 @@ class AimdLimit:
     """The rule alone: numbers in, a number of requests out. Times are seconds of any one clock."""
 
     def __init__(self, *, max_kv_usage_ratio: float, max_pause_seconds: float) -> None:
-        """Nobody may send until `widen` is called."""
+        """No one may send until `widen` is called."""
         self.cap = 0
         self.allowed = 0.0
         """Requests that may be in flight; a fraction allows none."""

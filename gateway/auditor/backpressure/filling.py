@@ -1,4 +1,4 @@
-"""Keeps a server full of one suite run's requests, where nobody else is known to wait: steered by vLLM's own gauges.
+"""Keeps a server full of one suite run's requests, where no one else is known to wait: steered by vLLM's own gauges.
 
 More requests in flight make larger batches, until they queue at the server; from then on they only wait there. So, by
 what the server says each second:

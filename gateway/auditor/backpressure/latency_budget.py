@@ -15,7 +15,7 @@ from typing import Literal
 from gateway.auditor.backpressure.vllm_load import Load
 
 Verdict = Literal["over", "within", "unknown"]
-"""Slower than the budget beyond doubt; within it, or nobody there to be slowed; not known."""
+"""Slower than the budget beyond doubt; within it, or no one there to be slowed; not known."""
 
 LEAST_SPANS = 5.0
 """With audits, before there is a ratio; as all numbers of spans, of faded ones."""
@@ -33,7 +33,7 @@ KEPT_PER_SPAN = 0.9
 LONGEST_SPAN_SECONDS = 5.0
 """Between two polls; over a longer time the number of live requests says little."""
 NOBODY_SECONDS = 10.0
-"""Without a live request at any poll for so long, nobody is slowed down."""
+"""Without a live request at any poll for so long, no one is slowed down."""
 PAUSE_AFTER_SECONDS = 30.0
 """Audits that never stop for so long, with no baseline to compare with, are made to."""
 LONGEST_PAUSE_SECONDS = 60.0
@@ -101,7 +101,7 @@ class LatencyBudget:
 
     @property
     def is_measurable(self) -> bool:
-        """Whether the server counts tokens and somebody wants to know."""
+        """Whether the server counts tokens and someone wants to know."""
         return self._budget > 0 and self._before is not None and self._before[0].tokens > 0
 
     @property

@@ -278,7 +278,7 @@ class ConcurrencyLimiter:
                 logger.exception("looking at what live requests wait for failed")
 
     def _look(self, live: LiveView) -> None:
-        """Gives way to whoever has waited for too long, and asks the server where somebody has waited at all."""
+        """Gives way to whoever has waited for too long, and asks the server where someone has waited at all."""
         seen = live.look(audits=self._in_flight_there)
         if seen is None:
             return

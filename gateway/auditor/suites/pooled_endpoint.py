@@ -1,7 +1,7 @@
 """The auditors' HTTP client over the relay's own connections, for suite runs: thousands of short requests.
 
 What a request costs over httpx is many times what all the rest of a run costs for it. A cancelled request closes its
-connection at once, so that the server stops computing what nobody wants. Bodies, failures and pauses are those of
+connection at once, so that the server stops computing what no one wants. Bodies, failures and pauses are those of
 `HttpEndpoint`.
 """
 
@@ -101,7 +101,7 @@ class _Attempt:
         pool.acquire(self)
 
     def end(self) -> None:
-        """Nobody wants the reply any more, or it is there."""
+        """No one wants the reply any more, or it is there."""
         if self._connection is not None:
             self._connection.abort()
             self._connection = None

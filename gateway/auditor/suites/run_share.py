@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 RENEW_SECONDS = run_ranges.LEASE_SECONDS / 5
 LOOK_SECONDS = 0.25
-"""How often the run's own auditor looks for a range that somebody gave up, or has asked."""
+"""How often the run's own auditor looks for a range that someone gave up, or has asked."""
 COLLECTED_AT_ONCE = 4
 """Ranges that are read before what came in the meantime is kept."""
 

@@ -11,7 +11,7 @@ from auditors.types import Exchange
 from gateway.store.deliveries import Delivery
 
 LARGEST_BYTES = 192 * 1024 * 1024
-"""More than a tap's whole buffer: no delivery is larger, so what says that it is comes from nobody of ours."""
+"""More than a tap's whole buffer: no delivery is larger, so what says that it is comes from no one of ours."""
 
 _LENGTH = struct.Struct(">I")
 _encoder = msgspec.msgpack.Encoder()

@@ -98,7 +98,7 @@ def _is_owned(directory: Path) -> bool:
 
 
 def _is_private(directory: Path) -> bool:
-    """Whether nobody else can have put anything there."""
+    """Whether no one else can have put anything there."""
     status = directory.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 

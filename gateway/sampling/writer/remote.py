@@ -50,7 +50,7 @@ class RemoteSink:
             self._streams = None
 
     async def _ask(self, frame: bytearray) -> Answer:
-        """Raises StoreError when the answer does not come: nobody knows then whether the batch was stored."""
+        """Raises StoreError when the answer does not come: no one knows then whether the batch was stored."""
         try:
             if self._streams is None:
                 self._streams = await asyncio.open_unix_connection(self._path)
