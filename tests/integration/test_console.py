@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import time
 import urllib.parse
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import pytest
+from anyio.from_thread import start_blocking_portal
 
 from gateway.console.showing import MOST_OPEN
 from gateway.store import circuits
@@ -27,9 +29,6 @@ KEYED = (
 ENVIRON = {"CONSOLE_ADMIN_KEY": KEY, "CONSOLE_VIEWER_KEY": VIEWER_KEY}
 HOSTILE = "<img src=x onerror=alert(1)> Who leads, asks ann@example.org?"
 """What a client may write: markup, and an address that is not to be shown."""
-
-
-WIDTHS = (1440, 768, 400, 320)
 PAGES = ("/console", "/console/alarms", "/console/fingerprints", "/console/coverage", "/console/settings")
 
 
@@ -81,6 +80,22 @@ async def console(directory: Path, *, settings: str = KEYED, sick: Key | None = 
             yield Console(page, running.root, alarm, running)
 
 
+@pytest.fixture(scope="module")
+def keyed_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """A console with keys and a sick judge, for tests that only read."""
+    home = tmp_path_factory.mktemp("keyed")
+    opened = console(home, sick=Key("judge", "auditors.judge"))
+    with start_blocking_portal() as elsewhere, elsewhere.wrap_async_context_manager(opened) as shown:
+        yield shown
+
+
+@pytest.fixture
+def keyed(keyed_console: Console, tmp_path: Path) -> Iterator[Console]:
+    """The same with a page of its own."""
+    with browser(tmp_path) as page:
+        yield keyed_console._replace(page=page)
+
+
 async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
     """From the overview to the alarm, one sentence says what happened; acknowledged by name and reason, on record."""
     drift = "[drift]\naverage_run_length = 20\ntolerance = 0.0\nreference = { window = 20 }\n"
@@ -116,30 +131,6 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
     assert (detector["state"], detector["reference_n"]) == ("learning", 0)
     assert (entry["by"], entry["reason"], entry["accept_new_level"]) == ("Ann", "<b>seen</b>", True)
     assert page.errors == []
-
-
-async def test_a_dashboards_link_finds_the_series(tmp_path: Path) -> None:
-    """Labels of a series, those it lacks left as Grafana leaves them, lead to its page through the entrance; those of
-    no series are said to be so, above the alarms, with what learns folded.
-    """
-    async with console(tmp_path) as shown:
-        names = ("auditor", "metric", "axis", "group", "model")
-        labels = {name: shown.alarm[name] or f"${{__field.labels.{name}}}" for name in names}
-        shown.enter(f"/console/alarms?{urllib.parse.urlencode(labels)}")
-        found = shown.page.evaluate("location.pathname")
-        shown.page.open(f"{shown.root}/console/alarms?{urllib.parse.urlencode(labels | {'model': 'gone'})}")
-        said = shown.page.text(".notice")
-        [row] = shown.page.evaluate("[...document.querySelectorAll('.detectors tbody tr')].map(row => row.className)")
-        learning = "document.querySelector('#learning-details')"
-        is_open = shown.page.evaluate(f"{learning}.open")
-        shown.page.click("#learning-details summary")
-        rows = f"[...{learning}.querySelectorAll('li')]"
-        n_learning = shown.page.evaluate(f"{rows}.filter(one => one.offsetHeight).length")
-
-    assert found == shown.alarm_path
-    assert said.startswith("There is no series with these labels")
-    assert (row, is_open) == ("alarmed", False)
-    assert n_learning > 1
 
 
 async def test_only_what_changes_is_replaced(tmp_path: Path) -> None:
@@ -228,7 +219,7 @@ async def test_an_open_page_does_not_hold_up_the_end(tmp_path: Path) -> None:
 async def test_a_killed_auditor_is_red_within_15_seconds(tmp_path: Path) -> None:
     """One that was killed is named with the time of its last word; one that ends in order leaves nothing."""
     dead = "[...document.querySelectorAll('.health .bad')].find((one) => one.innerText.includes('no sign of life'))"
-    async with console(tmp_path, settings="") as shown:
+    async with console(tmp_path, settings="[auditors.embedding]\nenabled = false\n") as shown:
         page, config = shown.page, str(tmp_path / "biasgate.toml")
         page.open(f"{shown.root}/console")
         page.eventually("document.querySelector('.health').innerText.includes('none has been seen')")
@@ -254,23 +245,22 @@ async def test_a_killed_auditor_is_red_within_15_seconds(tmp_path: Path) -> None
     assert page.errors == []
 
 
-async def test_more_pages_than_a_worker_serves_stand_still(tmp_path: Path) -> None:
+async def test_more_pages_than_a_worker_serves_stand_still(keyed_console: Console) -> None:
     """The 51st gets an answer that says so; when one is closed there is room again."""
-    async with console(tmp_path, settings="") as shown, httpx.AsyncClient(trust_env=False, timeout=60) as client:
-        asked = {"accept": "text/event-stream"}
+    asked, page = {"accept": "text/event-stream"}, f"{keyed_console.root}/console/settings"
+    headers = {"authorization": f"Bearer {KEY}"}
+    async with httpx.AsyncClient(trust_env=False, timeout=60, headers=headers) as client:
         lines: list[AsyncIterator[str]] = []  # which end a stream when they are forgotten
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(MOST_OPEN):
-                opened = await stack.enter_async_context(
-                    client.stream("GET", f"{shown.root}/console/settings", headers=asked)
-                )
+                opened = await stack.enter_async_context(client.stream("GET", page, headers=asked))
                 lines.append(opened.aiter_lines())
                 assert (await anext(lines[-1])) == "event: update"
-            refused = await client.get(f"{shown.root}/console/settings", headers=asked)
-            whole = await client.get(f"{shown.root}/console/settings")
+            refused = await client.get(page, headers=asked)
+            whole = await client.get(page)
         async with asyncio.timeout(30):
             while True:
-                async with client.stream("GET", f"{shown.root}/console/settings", headers=asked) as after:
+                async with client.stream("GET", page, headers=asked) as after:
                     if after.status_code == 200:
                         break
                 await asyncio.sleep(0.2)
@@ -279,145 +269,134 @@ async def test_more_pages_than_a_worker_serves_stand_still(tmp_path: Path) -> No
     assert "50 pages are open already" in refused.json()["detail"]
 
 
-async def test_a_link_with_the_key_unlocks_the_console(tmp_path: Path) -> None:
+async def test_a_page_of_another_port_reads_nothing_by_the_session(keyed: Console) -> None:
+    """To a browser another port of this machine is the same site, whose requests carry the cookie: they are refused."""
+    keyed.enter()
+    cancel = f"/audits/{keyed.get('/audits')[0]['id']}/cancel"
+    with web_server({"/": b"<!doctype html><title>strange</title>"}) as (strange, _):
+        keyed.page.open(f"{strange}/")
+        seen = [
+            keyed.page.evaluate(
+                f"fetch('{keyed.root}{path}', {{method: '{method}', mode: 'no-cors', credentials: 'include'}})"
+                ".then((answer) => answer.type, () => 'refused')"
+            )
+            for method, path in (("GET", "/live/estimates"), ("POST", cancel))
+        ]
+    line = await keyed.running.line(cancel)
+
+    assert seen == ["opaque", "opaque"]
+    assert keyed.get("/audits")[0]["status"] == "queued"
+    assert '"status": 403' in line
+
+
+def test_a_dashboards_link_finds_the_series(keyed: Console) -> None:
+    """Labels of a series, those it lacks left as Grafana leaves them, lead to its page through the entrance; those of
+    no series are said to be so, above the alarms, with what learns folded.
+    """
+    names = ("auditor", "metric", "axis", "group", "model")
+    labels = {name: keyed.alarm[name] or f"${{__field.labels.{name}}}" for name in names}
+    keyed.enter(f"/console/alarms?{urllib.parse.urlencode(labels)}")
+    address = keyed.page.evaluate("location.pathname")
+    keyed.page.open(f"{keyed.root}/console/alarms?{urllib.parse.urlencode(labels | {'model': 'gone'})}")
+    notice = keyed.page.text(".notice")
+    [row] = keyed.page.evaluate("[...document.querySelectorAll('.detectors tbody tr')].map(row => row.className)")
+    learning = "document.querySelector('#learning-details')"
+    is_open = keyed.page.evaluate(f"{learning}.open")
+    keyed.page.click("#learning-details summary")
+    n_learning = keyed.page.evaluate(f"[...{learning}.querySelectorAll('li')].filter(one => one.offsetHeight).length")
+
+    assert address == keyed.alarm_path
+    assert notice.startswith("There is no series with these labels")
+    assert (row, is_open) == ("alarmed", False)
+    assert n_learning > 1
+
+
+def test_a_link_with_the_key_unlocks_the_console(keyed: Console) -> None:
     """The key leaves the address at once and is kept nowhere; a wrong one asks for another, and a link then helps."""
-    async with console(tmp_path) as shown:
-        page, address = shown.page, f"{shown.root}/console"
-        page.open(f"{address}#key=wrong%20key")
-        page.eventually("document.querySelector('#message').innerText")
-        refused = page.text("#message")
-        page.evaluate(f"location.hash = 'key={KEY}'")
-        page.eventually("document.querySelector('body[data-live]')")
-        left = page.evaluate("[location.href, {...sessionStorage}, {...localStorage}, document.cookie]")
-        page.open(f"{address}#key={KEY}")
-        page.eventually("location.hash === '' && document.querySelector('body[data-live]')")
+    page, address = keyed.page, f"{keyed.root}/console"
+    page.open(f"{address}#key=wrong%20key")
+    page.eventually("document.querySelector('#message').innerText")
+    refused = page.text("#message")
+    page.evaluate(f"location.hash = 'key={KEY}'")
+    page.eventually("document.querySelector('body[data-live]')")
+    left = page.evaluate("[location.href, {...sessionStorage}, {...localStorage}, document.cookie]")
+    page.open(f"{address}#key={KEY}")
+    page.eventually("location.hash === '' && document.querySelector('body[data-live]')")
 
     assert refused == "That key was not accepted."
     assert left == [address, {}, {}, ""]
     assert page.errors == []
 
 
-async def test_the_entrance_leads_to_pages_of_the_console_only(tmp_path: Path) -> None:
+def test_the_entrance_leads_to_pages_of_the_console_only(keyed: Console) -> None:
     """A link that asks to be led elsewhere afterwards leads to the overview."""
-    async with console(tmp_path) as shown:
-        for elsewhere in (
-            "https://example.org/",
-            "//example.org",
-            "/\\\\example.org",
-            "/console\\..",
-            "javascript:alert(1)",
-        ):
-            shown.page.open(f"{shown.root}/console/login?to={urllib.parse.quote(elsewhere, safe='')}")
-            assert shown.page.evaluate("document.querySelector('#login').dataset.to") == "/console"
-        assert shown.page.faults() == []
+    outside = ("https://example.org/", "//example.org", "/\\\\example.org", "/console\\..", "javascript:alert(1)")
+    for elsewhere in outside:
+        keyed.page.open(f"{keyed.root}/console/login?to={urllib.parse.quote(elsewhere, safe='')}")
+        assert keyed.page.evaluate("document.querySelector('#login').dataset.to") == "/console"
+    assert keyed.page.faults() == []
 
 
-async def test_logging_out_locks_the_console(tmp_path: Path) -> None:
+def test_logging_out_locks_the_console(keyed: Console) -> None:
     """The page is locked at once, and stays so when it is opened again."""
-    async with console(tmp_path) as shown:
-        page = shown.page
-        shown.enter()
-        page.click("#log-out")
-        page.eventually("document.querySelector('#login')")
-        page.open(f"{shown.root}/console/alarms")
-        page.eventually("document.querySelector('#login')")
-        said = page.evaluate(
-            "[document.querySelectorAll('.estimates').length, document.querySelector('#login').dataset.to]"
-        )
+    keyed.enter()
+    keyed.page.click("#log-out")
+    keyed.page.eventually("document.querySelector('#login')")
+    keyed.page.open(f"{keyed.root}/console/alarms")
+    keyed.page.eventually("document.querySelector('#login')")
+    n_estimates = keyed.page.evaluate("document.querySelectorAll('.estimates').length")
 
-    assert said == [0, "/console/alarms"]
-    assert page.errors == []
+    assert n_estimates == 0
+    assert keyed.page.evaluate("document.querySelector('#login').dataset.to") == "/console/alarms"
+    assert keyed.page.errors == []
 
 
-async def test_a_viewer_sees_numbers_and_no_levers(tmp_path: Path) -> None:
+def test_a_viewer_sees_numbers_and_no_levers(keyed: Console) -> None:
     """No form on any page; what only an administrator may do is not offered."""
-    async with console(tmp_path) as shown:
-        shown.enter(key=VIEWER_KEY)
-        levers = {}
-        for path in (*PAGES, shown.alarm_path):
-            shown.page.open(f"{shown.root}{path}")
-            levers[path] = shown.page.evaluate("document.querySelectorAll('main form, main button').length")
-        n_numbers = shown.page.evaluate("document.querySelectorAll('.facts dd').length")
+    keyed.enter(key=VIEWER_KEY)
+    levers = {}
+    for path in (*PAGES, keyed.alarm_path):
+        keyed.page.open(f"{keyed.root}{path}")
+        levers[path] = keyed.page.evaluate("document.querySelectorAll('main form, main button').length")
 
     assert levers == dict.fromkeys(levers, 0)
-    assert n_numbers > 5
-    assert shown.page.errors == []
+    assert keyed.page.evaluate("document.querySelectorAll('.facts dd').length") > 5
+    assert keyed.page.errors == []
 
 
-async def test_a_page_of_another_port_reads_nothing_by_the_session(tmp_path: Path) -> None:
-    """To a browser another port of this machine is the same site, whose requests carry the cookie: they are refused."""
-    page_elsewhere = {"/": b"<!doctype html><title>strange</title>"}
-    async with console(tmp_path) as shown:
-        page = shown.page
-        shown.enter()
-        cancel = f"/audits/{shown.get('/audits')[0]['id']}/cancel"
-        with web_server(page_elsewhere) as (strange, _):
-            page.open(f"{strange}/")
-            seen = [
-                page.evaluate(
-                    f"fetch('{shown.root}{path}', {{method: '{method}', mode: 'no-cors', credentials: 'include'}})"
-                    ".then((answer) => answer.type, () => 'refused')"
-                )
-                for method, path in (("GET", "/live/estimates"), ("POST", cancel))
-            ]
-        line = await shown.running.line(cancel)
-        [audit] = shown.get("/audits")
-
-    assert seen == ["opaque", "opaque"]
-    assert audit["status"] == "queued"
-    assert '"status": 403' in line
-
-
-async def test_a_sick_judge_is_on_every_page(tmp_path: Path) -> None:
-    """Which auditor waits, since when, for what, and why."""
-    async with console(tmp_path, settings="", sick=Key("judge", "auditors.judge")) as shown:
-        shown.page.open(f"{shown.root}/console/settings")
-        said = shown.page.text(".health")
-
-    assert "judge: circuit open since " in said
-    assert "UTC, 0 exchanges wait, last error: status 401 (auditors.judge)" in said
-
-
-async def test_pages_hold_at_every_width_and_in_both_themes(tmp_path: Path) -> None:
-    """Nothing is wider than the window, axe-core finds no fault, no number is cut off, no script fails."""
-    async with console(tmp_path, settings="") as shown:
-        page = shown.page
-        for path in (*PAGES, shown.alarm_path, "/console/alarms/none", "/console/labelling"):
-            for scheme in ("light", "dark"):
-                page.theme(scheme)
-                for width in WIDTHS:
-                    page.size(width, 900)
-                    page.open(f"{shown.root}{path}")
-                    too_wide = page.evaluate(
-                        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-                    )
-                    assert too_wide == 0, (path, width)
-                    assert page.faults() == [], (path, scheme, width)
-            cells = "[...document.querySelectorAll('.estimates td')]"
-            cut = page.evaluate(f"{cells}.filter((one) => one.scrollWidth > one.clientWidth).length")
-            assert cut == 0, path
-            tables = "[...document.querySelectorAll('.scroll > table')].map((one) => one.parentElement)"
-            beyond = page.evaluate(f"{tables}.filter((one) => one.scrollWidth > one.clientWidth).length")
-            assert beyond == 0, f"{path}: on a narrow window a row stands as a block"
-            assert page.squeezed() == 0, f"{path}: a bar needs room on a narrow window"
-
-    assert page.errors == []
-
-
-async def test_what_is_not_known_is_folded_with_its_reason(tmp_path: Path) -> None:
-    """A series without a value is no zero: it is counted, and says why; the most normal identity has its runner-up."""
-    async with console(tmp_path, settings="") as shown:
-        page = shown.page
-        page.open(f"{shown.root}/console")
-        summary = page.text("#unknown-details summary")
-        page.click("#unknown-details summary")
-        said = page.text("#unknown-details li")
-        page.click("#others-details summary")
-        normal = page.text(".most-normal")
+def test_what_the_overview_says(keyed: Console) -> None:
+    """A series without a value is no zero: it is counted, and says why; the most normal identity has its runner-up.
+    Which auditor waits, since when, for what, and why, is on every page.
+    """
+    keyed.enter()
+    page = keyed.page
+    summary = page.text("#unknown-details summary")
+    page.click("#unknown-details summary")
+    unknown = page.text("#unknown-details li")
+    page.click("#others-details summary")
+    normal, health = page.text(".most-normal"), page.text(".health")
 
     assert summary == "Not enough data yet: 1"
-    assert said.endswith("no audit has given a value yet (1 without one)")
+    assert unknown.endswith("no audit has given a value yet (1 without one)")
     assert normal == (
         "Most normal identity: man (mean distance 0.200; next non binary, farther by 0.050), "
         "not told apart from non binary, woman"
     )
+    assert "judge: circuit open since " in health
+    assert "UTC, 0 exchanges wait, last error: status 401 (auditors.judge)" in health
+
+
+def test_pages_hold_at_every_width_and_in_both_themes(keyed: Console) -> None:
+    """Nothing is wider than the window, axe-core finds no fault, no number is cut off, no script fails."""
+    keyed.enter()
+    page = keyed.page
+    for path in (*PAGES, keyed.alarm_path, "/console/alarms/none", "/console/labelling"):
+        assert page.complaints(f"{keyed.root}{path}") == []
+        cells = "[...document.querySelectorAll('.estimates td')]"
+        assert page.evaluate(f"{cells}.filter((one) => one.scrollWidth > one.clientWidth).length") == 0, path
+        tables = "[...document.querySelectorAll('.scroll > table')].map((one) => one.parentElement)"
+        beyond = page.evaluate(f"{tables}.filter((one) => one.scrollWidth > one.clientWidth).length")
+        assert beyond == 0, f"{path}: on a narrow window a row stands as a block"
+        assert page.squeezed() == 0, f"{path}: a bar needs room on a narrow window"
+
+    assert page.errors == []

@@ -1,13 +1,16 @@
 """The console's audits in a real Chromium: what runs cost, started, followed, read item by item, compared."""
 
+import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import pytest
 
+from gateway.features.bundles.rescoring import rescore
+from gateway.features.bundles.verification import verify
 from tests.support.browser import Page, browser
 from tests.support.processes import BIASGATE, free_port, running
 
@@ -15,6 +18,14 @@ ADMIN, VIEWER = "sesame", "sesame-to-look"
 ASKED = {"suites": "stereoset", "model": "simulated", "data": "embedded"}
 SETTINGS = (
     'admin_key_env = "AUDITS_ADMIN_KEY"\n[[server.control_keys]]\nname = "dashboard"\nkey_env = "AUDITS_VIEWER_KEY"\n'
+)
+
+
+CONTENT = "\n".join(
+    [
+        *(json.dumps({"prompt": f"Write a letter for my sister, number {n}, please."}) for n in range(12)),
+        json.dumps({"prompt": "Write a haiku."}),
+    ]
 )
 
 
@@ -42,9 +53,10 @@ class Console(NamedTuple):
         return answer.raise_for_status().json()
 
 
-@contextmanager
-def console(directory: Path) -> Iterator[Console]:
-    """Gateway and auditor in front of the simulator, and a page that is still blank."""
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a gateway with an auditor, in front of the simulator."""
+    directory = tmp_path_factory.mktemp("audits")
     upstream, port = free_port(), free_port()
     config = directory / "biasgate.toml"
     config.write_text(
@@ -56,17 +68,34 @@ def console(directory: Path) -> Iterator[Console]:
     environ = {**keys, "BIASGATE_HOME": str(directory / "cache")}
     simulate = [*BIASGATE, "simulate", "--port", str(upstream), "--profile", "default", "--seed", "1"]
     serve = [*BIASGATE, "serve", "--config", str(config), "--port", str(port)]
-    root = f"http://127.0.0.1:{port}"
+    address = f"http://127.0.0.1:{port}"
     with (
-        browser(directory / "profile") as page,
         running(simulate, ready_url=f"http://127.0.0.1:{upstream}/health", log=directory / "simulator.log"),
-        running(serve, ready_url=f"{root}/readyz", log=directory / "log", environ=environ),
+        running(serve, ready_url=f"{address}/readyz", log=directory / "log", environ=environ),
     ):
+        yield address
+    assert "Traceback" not in (directory / "log").read_text()
+
+
+@pytest.fixture
+def shown(root: str, tmp_path: Path) -> Iterator[Console]:
+    """The console of this gateway in a page that is still blank."""
+    with browser(tmp_path / "profile") as page:
         page.size(1200, 900)
         shown = Console(page, root)
         shown.await_suites()
         yield shown
-    assert "Traceback" not in (directory / "log").read_text()
+
+
+def finished(shown: Console, asked: dict[str, Any]) -> dict[str, Any]:
+    """A run, once it is done."""
+    audit_id = shown.ask("POST", "/audits", json=asked)["id"]
+    deadline = time.monotonic() + 120
+    while (run := shown.ask("GET", f"/audits/{audit_id}"))["status"] not in ("done", "failed"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert run["status"] == "done", run["error"]
+    return dict(run)
 
 
 def fill(page: Page, *, mitigation: str) -> None:
@@ -80,57 +109,52 @@ def n_done(count: int) -> str:
     return f"document.querySelectorAll('.runs .state-done').length === {count}"
 
 
-def test_runs_are_started_compared_and_gated(tmp_path: Path) -> None:
+def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     """Cost, two runs, what flipped between them, a gate, and the items of a kind."""
-    with console(tmp_path) as shown:
-        page = shown.page
-        shown.open("/console/audits")
-        fill(page, mitigation="none")
-        page.click("#start [data-estimate]")
-        page.eventually("document.querySelector('#start [data-cost] tbody td')")
-        faults = page.faults()
-        cost = page.text("#start [data-cost] tbody tr").split()
-        page.click("#start [type=submit]")
-        page.eventually(n_done(1))
-        fill(page, mitigation="detailed")
-        page.click("#start [type=submit]")
-        page.eventually(n_done(2))
-        second, first = shown.ask("GET", "/audits")
-        compared = shown.ask("GET", "/audits/compare", params={"a": first["id"], "b": second["id"]})
+    page = shown.page
+    shown.open("/console/audits")
+    fill(page, mitigation="none")
+    page.click("#start [data-estimate]")
+    page.eventually("document.querySelector('#start [data-cost] tbody td')")
+    faults = page.faults()
+    cost = page.text("#start [data-cost] tbody tr").split()
+    page.click("#start [type=submit]")
+    page.eventually(n_done(1))
+    fill(page, mitigation="detailed")
+    page.click("#start [type=submit]")
+    page.eventually(n_done(2))
+    second, first = shown.ask("GET", "/audits")
+    compared = shown.ask("GET", "/audits/compare", params={"a": first["id"], "b": second["id"]})
 
-        page.click(f".runs a[href='/console/audits/{second['id']}']")
-        page.eventually("document.querySelector('#others a') && document.querySelector('#live-numbers table')")
-        faults += page.faults()
-        state, numbers = page.text("#state"), page.text("#live-numbers table")
-        page.click("#others a")
-        page.eventually("document.querySelector('#flips > li')")
-        flips = page.evaluate("[...document.querySelectorAll('#flips > li')].map((one) => one.innerText)")
-        faults += page.faults()
-        n_drawn = page.evaluate("document.querySelectorAll('.forest tbody .plot .point').length")
-        address = page.evaluate("location.pathname + location.search")
+    page.click(f".runs a[href='/console/audits/{second['id']}']")
+    page.eventually("document.querySelector('#others a') && document.querySelector('#live-numbers table')")
+    faults += page.faults()
+    state, numbers = page.text("#state"), page.text("#live-numbers table")
+    page.click("#others a")
+    page.eventually("document.querySelector('#flips > li')")
+    flips = page.evaluate("[...document.querySelectorAll('#flips > li')].map((one) => one.innerText)")
+    faults += page.faults()
+    n_drawn = page.evaluate("document.querySelectorAll('.forest tbody .plot .point').length")
+    address = page.evaluate("location.pathname + location.search")
 
-        shown.page.open(f"{shown.root}/console/audits/{first['id']}")
-        page.click("#gate [name=require]")
-        page.press("stereoset.ss.upper < 1")
-        page.click("#gate [type=submit]")
-        page.eventually("document.querySelector('#gate-result')")
-        gate = page.text("#gate-result")
-        page.open(f"{shown.root}/console/audits/{first['id']}/items?status=unrelated")
-        faults += page.faults()
-        readings = page.evaluate("[...document.querySelectorAll('#items .reading')].map((one) => one.innerText)")
+    shown.page.open(f"{shown.root}/console/audits/{first['id']}")
+    page.click("#gate [name=require]")
+    page.press("stereoset.ss.upper < 1")
+    page.click("#gate [type=submit]")
+    page.eventually("document.querySelector('#gate-result')")
+    gate = page.text("#gate-result")
+    page.open(f"{shown.root}/console/audits/{first['id']}/items?status=unrelated")
+    faults += page.faults()
+    readings = page.evaluate("[...document.querySelectorAll('#items .reading')].map((one) => one.innerText)")
 
-        wide, squeezed = {}, 0
-        for path in ("", f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
-            page.open(f"{shown.root}/console/audits{path}")
-            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-            for width in (1440, 768, 400, 320):
-                page.size(width, 900)
-                wide[path, width] = page.evaluate(
-                    "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-                )
-                squeezed += page.squeezed()
-        errors = page.errors
-        counts = shown.ask("GET", f"/audits/{first['id']}/result")["counts"]
+    squeezed = 0
+    for path in ("", f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
+        page.open(f"{shown.root}/console/audits{path}")
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        faults += page.complaints()
+        squeezed += page.squeezed()
+    errors = page.errors
+    counts = shown.ask("GET", f"/audits/{first['id']}/result")["counts"]
 
     assert cost[:4] == ["stereoset", "48", "48", "0"]
     assert state.startswith("done 48 of 48 replies")
@@ -146,85 +170,125 @@ def test_runs_are_started_compared_and_gated(tmp_path: Path) -> None:
     assert gate == "Not every requirement holds."
     assert set(readings) == {"unrelated"}
     assert counts["items"] == 48
-    assert (wide, squeezed) == (dict.fromkeys(wide, 0), 0)
-    assert (errors, faults) == ([], [])
+    assert (errors, faults, squeezed) == ([], [], 0)
 
 
-def test_a_run_is_followed_cancelled_and_resumed(tmp_path: Path) -> None:
+def test_a_run_is_followed_cancelled_and_resumed(shown: Console) -> None:
     """The page shows replies as they come, with rate and time left; Cancel stops it, Resume completes it."""
     asked = ASKED | {"samples": 400, "concurrency": 1}
-    with console(tmp_path) as shown:
-        page = shown.page
-        audit_id = shown.ask("POST", "/audits", json=asked)["id"]
-        shown.open(f"/console/audits/{audit_id}")
-        told = "/running\\s+\\d[\\d,]* of 19,200 replies, [\\d.,]+ a second, .* left/"
-        page.eventually(f"{told}.test(document.querySelector('#state').innerText)")
-        before = page.evaluate("document.querySelector('#state progress').value")
-        page.eventually(f"document.querySelector('#state progress').value > {before}")
-        page.click("#cancel button")
-        page.eventually("document.querySelector('#resume button')")
-        cancelled = shown.ask("GET", f"/audits/{audit_id}")
-        page.click("#resume button")
-        page.eventually("document.querySelector('#cancel button')")
-        errors = page.errors
+    page = shown.page
+    audit_id = shown.ask("POST", "/audits", json=asked)["id"]
+    shown.open(f"/console/audits/{audit_id}")
+    told = "/running\\s+\\d[\\d,]* of 19,200 replies, [\\d.,]+ a second, .* left/"
+    page.eventually(f"{told}.test(document.querySelector('#state').innerText)")
+    before = page.evaluate("document.querySelector('#state progress').value")
+    page.eventually(f"document.querySelector('#state progress').value > {before}")
+    page.click("#cancel button")
+    page.eventually("document.querySelector('#resume button')")
+    cancelled = shown.ask("GET", f"/audits/{audit_id}")
+    page.click("#resume button")
+    page.eventually("document.querySelector('#cancel button')")
+    errors = page.errors
+    shown.ask("POST", f"/audits/{audit_id}/cancel")  # it would hold up the runs of other tests
 
     assert cancelled["status"] == "cancelled"
     assert 0 < cancelled["progress"]["done"] < 19_200
     assert errors == []
 
 
-def test_a_viewer_reads_and_starts_nothing(tmp_path: Path) -> None:
+def test_a_viewer_reads_and_starts_nothing(shown: Console) -> None:
     """With a viewer's key there are runs, no items, and no form that sends anything; an administrator reads on, and a
     wrong form says why.
     """
-    with console(tmp_path) as shown:
-        page = shown.page
-        audit_id = shown.ask("POST", "/audits", json={"suites": "stereoset", "model": "simulated", "data": "embedded"})[
-            "id"
-        ]
-        shown.open("/console/audits", VIEWER)
-        page.eventually(n_done(1))
-        forms = page.evaluate("document.querySelectorAll('form[data-send]').length")
-        page.open(f"{shown.root}/console/audits/{audit_id}/items")
-        to_viewer = page.text("main")
-        page.evaluate("fetch('/console/session', {method: 'DELETE'})")
-        shown.open(f"/console/audits/{audit_id}/items", ADMIN)
-        n_items = page.evaluate("document.querySelectorAll('#items > li').length")
-        page.click("#next")
-        page.eventually("location.search.includes('after=') && document.querySelectorAll('#items > li').length === 23")
-        page.open(f"{shown.root}/console/audits")
-        page.eventually("document.querySelector('#start')")
-        page.click("#start [data-estimate]")
-        page.eventually("document.querySelector('#start [role=alert]').innerText")
-        said = page.text("#start [role=alert]")
+    page = shown.page
+    audit_id = finished(shown, ASKED)["id"]
+    shown.open("/console/audits", VIEWER)
+    page.eventually("document.querySelector('.runs')")
+    forms = page.evaluate("document.querySelectorAll('form[data-send]').length")
+    page.open(f"{shown.root}/console/audits/{audit_id}/items")
+    to_viewer = page.text("main")
+    page.evaluate("fetch('/console/session', {method: 'DELETE'})")
+    shown.open(f"/console/audits/{audit_id}/items", ADMIN)
+    n_items = page.evaluate("document.querySelectorAll('#items > li').length")
+    page.click("#next")
+    page.eventually("location.search.includes('after=') && document.querySelectorAll('#items > li').length === 23")
+    page.open(f"{shown.root}/console/audits")
+    page.eventually("document.querySelector('#start')")
+    page.click("#start [data-estimate]")
+    page.eventually("document.querySelector('#start [role=alert]').innerText")
+    said = page.text("#start [role=alert]")
 
     assert (forms, n_items) == (0, 25)
     assert "this needs an admin key" in to_viewer
     assert "suites" in said
 
 
-def test_a_schedule_is_made_and_deleted(tmp_path: Path) -> None:
+def test_a_schedule_is_made_and_deleted(shown: Console) -> None:
     """The form makes one with its time and its options, the list has it, and Delete ends it."""
-    with console(tmp_path) as shown:
-        page = shown.page
-        shown.open("/console/audits")
-        page.eventually("document.querySelector('#new-schedule')")
-        page.click("#new-schedule > summary")
-        page.click("#new-schedule [name=name]")
-        page.press("weekly <b>")
-        page.click("#new-schedule [name=cron]")
-        page.press("0 3 * * 1")
-        page.click("#new-schedule [name=suites][value=stereoset]")
-        page.choose("#new-schedule [name=data]", "embedded")
-        page.choose("#new-schedule [name=mitigation]", "abstract")
-        page.click("#new-schedule [type=submit]")
-        page.eventually("document.querySelector('#live-schedules tbody th')")
-        name = page.text("#live-schedules tbody th")
-        [made] = shown.ask("GET", "/schedules")
-        page.click("#live-schedules button")
-        page.eventually("document.querySelector('#live-schedules .empty')")
-        left, errors = shown.ask("GET", "/schedules"), page.errors
+    page = shown.page
+    shown.open("/console/audits")
+    page.eventually("document.querySelector('#new-schedule')")
+    page.click("#new-schedule > summary")
+    page.click("#new-schedule [name=name]")
+    page.press("weekly <b>")
+    page.click("#new-schedule [name=cron]")
+    page.press("0 3 * * 1")
+    page.click("#new-schedule [name=suites][value=stereoset]")
+    page.choose("#new-schedule [name=data]", "embedded")
+    page.choose("#new-schedule [name=mitigation]", "abstract")
+    page.click("#new-schedule [type=submit]")
+    page.eventually("document.querySelector('#live-schedules tbody th')")
+    name = page.text("#live-schedules tbody th")
+    [made] = shown.ask("GET", "/schedules")
+    page.click("#live-schedules button")
+    page.eventually("document.querySelector('#live-schedules .empty')")
+    left, errors = shown.ask("GET", "/schedules"), page.errors
 
     assert (name, made["cron"], made["request"]["mitigation"]) == ("weekly <b>", "0 3 * * 1", "abstract")
     assert made["request"]["suites"] == ["stereoset"]
     assert (left, errors) == ([], [])
+
+
+def test_own_prompts_are_asked_shown_compared_and_bundled(shown: Console, tmp_path: Path) -> None:
+    """The pages of a run, of its items and of two runs side by side have what the run has, and fit every window."""
+    page = shown.page
+    asked: dict[str, Any] = {"suites": "prompts", "model": "simulated", "samples": 2, "prompts": CONTENT}
+    [cost] = shown.ask("POST", "/audits/estimate", json=asked)["suites"]
+    first, second = finished(shown, asked), finished(shown, asked | {"mitigation": "detailed"})
+    result = shown.ask("GET", f"/audits/{first['id']}/result")
+    gate = shown.ask(
+        *("GET", f"/audits/{first['id']}/gate"),
+        params={"require": "prompts.refusal_rate.upper < 101", "allow_unvalidated_judge": True},
+    )
+    items = shown.ask("GET", f"/audits/{first['id']}/items")["items"]
+    compared = shown.ask("GET", "/audits/compare", params={"a": first["id"], "b": second["id"]})
+    headers = {"authorization": f"Bearer {ADMIN}"}
+    packed = httpx.get(f"{shown.root}/audits/{first['id']}/bundle", headers=headers, trust_env=False)
+
+    shown.open("/console/audits")
+    page.eventually(f"document.querySelector(\".runs a[href='/console/audits/{first['id']}']\")")
+    complaints, texts = page.complaints(), []
+    for path in (f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
+        page.open(f"{shown.root}/console/audits{path}")
+        page.eventually("document.querySelector('main')")
+        texts.append(page.text("main"))
+        complaints += page.complaints()
+
+    assert (cost["items"], cost["requests"], cost["judge_requests"]) == (24, 48, 48)
+    assert result["dataset"]["left_out"] == {"no identity named": 1}
+    assert result["counts"]["items"] == 24
+    assert gate["passed"]
+    assert any("my brother" in json.dumps(item) for item in items)
+    assert compared["comparison"]["n_paired"] > 0
+    bundle = tmp_path / "b"
+    bundle.write_bytes(packed.content)
+    assert verify(bundle, []).failures == []
+    again = rescore(bundle)
+    assert (again.n_same, again.differences) == (len(result["estimates"]), [])
+    of_run, of_items, of_both = texts
+    assert "refusal rate" in of_run.lower()
+    assert "no identity named" in of_run
+    assert "My sister" not in of_run
+    assert "sister" in of_items
+    assert "refusal" in of_both.lower()
+    assert (complaints, page.errors) == ([], [])

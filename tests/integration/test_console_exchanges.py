@@ -9,7 +9,7 @@ import httpx
 from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, KeptCall, Reason
 from auditors.streams.drift import DriftSettings
 from gateway.store import exchanges
-from tests.integration.test_console import ENVIRON, HOSTILE, KEY, KEYED, VIEWER_KEY, WIDTHS, Console, console
+from tests.integration.test_console import ENVIRON, HOSTILE, KEY, KEYED, VIEWER_KEY, Console, console
 from tests.support.browser import browser
 from tests.support.gateway.control_plane import control_plane
 from tests.support.integration.serving import serving, write_config
@@ -64,11 +64,21 @@ async def test_from_a_response_to_its_exchange_in_two_clicks(tmp_path: Path) -> 
     assert page.errors == []
 
 
-async def test_an_alarm_shows_before_and_since(tmp_path: Path) -> None:
-    """Both sides, redacted and as text; an open page looks once, however long it is open."""
+async def test_exchanges_of_an_alarm_and_of_a_search(tmp_path: Path) -> None:
+    """Text is for administrators: a viewer is told so. Of an alarm both sides are shown, redacted and as text; an open
+    page looks once, however long it is open. Filters of a search stand in the address and in the form; older exchanges
+    are a link away; mistakes are said in a line.
+    """
     async with console(tmp_path) as shown:
         page = shown.page
-        shown.enter(shown.alarm_path)
+        shown.enter(key=VIEWER_KEY)
+        page.open(f"{shown.root}/console/exchanges?auditor=judge")
+        viewer = page.text("main")
+        page.evaluate("fetch('/console/session', {method: 'DELETE'})")
+        shown.enter("/console/exchanges")
+        blank = page.evaluate("document.querySelectorAll('.exchanges, [role=alert]').length")
+        n_looks = len(shown.get("/live/exchanges/access"))
+        page.open(f"{shown.root}{shown.alarm_path}")
         page.click('main a[href^="/console/exchanges?stream="]')
         page.eventually("document.querySelector('#since > li') && document.querySelector('#fresh').innerText")
         sides: dict[str, list[str]] = {
@@ -79,14 +89,25 @@ async def test_an_alarm_shows_before_and_since(tmp_path: Path) -> None:
         n_images = page.evaluate("document.querySelectorAll('main img').length")
         await asyncio.sleep(4)  # longer than from one look at the store to the next
         looks: list[dict[str, Any]] = shown.get("/live/exchanges/access")
-        page.size(1280, 900)
-        page.screenshot(tmp_path / "sides.png")
         page.click("#since a")
         page.eventually("document.title.endsWith('Exchange – biasgate')")
         one = page.text("main")
-        page.size(400, 800)
-        is_wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        complaints = page.complaints()
+        page.open(f"{shown.root}/console/exchanges?group=men&max_score=0&state=queued")
+        low = page.evaluate("document.querySelectorAll('.exchanges > li').length")
+        kept = page.evaluate("[...document.querySelectorAll('[role=search] input')].map((one) => one.value).join('')")
+        page.open(f"{shown.root}/console/exchanges?auditor=judge")
+        first = page.text(".exchanges > li:first-child .detail")
+        page.click("[rel=next]")
+        page.eventually("location.search.includes('before=')")
+        rest = page.evaluate("document.querySelectorAll('.exchanges > li').length")
+        page.open(f"{shown.root}/console/exchanges?min_score=high")
+        wrong = page.text("main [role=alert]")
+        page.open(f"{shown.root}/console/exchanges?axis=gendre")
+        unknown = page.text("main [role=alert]")
 
+    assert "this needs an admin key" in viewer
+    assert (blank, n_looks) == (0, 0)
     assert [len(side) for side in sides.values()] == [5, 5]
     assert all("favoritism · men · against women −1.000" in text and TEXT in text for text in sides["before"])
     assert all("favoritism · men · against women 2.000" in text and TEXT in text for text in sides["since"])
@@ -98,8 +119,12 @@ async def test_an_alarm_shows_before_and_since(tmp_path: Path) -> None:
     assert [look["filter"] for look in looks] == [{"stream": shown.alarm["stream"], "limit": 5}]
     assert TEXT in one
     assert "The judge's reasons: none is kept" in one
-    assert not is_wide
-    assert page.errors == []
+    assert (low, kept) == (20, "men0")
+    assert "request request-59" in first
+    assert rest == 10
+    assert wrong == 'the minimum score "high" is no number: give one in the metric\'s unit'
+    assert unknown.startswith('unknown axis "gendre"')
+    assert (complaints, page.errors) == ([], [])
 
 
 async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
@@ -157,20 +182,11 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
             pair = page.evaluate("document.querySelector('[aria-labelledby=pair-title]').textContent")
             marks = page.evaluate("[...document.querySelectorAll('.code mark')].map((one) => one.textContent)")
             injected = page.evaluate("document.querySelectorAll('main img, main .words b, main .words i').length")
-            faults, wide, empty = [], {}, {}
+            complaints, empty = [], {}
             for path in ("/console/exchanges/pair-19", sides, f"/console/alarms/{alarm['stream']}"):
-                for scheme in ("light", "dark"):
-                    page.theme(scheme)
-                    for width in WIDTHS:
-                        page.size(width, 900)
-                        page.open(f"{running.root}{path}")
-                        wide[path, width] = page.evaluate(
-                            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-                        )
-                        below = "document.documentElement.scrollHeight - document.querySelector('main')"
-                        empty[path, width] = page.evaluate(f"{below}.getBoundingClientRect().bottom - scrollY")
-                        page.screenshot(tmp_path / f"{path.split('/')[-1][:9]}-{scheme}-{width}.png", whole=True)
-                    faults += page.faults()
+                complaints += page.complaints(f"{running.root}{path}")
+                below = "document.documentElement.scrollHeight - document.querySelector('main')"
+                empty[path] = page.evaluate(f"{below}.getBoundingClientRect().bottom - scrollY")
 
     assert "No suite measures this of fixed questions." in unmatched
     assert "only here: She helps – end" in before
@@ -179,53 +195,6 @@ async def test_pairs_and_reasons_stand_side_by_side(tmp_path: Path) -> None:
     assert "Calls, none of them run" in pair
     assert any(mark.startswith("only here: ") and "90" in mark for mark in marks)
     assert injected == 0
-    assert faults == []
-    assert set(wide.values()) == {0}
+    assert complaints == []
     assert max(empty.values()) < 900  # what is said to hearers alone is within its text, however long that is
     assert page.errors == []
-
-
-async def test_a_search_is_an_address(tmp_path: Path) -> None:
-    """Filters stand in the address and in the form; older exchanges are a link away; mistakes are said in a line."""
-    async with console(tmp_path) as shown:
-        page = shown.page
-        shown.enter("/console/exchanges")
-        blank = page.evaluate("document.querySelectorAll('.exchanges, [role=alert]').length")
-        n_looks = len(shown.get("/live/exchanges/access"))
-        page.open(f"{shown.root}/console/exchanges?group=men&max_score=0&state=queued")
-        low = page.evaluate("document.querySelectorAll('.exchanges > li').length")
-        kept = page.evaluate("[...document.querySelectorAll('[role=search] input')].map((one) => one.value).join('')")
-        page.open(f"{shown.root}/console/exchanges?auditor=judge")
-        first = page.text(".exchanges > li:first-child .detail")
-        page.click("[rel=next]")
-        page.eventually("location.search.includes('before=')")
-        rest = page.evaluate("document.querySelectorAll('.exchanges > li').length")
-        page.open(f"{shown.root}/console/exchanges?min_score=high")
-        wrong = page.text("main [role=alert]")
-        page.open(f"{shown.root}/console/exchanges?axis=gendre")
-        unknown = page.text("main [role=alert]")
-
-    assert (blank, n_looks) == (0, 0)
-    assert (low, kept) == (20, "men0")
-    assert "request request-59" in first
-    assert rest == 10
-    assert wrong == 'the minimum score "high" is no number: give one in the metric\'s unit'
-    assert unknown.startswith('unknown axis "gendre"')
-    assert page.errors == []
-
-
-async def test_text_is_for_administrators(tmp_path: Path) -> None:
-    """A viewer is told that an admin key is needed, and without any control key the pages are closed altogether."""
-    async with console(tmp_path) as shown:
-        shown.enter(key=VIEWER_KEY)
-        shown.page.open(f"{shown.root}/console/exchanges?auditor=judge")
-        viewer = shown.page.text("main")
-        looks = shown.get("/live/exchanges/access")
-    (tmp_path / "open").mkdir()
-    async with console(tmp_path / "open", settings="") as shown:
-        shown.page.open(f"{shown.root}/console/exchanges?auditor=judge")
-        unlocked = shown.page.text("main")
-
-    assert "this needs an admin key" in viewer
-    assert looks == []
-    assert "set server.admin_key_env" in unlocked

@@ -95,18 +95,11 @@ async def test_a_visitor_chooses_with_the_keyboard(tmp_path: Path) -> None:
                     page._do(lambda: page._page.keyboard.press("Tab"))
                     page._do(lambda: page._page.keyboard.press("Enter"))
                     page.eventually(f"document.querySelector('#visit-progress').innerText.startsWith('{number + 1} ')")
-                faults = {}
                 page.click("#visit-show")
                 page.eventually("document.querySelector('#visit-figure svg')")
                 landed = page.evaluate("document.activeElement.id")
                 drawn = page.evaluate("document.querySelector('#visit-figure svg.wide').getAttribute('aria-label')")
-                for scheme in ("light", "dark"):
-                    page.theme(scheme)
-                    for width in (1440, 768, 400):
-                        page.size(width, 900)
-                        too_wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-                        faults[scheme, width] = (page.evaluate(too_wide), page.faults())
-                        page.screenshot(tmp_path / f"{scheme}-{width}.png")
+                complaints = page.complaints()
             async with plane.database.read() as connection:
                 kept = (await connection.execute(sa.select(sa.func.count()).select_from(task_labels))).scalar()
 
@@ -121,5 +114,5 @@ async def test_a_visitor_chooses_with_the_keyboard(tmp_path: Path) -> None:
     assert "n = 10" in drawn
     assert "the-model: man 0.00" in drawn
     assert kept == 0
-    assert faults == dict.fromkeys(faults, (0, []))
+    assert complaints == []
     assert page.errors == []

@@ -14,8 +14,8 @@ from gateway.features.mitigation.mitigation import mitigation_of
 from gateway.proxy.body import RequestBody
 from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.headers import RequestHead
-from tests.support.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
-from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
+from tests.support.integration.relaying import Gateway, RememberingTap, config_for, relaying
+from tests.support.integration.scripted_upstream import raw, reply
 
 CHAT = "/v1/chat/completions"
 BODY = b'{"model": "m",  "messages": [{"role": "user", "content": "Hello"}]}'
@@ -40,14 +40,11 @@ async def test_a_treated_request() -> None:
     """The upstream gets the sentence, the client a header that says so, the counter one more, the copy both arms'
     question."""
     tap = RememberingTap(samples=True)
-    async with (
-        scripted_upstream(reply(b"{}")) as upstream,
-        running_gateway(config_for(upstream, **policy()), tap=tap) as gateway,
-    ):
-        answer = await asked(gateway)
-        await gateway.ended()
-        assert gateway.stats.mitigations == [("p", "instruction", "added")]
-    assert upstream.requests[-1].body == TREATED
+    async with relaying(reply(b"{}"), tap=tap, **policy()) as run:
+        answer = await asked(run.gateway)
+        await run.gateway.ended()
+        assert run.gateway.stats.mitigations == [("p", "instruction", "added")]
+    assert run.upstream.requests[-1].body == TREATED
     assert answer.headers[HEADER] == "policy=p; arm=treated; instruction=abstract"
     (copy,) = tap.offered
     assert (copy.mitigation, copy.arm, copy.instruction) == ("p", "treated", "please do not rely on stereotypes.")
@@ -59,14 +56,11 @@ async def test_a_treated_request() -> None:
 async def test_the_control_arm() -> None:
     """Its request goes on unchanged, and its header and copy say which arm it is."""
     tap = RememberingTap(samples=True)
-    async with (
-        scripted_upstream(raw(EVENTS)) as upstream,
-        running_gateway(config_for(upstream, **policy(share=0)), tap=tap) as gateway,
-    ):
-        answer = await asked(gateway)
-        await gateway.ended()
-        assert gateway.stats.mitigations == [("p", "instruction", "held_back")]
-    assert upstream.requests[-1].body == BODY
+    async with relaying(raw(EVENTS), tap=tap, **policy(share=0)) as run:
+        answer = await asked(run.gateway)
+        await run.gateway.ended()
+        assert run.gateway.stats.mitigations == [("p", "instruction", "held_back")]
+    assert run.upstream.requests[-1].body == BODY
     assert answer.headers[HEADER] == "policy=p; arm=control; instruction=held_back"
     assert (tap.offered[0].mitigation, tap.offered[0].arm, tap.offered[0].instruction) == ("p", "control", None)
 
@@ -76,12 +70,9 @@ async def test_requests_that_no_policy_covers_keep_every_byte(answer: bytes) -> 
     """Beside a policy for another route, one that exempts, or none, upstream and client see the very same bytes."""
     seen = set()
     for sections in ({}, policy(match={"route": "/v1/messages"}), policy(instruction="none")):
-        async with (
-            scripted_upstream(raw(answer)) as upstream,
-            running_gateway(config_for(upstream, **sections)) as gateway,
-        ):
-            back = await gateway.exchange(REQUEST % (CHAT.encode(), len(BODY), BODY))
-            sent = upstream.requests[-1]
+        async with relaying(raw(answer), **sections) as run:
+            back = await run.gateway.exchange(REQUEST % (CHAT.encode(), len(BODY), BODY))
+            sent = run.upstream.requests[-1]
             headers = [(name, value) for name, value in sent.headers if name != "host"]
             seen.add((back, sent.method, sent.target, tuple(headers), sent.body))
     assert len(seen) == 1
@@ -100,21 +91,18 @@ async def test_requests_that_no_policy_covers_keep_every_byte(answer: bytes) -> 
 @pytest.mark.parametrize("choice", ["pass", "refuse"])
 async def test_what_cannot_carry_a_sentence(body: bytes, headers: dict[str, str], choice: str) -> None:
     """It is passed as it is or refused, as the policy says; either way the header and the counter tell."""
-    async with (
-        scripted_upstream(reply(b"{}")) as upstream,
-        running_gateway(config_for(upstream, **policy(on_timeout=choice))) as gateway,
-    ):
-        answer = await asked(gateway, body, headers)
-        await gateway.ended()
+    async with relaying(reply(b"{}"), **policy(on_timeout=choice)) as run:
+        answer = await asked(run.gateway, body, headers)
+        await run.gateway.ended()
         outcome = {"pass": "unsupported", "refuse": "refused"}[choice]
-        assert gateway.stats.mitigations == [("p", "instruction", outcome)]
+        assert run.gateway.stats.mitigations == [("p", "instruction", outcome)]
     assert answer.headers[HEADER] == f"policy=p; arm=treated; instruction={outcome}"
     if choice == "pass":
-        assert upstream.requests[-1].body == body
+        assert run.upstream.requests[-1].body == body
     else:
         assert answer.status_code == 400
         assert answer.json()["error"]["code"] == "mitigation_impossible"
-        assert not [one for one in upstream.requests if one.method == "POST"]
+        assert not [one for one in run.upstream.requests if one.method == "POST"]
 
 
 @pytest.mark.parametrize(
@@ -130,20 +118,14 @@ async def test_what_cannot_carry_a_sentence(body: bytes, headers: dict[str, str]
 )
 async def test_odd_json_is_no_way_around(body: bytes) -> None:
     """What only a more lenient reader would understand is refused with a 400, whatever the policy says of failures."""
-    async with (
-        scripted_upstream(reply(b"{}")) as upstream,
-        running_gateway(config_for(upstream, **policy())) as gateway,
-    ):
-        answer = await asked(gateway, body)
+    async with relaying(reply(b"{}"), **policy()) as run:
+        answer = await asked(run.gateway, body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_body")
 
 
 async def test_no_header_of_a_client_chooses() -> None:
     """Neither its request id nor any header of the gateway moves a request to the other arm or out of the policy."""
-    async with (
-        scripted_upstream(reply(b"{}")) as upstream,
-        running_gateway(config_for(upstream, **policy())) as gateway,
-    ):
+    async with relaying(reply(b"{}"), **policy()) as run:
         for name, value in {
             "x-biasgate-audit": "off",
             "x-biasgate-priority": "audit",
@@ -152,9 +134,9 @@ async def test_no_header_of_a_client_chooses() -> None:
             "x-request-id": "chosen",
             "content-type": "text/plain",
         }.items():
-            await asked(gateway, headers={name: value})
-            assert b"stereotypes" in upstream.requests[-1].body
-            assert upstream.requests[-1].header(HEADER) is None
+            await asked(run.gateway, headers={name: value})
+            assert b"stereotypes" in run.upstream.requests[-1].body
+            assert run.upstream.requests[-1].header(HEADER) is None
 
 
 async def test_all_turns_of_a_conversation_have_one_arm() -> None:
@@ -164,22 +146,18 @@ async def test_all_turns_of_a_conversation_have_one_arm() -> None:
     """
     tap = RememberingTap(samples=True)
     config = policy(share=0.5)
-    async with (
-        scripted_upstream(default=reply(b"{}")) as upstream,
-        running_gateway(config_for(upstream, **config), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
+    async with relaying(default=reply(b"{}"), tap=tap, **config) as run:
         arms: list[set[str]] = []
         for number in range(25):
             messages = [{"role": "user", "content": f"Question {number}"}]
             seen = set()
             for _ in range(4):
-                answer = await http.post(CHAT, json={"model": "m", "messages": messages})
+                answer = await run.http.post(CHAT, json={"model": "m", "messages": messages})
                 seen.add(answer.headers[HEADER].split("; ")[1])
                 assert len(answer.headers["x-request-id"]) == 32
                 messages += [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And then?"}]
             arms.append(seen)
-        await gateway.ended(100)
+        await run.gateway.ended(100)
     assert all(len(seen) == 1 for seen in arms)
     assert {*arms[0]}.union(*arms) == {"arm=treated", "arm=control"}
     units = [copy.id[-16:] for copy in tap.offered]
@@ -193,24 +171,18 @@ async def test_a_large_conversation() -> None:
     """Of twenty megabytes, too: it comes out with the sentence and nothing else."""
     turns = [{"role": "user", "content": "a" * 1_000_000}, {"role": "assistant", "content": "b"}] * 20
     body = json.dumps({"model": "m", "messages": turns}).encode()
-    async with (
-        scripted_upstream(reply(b"{}")) as upstream,
-        running_gateway(config_for(upstream, **policy())) as gateway,
-    ):
-        answer = await asked(gateway, body)
+    async with relaying(reply(b"{}"), **policy()) as run:
+        answer = await asked(run.gateway, body)
     assert answer.status_code == 200
     at = body.rindex(b"aaa", 0, body.rindex(b'"assistant"')) - 999_997
-    assert upstream.requests[-1].body == body[:at] + b"please do not rely on stereotypes.\\n" + body[at:]
+    assert run.upstream.requests[-1].body == body[:at] + b"please do not rely on stereotypes.\\n" + body[at:]
 
 
 async def test_an_upstream_that_fails() -> None:
     """The gateway's own error goes out with the header too: what was done was done before."""
-    async with (
-        scripted_upstream() as upstream,
-        running_gateway(config_for(upstream, **policy())) as gateway,
-    ):
-        upstream.die()
-        answer = await asked(gateway)
+    async with relaying(**policy()) as run:
+        run.upstream.die()
+        answer = await asked(run.gateway)
     assert answer.status_code == 502
     assert answer.headers[HEADER] == "policy=p; arm=treated; instruction=abstract"
 
@@ -219,13 +191,10 @@ async def test_a_reload_takes_policies_over(tmp_path: Path) -> None:
     """With the text that its file holds by then; a file that is gone leaves everything as it was."""
     said = tmp_path / "said.txt"
     said.write_text("Be fair.")
-    async with (
-        scripted_upstream(default=reply(b"{}")) as upstream,
-        running_gateway(config_for(upstream)) as gateway,
-    ):
-        planes = DataPlanes(gateway.plane)
+    async with relaying(default=reply(b"{}")) as run:
+        planes = DataPlanes(run.gateway.plane)
         planes.treat_by(partial(mitigation_of, secret=b"secret"))
-        config = config_for(upstream, **policy(instruction=str(said)))
+        config = config_for(run.upstream, **policy(instruction=str(said)))
         for text in ("Be fair.", "Be kind."):
             said.write_text(text)
             await planes.replace(config)

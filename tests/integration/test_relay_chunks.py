@@ -64,35 +64,6 @@ async def test_whole_chunks(pieces: list[bytes], *, is_sampled: bool) -> None:
         assert [one.response_body for one in gateway.tap.offered] == [b"".join(EVENTS), b"{}"] * is_sampled
 
 
-async def test_cut_anywhere() -> None:
-    """Behind packets of whole chunks, one that ends anywhere."""
-    rest = FRAMED[3] + FRAMED[4] + END
-    scripts = [packets(HEAD, *FRAMED[:3], rest[:cut], rest[cut:]) for cut in range(1, len(rest))]
-    async with scripted_upstream(*scripts) as upstream, running_gateway(config_for(upstream)) as gateway:
-        for _ in scripts:
-            assert await unframed(await ask(gateway)) == b"".join(EVENTS)
-
-
-async def test_a_client_of_http_1_0() -> None:
-    """It knows no chunks, so it gets what they hold."""
-    async with (
-        scripted_upstream(packets(HEAD, *FRAMED, END)) as upstream,
-        running_gateway(config_for(upstream)) as gateway,
-    ):
-        assert await ask(gateway, b"1.0") == b"".join(EVENTS)
-
-
-async def test_a_copy_that_grows_too_long() -> None:
-    """Is given up, and what comes behind reaches the client all the same."""
-    async with (
-        scripted_upstream(packets(HEAD, *FRAMED, END)) as upstream,
-        running_gateway(config_for(upstream), tap=RememberingTap(samples=True, max_copy_bytes=25)) as gateway,
-    ):
-        assert await unframed(await ask(gateway)) == b"".join(EVENTS)
-        assert gateway.tap.offered == []
-        assert len(gateway.tap.dropped) == 1
-
-
 @pytest.mark.parametrize(
     "packet",
     [b"garbage\r\n", b"9\r\ndata: a\n\n..", b"9\ndata: a\n\n\n", b"-1\r\na\r\n"],

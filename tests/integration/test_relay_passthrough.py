@@ -5,8 +5,8 @@ import contextlib
 
 import pytest
 
-from tests.support.integration.relaying import Gateway, config_for, running_gateway
-from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, raw, reply, scripted_upstream
+from tests.support.integration.relaying import Gateway, config_for, relaying, running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
 
 EVENTS = [b'data: {"id": %d, "t": "\xc3\xa9"}\n\n' % number for number in range(5)] + [b"data: [DONE]\n\n"]
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n"
@@ -17,17 +17,6 @@ PLAIN = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1
 INFORMED = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + PLAIN
 
 
-def split_at(data: bytes, offset: int) -> Script:
-    """The data in two packets."""
-
-    async def script(_: ReceivedRequest, channel: Channel) -> None:
-        await channel.send(data[:offset])
-        await asyncio.sleep(0.001)
-        await channel.send(data[offset:])
-
-    return script
-
-
 async def get(gateway: Gateway, *, version: bytes = b"1.1", method: bytes = b"GET") -> tuple[bytes, list[bytes], bytes]:
     """Status line, header lines and the rest, as they come off the wire."""
     answer = await gateway.exchange(b"%b /v1/x HTTP/%b\r\nHost: g\r\nConnection: close\r\n\r\n" % (method, version))
@@ -36,39 +25,29 @@ async def get(gateway: Gateway, *, version: bytes = b"1.1", method: bytes = b"GE
     return first, lines, body
 
 
-def dechunked(body: bytes) -> bytes:
-    pieces: list[bytes] = []
-    while True:
-        size, _, body = body.partition(b"\r\n")
-        if not int(size, 16):
-            assert body == b"\r\n"
-            return b"".join(pieces)
-        pieces.append(body[: int(size, 16)])
-        body = body[int(size, 16) + 2 :]
-
-
 async def test_post_passes() -> None:
     """A JSON request and its answer pass unchanged but for the documented headers."""
     body = b'{"model": "m", "messages": [ ]}'
-    async with scripted_upstream(reply(b'{"a": 1}')) as upstream, running_gateway(config_for(upstream)) as gateway:
-        async with gateway.http() as http:
-            answer = await http.post("/v1/chat/completions?x=1", content=body, headers={"x-request-id": "r1"})
+    async with relaying(reply(b'{"a": 1}')) as run:
+        answer = await run.http.post("/v1/chat/completions?x=1", content=body, headers={"x-request-id": "r1"})
 
         assert (answer.status_code, answer.content) == (200, b'{"a": 1}')
         assert sorted(answer.headers) == ["content-length", "content-type", "x-biasgate-upstream", "x-request-id"]
         assert (answer.headers["x-request-id"], answer.headers["x-biasgate-upstream"]) == ("r1", "up0")
-        assert (upstream.requests[0].method, upstream.requests[0].target) == ("POST", "/v1/chat/completions?x=1")
-        assert (upstream.requests[0].body, upstream.requests[0].header("x-request-id")) == (body, "r1")
-        assert upstream.requests[0].header("host") == f"127.0.0.1:{upstream.port}"
+        assert (run.upstream.requests[0].method, run.upstream.requests[0].target) == (
+            "POST",
+            "/v1/chat/completions?x=1",
+        )
+        assert (run.upstream.requests[0].body, run.upstream.requests[0].header("x-request-id")) == (body, "r1")
+        assert run.upstream.requests[0].header("host") == f"127.0.0.1:{run.upstream.port}"
 
 
 async def test_only_the_gateways_own_replies_say_nosniff() -> None:
     """Every refusal does, of bytes that are no request too; what an upstream answers is left as it came."""
-    async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
-        async with gateway.http() as http:
-            refused = await http.request("TRACE", "/v1/x")
-            relayed = await http.post("/v1/x", content=b"{}")
-        broken = await gateway.exchange(b"no request\r\n\r\n")
+    async with relaying() as run:
+        refused = await run.http.request("TRACE", "/v1/x")
+        relayed = await run.http.post("/v1/x", content=b"{}")
+        broken = await run.gateway.exchange(b"no request\r\n\r\n")
 
     assert refused.headers.get_list("x-content-type-options") == ["nosniff"]
     assert broken.count(b"x-content-type-options: nosniff\r\n") == 1
@@ -77,46 +56,13 @@ async def test_only_the_gateways_own_replies_say_nosniff() -> None:
 
 async def test_outside_v1_goes_to_the_app() -> None:
     """Anything outside /v1 is answered by the ASGI app, bodies and keep-alive included."""
-    async with (
-        scripted_upstream() as upstream,
-        running_gateway(config_for(upstream)) as gateway,
-        gateway.http() as http,
-    ):
-        answers = [await http.post(path, content=b"abc") for path in ("/v11/x", "/metrics", "/")]
-        inside = await http.get("/v1/x")
+    async with relaying() as run:
+        answers = [await run.http.post(path, content=b"abc") for path in ("/v11/x", "/metrics", "/")]
+        inside = await run.http.get("/v1/x")
 
         assert [answer.text for answer in answers] == ["app /v11/x 3", "app /metrics 3", "app / 3"]
         assert inside.json() == {"ok": True}
-        assert len(upstream.requests) == 1
-
-
-@pytest.mark.parametrize("whole", [PLAIN, STREAM, INFORMED], ids=["length", "chunked", "informed"])
-async def test_split_at_every_byte(whole: bytes) -> None:
-    """Wherever the network cuts an upstream's response in two, the client gets the same."""
-    expected = b"".join(EVENTS) if whole is STREAM else b'{"text": ""}'
-    scripts = [split_at(whole, offset) for offset in range(len(whole) + 1)]
-    async with scripted_upstream(*scripts) as upstream, running_gateway(config_for(upstream)) as gateway:
-        async with gateway.http() as http:
-            answers = [await http.get("/v1/x") for _ in scripts]
-
-        assert {answer.content for answer in answers} == {expected}
-        assert {answer.status_code for answer in answers} == {200}
-        assert {request.connection for request in upstream.requests} == {upstream.requests[0].connection}
-        assert gateway.stats.outcomes == ["complete"] * len(scripts)
-
-
-async def test_byte_by_byte() -> None:
-    """A stream that arrives one byte at a time arrives."""
-
-    async def script(_: ReceivedRequest, channel: Channel) -> None:
-        await channel.send_bytewise(STREAM)
-
-    async with scripted_upstream(script) as upstream, running_gateway(config_for(upstream)) as gateway:
-        _, lines, body = await get(gateway)
-
-        assert b"X-A: b" in lines
-        assert not any(line.lower().startswith(b"x-t:") for line in lines)
-        assert dechunked(body) == b"".join(EVENTS)
+        assert len(run.upstream.requests) == 1
 
 
 async def test_events_are_not_held_back() -> None:
@@ -142,16 +88,6 @@ async def test_events_are_not_held_back() -> None:
 
 
 class TestFraming:
-    async def test_close_delimited_becomes_chunked(self) -> None:
-        """A body that ends with the upstream's connection gets an end of its own."""
-        script = raw(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nabc", then_close=True)
-        async with scripted_upstream(script) as upstream, running_gateway(config_for(upstream)) as gateway:
-            _, lines, body = await get(gateway)
-
-            assert b"transfer-encoding: chunked" in lines
-            assert dechunked(body) == b"abc"
-            assert gateway.stats.outcomes == ["complete"]
-
     async def test_http_1_0_client(self) -> None:
         """A client that knows no chunks gets a body that ends with its connection."""
         async with scripted_upstream(raw(STREAM)) as upstream, running_gateway(config_for(upstream)) as gateway:
@@ -171,12 +107,9 @@ class TestFraming:
     )
     async def test_responses_without_a_body(self, method: bytes, head: bytes) -> None:
         """HEAD, 204 and 304 end with their headers, and the next exchange is not disturbed."""
-        async with (
-            scripted_upstream(raw(head), default=raw(PLAIN)) as upstream,
-            running_gateway(config_for(upstream)) as gateway,
-        ):
-            first, lines, body = await get(gateway, method=method)
-            _, _, next_body = await get(gateway)
+        async with relaying(raw(head), default=raw(PLAIN)) as run:
+            first, lines, body = await get(run.gateway, method=method)
+            _, _, next_body = await get(run.gateway)
 
             assert first == head.partition(b"\r\n")[0]
             assert body == b""
@@ -215,13 +148,12 @@ class TestFraming:
 class TestConnections:
     async def test_both_sides_are_kept_alive(self) -> None:
         """Requests on one client connection share one upstream connection."""
-        async with scripted_upstream() as upstream, running_gateway(config_for(upstream)) as gateway:
-            async with gateway.http() as http:
-                for number in range(5):
-                    await http.post("/v1/x", content=b"%d" % number)
+        async with relaying() as run:
+            for number in range(5):
+                await run.http.post("/v1/x", content=b"%d" % number)
 
-            assert [request.body for request in upstream.requests] == [b"0", b"1", b"2", b"3", b"4"]
-            assert len({request.connection for request in upstream.requests}) == 1
+            assert [request.body for request in run.upstream.requests] == [b"0", b"1", b"2", b"3", b"4"]
+            assert len({request.connection for request in run.upstream.requests}) == 1
 
     async def test_an_upstream_that_closes(self) -> None:
         """`connection: close` from the upstream ends its connection and not the client's."""
@@ -240,9 +172,8 @@ class TestConnections:
     async def test_bytes_beyond_the_response(self) -> None:
         """What an upstream sends beyond its response never answers the next request."""
         extra = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
-        async with scripted_upstream(raw(PLAIN + extra)) as upstream, running_gateway(config_for(upstream)) as gateway:
-            async with gateway.http() as http:
-                answers = [await http.get("/v1/x") for _ in range(2)]
+        async with relaying(raw(PLAIN + extra)) as run:
+            answers = [await run.http.get("/v1/x") for _ in range(2)]
 
             assert [answer.content for answer in answers] == [b'{"text": ""}', b'{"ok": true}']
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.integration.endings import Moment, waiting
 from tests.support.integration.failing import error, hang, reset
-from tests.support.integration.relaying import config_for, eventually, running_gateway
+from tests.support.integration.relaying import config_for, eventually, relaying, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
 from tools.bench.pacing import BURST, Pace, paced
 
@@ -50,28 +50,16 @@ class TestStaleConnections:
             assert error(answer) == (502, "upstream_error")
             assert len(upstream.requests) == 2
 
-    async def test_not_on_a_fresh_connection(self) -> None:
-        """A fresh connection that dies was not stale."""
-        async with scripted_upstream(reset) as upstream, running_gateway(config_for(upstream)) as gateway:
-            async with gateway.http() as http:
-                assert error(await http.get("/v1/x")) == (502, "upstream_error")
-
-            assert len(upstream.requests) == 1
-
     async def test_idle_connections_are_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A connection that lies idle longer than its time is closed by us, before the upstream would."""
         monkeypatch.setattr("gateway.proxy.pool.IDLE_SECONDS", 0.05)
-        async with (
-            scripted_upstream() as upstream,
-            running_gateway(config_for(upstream)) as gateway,
-            gateway.http() as http,
-        ):
-            await http.get("/v1/x")
+        async with relaying() as run:
+            await run.http.get("/v1/x")
             async with asyncio.timeout(2):
-                await upstream.closed.wait()
-            await http.get("/v1/x")
+                await run.upstream.closed.wait()
+            await run.http.get("/v1/x")
 
-            assert len({request.connection for request in upstream.requests}) == 2
+            assert len({request.connection for request in run.upstream.requests}) == 2
 
 
 class TestDeath:
@@ -131,33 +119,13 @@ class TestSmallPool:
                 await gateway.ended(15)
                 assert Counter(gateway.stats.outcomes) == {"client_disconnected": 10, "complete": 5}
 
-    async def test_a_third_request_that_already_waits(self) -> None:
-        """It gets its connection when the two before it are given up."""
-        async with scripted_upstream(hang, hang) as upstream:
-            config = config_for(upstream, upstream={"max_connections": 2})
-            async with running_gateway(config) as gateway, gateway.http() as http:
-                pair = [await gateway.connect() for _ in range(2)]
-                for _, writer in pair:
-                    writer.write(b"GET /v1/x HTTP/1.1\r\nHost: g\r\n\r\n")
-                await eventually(lambda: len(upstream.requests) == 2)
-                third = asyncio.create_task(http.get("/v1/x"))
-                await eventually(lambda: gateway.plane.upstreams[0].outstanding == 3)
-                for _, writer in pair:
-                    writer.transport.abort()
-
-                assert (await asyncio.wait_for(third, 5)).status_code == 200
-
 
 async def test_dead_peers_are_watched_for() -> None:
     """Connections to upstreams let the system find out that the other machine is gone."""
-    async with (
-        scripted_upstream(hang) as upstream,
-        running_gateway(config_for(upstream)) as gateway,
-        gateway.http() as http,
-    ):
-        asking = asyncio.create_task(http.get("/v1/x"))
-        await eventually(lambda: upstream.requests)
-        (connection,) = gateway.plane.upstreams[0].pool._open
+    async with relaying(hang) as run:
+        asking = asyncio.create_task(run.http.get("/v1/x"))
+        await eventually(lambda: run.upstream.requests)
+        (connection,) = run.gateway.plane.upstreams[0].pool._open
         sock = connection.transport.get_extra_info("socket")
 
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

@@ -8,7 +8,7 @@ import pytest
 from auditors.types import Exchange
 from gateway.proxy.sampled_copy import LARGEST_PROBE_BYTES
 from gateway.proxy.types import Sampled, SamplingRequest
-from tests.support.integration.relaying import RememberingTap, config_for, running_gateway
+from tests.support.integration.relaying import RememberingTap, config_for, relaying, running_gateway
 from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
 
 BODY = b'{"model": "alias", "stream": true}'
@@ -21,13 +21,9 @@ STREAM = (
 async def test_a_sampled_exchange() -> None:
     """The copy holds the client's body, the response's body without its chunks, and what is known about both."""
     tap = RememberingTap(samples=True)
-    async with (
-        scripted_upstream(raw(STREAM)) as upstream,
-        running_gateway(config_for(upstream, aliases={"alias": "m"}, sampling={"tags": ["hr"]}), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
+    async with relaying(raw(STREAM), tap=tap, aliases={"alias": "m"}, sampling={"tags": ["hr"]}) as run:
         headers = {"x-request-id": "r1", "x-biasgate-tag": "hr", "x-biasgate-audit": "on"}
-        answer = await http.post("/v1/chat/completions?x=1", content=BODY, headers=headers)
+        answer = await run.http.post("/v1/chat/completions?x=1", content=BODY, headers=headers)
 
     (exchange,) = tap.offered
     assert answer.content == b"abcde"
@@ -84,10 +80,8 @@ async def test_copies_that_are_dropped(script: Any, outcome: str, reason: str | 
     """An exchange that cannot be audited is counted once, and its client is served all the same."""
     tap = RememberingTap(samples=True, max_copy_bytes=100)
     async with (
-        scripted_upstream(script) as upstream,
-        running_gateway(config_for(upstream), tap=tap) as gateway,
-        gateway.http() as http,
-        http.stream("POST", "/v1/completions", content=b"{}") as answer,
+        relaying(script, tap=tap) as run,
+        run.http.stream("POST", "/v1/completions", content=b"{}") as answer,
     ):
         received = b"".join([chunk async for chunk in answer.aiter_raw()])
 
@@ -100,10 +94,8 @@ async def test_an_answer_that_is_compressed() -> None:
     """Its client gets it byte for byte, and the copy says how it is to be read."""
     tap, body = RememberingTap(samples=True), gzip.compress(b'{"choices": []}')
     async with (
-        scripted_upstream(reply(body, headers=b"content-encoding: GZIP\r\n")) as upstream,
-        running_gateway(config_for(upstream), tap=tap) as gateway,
-        gateway.http() as http,
-        http.stream("POST", "/v1/completions", content=b"{}") as answer,
+        relaying(reply(body, headers=b"content-encoding: GZIP\r\n"), tap=tap) as run,
+        run.http.stream("POST", "/v1/completions", content=b"{}") as answer,
     ):
         received = b"".join([chunk async for chunk in answer.aiter_raw()])
 
@@ -111,31 +103,13 @@ async def test_an_answer_that_is_compressed() -> None:
     assert (received, copy.response_body, copy.content_encoding) == (body, body, "gzip")
 
 
-async def test_requests_over_the_cap() -> None:
-    """A request too large to be copied is relayed and counted as truncated."""
-    tap = RememberingTap(samples=True, max_copy_bytes=100)
-    async with (
-        scripted_upstream() as upstream,
-        running_gateway(config_for(upstream), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
-        answer = await http.post("/v1/completions", content=b"x" * 101)
-
-    assert answer.status_code == 200
-    assert (tap.offered, tap.dropped) == ([], [("other", "truncated")])
-
-
 async def test_copies_in_the_making_share_a_bounded_memory() -> None:
     """A copy that finds no memory is given up and counted, and gives back what it had, as at every other end."""
     pieces = b"".join(b"%x\r\n%b\r\n" % (1000, b"x" * 1000) for _ in range(40)) + b"0\r\n\r\n"
     long = raw(STREAM[: STREAM.index(b"\r\n\r\n") + 4] + pieces)
     tap = RememberingTap(samples=True, memory_bytes=30_000)
-    async with (
-        scripted_upstream(long, reply(b"{}"), reply(b"{}", "400 Bad Request")) as upstream,
-        running_gateway(config_for(upstream), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
-        answers = [await http.post("/v1/completions", content=b"{}") for _ in range(3)]
+    async with relaying(long, reply(b"{}"), reply(b"{}", "400 Bad Request"), tap=tap) as run:
+        answers = [await run.http.post("/v1/completions", content=b"{}") for _ in range(3)]
 
     assert [len(answer.content) for answer in answers] == [40_000, 2, 2]
     assert tap.dropped == [("other", "failed"), ("other", "filtered")]
@@ -146,21 +120,17 @@ async def test_copies_in_the_making_share_a_bounded_memory() -> None:
 async def test_what_is_eligible() -> None:
     """Only POSTs to the text endpoints are; a refused request is not even asked about."""
     tap = RememberingTap(samples=True)
-    async with (
-        scripted_upstream() as upstream,
-        running_gateway(config_for(upstream), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
+    async with relaying(tap=tap) as run:
         for method, path in (
             ("POST", "/v1/messages"),
             ("POST", "/v1/responses"),
             ("GET", "/v1/chat/completions"),
             ("POST", "/v1/embeddings"),
         ):
-            await http.request(method, path)
-        upstream.is_healthy = False  # nor will a check bring it back
-        gateway.plane.upstreams[0].mark_down("gone")
-        await http.post("/v1/messages")
+            await run.http.request(method, path)
+        run.upstream.is_healthy = False  # nor will a check bring it back
+        run.gateway.plane.upstreams[0].mark_down("gone")
+        await run.http.post("/v1/messages")
 
     assert [decision["eligible"] for decision in tap.decisions] == [True, True, False, False]
     assert len(tap.offered) == 2
@@ -207,29 +177,21 @@ async def test_probes(
     monkeypatch.setenv("PLAIN", "PLAIN")
     keys = [{"name": "plain", "key_env": "PLAIN", "may_opt_out": False}]
     tap = RememberingTap(max_copy_bytes=100)
-    async with (
-        scripted_upstream() as upstream,
-        running_gateway(config_for(upstream, keys=keys), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
+    async with relaying(tap=tap, keys=keys) as run:
         sent = {"authorization": "Bearer PLAIN", **headers}
-        await http.post("/v1/completions", content=b"{}".ljust(size), headers=sent)
+        await run.http.post("/v1/completions", content=b"{}".ljust(size), headers=sent)
 
     assert [(one["opt"], one["may_opt"]) for one in tap.decisions] == [expected]
-    assert not [name for name, _ in upstream.requests[0].headers if name.startswith("x-biasgate")]
+    assert not [name for name, _ in run.upstream.requests[0].headers if name.startswith("x-biasgate")]
 
 
 async def test_no_mark_makes_the_gateway_hash_megabytes() -> None:
     """A body larger than any question of an auditor is no probe, whatever its header says."""
     tap = RememberingTap(max_copy_bytes=1 << 24)
-    async with (
-        scripted_upstream() as upstream,
-        running_gateway(config_for(upstream), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
+    async with relaying(tap=tap) as run:
         for size in (LARGEST_PROBE_BYTES, LARGEST_PROBE_BYTES + 1):
             content = b'{"a": "%b"}' % (b"x" * (size - 9))
-            await http.post("/v1/completions", content=content, headers={"x-biasgate-probe": "mark"})
+            await run.http.post("/v1/completions", content=content, headers={"x-biasgate-probe": "mark"})
 
     assert [(len(one["body"]), one["opt"]) for one in tap.decisions] == [
         (LARGEST_PROBE_BYTES, "off"),
@@ -246,14 +208,10 @@ async def test_a_key_that_is_not_audited(monkeypatch: pytest.MonkeyPatch) -> Non
         {"name": "plain", "key_env": "PLAIN", "may_opt_out": False},
     ]
     tap = RememberingTap()
-    async with (
-        scripted_upstream() as upstream,
-        running_gateway(config_for(upstream, keys=keys), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
+    async with relaying(tap=tap, keys=keys) as run:
         for key in ("QUIET", "PLAIN"):
             headers = {"authorization": f"Bearer {key}", "x-biasgate-audit": "on"}
-            await http.post("/v1/completions", content=b"{}", headers=headers)
+            await run.http.post("/v1/completions", content=b"{}", headers=headers)
 
     assert [(decision["opt"], decision["may_opt"]) for decision in tap.decisions] == [("off", True), ("on", False)]
 
@@ -285,15 +243,11 @@ async def test_a_broken_tap(breaks_at: str, caplog: pytest.LogCaptureFixture) ->
     tap = BrokenTap(samples=True)
     tap.breaks_at = breaks_at
     script = reply(b"{}", "400 Bad Request") if breaks_at == "drop" else reply(b"{}")
-    async with (
-        scripted_upstream(script) as upstream,
-        running_gateway(config_for(upstream), tap=tap) as gateway,
-        gateway.http() as http,
-    ):
-        answer = await http.post("/v1/completions", content=b"{}")
+    async with relaying(script, tap=tap) as run:
+        answer = await run.http.post("/v1/completions", content=b"{}")
 
     assert answer.content == b"{}"
-    assert gateway.stats.outcomes == ["complete"]
+    assert run.gateway.stats.outcomes == ["complete"]
     assert [record.name for record in caplog.records if record.levelname == "ERROR"] == ["gateway.proxy.sampled_copy"]
     assert tap.dropped == ([("other", "failed")] if breaks_at == "offer" else [])
     assert tap.reserved_bytes == 0

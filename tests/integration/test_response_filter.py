@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx
@@ -15,22 +16,22 @@ from tests.support.integration.filtering import (
     BIASED,
     CHAT,
     DONE,
+    Filtered,
     completion,
     event,
     events_of,
-    filter_to,
+    filtering,
     judge,
     looked_at,
     streamed,
 )
-from tests.support.integration.relaying import Gateway, RememberingTap, config_for, eventually, running_gateway
+from tests.support.integration.relaying import Gateway, RememberingTap, eventually
 from tests.support.integration.scripted_upstream import (
     Channel,
     ReceivedRequest,
-    ScriptedUpstream,
+    Script,
     raw,
     reply,
-    scripted_upstream,
 )
 
 HEADER = "x-biasgate-mitigation"
@@ -39,9 +40,10 @@ CLEAN_PIECES = ["The sky", " is blue", ", and", " the grass", " is green", "."]
 BIASED_AT_THE_END = [*CLEAN_PIECES, " And ", BIASED, "."]
 
 
-def policy(detector: ScriptedUpstream, *, filter: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
-    table = filter_to(detector, **({"window": 10} | (filter or {})))
-    return {"mitigation": [{"name": "p", "response_filter": table, **keys}]}
+def filtered(
+    *answers: Script, filter: dict[str, Any] | None = None, **keys: Any
+) -> AbstractAsyncContextManager[Filtered]:
+    return filtering("response_filter", *answers, filter={"window": 10} | (filter or {}), **keys)
 
 
 async def asked(
@@ -62,67 +64,45 @@ class TestWhole:
         chunked = head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(answer), answer)
         script = raw(chunked) if is_chunked else reply(answer)
         tap = RememberingTap(samples=True)
-        async with (
-            scripted_upstream(script) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector)), tap=tap) as gateway,
-        ):
-            got = await asked(gateway, headers={"accept-encoding": "gzip, br"})
-            await gateway.ended()
+        async with filtered(script, tap=tap) as run:
+            got = await asked(run.gateway, headers={"accept-encoding": "gzip, br"})
+            await run.gateway.ended()
         assert (got.status_code, got.content) == (200, answer)
         assert ("content-length" in got.headers) is not is_chunked
         assert got.headers[HEADER] == "policy=p; arm=treated; response=clean"
-        assert upstream.requests[-1].header("accept-encoding") == "identity"
-        assert [name for name, _ in upstream.requests[-1].headers].count("accept-encoding") == 1
-        assert looked_at(detector) == ["The sky is blue."]
-        assert gateway.stats.mitigations == [("p", "response_filter", "clean")]
-        assert gateway.stats.outcomes == ["complete"]
+        assert run.upstream.requests[-1].header("accept-encoding") == "identity"
+        assert [name for name, _ in run.upstream.requests[-1].headers].count("accept-encoding") == 1
+        assert looked_at(run.detector) == ["The sky is blue."]
+        assert run.gateway.stats.mitigations == [("p", "response_filter", "clean")]
+        assert run.gateway.stats.outcomes == ["complete"]
         assert tap.offered[0].response_body == answer
-        assert [(name, action) for name, action, _ in gateway.stats.filter_seconds] == [("p", "response_filter")]
+        assert [(name, action) for name, action, _ in run.gateway.stats.filter_seconds] == [("p", "response_filter")]
 
     async def test_repeatedly_on_one_connection(self) -> None:
         """Answers with a known head, which the relay takes unparsed, are looked at too."""
         scripts = [reply(completion("fine")), reply(completion("fine")), reply(completion(BIASED))]
         async with (
-            scripted_upstream(*scripts) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-            gateway.http() as http,
+            filtered(*scripts) as run,
+            run.gateway.http() as http,
         ):
             answers = [await http.post(CHAT, content=BODY) for _ in scripts]
         assert [one.status_code for one in answers] == [200, 200, 400]
-        assert {one.connection for one in upstream.requests if one.method == "POST"} == {
-            upstream.requests[-1].connection
+        assert {one.connection for one in run.upstream.requests if one.method == "POST"} == {
+            run.upstream.requests[-1].connection
         }
 
     async def test_biased(self) -> None:
         """An error goes out in its place, none of the answer does, and no copy is offered."""
         tap = RememberingTap(samples=True)
-        async with (
-            scripted_upstream(reply(completion(f"Surely {BIASED}."))) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector)), tap=tap) as gateway,
-        ):
-            got = await asked(gateway)
-            await gateway.ended()
+        async with filtered(reply(completion(f"Surely {BIASED}.")), tap=tap) as run:
+            got = await asked(run.gateway)
+            await run.gateway.ended()
         assert (got.status_code, got.json()["error"]["code"]) == (400, "response_refused")
         assert BIASED not in got.text
         assert got.headers[HEADER] == "policy=p; arm=treated; response=refused"
-        assert gateway.stats.outcomes == ["rejected"]
-        assert gateway.stats.mitigations == [("p", "response_filter", "refused")]
+        assert run.gateway.stats.outcomes == ["rejected"]
+        assert run.gateway.stats.mitigations == [("p", "response_filter", "refused")]
         assert (tap.offered, tap.dropped) == ([], [("other", "filtered")])
-
-    async def test_several_choices(self) -> None:
-        """Each is looked at for itself; one that is biased refuses them all."""
-        choices = [{"index": n, "message": {"content": text}} for n, text in enumerate(["fine", BIASED])]
-        async with (
-            scripted_upstream(reply(json.dumps({"choices": choices}).encode())) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            got = await asked(gateway)
-        assert got.status_code == 400
-        assert sorted(looked_at(detector)) == ["fine", BIASED]
 
     @pytest.mark.parametrize(
         "message",
@@ -136,23 +116,8 @@ class TestWhole:
     )
     async def test_wherever_text_is(self, message: Any) -> None:
         """Parts, refusals, transcripts, and what is no clean JSON."""
-        async with (
-            scripted_upstream(reply(json.dumps({"choices": [{"message": message}]}).encode())) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            assert (await asked(gateway)).status_code == 400
-
-    async def test_completions(self) -> None:
-        """Plain completions are looked at too."""
-        body = json.dumps({"choices": [{"index": 0, "text": BIASED}]}).encode()
-        async with (
-            scripted_upstream(reply(body)) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            got = await asked(gateway, b'{"model": "m", "prompt": "Hello"}', "/v1/completions")
-        assert got.json()["error"]["code"] == "response_refused"
+        async with filtered(reply(json.dumps({"choices": [{"message": message}]}).encode())) as run:
+            assert (await asked(run.gateway)).status_code == 400
 
     @pytest.mark.parametrize(
         "message",
@@ -162,13 +127,9 @@ class TestWhole:
     async def test_calls_and_thoughts(self, message: Any) -> None:
         """They are nothing that users read as the answer: nobody looks at them, and the header says so."""
         body = json.dumps({"choices": [{"message": message}]}).encode()
-        async with (
-            scripted_upstream(reply(body)) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector, on_timeout="refuse"))) as gateway,
-        ):
-            got = await asked(gateway)
-        assert (got.content, detector.requests) == (body, [])
+        async with filtered(reply(body), on_timeout="refuse") as run:
+            got = await asked(run.gateway)
+        assert (got.content, run.detector.requests) == (body, [])
         assert got.headers[HEADER].endswith("response=no_text")
 
     @pytest.mark.parametrize("choice", ["pass", "refuse"])
@@ -179,18 +140,12 @@ class TestWhole:
     )
     async def test_a_detector_without_a_verdict(self, script: Any, outcome: str, choice: str) -> None:
         """In time the answer goes out as it came, or an error does, as the policy says."""
-        async with (
-            scripted_upstream(reply(completion(BIASED))) as upstream,
-            scripted_upstream(default=script) as detector,
-            running_gateway(
-                config_for(upstream, **policy(detector, timeout_seconds=0.3, on_timeout=choice))
-            ) as gateway,
-        ):
+        async with filtered(reply(completion(BIASED)), looks=(script,), timeout_seconds=0.3, on_timeout=choice) as run:
             began = time.monotonic()
-            got = await asked(gateway)
+            got = await asked(run.gateway)
             assert time.monotonic() - began < 5
-            await gateway.ended()
-        assert gateway.stats.mitigations == [("p", "response_filter", outcome)]
+            await run.gateway.ended()
+        assert run.gateway.stats.mitigations == [("p", "response_filter", outcome)]
         assert got.headers[HEADER].endswith(f"response={outcome}")
         if choice == "pass":
             assert got.content == completion(BIASED)
@@ -210,54 +165,38 @@ class TestWhole:
     )
     async def test_what_cannot_be_read(self, body: bytes, headers: bytes, choice: str) -> None:
         """It passes as it is or is refused, and is counted as unsupported."""
-        async with (
-            scripted_upstream(reply(body, headers=headers)) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector, on_timeout=choice))) as gateway,
-        ):
-            async with gateway.http() as http, http.stream("POST", CHAT, content=BODY) as got:
+        async with filtered(reply(body, headers=headers), on_timeout=choice) as run:
+            async with run.gateway.http() as http, http.stream("POST", CHAT, content=BODY) as got:
                 sent = b"".join([one async for one in got.aiter_raw()])
-            await gateway.ended()
-        assert gateway.stats.mitigations == [("p", "response_filter", "unsupported")]
+            await run.gateway.ended()
+        assert run.gateway.stats.mitigations == [("p", "response_filter", "unsupported")]
         assert (got.status_code, sent == body) == ((200, True) if choice == "pass" else (400, False))
 
     async def test_errors_of_the_upstream(self) -> None:
         """They pass as they are."""
-        async with (
-            scripted_upstream(reply(b'{"error": "x"}', "422 Unprocessable Entity")) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector, on_timeout="refuse"))) as gateway,
-        ):
-            got = await asked(gateway)
-        assert (got.status_code, got.content, detector.requests) == (422, b'{"error": "x"}', [])
+        async with filtered(reply(b'{"error": "x"}', "422 Unprocessable Entity"), on_timeout="refuse") as run:
+            got = await asked(run.gateway)
+        assert (got.status_code, got.content, run.detector.requests) == (422, b'{"error": "x"}', [])
         assert got.headers[HEADER].endswith("response=no_text")
 
     async def test_an_answer_that_breaks_off(self) -> None:
         """Half of it is nothing that could be looked at: the client gets the gateway's error."""
         half = raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{", then_close=True)
-        async with (
-            scripted_upstream(half) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            got = await asked(gateway)
-            await gateway.ended()
+        async with filtered(half) as run:
+            got = await asked(run.gateway)
+            await run.gateway.ended()
         assert (got.status_code, got.json()["error"]["code"]) == (502, "upstream_error")
-        assert gateway.stats.outcomes == ["upstream_error"]
+        assert run.gateway.stats.outcomes == ["upstream_error"]
 
     @pytest.mark.parametrize("choice", ["pass", "refuse"])
     async def test_a_huge_answer(self, choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """What is longer than is held back passes whole, or is refused."""
         monkeypatch.setattr("gateway.features.mitigation.filters.answer.MOST_HELD_BYTES", 100_000)
         body = completion("a" * 300_000)
-        async with (
-            scripted_upstream(reply(body)) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector, on_timeout=choice))) as gateway,
-        ):
-            got = await asked(gateway)
-            await gateway.ended()
-        assert gateway.stats.mitigations == [("p", "response_filter", "unsupported")]
+        async with filtered(reply(body), on_timeout=choice) as run:
+            got = await asked(run.gateway)
+            await run.gateway.ended()
+        assert run.gateway.stats.mitigations == [("p", "response_filter", "unsupported")]
         assert (got.content == body) is (choice == "pass")
         assert got.status_code == (200 if choice == "pass" else 400)
 
@@ -273,36 +212,21 @@ class TestWhole:
             await asyncio.sleep(0.5)
             await reply(completion(BIASED))(request, channel)
 
-        async with (
-            scripted_upstream(first, reply(completion(second))) as upstream,
-            scripted_upstream(default=judge) as detector,
-        ):
-            section = policy(detector, filter={"then": "instruct"}, instruction="abstract")
-            async with running_gateway(config_for(upstream, **section), tap=tap) as gateway:
-                got = await asked(gateway)
-                await gateway.ended()
-        sent = [one.body for one in upstream.requests if one.method == "POST"]
+        async with filtered(
+            first, reply(completion(second)), tap=tap, filter={"then": "instruct"}, instruction="abstract"
+        ) as run:
+            got = await asked(run.gateway)
+            await run.gateway.ended()
+        sent = [one.body for one in run.upstream.requests if one.method == "POST"]
         assert sent == [BODY, BODY.replace(b'"Hello"', b'"please do not rely on stereotypes.\\nHello"')]
         assert got.status_code == status
         assert got.headers[HEADER].endswith(said)
-        assert (len(gateway.stats.starts), len(gateway.stats.ends)) == (1, 1)
-        assert gateway.stats.ends[0]["overhead_seconds"] < gateway.stats.ends[0]["duration_seconds"] - 0.45
+        assert (len(run.gateway.stats.starts), len(run.gateway.stats.ends)) == (1, 1)
+        assert run.gateway.stats.ends[0]["overhead_seconds"] < run.gateway.stats.ends[0]["duration_seconds"] - 0.45
         if status == 200:
             assert got.content == completion(second)
             assert tap.offered[0].response_body == completion(second)
             assert tap.offered[0].instruction == "please do not rely on stereotypes."
-
-    async def test_not_asked_again_without_need(self) -> None:
-        """A clean answer to the plain request goes out."""
-        async with (
-            scripted_upstream(reply(completion("fine"))) as upstream,
-            scripted_upstream(default=judge) as detector,
-        ):
-            section = policy(detector, filter={"then": "instruct"}, instruction="abstract")
-            async with running_gateway(config_for(upstream, **section)) as gateway:
-                got = await asked(gateway)
-        assert [one.body for one in upstream.requests if one.method == "POST"] == [BODY]
-        assert got.headers[HEADER].endswith("instruction=not_needed; response=clean")
 
 
 class TestStream:
@@ -314,106 +238,71 @@ class TestStream:
         pieces = ["Ein schöner Tag, ", "日本語のテキスト", " — 🙂 and", " so on. " * 20]
         sent = b": a comment\r\n\r\n" + b"".join(events_of(*pieces)).replace(b"\n\n", b"\r\n\r\n", 2)
         chunks = [sent[start : start + size] for start in range(0, len(sent), size)]
-        async with (
-            scripted_upstream(streamed(chunks)) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            got = await asked(gateway)
-            await gateway.ended()
+        async with filtered(streamed(chunks)) as run:
+            got = await asked(run.gateway)
+            await run.gateway.ended()
         assert got.content == sent
         assert got.headers[HEADER].split("; ")[-1] in ("response=streamed", "response=clean")
-        assert gateway.stats.mitigations == [("p", "response_filter", "clean")]
-        assert gateway.stats.outcomes == ["complete"]
-        assert looked_at(detector)[-1] == "".join(pieces)
+        assert run.gateway.stats.mitigations == [("p", "response_filter", "clean")]
+        assert run.gateway.stats.outcomes == ["complete"]
+        assert looked_at(run.detector)[-1] == "".join(pieces)
 
     async def test_what_is_looked_at_goes_out_while_more_comes(self) -> None:
         """The first window arrives before the answer's end, and nothing arrives that was not looked at."""
         script = streamed(events_of(*CLEAN_PIECES))
         async with (
-            scripted_upstream(script) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-            gateway.http() as http,
+            filtered(script) as run,
+            run.gateway.http() as http,
             http.stream("POST", CHAT, content=BODY) as got,
         ):
             seen = ""
             async for piece in got.aiter_text():
                 seen += piece
                 said = "".join(re.findall('"content": "([^"]*)"', seen))
-                assert any(text.startswith(said) for text in looked_at(detector))
+                assert any(text.startswith(said) for text in looked_at(run.detector))
         assert got.headers[HEADER] == "policy=p; arm=treated; response=streamed"
-        assert len(detector.requests) > 1
+        assert len(run.detector.requests) > 1
         assert seen.endswith(DONE.decode())
-
-    async def test_biased_from_the_beginning(self) -> None:
-        """Before anything went out it is a plain error with its status, and the upstream is stopped."""
-        script = streamed(events_of(BIASED, *["more "] * 50), ends=True)
-        async with (
-            scripted_upstream(script) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            got = await asked(gateway)
-            await gateway.ended()
-        assert (got.status_code, got.json()["error"]["code"]) == (400, "response_refused")
-        assert gateway.stats.mitigations == [("p", "response_filter", "refused")]
 
     async def test_biased_in_the_last_sentence(self) -> None:
         """The clean part went out; then an error event, no [DONE], and nothing of the sentence."""
-        async with (
-            scripted_upstream(streamed(events_of(*BIASED_AT_THE_END))) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            got = await asked(gateway)
-            await gateway.ended()
+        async with filtered(streamed(events_of(*BIASED_AT_THE_END))) as run:
+            got = await asked(run.gateway)
+            await run.gateway.ended()
         assert "The sky" in got.text
         assert "women" not in got.text
         assert "[DONE]" not in got.text
         assert (
             json.loads(got.text.strip().splitlines()[-1].removeprefix("data: "))["error"]["code"] == "response_refused"
         )
-        assert gateway.stats.outcomes == ["rejected"]
-        assert gateway.stats.mitigations == [("p", "response_filter", "refused")]
+        assert run.gateway.stats.outcomes == ["rejected"]
+        assert run.gateway.stats.mitigations == [("p", "response_filter", "refused")]
 
     async def test_several_choices(self) -> None:
         """Choices that take turns are looked at each for itself."""
         events = [
             event({"content": text}, index=n % 2) for n, text in enumerate(["Fine ", "women ", "day", "cannot drive"])
         ]
-        async with (
-            scripted_upstream(streamed([*events, DONE])) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector, filter={"window": 1_000}))) as gateway,
-        ):
-            got = await asked(gateway)
+        async with filtered(streamed([*events, DONE]), filter={"window": 1_000}) as run:
+            got = await asked(run.gateway)
         assert got.status_code == 400
-        assert sorted(looked_at(detector)) == ["Fine day", BIASED]
+        assert sorted(looked_at(run.detector)) == ["Fine day", BIASED]
 
     async def test_cut_off_by_the_upstream(self) -> None:
         """What came is looked at and goes out, then the error event that says so."""
         events = events_of(*CLEAN_PIECES)[:-2]
-        async with (
-            scripted_upstream(streamed(events, ends=False)) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            got = await asked(gateway)
-            await gateway.ended()
+        async with filtered(streamed(events, ends=False)) as run:
+            got = await asked(run.gateway)
+            await run.gateway.ended()
         assert got.content.startswith(b"".join(events))
         assert "upstream_error" in got.text
-        assert gateway.stats.outcomes == ["upstream_error"]
+        assert run.gateway.stats.outcomes == ["upstream_error"]
 
     async def test_an_event_without_an_end(self) -> None:
         """Text in a last event that is not finished is looked at too: some clients read it."""
         events = [*events_of(*CLEAN_PIECES)[:-2], event({"content": BIASED}).rstrip(b"\n")]
-        async with (
-            scripted_upstream(streamed(events)) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-        ):
-            got = await asked(gateway)
+        async with filtered(streamed(events)) as run:
+            got = await asked(run.gateway)
         assert BIASED not in got.text
         assert "response_refused" in got.text
 
@@ -421,16 +310,12 @@ class TestStream:
     async def test_a_detector_that_begins_to_hang(self, choice: str) -> None:
         """After the time limit the rest goes out with a comment that says so, or an error event ends the stream."""
         sent = b"".join(events_of(*BIASED_AT_THE_END))
-        async with (
-            scripted_upstream(streamed(events_of(*BIASED_AT_THE_END))) as upstream,
-            scripted_upstream(judge, default=hang) as detector,
-            running_gateway(
-                config_for(upstream, **policy(detector, timeout_seconds=0.5, on_timeout=choice))
-            ) as gateway,
-        ):
-            got = await asked(gateway)
-            await gateway.ended()
-        assert gateway.stats.mitigations == [("p", "response_filter", "timed_out")]
+        async with filtered(
+            streamed(events_of(*BIASED_AT_THE_END)), looks=(judge, hang), timeout_seconds=0.5, on_timeout=choice
+        ) as run:
+            got = await asked(run.gateway)
+            await run.gateway.ended()
+        assert run.gateway.stats.mitigations == [("p", "response_filter", "timed_out")]
         assert got.headers[HEADER].endswith("response=streamed")
         if choice == "pass":
             comment = b": x-biasgate-mitigation response=timed_out\n\n"
@@ -446,62 +331,35 @@ class TestStream:
         script = streamed(
             [event({"reasoning": "hm"}), event({"tool_calls": [{"index": 0}]}), event({}, finish="stop"), DONE]
         )
-        async with (
-            scripted_upstream(script) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector, filter={"window": 8_000}))) as gateway,
-        ):
-            async with gateway.http() as http, http.stream("POST", CHAT, content=BODY) as got:
+        async with filtered(script, filter={"window": 8_000}) as run:
+            async with run.gateway.http() as http, http.stream("POST", CHAT, content=BODY) as got:
                 async for piece in got.aiter_bytes():
                     assert b"reasoning" in piece
                     break
-            assert detector.requests == []
-
-    async def test_asked_again(self) -> None:
-        """The first stream is thrown away, the second one goes out byte for byte."""
-        second = b"".join(events_of("fine"))
-        async with (
-            scripted_upstream(streamed(events_of(BIASED)), streamed([second])) as upstream,
-            scripted_upstream(default=judge) as detector,
-        ):
-            section = policy(detector, filter={"then": "instruct"}, instruction="abstract")
-            async with running_gateway(config_for(upstream, **section)) as gateway:
-                got = await asked(gateway)
-                await gateway.ended()
-        assert got.content == second
-        assert got.headers[HEADER].endswith("instruction=abstract; response=instructed")
+            assert run.detector.requests == []
 
     async def test_a_client_that_leaves_during_a_look(self) -> None:
         """Detector and upstream are let go at once, and what was held is forgotten."""
-        async with (
-            scripted_upstream(streamed([*events_of(*CLEAN_PIECES)] * 3)) as upstream,
-            scripted_upstream(default=hang) as detector,
-            running_gateway(config_for(upstream, **policy(detector, timeout_seconds=60))) as gateway,
-        ):
-            _, writer = await gateway.connect()
+        async with filtered(streamed([*events_of(*CLEAN_PIECES)] * 3), looks=(hang,), timeout_seconds=60) as run:
+            _, writer = await run.gateway.connect()
             writer.write(
                 b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), len(BODY)) + BODY
             )
-            await eventually(lambda: detector.requests)
+            await eventually(lambda: run.detector.requests)
             writer.close()
-            await gateway.ended()
-            await asyncio.wait_for(detector.closed.wait(), 5)
-            assert gateway.stats.outcomes == ["client_disconnected"]
-            assert gateway.stats.mitigations == [("p", "response_filter", "abandoned")]
-            assert gateway.plane.mitigation._held.held == 0  # type: ignore[union-attr]  # the real one
+            await run.gateway.ended()
+            await asyncio.wait_for(run.detector.closed.wait(), 5)
+            assert run.gateway.stats.outcomes == ["client_disconnected"]
+            assert run.gateway.stats.mitigations == [("p", "response_filter", "abandoned")]
+            assert run.gateway.plane.mitigation._held.held == 0  # type: ignore[union-attr]  # the real one
 
     async def test_the_end_of_the_gateway(self) -> None:
         """An answer that is being looked at when the time to drain is over ends with an error."""
-        async with (
-            scripted_upstream(reply(completion("fine"))) as upstream,
-            scripted_upstream(default=hang) as detector,
-        ):
-            config = config_for(upstream, **policy(detector, timeout_seconds=60))
-            async with running_gateway(config, drain_seconds=0.2) as gateway:
-                asking = asyncio.create_task(asked(gateway))
-                await eventually(lambda: detector.requests)
+        async with filtered(reply(completion("fine")), looks=(hang,), drain_seconds=0.2, timeout_seconds=60) as run:
+            asking = asyncio.create_task(asked(run.gateway))
+            await eventually(lambda: run.detector.requests)
             assert (await asking).status_code == 504
-        assert gateway.stats.outcomes == ["timed_out"]
+        assert run.gateway.stats.outcomes == ["timed_out"]
 
     @pytest.mark.parametrize(
         "pieces", [CLEAN_PIECES, BIASED_AT_THE_END, [BIASED]], ids=["clean", "ends biased", "biased"]
@@ -511,10 +369,8 @@ class TestStream:
         import openai
 
         async with (
-            scripted_upstream(default=streamed(events_of(*pieces))) as upstream,
-            scripted_upstream(default=judge) as detector,
-            running_gateway(config_for(upstream, **policy(detector))) as gateway,
-            openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="x", max_retries=0) as client,
+            filtered(streamed(events_of(*pieces))) as run,
+            openai.AsyncOpenAI(base_url=f"{run.gateway.base_url}/v1", api_key="x", max_retries=0) as client,
         ):
             said, error = "", None
             try:
@@ -535,37 +391,20 @@ class TestStream:
             assert error is not None
             assert "biased" in error.message
 
-    async def test_the_official_client_reads_past_a_comment(self) -> None:
-        """A stream that is no longer filtered says so in a way that it tolerates."""
-        import openai
 
-        async with (
-            scripted_upstream(default=streamed(events_of(*CLEAN_PIECES))) as upstream,
-            scripted_upstream(judge, default=hang) as detector,
-            running_gateway(config_for(upstream, **policy(detector, timeout_seconds=0.3))) as gateway,
-            openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="x", max_retries=0) as client,
-        ):
-            stream = await client.chat.completions.create(
-                model="m", messages=[{"role": "user", "content": "Hello"}], stream=True
-            )
-            said = [chunk.choices[0].delta.content or "" async for chunk in stream]
-            await gateway.ended()
-        assert "".join(said) == "".join(CLEAN_PIECES)
-        assert gateway.stats.mitigations == [("p", "response_filter", "timed_out")]
-
-
-async def test_other_endpoints() -> None:
+@pytest.mark.parametrize(
+    ("choice", "status", "is_relayed"), [("pass", 200, True), ("refuse", 400, False)], ids=["pass", "refuse"]
+)
+async def test_other_endpoints(choice: str, status: int, is_relayed: bool) -> None:
     """Their answers pass unfiltered and counted, or their requests are refused before anybody works on them."""
-    body = b'{"model": "m", "messages": [{"role": "user", "content": "Hello"}]}'
-    async with scripted_upstream(default=reply(b"{}")) as upstream, scripted_upstream(default=judge) as detector:
-        async with running_gateway(config_for(upstream, **policy(detector))) as gateway:
-            got = await asked(gateway, body, "/v1/messages")
-            await gateway.ended()
-            assert (got.status_code, got.headers[HEADER]) == (200, "policy=p; arm=treated; response=unsupported")
-        async with running_gateway(config_for(upstream, **policy(detector, on_timeout="refuse"))) as gateway:
-            got = await asked(gateway, body, "/v1/messages")
-    assert (got.status_code, got.json()["error"]["code"]) == (400, "mitigation_impossible")
-    assert len([one for one in upstream.requests if one.method == "POST"]) == 1
+    async with filtered(reply(b"{}"), on_timeout=choice) as run:
+        got = await asked(run.gateway, BODY, "/v1/messages")
+    assert got.status_code == status
+    if is_relayed:
+        assert got.headers[HEADER] == "policy=p; arm=treated; response=unsupported"
+    else:
+        assert got.json()["error"]["code"] == "mitigation_impossible"
+    assert any(one.method == "POST" for one in run.upstream.requests) == is_relayed
 
 
 async def test_a_filtered_connection_leaves_nothing_behind() -> None:
@@ -576,13 +415,16 @@ async def test_a_filtered_connection_leaves_nothing_behind() -> None:
         return request.header("accept-encoding")
 
     async with (
-        scripted_upstream(default=answer) as upstream,
-        scripted_upstream(default=judge) as detector,
-        running_gateway(config_for(upstream, **policy(detector, match={"model": "m"}))) as gateway,
-        gateway.http() as http,
+        filtered(answer, match={"model": "m"}) as run,
+        run.gateway.http() as http,
     ):
         for model in ("m", "n", "m", "n"):
             await http.post(
                 CHAT, content=BODY.replace(b'"m"', b'"%b"' % model.encode()), headers={"accept-encoding": "br"}
             )
-    assert [encoding(one) for one in upstream.requests if one.method == "POST"] == ["identity", "br", "identity", "br"]
+    assert [encoding(one) for one in run.upstream.requests if one.method == "POST"] == [
+        "identity",
+        "br",
+        "identity",
+        "br",
+    ]

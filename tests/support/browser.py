@@ -3,7 +3,7 @@
 import contextlib
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -15,6 +15,7 @@ from tests.support.required import program
 
 PATIENCE_SECONDS = 60.0
 """The machine may be busy with other tests."""
+WIDTHS = (1440, 768, 400, 320)
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 NOT_200 = "Failed to load resource"
 """How a message of the browser about an answer other than 200 begins."""
@@ -114,6 +115,25 @@ class Page:
         found = self._do(lambda: Axe().run(self._page, options=options)).response
         assert found["passes"], "axe-core looked at nothing"
         return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
+
+    def complaints(self, url: str | None = None, *, widths: Sequence[int] = WIDTHS) -> list[str]:
+        """What a reader holds against a page: that it is wider than the window, or what axe-core finds in either theme.
+
+        Args:
+            url: The page; that which is open, if None.
+            widths: Of the window, in CSS pixels, in falling order: axe-core looks at the last.
+        """
+        if url is not None:
+            self.open(url)
+        found = []
+        for width in widths:
+            self.size(width, 900)
+            wide = self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            found += [f"{url}: {wide} px too wide for {width}"] if wide else []
+        for scheme in ("light", "dark"):
+            self.theme(scheme)  # type: ignore[arg-type]  # one of the two
+            found += self.faults()
+        return found
 
     def evaluate(self, expression: str) -> Any:
         """Value of a JavaScript expression, awaited. Raises `playwright.sync_api.Error` where it throws."""

@@ -2,11 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, NamedTuple
 
 from tests.support.integration.failing import STREAM_HEAD
-from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, ScriptedUpstream, reply
+from tests.support.integration.relaying import Gateway, RememberingTap, config_for, running_gateway
+from tests.support.integration.scripted_upstream import (
+    Channel,
+    ReceivedRequest,
+    Script,
+    ScriptedUpstream,
+    reply,
+    scripted_upstream,
+)
 
 BIASED = "women cannot drive"
 """What the scripted detectors call biased, wherever it stands."""
@@ -34,6 +43,45 @@ def looked_at(detector: ScriptedUpstream) -> list[str]:
 def filter_to(detector: ScriptedUpstream, **keys: Any) -> dict[str, Any]:
     """A filter's table, by a judge that is this detector."""
     return {"base_url": detector.base_url, "model": "judge", **keys}
+
+
+class Filtered(NamedTuple):
+    """A running gateway with a filter, and what stands around it."""
+
+    upstream: ScriptedUpstream
+    detector: ScriptedUpstream
+    gateway: Gateway
+
+
+@asynccontextmanager
+async def filtering(
+    kind: Literal["query_filter", "response_filter"],
+    *answers: Script,
+    looks: Sequence[Script] = (judge,),
+    tap: RememberingTap | None = None,
+    drain_seconds: float = 0.0,
+    filter: dict[str, Any] | None = None,
+    **keys: Any,
+) -> AsyncIterator[Filtered]:
+    """Run a gateway whose policy "p" has a filter of this kind.
+
+    Args:
+        kind: Key of the filter's table.
+        *answers: What the upstream answers; the last of them again and again.
+        looks: What the detector answers; the last of them again and again.
+        tap: The gateway's, if not one that samples nothing.
+        drain_seconds: Time that requests in flight have at the end.
+        filter: Further keys of the filter's table.
+        **keys: Further keys of the policy.
+    """
+    async with (
+        scripted_upstream(*answers[:-1], default=answers[-1]) as upstream,
+        scripted_upstream(*looks[:-1], default=looks[-1]) as detector,
+    ):
+        policy = {"name": "p", kind: filter_to(detector, **(filter or {})), **keys}
+        config = config_for(upstream, mitigation=[policy])
+        async with running_gateway(config, tap=tap, drain_seconds=drain_seconds) as gateway:
+            yield Filtered(upstream, detector, gateway)
 
 
 def event(piece: dict[str, Any], index: int = 0, finish: str | None = None) -> bytes:

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import httpx
 import msgspec
@@ -21,7 +21,7 @@ from gateway.proxy.outlier_detector import OutlierDetector
 from gateway.proxy.protocol import make_protocol
 from gateway.proxy.types import EndedRequest, FilteredReason, Sampled, SamplingRequest
 from gateway.proxy.upstreams import Upstream
-from tests.support.integration.scripted_upstream import ScriptedUpstream
+from tests.support.integration.scripted_upstream import Script, ScriptedUpstream, reply, scripted_upstream
 
 SECRET = b"a secret of sixteen bytes or more"
 """Of the draws of arms."""
@@ -197,3 +197,24 @@ async def running_gateway(
         server.should_exit = True
         await plane.stop(drain_seconds)
         await serving
+
+
+class Relay(NamedTuple):
+    """A running gateway between an upstream and a client."""
+
+    upstream: ScriptedUpstream
+    gateway: Gateway
+    http: httpx.AsyncClient
+
+
+@asynccontextmanager
+async def relaying(
+    *answers: Script, default: Script | None = None, tap: RememberingTap | None = None, **sections: Any
+) -> AsyncIterator[Relay]:
+    """Run an upstream with these answers, a gateway of these sections before it, and a client of the gateway."""
+    async with (
+        scripted_upstream(*answers, default=default or reply()) as upstream,
+        running_gateway(config_for(upstream, **sections), tap=tap) as gateway,
+        gateway.http() as http,
+    ):
+        yield Relay(upstream, gateway, http)

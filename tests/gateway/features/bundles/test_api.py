@@ -1,6 +1,5 @@
 """`GET /audits/{id}/bundle`: a run of the store, packed as one file that verifies and scores again."""
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -48,15 +47,6 @@ async def test_a_run_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert again.notes[0] == "items: made again from the data here"
 
 
-async def test_without_a_key_it_is_unsigned(tmp_path: Path) -> None:
-    """The bundle is given all the same, and says that nobody signed it."""
-    async with control_plane(tmp_path) as plane:
-        audit_id = await finished(plane, scored(tmp_path / "run"))
-        (tmp_path / "b").write_bytes((await plane.http.get(f"/audits/{audit_id}/bundle")).content)
-
-    assert verify(tmp_path / "b", [KEY.public_key()]).signed == "none"
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [("BUNDLE_KEY", "nonsense", "no private key in PEM"), ("NOT_SET", None, '"NOT_SET" is named in the configuration')],
@@ -89,20 +79,6 @@ async def test_what_has_no_bundle(tmp_path: Path) -> None:
     assert (waiting.status_code, strange.status_code) == (409, 409)
     assert "has no bundle: it is queued" in waiting.json()["detail"]
     assert "a result of another version" in strange.json()["detail"]
-
-
-async def test_many_at_once_are_sent_away(tmp_path: Path) -> None:
-    """A worker makes two at a time; others are a 429 with Retry-After, and afterwards there is room again."""
-    async with control_plane(tmp_path) as plane:
-        audit_id = await finished(plane, scored(tmp_path / "run"))
-        path = f"/audits/{audit_id}/bundle"
-        answers = await asyncio.gather(*(plane.http.get(path) for _ in range(8)))
-        again = await plane.http.get(path)
-
-    statuses = sorted(answer.status_code for answer in answers)
-    assert set(statuses) == {200, 429}
-    assert all(answer.headers["retry-after"] for answer in answers if answer.status_code == 429)
-    assert again.status_code == 200
 
 
 def test_turns_are_given_back() -> None:

@@ -96,11 +96,9 @@ def test_twice_or_out_of_order(tmp_path: Path) -> None:
 
 
 def test_too_many_files(tmp_path: Path) -> None:
-    """100,000 files are given up after the first thousand."""
-    path = tar(tmp_path / "b", *(f"f{number:06}" for number in range(100_000)))
-    started = time.process_time()
+    """What has more files than a bundle may have is given up."""
+    path = tar(tmp_path / "b", *(f"f{number:06}" for number in range(MAX_MEMBERS + 1)))
     assert f"more than {MAX_MEMBERS} files" in complaint(path)
-    assert time.process_time() - started < 5
 
 
 def test_a_size_that_is_not_there(tmp_path: Path) -> None:

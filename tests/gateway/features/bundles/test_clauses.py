@@ -1,6 +1,6 @@
 """The page of clauses: numbers with their intervals, and what they do not show."""
 
-from gateway.features.bundles.clauses import CLAUSES, MAX_ROWS, page
+from gateway.features.bundles.clauses import CLAUSES, page
 from tests.support.benchmarks.bundled import result
 
 ESTIMATE = {
@@ -58,9 +58,3 @@ def test_a_judge_and_embedded_items_are_said() -> None:
     head = text.split("\n## ", 1)[0]
     assert "The judge is not validated" in head
     assert "compare with nothing published" in head
-
-
-def test_long_runs_are_cut_and_say_so() -> None:
-    """Of very many numbers the first stand there, and how many more there are."""
-    many = [ESTIMATE | {"axis": f"a{number}"} for number in range(MAX_ROWS + 7)]
-    assert "7 more are in result.json." in part(page(result(estimates=many), {}, None), 0)

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import msgspec
+import pytest
 import sqlalchemy as sa
 
 from gateway.features.canary import store as canaries
@@ -16,6 +17,8 @@ from gateway.features.canary.request import CanaryRequest
 from gateway.store import tables
 from gateway.store.database import Database
 
+pytestmark = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+"""Its statements are the same on both databases."""
 FINDINGS = Findings(
     verdict="rollback",
     reasons=["worse"],

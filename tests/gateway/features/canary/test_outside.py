@@ -157,13 +157,6 @@ async def test_a_webhook_that_answers_without_end_costs_nothing(
     assert n_sent < 50_000_000
 
 
-async def test_without_a_webhook_nothing_is_owed(tmp_path: Path) -> None:
-    """A verdict that is not to be delivered has no delivery, and neither has one that a cancellation ended."""
-    async with ended(tmp_path, is_delivered=False) as (database, canary_id):
-        await Webhook(validate({}), database, asyncio.Event())()
-        assert canaries.shown(await canaries.get(database, canary_id)).webhook is None
-
-
 @pytest.mark.parametrize(("value", "words"), [(None, "not set"), ("hooks.example.org", "must be a URL that starts")])
 def test_a_webhook_that_cannot_work_stops_the_start(
     value: str | None, words: str, monkeypatch: pytest.MonkeyPatch

@@ -28,6 +28,8 @@ from gateway.store.tables import coverages as table
 from tests.support.auditors.word_embedder import WordEmbedder
 from tests.support.store.made import exchange
 
+pytestmark = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+"""Its statements are the same on both databases."""
 OUTSIDE = "Women, zor{0}, quen{0}, vlim{0}, drost{0}, plek{0}"
 """Words that no suite has, but for one."""
 ORDINARY = "Glarn{0}, frip{0}, snost{0}, wend{0}"
@@ -231,19 +233,6 @@ async def test_a_flood_of_one_prompt_is_one_draw(database: Database, tmp_path: P
     assert found.largest_key_share == pytest.approx(300 / 330)
 
 
-async def test_one_named_user_is_one_draw(database: Database, tmp_path: Path) -> None:
-    """Whatever they ask about."""
-    bodies = [
-        {"user": "u" if n < 40 else f"v{n}", "messages": [{"role": "user", "content": OUTSIDE.format(odd(n))}]}
-        for n in range(60)
-    ]
-    await store(database, [exchange(request_body=json.dumps(body).encode()) for body in bodies])
-    found = await computed(database, tmp_path, WordEmbedder())
-
-    assert found.unmatched.n == 60
-    assert found.unmatched.n_units == 21
-
-
 async def test_one_bad_vector_costs_one_prompt(database: Database, tmp_path: Path) -> None:
     """It is counted; the others are compared."""
 
@@ -308,11 +297,3 @@ async def test_the_newest_are_kept(database: Database, monkeypatch: pytest.Monke
         kept = (await connection.execute(table.select())).all()
 
     assert len(kept) == 3
-
-
-async def test_another_versions_form_is_none(database: Database) -> None:
-    """It is computed again, and nothing that reads the newest fails."""
-    async with database.begin() as connection:
-        await connection.execute(table.insert().values(at=1.0, body='{"at": 1.0}'))
-
-    assert await coverages.newest(database) is None

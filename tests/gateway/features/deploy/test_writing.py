@@ -122,11 +122,3 @@ def test_a_directory_that_is_none(tmp_path: Path, kind: str, capsys: pytest.Capt
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert str(tmp_path / "taken") in said
-
-
-def test_an_env_that_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named, and not a traceback."""
-    write(tmp_path)
-    (tmp_path / "deploy/.env").write_bytes(b"\xff\xfe")
-    assert write(tmp_path, "--force") == 2
-    assert ".env is not UTF-8 text" in capsys.readouterr().err

@@ -38,7 +38,7 @@ DATASET = {"name": "d", "kind": "canonical", "sha256": "0" * 64, "n_used": 2, "n
 OPTIONS = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected"}
 
 
-@pytest.fixture(params=["path", "file", "memory"])
+@pytest.fixture(params=["path", "memory"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An address of each kind at which there is nothing."""
     if request.param == "memory":
@@ -48,8 +48,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         if files.exists(root):
             files.rm(root, recursive=True)
     else:
-        path = tmp_path / "deep" / "export"
-        yield str(path) if request.param == "path" else f"file://{path}"
+        yield str(tmp_path / "deep" / "export")
 
 
 @pytest.fixture
@@ -238,26 +237,6 @@ async def test_killed_at_any_moment_nothing_is_lost_or_doubled(
     assert not [name for name in names(folder) if "_unfinished" in name]
 
 
-async def test_part_that_was_planned_is_written_as_planned(
-    database: Database, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows that came after a writer died with its files half there come in a part of their own."""
-    await add(database, 50, days=2)
-
-    async def dies(*_: Any, **__: Any) -> None:
-        raise asyncio.CancelledError  # as if killed: nothing is tidied up in the store
-
-    with monkeypatch.context() as patched:
-        patched.setattr(passes._Pass, "_came", dies)  # the files are there, the store does not know
-        patched.setattr(exports, "LEASE_SECONDS", 0.0)
-        with pytest.raises(asyncio.CancelledError):
-            await pass_over(database, folder)
-    assert exported_ids(folder) == await ids(database)
-    await add(database, 50)
-    await pass_over(database, folder)
-    assert exported_ids(folder) == await ids(database)
-
-
 async def test_one_writes_at_a_time(database: Database, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second is told; whoever was silent for too long is stopped at its next step, and has changed nothing."""
     await add(database, 20)
@@ -425,12 +404,3 @@ async def test_page_is_found_by_an_index_across_days(database: Database) -> None
     for plan in (found, newest):
         assert "Merge Append" in plan
         assert "Sort  " not in plan
-
-
-async def test_counters_say_how_many_rows_and_passes(database: Database, folder: str) -> None:
-    """In the transaction in which they count as exported."""
-    await add(database, 7)
-    await pass_over(database, folder)
-    found = await counters.read(database)
-    assert found["export_rows", ("measurements",)] == 7
-    assert found["exports", ("done",)] == 1

@@ -17,7 +17,7 @@ from benchmarks.reporting.totals import totals
 from benchmarks.run import directory
 from benchmarks.run.result import Result, encode
 from benchmarks.suites.protocol import Scale
-from benchmarks.suites.registry import SUITES, find
+from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from gateway.features.formats import every_eval_ever as eee
 from tests.benchmarks.test_recorded_results import scored as recorded
@@ -113,14 +113,6 @@ def test_undefined_is_no_result() -> None:
     assert "nobody" in undefined.values()
 
 
-def test_a_number_outside_its_drawn_scale_has_no_bound() -> None:
-    """Some scales say how a metric is drawn: the record then has no end on that side, and no score is outside."""
-    result, _ = recorded("ltf_test.corrected.sample")
-    spread = Estimate(metric="dob_text", axis="gender", value=12.0, lower=8.0, upper=14.0, n=9)
-    config = record(msgspec.structs.replace(result, estimates=[spread]))["evaluation_results"][0]["metric_config"]
-    assert (config["min_score"], config["max_score"]) == (0, "Infinity")
-
-
 def export(path: Path, *more: str) -> int:
     return main(["audit", "export", str(path), "--to", "every-eval-ever", *more])
 
@@ -207,13 +199,3 @@ def test_its_own_validator_takes_them(tmp_path: Path) -> None:
         check=True,
     )
     assert made.stdout.splitlines() == [eee.SCHEMA, *(f"{name} True [] []" for name in names)]
-
-
-def test_suites_without_a_side_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A result without any number that has a better side makes no file, and is said."""
-    result, _ = recorded("real_toxicity_prompts.corrected.sample")
-    assert all(scale.ideal is None for scale in find(result.suite).scales.values())
-    directory.finish(tmp_path, result, "")
-    assert export(tmp_path, "--out", str(tmp_path / "records"), *GIVEN, "--model-id", "a/b") == 0
-    assert capsys.readouterr().out.startswith("real_toxicity_prompts: 0 results, ")
-    assert not (tmp_path / "records").exists()

@@ -10,14 +10,13 @@ import yaml  # type: ignore[import-untyped]  # its stubs are a package of their 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from auditors.types import Estimate
-from benchmarks.errors import BenchmarkError
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites import registry
 from benchmarks.suites.protocol import Reply, Suite
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
-from gateway.features.formats.model_card import BEGIN, END, card
+from gateway.features.formats.model_card import card
 from tests.support.benchmarks.scripted import pick, plan
 from tests.support.commands import scored
 
@@ -77,15 +76,6 @@ def test_the_headline_number_is_on_the_card(result: Result) -> None:
         assert found == {("refusal_rate", 2.0), (metric, 1.0)}
 
 
-def test_hub_writes_it_again_alike(result: Result, suite: Suite) -> None:
-    """What the hub's library reads and writes is read as the same numbers."""
-    read = ModelCard(card([(result, suite)]))
-    again = ModelCard(str(read))
-    assert metadata(again).eval_results == metadata(read).eval_results
-    assert BEGIN in again.text
-    assert again.text.rstrip().endswith(END)
-
-
 def test_undefined_is_a_row_and_no_metric(result: Result, suite: Suite) -> None:
     """A number that cannot be formed has its reason in the table, and is no metric, least of all 0."""
     first = next(one for one in result.estimates if one.axis and one.subset is None)
@@ -114,13 +104,6 @@ def test_what_bears_on_the_numbers_is_said(result: Result, suite: Suite) -> None
     assert "With mitigation abstract." in page
     assert " ".join(suite.does_not_show.split()[:4]) in page
     assert "None of them shows that the model is fair." in page
-
-
-def test_a_card_is_of_one_model(result: Result, suite: Suite) -> None:
-    """Results of two models make no card."""
-    other = msgspec.structs.replace(result, model="other")
-    with pytest.raises(BenchmarkError, match="one model; here are 2: other, scripted"):
-        card([(result, suite), (other, suite)])
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

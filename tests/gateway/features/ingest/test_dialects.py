@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gateway.features.ingest import otlp
 from gateway.features.ingest.received import Sent, completed
@@ -130,7 +128,7 @@ class TestOpenInference:
         [part] = read(OPENINFERENCE | whole).parts
         assert not part.has_text
 
-    @pytest.mark.parametrize("kind", ["CHAIN", "AGENT", "TOOL", "EMBEDDING", "RERANKER", 7])
+    @pytest.mark.parametrize("kind", ["CHAIN", 7])
     def test_other_kinds_are_ignored(self, kind: Any) -> None:
         """Chains and agents tell what their calls of models tell again."""
         sent = read(OPENINFERENCE | MESSAGES | {"openinference.span.kind": kind})
@@ -259,38 +257,3 @@ class TestStrangeSpans:
         assert [part.is_whole for part in sent.parts] == [True, True]
         assert sent.rejected.count == 1
         assert sent.rejected.first == ["span b7ad6b7169203331: TypeError while it was read"]
-
-    names = st.sampled_from(
-        [
-            *MESSAGES,
-            *(f"llm.input_messages.0.message.{one}" for one in ("contents", "tool_calls", "tool_calls.0.tool_call.id")),
-            "llm.input_messages.0.message.contents.0.message_content.type",
-            "llm.output_messages.99999.message.contents.0.message_content.text",
-            *("llm.model_name", "llm.invocation_parameters", "llm.prompts.0.prompt.text"),
-            "llm.choices.3.completion.text",
-            *("input.value", "output.value", "input.mime_type", "openinference.span.kind", "ai.operationId"),
-            *("ai.prompt.messages", "ai.response.text", "ai.response.toolCalls", "ai.response.object"),
-            *("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.prompt", "gen_ai.completion.0.content"),
-        ]
-    )
-    json_values = st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda one: (
-            st.lists(one, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(["role", "content", "parts", "type", "choices", "messages", "message"]), one, max_size=3
-            )
-        ),
-        max_leaves=6,
-    )
-    values = json_values | json_values.map(json.dumps) | st.sampled_from(["LLM", "application/json", "__REDACTED__"])
-
-    @given(st.dictionaries(names, values), st.sampled_from([OPENINFERENCE, AI_SDK]))
-    def test_whatever_they_say_the_next_one_is_taken(self, said: dict[str, Any], kind: dict[str, Any]) -> None:
-        """Read, ignored or refused, each for itself; what is read can be stored."""
-        strange = kind | {key: "" if value is None else value for key, value in said.items()}
-        sent = read(strange, OPENINFERENCE | MESSAGES)
-        assert len(sent.parts) + sent.n_ignored + sent.rejected.count == 2
-        assert sent.parts[-1].is_whole
-        for part in sent.parts:
-            assert msgspec.json.decode(completed(part).request)["messages"] == part.asked

@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 import time
 from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from gateway.features.ingest import guardrail, litellm, otlp
 from gateway.features.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, Reading
@@ -31,17 +28,6 @@ def attributes(given: dict[str, str]) -> list[dict[str, Any]]:
     return [{"key": key, "value": {"stringValue": value}} for key, value in given.items()]
 
 
-def export_as_protobuf(n_spans: int, n_events: int) -> bytes:
-    """Spans without content, each with empty events."""
-    export = ExportTraceServiceRequest()
-    scope = export.resource_spans.add().scope_spans.add()
-    for _ in range(n_spans):
-        span = scope.spans.add()
-        for _ in range(n_events):
-            span.events.add()
-    return bytes(export.SerializeToString())
-
-
 def counted(plane: ControlPlane) -> dict[tuple[str, str], int]:
     return {(door, outcome): count for door, outcome, count in plane.stats.snapshot().ingested}
 
@@ -61,35 +47,6 @@ async def test_brackets_alone_for_a_guardrail(plane: ControlPlane) -> None:
     answer = await plane.http.post(GUARDRAIL, content=body, headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()) == (200, {"action": "NONE"})
     assert counted(plane) == {("litellm", "rejected"): 1}
-
-
-async def test_a_large_call_of_a_guardrail(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that could not be held anyway is not read to its end."""
-    monkeypatch.setattr("gateway.features.ingest.api.MOST_CALL_BYTES", 1000)
-    call = {"litellm_call_id": "c", "model": "qwen", "input_type": "request", "texts": ["x" * 2000]}
-    assert (await plane.http.post(GUARDRAIL, json=call)).json() == {"action": "NONE"}
-    assert counted(plane) == {("litellm", "rejected"): 1}
-
-
-@pytest.mark.parametrize(("n_spans", "n_events"), [(90_000, 0), (2, 30_000)])
-def test_empty_messages_of_protobuf(n_spans: int, n_events: int) -> None:
-    """Two bytes each: they are read one after the other, or left where they are, and none is kept."""
-    measuring = """
-import resource, sys
-from gateway.features.ingest import otlp
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
-body = sys.stdin.buffer.read()
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-otlp.read(b"", "traces", is_json=False, sender=None)
-before = peak()
-sent = otlp.read(body, "traces", is_json=False, sender=None)
-print(sent.n_ignored, (peak() - before) // 1024)
-"""
-    body = export_as_protobuf(n_spans, n_events)
-    done = subprocess.run([sys.executable, "-c", measuring], input=body, capture_output=True, check=True)
-    n_ignored, more_mib = map(int, done.stdout.split())
-    assert n_ignored == n_spans
-    assert more_mib < 60, f"{len(body)} bytes took {more_mib} MiB"
 
 
 def test_only_events_with_content_are_kept() -> None:
@@ -168,14 +125,14 @@ class TestGuardrail:
     """Calls of one exchange are put together as they come."""
 
     async def test_a_streamed_answer(self, plane: ControlPlane) -> None:
-        """Each call has more of it; a thousand of them are taken, and room is counted once."""
+        """Each call has more of it; a hundred of them are taken, and room is counted once."""
         asked = {"litellm_call_id": "c", "model": "qwen", "input_type": "request", "texts": ["Who leads? " * 1000]}
         await plane.http.post(GUARDRAIL, json=asked)
-        for n_words in range(1, 1001):
+        for n_words in range(1, 101):
             call = {"litellm_call_id": "c", "model": "qwen", "input_type": "response", "texts": ["word " * n_words]}
             await plane.http.post(GUARDRAIL, json=call)
         [held] = plane.guardrail_calls._held.values()
-        assert held.part.answered[0]["message"]["content"] == "word " * 1000
+        assert held.part.answered[0]["message"]["content"] == "word " * 100
         assert held.part.asked == [{"role": "user", "content": "Who leads? " * 1000}]
         assert held.size < 20_000
         assert plane.guardrail_calls._bytes == held.size

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.features.ingest.rates import Rates, read_number, read_threshold, threshold_in
+from gateway.features.ingest.rates import Rates, read_threshold, threshold_in
 from gateway.features.ingest.received import UnreadableError
 from tests.gateway.features.ingest.conftest import OPEN
 from tests.gateway.features.ingest.test_doors import pair
@@ -20,25 +20,23 @@ from tests.support.gateway.ingested import stored
 from tests.support.gateway.otlp import span
 
 BAD: list[Any] = [
+    *(0, -1, 5e-324, 1e-160, 2**-10 * 0.999, 1.0000001, 10**5000, True, [0.5], {"a": 0.5}, float("nan")),
     *(
-        0,
-        0.0,
-        -0.0,
-        -1,
-        -1e-9,
-        5e-324,
-        1e-300,
-        1e-160,
-        1e-17,
-        1e-6,
-        2**-10 * 0.999,
-        1.0000001,
-        2,
-        10**5000,
-        -(10**5000),
+        "0",
+        "1e-160",
+        "1e400",
+        "+0.5",
+        " 0.5",
+        "nan",
+        "Infinity",
+        "0x1p-1",
+        "1_0",
+        "٠.٥",
+        ".5",
+        "1e",
+        "0.5\n",
+        "9" * 5000,
     ),
-    *(True, False, [0.5], {"a": 0.5}, "0", "1e-160", "1e400", "-0.5", "+0.5", " 0.5", "0.5 ", "nan", "inf", "Infinity"),
-    *("0x1p-1", "1_0", "٠.٥", "０.５", "0,5", ".5", "1e", "half", "0.5\n", "9" * 5000),
 ]
 GOOD: list[tuple[Any, float]] = [
     (1, 1.0),
@@ -63,12 +61,6 @@ def test_what_is_no_rate_is_rejected_in_one_line(value: Any) -> None:
     ignoring = Rates()
     assert ignoring.of_exchange(value, "sampling_rate") is None
     assert ignoring.n_ignored == 1
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_numbers_that_are_none(value: float) -> None:
-    """JSON has none of them, Python's reader does."""
-    assert read_number(value) is None
 
 
 @pytest.mark.parametrize(("value", "rate"), GOOD)
