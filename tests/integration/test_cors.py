@@ -1,4 +1,4 @@
-"""Browsers' pages of other origins: preflights, answers they may read, refusals they may read, in both relays."""
+"""Browsers' pages of other origins: preflights, answers they may read, refusals they may read."""
 
 import asyncio
 import itertools
@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from tests.support.browser import browser
-from tests.support.integration.differential import Both, Seen, both, both_relays, request, sending
 from tests.support.integration.relaying import config_for, running_gateway
 from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
+from tests.support.integration.watching import Seen, Watched, request, sending, watch, watched_relay
 
 PAGE = "http://app.example"
 ASKS = f"origin: {PAGE}\r\naccess-control-request-method: POST\r\n".encode()
@@ -34,10 +34,10 @@ def preflight(headers: bytes = ASKS + HEADERS, *, target: str = "/v1/chat/comple
 
 
 @asynccontextmanager
-async def pair(**sections: Any) -> AsyncIterator[Both]:
-    """Both relays by one configuration, for several requests."""
-    async with scripted_upstream() as upstream, both_relays(config_for(upstream, **sections), upstream) as relays:
-        yield relays
+async def watched(**sections: Any) -> AsyncIterator[Watched]:
+    """A relay for several requests."""
+    async with scripted_upstream() as upstream, watched_relay(config_for(upstream, **sections), upstream) as relay:
+        yield relay
 
 
 def cors_of(seen: Seen) -> dict[str, str]:
@@ -50,7 +50,7 @@ def cors_of(seen: Seen) -> dict[str, str]:
 async def test_a_preflight_passes_without_a_key() -> None:
     """Without cors_origins the upstream answers it, and gets neither a key nor a right with it."""
     theirs = raw(b"HTTP/1.1 200 OK\r\naccess-control-allow-origin: http://app.example\r\ncontent-length: 2\r\n\r\nOK")
-    seen = await both(theirs, sending(preflight(HEADERS + ASKS + b"x-vllm-priority: -5\r\n")), **KEYS)
+    seen = await watch(theirs, sending(preflight(HEADERS + ASKS + b"x-vllm-priority: -5\r\n")), **KEYS)
 
     assert (seen.status, cors_of(seen)) == (200, {"access-control-allow-origin": PAGE})
     (asked,) = seen.asked
@@ -66,10 +66,10 @@ async def test_a_preflight_gets_no_key_of_the_upstreams(monkeypatch: pytest.Monk
     """The upstream's own key goes with clients that have a key here, and with nobody else."""
     monkeypatch.setenv("UPSTREAM_KEY", "theirs")
     upstream = {"upstream": {"api_key_env": "UPSTREAM_KEY"}, **KEYS}
-    known = await both(reply(), sending(request(headers=KEY)), **upstream)
+    known = await watch(reply(), sending(request(headers=KEY)), **upstream)
     assert ("authorization", "Bearer theirs") in known.asked[0][2]
 
-    seen = await both(reply(), sending(preflight()), **upstream)
+    seen = await watch(reply(), sending(preflight()), **upstream)
     assert "authorization" not in dict(seen.asked[0][2])
 
 
@@ -85,9 +85,9 @@ NO_PREFLIGHTS = {
 
 async def test_what_is_no_preflight_needs_a_key() -> None:
     """Nothing else passes without one, so nobody sends an upstream work that way."""
-    async with pair(**KEYS) as relays:
+    async with watched(**KEYS) as relay:
         for name, data in NO_PREFLIGHTS.items():
-            seen = await relays.drive(reply(), sending(data))
+            seen = await relay.drive(reply(), sending(data))
 
             assert (seen.status, seen.asked) == (401, []), name
             assert dict(seen.headers)["www-authenticate"] == 'Bearer realm="biasgate"', name
@@ -96,9 +96,9 @@ async def test_what_is_no_preflight_needs_a_key() -> None:
 async def test_the_gateway_answers_a_preflight() -> None:
     """With cors_origins it needs neither key nor upstream, and is counted as no exchange that could be audited."""
     asks = ASKS + HEADERS + b"access-control-request-private-network: true\r\n"
-    async with pair(server={**LISTED["server"], "relayed_paths": ["/tokenize"]}, **KEYS) as relays:
+    async with watched(server={**LISTED["server"], "relayed_paths": ["/tokenize"]}, **KEYS) as relay:
         for target in ("/v1/chat/completions", "/v1/models", "/v1/whatever", "/tokenize"):
-            seen = await relays.drive(reply(), sending(preflight(asks, target=target)))
+            seen = await relay.drive(reply(), sending(preflight(asks, target=target)))
 
             assert (seen.status, seen.body, seen.asked) == (204, b"", []), target
             assert cors_of(seen) == {
@@ -116,10 +116,10 @@ async def test_the_gateway_answers_a_preflight() -> None:
 
 async def test_a_preflight_of_another_origin() -> None:
     """It is refused in one line, without a header that would let the page read anything."""
-    async with pair(**LISTED, **KEYS) as relays:
+    async with watched(**LISTED, **KEYS) as relay:
         for origin in ("http://evil.example", "null", PAGE + ".evil.example", PAGE + ", http://evil", ""):
             headers = f"origin: {origin}\r\naccess-control-request-method: POST\r\n".encode()
-            seen = await relays.drive(reply(), sending(preflight(headers)))
+            seen = await relay.drive(reply(), sending(preflight(headers)))
 
             assert (seen.status, cors_of(seen), seen.asked) == (403, {}, []), origin
             assert b'"code":"origin_not_allowed"' in seen.body
@@ -128,11 +128,11 @@ async def test_a_preflight_of_another_origin() -> None:
 
 async def test_any_origin() -> None:
     """For "*" that very sign is answered, so that no browser sends cookies along; private networks stay closed."""
-    async with pair(**ANY, **KEYS) as relays:
+    async with watched(**ANY, **KEYS) as relay:
         for origin in (PAGE, "null"):
             headers = f"origin: {origin}\r\naccess-control-request-method: POST\r\n".encode()
             headers += b"access-control-request-private-network: true\r\n"
-            seen = await relays.drive(reply(), sending(preflight(headers)))
+            seen = await relay.drive(reply(), sending(preflight(headers)))
 
             assert seen.status == 204
             assert cors_of(seen)["access-control-allow-origin"] == "*"
@@ -160,10 +160,10 @@ READERS: list[tuple[dict[str, Any], dict[str | None, str | None]]] = [
 @pytest.mark.parametrize(("config", "values"), READERS, ids=["listed", "any", "none"])
 async def test_answers(config: dict[str, Any], values: dict[str | None, str | None]) -> None:
     """A page of a listed origin may read an answer; an upstream's own CORS headers hold only without cors_origins."""
-    async with pair(**config, **KEYS) as relays:
+    async with watched(**config, **KEYS) as relay:
         for script, (origin, value) in itertools.product(ANSWERS.values(), values.items()):
             headers = KEY + (f"origin: {origin}\r\n".encode() if origin else b"")
-            seen = await relays.drive(script, sending(request(headers=headers)))
+            seen = await relay.drive(script, sending(request(headers=headers)))
 
             expected = {} if value is None else {"access-control-allow-origin": value}
             expected |= {"access-control-expose-headers": "*"} if value and config else {}
@@ -185,9 +185,9 @@ REFUSALS = {
 
 async def test_refusals_can_be_read() -> None:
     """What the gateway says by itself reaches the page too."""
-    async with pair(server={**LISTED["server"], "max_body_bytes": 1000}, **KEYS) as relays:
+    async with watched(server={**LISTED["server"], "max_body_bytes": 1000}, **KEYS) as relay:
         for status, data in REFUSALS.items():
-            seen = await relays.drive(raw(b"", then_close=True), sending(data))
+            seen = await relay.drive(raw(b"", then_close=True), sending(data))
 
             assert seen.status == status
             assert cors_of(seen)["access-control-allow-origin"] == PAGE

@@ -1,14 +1,12 @@
-"""Prefix-aware routing over real sockets, in both relays."""
+"""Prefix-aware routing over real sockets."""
 
 from typing import Any
 
 import msgspec
-import pytest
 
 from gateway.config.loading import validate
 from gateway.config.schema import Config
-from tests.support.integration.oracle_relaying import running_oracle
-from tests.support.integration.relaying import RememberingTap, config_for, running_gateway
+from tests.support.integration.relaying import config_for, running_gateway
 from tests.support.integration.scripted_upstream import ScriptedUpstream, reply, scripted_upstream
 
 COMPLETIONS = "/v1/chat/completions"
@@ -37,14 +35,13 @@ async def served_by(http: Any) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("running", [running_gateway, running_oracle], ids=["relay", "oracle"])
-async def test_sessions_stay_and_only_those_of_a_dead_upstream_move(running: Any) -> None:
+async def test_sessions_stay_and_only_those_of_a_dead_upstream_move() -> None:
     """Each session has one upstream; when one is down its sessions go elsewhere, the others stay; the header passes."""
     async with (
         scripted_upstream(default=reply(b"a")) as first,
         scripted_upstream(default=reply(b"b")) as second,
         scripted_upstream(default=reply(b"c")) as third,
-        running(hashed(first, second, third), tap=RememberingTap()) as gateway,
+        running_gateway(hashed(first, second, third)) as gateway,
         gateway.http() as http,
     ):
         before = await served_by(http)

@@ -17,9 +17,9 @@ from benchmarks.errors import DatasetError
 from benchmarks.run.client import open_client
 from gateway.auditor.backpressure.vllm_load import LoadReader, LoadUnknownError
 from gateway.config.loading import validate
-from tests.support.integration.differential import both_relays, request, sending
 from tests.support.integration.relaying import config_for, running_gateway
 from tests.support.integration.scripted_upstream import ScriptedUpstream, read_request, reply, scripted_upstream
+from tests.support.integration.watching import request, sending, watched_relay
 
 QUESTION = CompletionRequest(model="m", messages=[Message("user", "Who?")], max_tokens=5)
 
@@ -103,18 +103,18 @@ OWN = {
 
 
 async def test_an_upstreams_address_does_not_reach_a_client() -> None:
-    """An address of the upstream itself becomes a path of the gateway's, any other stays; alike in both relays."""
+    """An address of the upstream itself becomes a path of the gateway's, any other stays."""
     async with scripted_upstream() as upstream:
         config = config_for(upstream)
         listed = msgspec.structs.replace(config.upstreams[0], base_url=f"http://127.0.0.1:{upstream.port}/llm/v1")
         config = msgspec.structs.replace(config, upstreams=[listed])
         names = {"upstream": f"http://127.0.0.1:{upstream.port}", "host": f"127.0.0.1:{upstream.port}"}
         names["name"] = "127.0.0.1"
-        async with both_relays(config, upstream) as relays:
+        async with watched_relay(config, upstream) as relay:
             for given, expected in OWN.items():
                 value = given.format(**names)
                 lines = f"Location: {value}\r\ncontent-location: {value}\r\n".encode()
-                seen = await relays.drive(reply(b"x", "307 Temporary Redirect", lines), sending(request()))
+                seen = await relay.drive(reply(b"x", "307 Temporary Redirect", lines), sending(request()))
 
                 shown = {name: value for name, value in seen.headers if name.endswith("location")}
                 assert shown == dict.fromkeys(("location", "content-location"), expected.format(**names)), given

@@ -34,7 +34,7 @@ async def test_down_and_up_again() -> None:
         await eventually(lambda: up.is_up)
         served = await run.http.get("/v1/x")
 
-    assert (refused.status_code, served.status_code) == (503, 200)
+    assert (refused.status_code, refused.headers["retry-after"], served.status_code) == (503, "2", 200)
 
 
 async def test_a_busy_upstream_is_not_turned_away_from(monkeypatch: pytest.MonkeyPatch) -> None:

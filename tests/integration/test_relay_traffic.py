@@ -1,58 +1,19 @@
-"""The fast relay and its slow oracle get the same traffic and must do the same, case by case."""
-
-import asyncio
+"""The relay under traffic of every kind, case by case: what the client gets, what the upstream gets, how it ends."""
 
 import msgspec
 import pytest
 
-from tests.support.integration.differential import CHAT, both, both_relays, in_pieces, observe, request, sending
-from tests.support.integration.oracle_relaying import running_oracle
-from tests.support.integration.relaying import (
-    Gateway,
-    RememberingTap,
-    config_for,
-    running_gateway,
-)
-from tests.support.integration.scripted_upstream import (
-    Channel,
-    ReceivedRequest,
-    Script,
-    raw,
-    reply,
-    scripted_upstream,
-)
+from tests.support.integration.relaying import config_for, relaying
+from tests.support.integration.scripted_upstream import Script, raw, reply, scripted_upstream
+from tests.support.integration.watching import CHAT, passed_on, request, sending, watch, watched_relay
 
-STREAM = b'{"model": "m", "stream": true, "messages": []}'
 EVENTS = b"".join(b'data: {"n": %d}\n\n' % n for n in range(5)) + b"data: [DONE]\n\n"
 
 
-def chunked(*pieces: bytes, headers: bytes = b"content-type: text/event-stream\r\n", end: bool = True) -> bytes:
-    """A chunked response; without its end when `end` is False."""
+def chunked(*pieces: bytes, headers: bytes = b"content-type: text/event-stream\r\n", end: bytes = b"\r\n") -> bytes:
+    """A chunked response, with trailers where `end` has some."""
     body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
-    return (
-        b"HTTP/1.1 200 OK\r\n" + headers + b"transfer-encoding: chunked\r\n\r\n" + body + (b"0\r\n\r\n" if end else b"")
-    )
-
-
-def bytewise(data: bytes, size: int) -> Script:
-    async def script(_: ReceivedRequest, channel: Channel) -> None:
-        await channel.send_bytewise(data, size)
-
-    return script
-
-
-async def silent(_: ReceivedRequest, channel: Channel) -> None:
-    """Never answers; ends when the gateway lets go."""
-    await channel.reader.read(1)
-    await channel.close()
-
-
-def then_silent(data: bytes) -> Script:
-    async def script(received: ReceivedRequest, channel: Channel) -> None:
-        await channel.send(data)
-        await silent(received, channel)
-
-    return script
+    return b"HTTP/1.1 200 OK\r\n" + headers + b"transfer-encoding: chunked\r\n\r\n" + body + b"0\r\n" + end
 
 
 WHOLE_ANSWERS = {
@@ -75,33 +36,21 @@ WHOLE_ANSWERS = {
     "repeated headers": reply(b"{}", headers=b"set-cookie: a=1\r\nSet-Cookie: b=2\r\nX-Mixed: Case\r\n"),
     "hop by hop": reply(b"{}", headers=b"connection: x-private\r\nx-private: 1\r\nkeep-alive: timeout=5\r\n"),
     "upstream's own ids": reply(b"{}", headers=b"x-request-id: theirs\r\nx-biasgate-upstream: forged\r\n"),
-    "trailers": raw(chunked(b"abc", end=False) + b"0\r\nx-late: 1\r\n\r\n"),
+    "trailers": raw(chunked(b"abc", end=b"x-late: 1\r\n\r\n")),
 }
 
 
 @pytest.mark.parametrize("script", WHOLE_ANSWERS.values(), ids=WHOLE_ANSWERS)
 async def test_whole_answers(script: Script) -> None:
-    """Every kind of complete answer is relayed alike, and ends complete."""
-    seen = await both(script, sending(request()))
+    """Every kind of complete answer arrives as it arrives without the gateway, under the client's id, and is counted."""
+    async with scripted_upstream() as upstream, watched_relay(config_for(upstream), upstream) as relay:
+        seen = await relay.drive(script, sending(request()))
+        direct = await relay.direct(script, request())
 
     assert seen.is_whole
+    assert (seen.status, passed_on(seen.headers), seen.body) == (direct.status, passed_on(direct.headers), direct.body)
+    assert {("x-request-id", "r1"), ("x-biasgate-upstream", "up0")} <= set(seen.headers)
     assert [end["outcome"] for end in seen.ends] == ["complete"]
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-async def test_answers_in_pieces(size: int) -> None:
-    """Where the upstream's bytes are cut makes no difference."""
-    seen = await both(bytewise(chunked(b"data: a\n\n", b"data: [DONE]\n\n"), size), sending(request(STREAM)))
-
-    assert seen.body == b"data: a\n\ndata: [DONE]\n\n"
-
-
-@pytest.mark.parametrize("size", [1, 5])
-async def test_requests_in_pieces(size: int) -> None:
-    """Where the client's bytes are cut makes no difference."""
-    seen = await both(reply(), in_pieces(request(), size))
-
-    assert [asked[3] for asked in seen.asked] == [CHAT]
 
 
 REQUESTS = {
@@ -123,14 +72,30 @@ REQUESTS = {
     "audit": request(headers=b"x-biasgate-priority: audit\r\nx-vllm-priority: -5\r\n"),
     "own request id": request(headers=b"x-request-id: mine\r\n"),
 }
+CHANGED = {
+    "alias": b'{"model": "m", "n": 1.0}',
+    "audit": CHAT.replace(b"{", b'{"priority":7,', 1),
+    "chunked upload": b"abc",
+    "priority": b'{"model": "m", "x": 1}',
+}
+"""Bodies that reach the upstream otherwise than the client sent them."""
+KEPT_BACK = {"te", "proxy-connection", "x-vllm-priority"} | {
+    f"x-biasgate-{name}" for name in ("audit", "tag", "probe", "priority")
+}
 
 
-@pytest.mark.parametrize("data", REQUESTS.values(), ids=REQUESTS)
-async def test_requests(data: bytes) -> None:
-    """Every kind of request reaches the upstream alike."""
-    seen = await both(reply(), sending(data), aliases={"gpt": "m"})
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_requests(name: str) -> None:
+    """Every kind of request reaches the upstream under its id, with its method, target, credentials and body."""
+    head, _, body = REQUESTS[name].partition(b"\r\n\r\n")
+    seen = await watch(reply(), sending(REQUESTS[name]), aliases={"gpt": "m"}, audits={"priority": 7})
 
-    assert len(seen.asked) == 1
+    [(method, target, headers, sent)] = seen.asked
+    assert [method, target] == head.decode().split(" ")[:2]
+    assert sent == CHANGED.get(name, body)
+    assert not KEPT_BACK & {key for key, _ in headers}
+    assert dict(headers)["x-request-id"] == ("mine" if name == "own request id" else "r1")
+    assert (("authorization", "Bearer theirs") in headers) == (name == "credentials")
     assert [end["outcome"] for end in seen.ends] == ["complete"]
 
 
@@ -148,7 +113,7 @@ LISTED = {
 async def test_listed_paths(data: bytes) -> None:
     """A path outside /v1 that is listed is relayed like one below it, counted, and never sampled."""
     listed = {"relayed_paths": ["/health", "/tokenize"]}
-    seen = await both(
+    seen = await watch(
         reply(b"" if b"HEAD" in data else b'{"a": 1}'), sending(data), aliases={"gpt": "m"}, server=listed
     )
 
@@ -162,81 +127,10 @@ async def test_listed_paths(data: bytes) -> None:
 @pytest.mark.parametrize("target", ["/tokenize/", "/%74okenize", "/livez", "/"])
 async def test_paths_that_are_not_listed(target: str) -> None:
     """Nothing but the very path is relayed: the rest stays the gateway's own to answer."""
-    async with scripted_upstream() as upstream:
-        config = config_for(upstream, server={"relayed_paths": ["/tokenize"]})
-        for running in (running_gateway(config), running_oracle(config, tap=RememberingTap())):
-            async with running as gateway, gateway.http() as http:
-                assert (await http.post(target, content=b"abc")).text.startswith("app /")
-                assert gateway.stats.ends == []
-        assert upstream.requests == []
-
-
-async def test_merged_models() -> None:
-    """The gateway's own model list is the same."""
-    seen = await both(reply(), sending(request(b"", method="GET", target="/v1/models")), aliases={"gpt": "m"})
-
-    assert {entry["id"] for entry in msgspec.json.decode(seen.body)["data"]} == {"m", "gpt"}
-    assert seen.asked == []
-
-
-BREAKS = {
-    "dies in an event stream": (raw(chunked(b"data: a\n\n", end=False), then_close=True), STREAM, "upstream_error"),
-    "dies in a chunked json": (
-        raw(chunked(b'{"a', headers=b"content-type: application/json\r\n", end=False), then_close=True),
-        CHAT,
-        "upstream_error",
-    ),
-    "dies short of its length": (
-        raw(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", then_close=True),
-        CHAT,
-        "upstream_error",
-    ),
-    "closes without an answer": (raw(b"", then_close=True), CHAT, "upstream_error"),
-    "is no http": (raw(b"SSH-2.0-OpenSSH_9.2\r\n\r\n", then_close=True), CHAT, "upstream_error"),
-    "has no such status": (raw(b"HTTP/1.1 010 Low\r\n\r\n", then_close=True), CHAT, "upstream_error"),
-    "sends a body with 1xx": (
-        raw(b"HTTP/1.1 199 Odd\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", then_close=True),
-        CHAT,
-        "upstream_error",
-    ),
-    "conflicting lengths": (
-        raw(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabcd", then_close=True),
-        CHAT,
-        "upstream_error",
-    ),
-    "never answers": (silent, CHAT, "timed_out"),
-    "falls silent": (then_silent(chunked(b"data: a\n\n", end=False)), STREAM, "timed_out"),
-}
-
-
-@pytest.mark.parametrize(("script", "body", "outcome"), BREAKS.values(), ids=BREAKS)
-async def test_broken_upstreams(script: Script, body: bytes, outcome: str) -> None:
-    """Every way in which an upstream can fail is told alike: status, code, error event or cut, end reason, no copy."""
-    seen = await both(script, sending(request(body)), timeouts={"first_byte": 0.3, "idle": 0.3})
-
-    assert [end["outcome"] for end in seen.ends] == [outcome]
-    assert seen.copies == []
-    assert b"[DONE]" not in seen.body
-
-
-async def test_refusing_upstream() -> None:
-    """An upstream that takes no connection is a 502 with the same code."""
-
-    async def drive(gateway: Gateway) -> bytes:
-        gateway.plane.upstreams[0].mark_up()
-        return await gateway.exchange(request())
-
-    async with scripted_upstream() as gone:
-        config = config_for(gone)
-    config = msgspec.structs.replace(config, upstreams=[msgspec.structs.replace(config.upstreams[0], models=["m"])])
-    async with running_gateway(config) as gateway:
-        fast = await observe(gateway, gone, drive)
-    async with running_oracle(config, tap=RememberingTap()) as gateway:
-        slow = await observe(gateway, gone, drive)
-
-    assert fast == slow
-    assert fast.status == 502
-    assert b'"code":"upstream_error"' in fast.body
+    async with relaying(server={"relayed_paths": ["/tokenize"]}) as run:
+        assert (await run.http.post(target, content=b"abc")).text.startswith("app /")
+        assert run.gateway.stats.ends == []
+        assert run.upstream.requests == []
 
 
 @pytest.mark.parametrize(
@@ -250,10 +144,10 @@ async def test_refusing_upstream() -> None:
     ],
 )
 async def test_refused_requests(data: bytes, code: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the gateway refuses by itself, it refuses alike and asks no upstream."""
+    """What the gateway refuses by itself it refuses, and asks no upstream."""
     monkeypatch.setenv("DIFFERENTIAL_KEY", "k")
     keys = [{"name": "app", "key_env": "DIFFERENTIAL_KEY"}]
-    seen = await both(reply(), sending(data), keys=keys, server={"max_body_bytes": 1000, "relayed_paths": ["/health"]})
+    seen = await watch(reply(), sending(data), keys=keys, server={"max_body_bytes": 1000, "relayed_paths": ["/health"]})
 
     assert b'"code":"%b"' % code in seen.body
     assert seen.asked == []
@@ -279,10 +173,10 @@ async def test_websockets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [{"name": "app", "key_env": "DIFFERENTIAL_KEY"}]
     async with scripted_upstream() as upstream:
         config = config_for(upstream, keys=keys, server={"relayed_paths": ["/ws"]})
-        async with both_relays(config, upstream) as relays:
+        async with watched_relay(config, upstream) as relay:
             for target in ("/v1/responses", "/v1/realtime?model=m", "/v1/chat/completions", "/ws"):
                 asks = request(b"", method="GET", target=target, headers=WEBSOCKET + b"authorization: Bearer k\r\n")
-                seen = await relays.drive(reply(), sending(asks))
+                seen = await relay.drive(reply(), sending(asks))
 
                 assert (seen.status, dict(seen.headers)["upgrade"]) == (426, "HTTP/1.1")
                 assert b'"code":"websocket_not_supported"' in seen.body
@@ -290,15 +184,15 @@ async def test_websockets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert [one["eligible"] for one in seen.decisions] == [False]
                 assert seen.asked == []
 
-            seen = await relays.drive(reply(), sending(request(b"", method="GET", headers=WEBSOCKET)))
+            seen = await relay.drive(reply(), sending(request(b"", method="GET", headers=WEBSOCKET)))
             assert (seen.status, seen.decisions, seen.asked) == (401, [], [])
 
 
 async def test_what_is_no_websocket_is_relayed() -> None:
     """Any other wish to upgrade is passed over, as before."""
-    async with scripted_upstream() as upstream, both_relays(config_for(upstream), upstream) as relays:
+    async with scripted_upstream() as upstream, watched_relay(config_for(upstream), upstream) as relay:
         for name, data in NO_WEBSOCKETS.items():
-            seen = await relays.drive(reply(), sending(data))
+            seen = await relay.drive(reply(), sending(data))
 
             assert (seen.status, len(seen.asked)) == (200, 1), name
             assert "upgrade" not in dict(seen.asked[0][2]), name
@@ -312,9 +206,9 @@ async def test_a_model_that_no_upstream_has() -> None:
         config = config_for(upstream, upstream, aliases={"gpt": "m", "lost": "gone"})
         other = msgspec.structs.replace(config.upstreams[1], models=["b"])
         config = msgspec.structs.replace(config, upstreams=[config.upstreams[0], other])
-        async with both_relays(config, upstream) as relays:
+        async with watched_relay(config, upstream) as relay:
             for script, asked in ((theirs, "nope"), (in_chunks, "nope"), (theirs, "lost")):
-                seen = await relays.drive(script, sending(request(b'{"model": "%b"}' % asked.encode())))
+                seen = await relay.drive(script, sending(request(b'{"model": "%b"}' % asked.encode())))
                 assert (seen.status, len(seen.asked)) == (404, 1)
                 error = msgspec.json.decode(seen.body)["error"]
                 served = "b, gpt, lost, m" if asked == "nope" else "b, gpt, m"
@@ -324,44 +218,4 @@ async def test_a_model_that_no_upstream_has() -> None:
                 assert [end["outcome"] for end in seen.ends] == ["complete"]
 
             for data in (request(b'{"model": "gpt"}'), request(b'{"model": "nope"}', target="/v1/x"), request(b"{}")):
-                assert b"Valid aliases: m." in (await relays.drive(theirs, sending(data))).body
-
-
-async def test_listed_paths_use_up_a_key_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key's requests per minute hold for them too."""
-    monkeypatch.setenv("DIFFERENTIAL_KEY", "k")
-    keys = [{"name": "app", "key_env": "DIFFERENTIAL_KEY", "requests_per_minute": 1}]
-    asking = request(b"", method="GET", target="/health", headers=b"x-api-key: k\r\n")
-
-    async def drive(gateway: Gateway) -> bytes:
-        await gateway.exchange(asking)
-        return await gateway.exchange(asking)
-
-    seen = await both(reply(), drive, keys=keys, server={"relayed_paths": ["/health"]})
-
-    assert seen.status == 429
-    assert [end["outcome"] for end in seen.ends] == ["complete", "rejected"]
-    assert len(seen.asked) == 1
-
-
-async def test_client_that_leaves() -> None:
-    """When the client goes away, both let go of the upstream at once and count it so."""
-
-    async def drive(gateway: Gateway) -> bytes:
-        reader, writer = await gateway.connect()
-        writer.write(request(STREAM))
-        first = await reader.readuntil(b"data: a\n\n")
-        writer.close()
-        return first
-
-    async with scripted_upstream(default=then_silent(chunked(b"data: a\n\n", end=False))) as upstream:
-        config = config_for(upstream)
-        for running in (running_gateway(config), running_oracle(config, tap=RememberingTap())):
-            upstream.closed.clear()
-            async with running as gateway:
-                await drive(gateway)
-                await asyncio.wait_for(upstream.closed.wait(), 2)
-                await gateway.ended()
-
-                assert gateway.stats.outcomes == ["client_disconnected"]
-                assert gateway.plane.upstreams[0].outstanding == 0
+                assert b"Valid aliases: m." in (await relay.drive(theirs, sending(data))).body
