@@ -130,16 +130,6 @@ def test_prometheus_gets_its_key_from_a_file(tmp_path: Path) -> None:
     assert "depends_on" not in prometheus
 
 
-def test_vllm_gets_its_model_as_its_entry_point_takes_it() -> None:
-    """`vllm serve` takes the model first; a token of the hub is handed on to whoever loads models."""
-    command = services()["vllm"]["command"]
-    assert command == ["${MODEL:?}", "--scheduling-policy", "priority"]
-    assert services()["vllm"]["entrypoint"] == ["vllm", "serve"]
-    loading = {name for name, service in services().items() if "HF_HOME" in service.get("environment", {})}
-    assert loading == {"vllm", "auditor"}
-    assert all(services()[name]["environment"]["HF_TOKEN"] == "${HF_TOKEN:-}" for name in loading)
-
-
 def test_compose_names_files_that_exist() -> None:
     """Every bind mount, build context and build target of the compose file exists."""
     mounts = [volume.split(":")[0] for service in services().values() for volume in service.get("volumes", [])]

@@ -22,7 +22,6 @@ from benchmarks.simulator.profile import Latency
 from benchmarks.suites import registry
 from gateway.auditor.process import run_auditor
 from gateway.config.schema import Config
-from gateway.errors import ConfigError
 from gateway.feature import FEATURES
 from gateway.store import catalogue, ledger, streams
 from gateway.store.database import Database
@@ -103,16 +102,6 @@ async def test_it_is_ready_once_the_gateway_can_read_its_suites(
 
         await until(is_ready)
         assert "stereoset" in [suite["name"] for suite in await catalogue.read(database)]
-
-
-async def test_port_in_use_is_one_line(database: Database) -> None:
-    """A metrics port that is taken is a configuration error with the port and the remedy."""
-    async with auditing(config_for(database.url, "http://127.0.0.1:9")) as url:
-        port = int(url.rsplit(":", 1)[1])
-        taken = config_for(database.url, "http://127.0.0.1:9", server={"auditor_metrics_port": port})
-        with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}: .*auditor_metrics_port"):
-            async with auditing(taken):
-                pass
 
 
 @POSTGRES_LATER

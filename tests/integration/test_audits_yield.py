@@ -18,13 +18,12 @@ from auditors.types import CompletionRequest, Message
 from benchmarks.run.client import GATEWAY_HEADERS, open_client
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.profile import Latency
-from gateway.store import ledger, run_responses
+from gateway.store import ledger
 from gateway.store.database import Database
 from tests.support.commands import start
 from tests.support.integration.auditing import auditing, config_for, labelled, metrics, sample, until
 from tests.support.integration.relaying import Gateway, running_gateway
 from tests.support.integration.relaying import config_for as relay_config
-from tests.support.integration.running_suites import ask_for_run, await_status
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
 from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
@@ -113,24 +112,6 @@ async def test_live_audits_are_cut_off_and_finished_later(database: Database, tm
 
 async def shows_some(url: str, name: Any) -> bool:
     return (await metrics(url)).get(name, 0) > 0
-
-
-@POSTGRES_LATER
-async def test_a_suite_run_is_cut_off_and_finished_later(database: Database, tmp_path: Path) -> None:
-    """A run's requests make way as well; each of its items has one reply in the end, and no error."""
-    shared = {"metrics_dir": str(tmp_path / "shared")}
-    slow = msgspec.structs.replace(PROFILE, latency=Latency(tokens_per_second=2, max_running=SLOTS))
-    async with running_simulator(slow) as upstream, gateway_for(upstream, server=shared) as gateway:
-        sections = {"server": {"auditor_metrics_port": 0} | shared, "audits": AUDITS | {"max_concurrency": SLOTS}}
-        async with auditing(config_for(database.url, upstream, **sections)):
-            run_id = await ask_for_run(database, suite="bbq", limit=8)
-            await until(partial(busy, upstream))
-            assert await first_token_seconds(gateway) < SOON
-            run = await await_status(database, run_id, "done", "failed")
-    assert run.status == "done", run.error
-    replies = [msgspec.json.decode(body) async for page in run_responses.pages(database, run_id) for body in page]
-    assert len(replies) == run.progress_total
-    assert [one["error"] for one in replies if one["status"] == "error"] == []
 
 
 async def test_without_a_shared_directory_the_server_is_asked(database: Database) -> None:

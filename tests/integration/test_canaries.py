@@ -101,33 +101,6 @@ async def test_a_canary_that_cannot_be_asked_is_held(database: Database) -> None
     assert all(one.n == 0 for one in found.findings.gaps if one.metric != "failure_rate")
 
 
-@pytest.mark.long
-@POSTGRES_LATER
-async def test_a_canary_that_hangs_is_held(database: Database) -> None:
-    """A canary that never answers costs the time limit of its pairs, and is held for it."""
-    hangs = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=600))
-    async with running_simulator(profile()) as stable, running_simulator(hangs) as canary:
-        config = config_for(database, stable, canary, timeout=3.0)  # the stable model may be slow, too
-        async with auditing(config):
-            await store_questions(database)
-            found = await finished(database, await start(database, config))
-    assert found.verdict == "hold"
-    assert "could not be asked 20 times in a row: canary: timeout" in found.reasons[0]
-
-
-@POSTGRES_LATER
-async def test_too_few_pairs_end_in_hold(database: Database) -> None:
-    """At max_pairs without a verdict it is held, with the gaps that are open and their bounds."""
-    async with both(database, profile(), profile()) as config, auditing(config):
-        await store_questions(database)
-        found = await finished(database, await start(database, config, max_pairs=20, smallest_difference=0.05))
-    assert found.verdict == "hold"
-    assert found.findings is not None
-    assert found.findings.n_pairs == 20
-    assert found.reasons[0].startswith("max_pairs 20 is reached: neither is the canary known to be worse")
-    assert "(upper bound" in found.reasons[0]
-
-
 @POSTGRES_LATER
 async def test_nothing_sampled_is_said_in_one_line(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a stored exchange of the stable model there is nothing to replay, and the reason says what to do.

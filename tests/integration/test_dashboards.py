@@ -1,10 +1,9 @@
-"""A real Prometheus that scrapes a running system has something to show in every panel of every dashboard."""
+"""A real Prometheus that scrapes both roles of a running system fills every panel of every dashboard, and each family
+has one owner but those that contract 4 names."""
 
-import html
 import math
 import re
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +13,8 @@ from anyio.from_thread import start_blocking_portal
 
 from auditors.streams.scales import GAP_SUFFIX, SCALES, WITH_GAPS
 from tests.support.auditors.moving_judge import reference_set
-from tests.support.dashboards import GRAFANA, NAMES, panels
 from tests.support.dashboards import filled as with_everything_chosen
+from tests.support.dashboards import panels
 from tests.support.integration.collector import collecting
 from tests.support.integration.scraped import QUESTION, System, scraped, send_traffic
 
@@ -70,7 +69,13 @@ QUESTIONS = (QUESTION, "Write a letter for my sister, please.", "Write a letter 
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def sent() -> list[str]:
+    """Ids of the requests that were sent."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory, sent: list[str]) -> Iterator[System]:
     """Traffic in two parts, so that counters rise between scrapes, and two finished suite runs, one with a judge."""
     home = tmp_path_factory.mktemp("system")
     reference = home / "reference.json"
@@ -85,9 +90,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
             auditors=auditors,
         ) as system,
     ):
-        send_traffic(system.gateway, 6, QUESTIONS)
-        send_unaskable(system.gateway)
-        send_decisions(system.gateway)
+        sent += send_traffic(system.gateway, 6, QUESTIONS)
+        sent += [send_unaskable(system.gateway), *send_decisions(system.gateway)]
         send_recorded(system.gateway, "early")
         for counter in (
             "biasgate_requests_total",
@@ -99,8 +103,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
             "biasgate_live_received_mean",
         ):
             system.eventually(counter)
-        send_traffic(system.gateway, 24, QUESTIONS)
-        send_unaskable(system.gateway)
+        sent += [*send_traffic(system.gateway, 24, QUESTIONS), send_unaskable(system.gateway)]
         send_recorded(system.gateway, "late")
         for suite, limit in (("stereoset", None), ("decision", 20)):
             asked = {"suites": suite, "model": "simulated", "data": "embedded", "limit": limit}
@@ -120,20 +123,24 @@ def send_recorded(gateway: str, name: str) -> None:
     httpx.post(f"{gateway}/ingest/http", json=pairs, timeout=30).raise_for_status()
 
 
-def send_unaskable(gateway: str) -> None:
+def send_unaskable(gateway: str) -> str:
     """What came by the completions endpoint cannot be asked again: three auditors cannot use it."""
-    asked = {"model": "simulated", "prompt": QUESTION, "max_tokens": 20}
-    httpx.post(f"{gateway}/v1/completions", json=asked, timeout=30).raise_for_status()
+    return send(gateway, "completions", {"model": "simulated", "prompt": QUESTION, "max_tokens": 20})
 
 
-def send_decisions(gateway: str) -> None:
+def send_decisions(gateway: str) -> list[str]:
     """About a woman: what is answered by a probability, by the field of an object and by the call of a tool."""
     asked = {"model": "simulated", "messages": [{"role": "user", "content": QUESTIONS[1]}]}
     predicate = {"type": "predicate", "name": "grant", "instructions": "Should the bank grant the loan?"}
     decision = {"model": "simulated", "input": "My sister asks for a loan.", "questions": [predicate]}
-    sent = [("chat/completions", asked | conditions) for conditions in STRUCTURED] + [("decisions", decision)]
-    for path, body in sent:
-        httpx.post(f"{gateway}/v1/{path}", json=body, timeout=30).raise_for_status()
+    bodies = [("chat/completions", asked | conditions) for conditions in STRUCTURED] + [("decisions", decision)]
+    return [send(gateway, path, body) for path, body in bodies]
+
+
+def send(gateway: str, path: str, body: dict[str, Any]) -> str:
+    """The id of a request that is answered."""
+    answer = httpx.post(f"{gateway}/v1/{path}", json=body, timeout=30).raise_for_status()
+    return str(answer.headers["x-request-id"])
 
 
 def test_every_live_metric_has_a_panel_of_its_own() -> None:
@@ -149,12 +156,6 @@ def known_here(panel: dict[str, Any]) -> list[str]:
     return [with_everything_chosen(one) for one in expressions if not any(family in one for family in UNKNOWN_HERE)]
 
 
-def values_of(system: System, panel: dict[str, Any]) -> list[float]:
-    """What any of the panel's queries gives now."""
-    expressions = [with_everything_chosen(target["expr"]) for target in panel["targets"]]
-    return [value for expression in expressions for _, value in system.query(expression)]
-
-
 @pytest.mark.parametrize(("name", "panel"), panels(), ids=lambda one: one if isinstance(one, str) else one["title"])
 def test_every_panel_is_filled(system: System, name: str, panel: dict[str, Any]) -> None:
     """Each query of the panel gives series, and at least one of their values is a number.
@@ -167,30 +168,36 @@ def test_every_panel_is_filled(system: System, name: str, panel: dict[str, Any])
         assert any(is_number(value) for _, value in found), (name, expression, found[:3])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_preview_shows_every_panel(system: System, name: str) -> None:
-    """`tests/support/grafana_preview.py` draws what the queries give: a page that needs nothing from elsewhere."""
-    shown = [panel for dashboard, panel in panels() if dashboard == name]
-    filled = [panel for panel in shown if known_here(panel)]
-    for panel in filled:
-        for expression in known_here(panel):
-            system.eventually(expression, within_seconds=90)
-    done = subprocess.run(
-        [
-            sys.executable,
-            GRAFANA.parent / "tests" / "support" / "grafana_preview.py",
-            name,
-            system.prometheus,
-            "--minutes",
-            "5",
-        ],
-        capture_output=True,
-        text=True,
-    )
+@pytest.mark.parametrize(
+    "selector",
+    [
+        'biasgate_request_duration_seconds_bucket{endpoint="/v1/chat/completions"}',
+        'biasgate_overhead_seconds_bucket{endpoint="/v1/chat/completions"}',
+        'biasgate_time_to_first_chunk_seconds_bucket{endpoint="/v1/chat/completions"}',
+        'biasgate_exchanges_total{auditor="judge", outcome="audited"}',
+        'biasgate_live_score_bucket{auditor="judge"}',
+    ],
+)
+def test_numbers_lead_to_requests(system: System, sent: list[str], selector: str) -> None:
+    """Latencies and what auditors counted have exemplars, each the id of a request that was sent."""
+    deadline = time.monotonic() + 45
+    while not (found := system.exemplars(selector)):
+        assert time.monotonic() < deadline, f"no exemplar of {selector}"
+        time.sleep(0.5)
+    assert {labels["request_id"] for _, labels in found} <= set(sent)
 
-    assert done.returncode == 0, done.stderr
-    assert all(html.escape(panel["title"]) in done.stdout for panel in shown)
-    drawn = [panel for panel in shown if any(math.isfinite(value) for value in values_of(system, panel))]
-    assert done.stdout.count("no data") == len(shown) - len(drawn)
-    assert done.stdout.count("<svg") == sum(panel["type"] in ("timeseries", "heatmap") for panel in drawn)
-    assert not re.search(r'(src|href)="', done.stdout)
+
+def test_no_family_has_two_owners(system: System) -> None:
+    """The ledger and what was cut off are counted on both sides; every other family comes from one role."""
+    shared = system.eventually('count by (__name__) (count by (__name__, job) ({__name__=~"biasgate_.*"})) > 1')
+    assert {labels["__name__"] for labels, _ in shared} == {
+        "biasgate_exchanges_total",
+        "biasgate_audits_evicted_total",
+        "biasgate_audit_tokens_wasted_total",
+    }
+
+
+def test_both_roles_are_scraped(system: System) -> None:
+    """Prometheus reads the gateway's page and the auditor's."""
+    up = system.eventually("count(up == 1) == 2")
+    assert up[0][1] == 2

@@ -3,23 +3,13 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
 
-from auditors.types import Exchange
-from gateway.config.loading import load
-from gateway.processes import draining
-from gateway.processes.roles import bind
-from gateway.processes.worker import Worker
-from gateway.sampling.writer import launch
-from gateway.sampling.writer.server import serve_batches
-from gateway.store.deliveries import Delivery
-from gateway.store.ledger import Deltas
 from gateway.telemetry.worker_stats import Snapshot
 from tests.support.integration.load import CHAT, COMPLETIONS, steady_load
 from tests.support.integration.scraping import Scrape, scrape_anew
@@ -152,61 +142,6 @@ async def not_ready(running: Command) -> None:
                 assert "stopping" in answer.json()["checks"]["server"]
                 return
             await asyncio.sleep(0.05)
-
-
-class _Accepts:
-    """A store for which everything is well."""
-
-    async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
-        return {}
-
-    async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
-        return {}
-
-    async def close(self) -> None:
-        pass
-
-
-@asynccontextmanager
-async def accepting_writer() -> AsyncIterator[str]:
-    """Address of a writer that takes what it gets."""
-    with launch.address() as (path, listener):
-        stop = asyncio.Event()
-        serving_batches = asyncio.create_task(serve_batches(_Accepts(), listener, stop))
-        yield path
-        stop.set()
-        await serving_batches
-
-
-async def test_connection_without_a_request_yet_may_still_send_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Opened before the port was closed, it gets its answer; a connection between two requests is closed."""
-    monkeypatch.setattr(draining, "UNUSED_SECONDS", 60)
-    request = b"GET /v1/models/m HTTP/1.1\r\nhost: x\r\n\r\n"
-    async with scripted_upstream() as upstream, accepting_writer() as writer_path:
-        config = load(configured(tmp_path, upstream.base_url, "drain_seconds = 60"), environ={})
-        listener = bind("127.0.0.1", 0)
-        address = listener.getsockname()
-        worker, ready = Worker(config, listener, writer_path), asyncio.Event()
-        serving_here = asyncio.create_task(worker.serve(migrate=True, on_ready=ready.set))
-        await asyncio.wait_for(ready.wait(), 40)
-        used, used_writer = await asyncio.open_connection(*address)
-        used_writer.write(request)
-        answer_before = await used.readuntil(b'"ok": true}')
-        unused, unused_writer = await asyncio.open_connection(*address)
-        worker.stop()
-        rest_of_used = await used.read()
-        unused_writer.write(request)
-        answer_after = await unused.read()
-        for writer in (used_writer, unused_writer):
-            writer.close()
-        await asyncio.wait_for(serving_here, 40)
-
-    assert b"connection: close" not in answer_before
-    assert rest_of_used == b""
-    assert answer_after.startswith(b"HTTP/1.1 200 ")
-    assert b"\r\nconnection: close\r\n" in answer_after
 
 
 async def test_killed_worker_loses_only_its_own_streams(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
 from auditors.types import UNREAD_LANGUAGE, AuditFailure, Measurement
 from gateway.auditor import evaluation_events
@@ -148,19 +147,6 @@ async def test_event_says_score_label_and_whence(database: Database) -> None:
     assert third.attributes["gen_ai.evaluation.explanation"].endswith(f"no value, error: {UNREAD_LANGUAGE}")
 
 
-async def test_reasons_are_repeated_only_when_asked_for(database: Database) -> None:
-    """With `evaluation_reasons` the explanation ends in the reason that was stored."""
-    async with collecting() as collector, sending(database, collector, evaluation_reasons=True) as send:
-        await audited(database, measurement(None, status="malformed", reason="the judge wrote: Zanzibar"))
-        await send()
-
-    assert (
-        collector.events[0]
-        .attributes["gen_ai.evaluation.explanation"]
-        .endswith("no value, malformed: the judge wrote: Zanzibar")
-    )
-
-
 async def test_without_a_trace_the_event_is_sent_alone(database: Database) -> None:
     """An exchange that is in no trace has an event without ids, and a span that begins a trace of its own."""
     async with collecting() as collector:
@@ -253,18 +239,6 @@ async def test_one_refused_audit_takes_no_other_with_it(database: Database) -> N
     assert await evaluations.oldest(database) is None
 
 
-async def test_partial_success_is_counted(database: Database) -> None:
-    """What a collector says it rejected of a batch that it took counts as rejected."""
-    said = ExportLogsServiceResponse()
-    said.partial_success.rejected_log_records = 1
-    async with collecting() as collector, sending(database, collector) as send:
-        collector.answer = said.SerializeToString()
-        await audited(database, measurement(1.0), measurement(0.0, group="men"))
-        await send()
-
-    assert await fates(database) == {"exported": 1, "rejected": 1}
-
-
 async def test_two_senders_share_the_work(database: Database) -> None:
     """Two auditors on one store send 300 audits at the same time, each event once."""
     found = [(await audited(database)) for _ in range(300)]
@@ -294,17 +268,6 @@ async def test_what_waits_is_bounded_in_number_and_age(database: Database, monke
 
     assert len(collector.events) == 6
     assert await fates(database) == {"dropped": 15, "exported": 6}
-
-
-async def test_deleted_exchange_sends_nothing(database: Database) -> None:
-    """Deleting an exchange on request withdraws its events."""
-    async with collecting() as collector, sending(database, collector) as send:
-        await audited(database, request_id="gone")
-        await exchanges.delete(database, request_id="gone")
-        await send()
-
-    assert collector.requests == 0
-    assert await evaluations.oldest(database) is None
 
 
 def test_signal_without_an_endpoint_is_refused() -> None:

@@ -81,11 +81,6 @@ async def is_up(http: httpx.AsyncClient) -> bool:
         return False
 
 
-def holding(directory: Path, text: bytes) -> bool:
-    """Whether any file of the store has these bytes."""
-    return any(text in file.read_bytes() for file in directory.glob("*.db*"))
-
-
 def kill(running: Command, verb: str) -> None:
     for pid in children_of(running.process.pid)[verb]:
         os.kill(pid, signal.SIGKILL)
@@ -136,25 +131,3 @@ async def test_outcomes_sum_to_the_requests_whoever_is_killed(tmp_path: Path) ->
                 assert counts["unclassified", "opted_out"] >= 20
                 assert counts["identity_mention", "audited"] >= 20
             await database.close()
-
-
-async def test_text_that_is_never_kept_is_audited_all_the_same(tmp_path: Path) -> None:
-    """`keep_text = "never"`: both processes share a key nobody wrote down, and after the audit there is no text."""
-    async with running_simulator() as upstream:
-        config = configuration(tmp_path, upstream, 'keep_text = "never"')
-        async with serving("serve", "--config", str(config)) as running:
-            database = await Database.open(f"sqlite:///{tmp_path}/biasgate.db")
-            async with httpx.AsyncClient(base_url=running.root, trust_env=False, timeout=20) as http:
-                await http.post(CHAT, json=NAMING)
-
-                async def audited() -> bool:
-                    return (await ledger.counts(database)).get(("identity_mention", "audited")) == 1
-
-                await until(audited, within_seconds=60)
-            async with database.read() as connection:
-                row = (
-                    await connection.execute(sa.text("SELECT is_sealed, request_body, response_body FROM exchanges"))
-                ).one()
-            await database.close()
-        assert tuple(row) == (1, None, None)
-        assert not holding(tmp_path, b"women lead")

@@ -16,34 +16,13 @@ from auditors.types import AuditFailure, Exchange, Measurement
 from gateway.auditor import maintenance
 from gateway.jobs import open_queue
 from gateway.sampling.decision import is_sampled
-from gateway.store import exchanges, ledger, streams, tables
+from gateway.store import ledger, streams, tables
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 from tests.support.integration.auditing import PROMPT, auditing, config_for, labelled, metrics, sample, settled, until
 from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
 from tests.support.store.scored import scores_of
-
-
-async def test_exchanges_are_audited_once_by_each_auditor(database: Database) -> None:
-    """Judge and embedding auditor both record their numbers, and the exchange moves in the ledger."""
-    async with running_simulator() as upstream:
-        sections = {
-            "judge": {"model": "simulated-judge"},
-            "embedding": {"model": "simulated-embedder", "base_url": upstream},
-        }
-        async with auditing(config_for(database.url, upstream, auditors=sections)):
-            batch = await sample(database, 3)
-            await settled(database, audited=3)
-    audits = await exchanges.audits(database, [one.id for one in batch])
-    assert list(audits.values()) == [{"judge": "audited", "embedding": "audited"}] * 3
-    scored = await scores_of(database, limit=1000)
-    per_metric = Counter((one.auditor, one.metric) for one in scored)
-    assert per_metric["judge", "favoritism"] == 6  # women and men are named in each exchange
-    assert per_metric["embedding", "representative_distance"] == 24
-    assert {one.inclusion_probability for one in scored} == {0.5}
-    woman = next(s for s in await streams.list_streams(database) if (s.key.axis, s.key.group) == ("gender", "woman"))
-    assert woman.state.sums.n == 3
 
 
 async def test_orphaned_exchanges_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,19 +91,6 @@ async def test_auditor_rate_multiplies_the_inclusion_probability(
         ("other", "audited"): len(taken),
         ("other", "sampled_out"): 20 - len(taken),
     }
-
-
-async def test_text_is_dropped_after_the_audit(database: Database) -> None:
-    """With keep_text = false bodies leave the store with the settlement; measurements stay."""
-    async with running_simulator() as upstream:
-        config = config_for(database.url, upstream, store={"url": database.url, "keep_text": False})
-        async with auditing(config):
-            batch = await sample(database, 1)
-            await settled(database, audited=1)
-    kept = await exchanges.get(database, batch[0].id)
-    assert kept is not None
-    assert (kept.request_body, kept.response_body) == (b"", b"")
-    assert len(await scores_of(database)) == 2
 
 
 Audit = Callable[[Any, Exchange], Awaitable[list[Measurement] | AuditFailure]]

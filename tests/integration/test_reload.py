@@ -131,23 +131,6 @@ async def test_keys_aliases_limits_and_rates_are_taken_over(tmp_path: Path) -> N
             assert "changed: server, keys, aliases, sampling" in line
 
 
-async def test_listed_paths_are_taken_over(tmp_path: Path) -> None:
-    """A path is relayed from the reload that lists it to the one that does not."""
-    body = b'{"model": "m", "prompt": "x"}'
-    async with scripted_upstream() as upstream:
-        path = write_config(tmp_path, upstream.base_url)
-        async with serving("gateway", "--config", str(path)) as running, client(running) as http:
-            answers = [await http.post("/tokenize", content=body)]
-            for number, listed in enumerate(['relayed_paths = ["/tokenize"]\n', ""], start=1):
-                write_config(tmp_path, upstream.base_url, listed)
-                hang_up(running)
-                await in_force(http, named(await running.line("configuration reloaded", count=number)), workers=1)
-                answers.append(await http.post("/tokenize", content=body))
-
-            assert [answer.status_code for answer in answers] == [404, 200, 404]
-            assert [seen.target for seen in upstream.requests] == ["/tokenize"]
-
-
 async def test_control_keys_are_taken_over(tmp_path: Path) -> None:
     """A key that the file names no more opens nothing, on open connections too; the next one opens what its role may;
     two keys of one value change nothing."""

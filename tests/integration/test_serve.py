@@ -10,7 +10,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.integration.scripted_upstream import raw, reply, scripted_upstream
+from tests.support.integration.scripted_upstream import reply, scripted_upstream
 from tests.support.integration.serving import Command, children_of, command, is_alive, serving, write_config
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -118,17 +118,6 @@ async def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
             assert len(workers) == 2
 
 
-async def test_ctrl_c_is_an_orderly_end(tmp_path: Path) -> None:
-    """SIGINT ends the gateway like SIGTERM, without a traceback."""
-    async with scripted_upstream() as upstream:
-        config = write_config(tmp_path, upstream.base_url)
-        async with serving("gateway", "--config", str(config)) as running:
-            running.process.send_signal(signal.SIGINT)
-
-            assert await running.exit_code() == 0
-            assert not [line for line in running.lines if "Traceback" in line]
-
-
 async def refusal(*arguments: str, cwd: Path) -> str:
     """The one line with which a command refuses to start."""
     async with command(*arguments, cwd=cwd) as running:
@@ -204,20 +193,3 @@ async def test_a_worker_that_refuses_its_configuration_ends_the_parent(tmp_path:
         assert await running.exit_code() == 2
         assert [line for line in running.lines if "UNSET_APP_KEY" in line]
         assert not [line for line in running.lines if "Traceback" in line]
-
-
-async def test_upstream_that_breaks_off_is_told_in_the_stream(tmp_path: Path) -> None:
-    """Through a real process: a stream cut by the upstream ends in an error event, never in an invented [DONE]."""
-    cut = raw(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: a\n\n\r\n",
-        then_close=True,
-    )
-    async with scripted_upstream(default=cut) as upstream:
-        config = write_config(tmp_path, upstream.base_url)
-        async with serving("gateway", "--config", str(config)) as running, client(running) as http:
-            answer = await http.post(COMPLETIONS, json=CHAT)
-
-            assert answer.text.startswith("data: a\n\n")
-            assert '"code":"upstream_error"' in answer.text
-            assert "[DONE]" not in answer.text
-            assert await total(http, "upstream_error") == 1

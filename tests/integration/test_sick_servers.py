@@ -165,18 +165,6 @@ async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, cap
     assert logged == ["judge: circuit of auditors.judge open", "judge: circuit of auditors.judge closed"]
 
 
-@POSTGRES_LATER
-async def test_a_refused_connection_is_enough_with_one_exchange(database: Database) -> None:
-    """A judge that is not there at all is found out also where hardly anything is audited, and waited for."""
-    port = free_port()
-    async with auditing(judged_at(database, f"http://127.0.0.1:{port}")):
-        [one] = await sample(database, 1)
-        await until(partial(is_open, database))
-        async with scripted_server(lambda _: NO_FINDING, port=port):
-            await settled(database, audited=1)
-    assert audited_once(await scores_of(database), [one])
-
-
 def is_poison(asked: Asked) -> bool:
     return asked.path == "/v1/chat/completions" and "poisoners" in repeated(asked)
 
@@ -260,22 +248,6 @@ async def traffic(database: Database) -> AsyncIterator[None]:
 async def nothing_waits(database: Database) -> bool:
     count, _ = await exchanges.backlog(database)
     return count == 0 and not await circuits.waiting(database)
-
-
-@POSTGRES_LATER
-async def test_it_fails_alone_also_when_the_others_are_done(database: Database) -> None:
-    """They were answered while it hung, which is proof enough: nothing further needs to come."""
-    async with (
-        scripted_server(hangs) as judge,
-        auditing(judged_at(database, judge.base_url, patience=IMPATIENT)) as url,
-    ):
-        await sample(database, 1, request_body=POISON)
-        await sample(database, N)
-        await until(partial(nothing_waits, database))
-        assert (await metrics(url))[labelled("auditor_circuit_open", auditor="judge")] == 0
-
-    assert await failures(database) == {("judge", "timeout"): 1}
-    assert await ledger.counts(database) == {("other", "audited"): N + 1}  # by the refusal auditor, the one
 
 
 async def test_an_auditor_that_starts_anew_knows_what_waits(database: Database) -> None:

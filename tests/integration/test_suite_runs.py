@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from functools import partial
 
 import msgspec
@@ -68,28 +67,6 @@ async def test_cancelled_run_stops_and_resumes(database: Database) -> None:
 
 
 @POSTGRES_LATER
-async def test_cancelled_run_makes_room(database: Database) -> None:
-    """A run whose requests nobody answers ends as soon as it is cancelled, and the next one begins."""
-    stuck = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=600))
-    async with running_simulator(stuck) as upstream, auditing(config_for(database.url, upstream)):
-        first = await ask_for_run(database, samples=1000)
-        asking = await await_status(database, first, "running")
-        second = await ask_for_run(database)
-        await until(partial(_has_total, database, first))
-        began = time.monotonic()
-        await runs.cancel(database, first)
-        await await_status(database, second, "running")
-        assert time.monotonic() - began < 5  # not after the 600 seconds of its requests
-        await runs.cancel(database, second)
-    assert asking.progress_done == 0
-
-
-async def _has_total(database: Database, run_id: str) -> bool:
-    run = await runs.get(database, run_id)
-    return run is not None and run.progress_total == 48_000
-
-
-@POSTGRES_LATER
 async def test_run_of_a_stopped_auditor_is_finished_by_the_next(database: Database) -> None:
     """Stopping the auditor in the middle of a run queues it again; the next one completes it."""
     slow = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=0.15))
@@ -104,12 +81,3 @@ async def test_run_of_a_stopped_auditor_is_finished_by_the_next(database: Databa
         await defer_run(database, run_id)
         async with auditing(config):
             assert (await await_status(database, run_id, "done", "failed")).status == "done"
-
-
-async def test_run_of_an_unknown_model_fails_in_one_line(database: Database) -> None:
-    """A model that no upstream serves ends the run with a line that names it."""
-    async with running_simulator() as upstream, auditing(config_for(database.url, upstream)):
-        run = await await_status(database, await ask_for_run(database, model="absent"), "failed")
-    assert run.error is not None
-    assert 'no upstream serves the model "absent"' in run.error
-    assert "\n" not in run.error

@@ -14,14 +14,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from gateway.sampling.writer.process import NICENESS
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
-from tests.support.integration.serving import Command, children_of, command, is_alive, serving
+from tests.support.integration.serving import Command, children_of, is_alive, serving
 from tests.support.long import POSTGRES_LATER, but_long
 from tests.support.postgres import DSN as POSTGRES_DSN
-from tests.support.waiting import eventually
 
 STARVED_SECONDS = 100.0
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -132,21 +130,6 @@ async def test_the_writer_ends_with_a_killed_parent(tmp_path: Path) -> None:
                 await asyncio.sleep(0.05)
 
 
-async def test_two_gateways_have_a_writer_each(tmp_path: Path) -> None:
-    """On one machine, and even on one store: each stores its own."""
-    url = f"sqlite:///{tmp_path}/store.db"
-    async with gateway(tmp_path, url) as one, gateway(tmp_path, url) as other:
-        writers = {await writer_of(one), await writer_of(other)}
-        assert len(writers) == 2
-        for writer in writers:
-            await eventually(lambda: os.getpriority(os.PRIO_PROCESS, writer) == NICENESS)  # noqa: B023 - awaited here
-        await asyncio.gather(send(one, 10), send(other, 15))
-        await stopped(one)
-        await send(other, 5)
-        await stopped(other)
-    assert await stored(url) == (30, {("other", "queued"): 30})
-
-
 async def test_a_reload_gives_the_writer_the_new_rules(tmp_path: Path) -> None:
     """Another [store] section: the writer is started again and stores by it, nothing is lost on the way."""
     url = f"sqlite:///{tmp_path}/store.db"
@@ -209,12 +192,3 @@ async def eventually_stored(store_url: str, count: int) -> None:
     while (found := await stored(store_url))[0] < count:
         assert time.monotonic() < deadline, f"{found} after {STARVED_SECONDS:g} s instead of {count}"
         await asyncio.sleep(0.2)
-
-
-async def test_a_wrong_key_is_one_clear_line(tmp_path: Path) -> None:
-    """A writer that finds its configuration wrong does not leave a gateway that stores nothing: both end."""
-    config = configured(tmp_path, "http://127.0.0.1:9", f"sqlite:///{tmp_path}/store.db")
-    config.write_text(config.read_text().replace("[store]\n", '[store]\nencryption_key_env = "NO_SUCH_KEY"\n'))
-    async with command("gateway", "--config", str(config), "--port", "0") as running:
-        assert await running.exit_code() == 2
-        assert len([line for line in running.lines if "NO_SUCH_KEY" in line]) == 1

@@ -119,15 +119,6 @@ async def test_repeats_say_what_changes_by_itself(tmp_path: Path) -> None:
     assert "48 replies paired, 0 without a partner" in compared[1]
 
 
-async def test_mode_exact_asks_several_items_in_one_request(tmp_path: Path) -> None:
-    """By the command line too: far fewer requests than items, beside the probes."""
-    async with running_simulator(seed=2) as url:
-        code, _, err = await command(*stereoset(url, "--mode", "exact", "--out", "run"))
-    result = directory.read_result(tmp_path / "run")
-    assert (code, result.counts["ok"]) == (0, 48), err
-    assert result.provenance.requests <= 48 / 2
-
-
 async def test_precision_stops_a_run_early(tmp_path: Path) -> None:
     """It asks what it needs and says so; what it asks at most is in the forecast; another precision is another run."""
     asked = ("audit", "run", "--suite", "implicit_association", "--data", "embedded", "--model", "simulated")
@@ -237,16 +228,6 @@ def read_all(terminal: int) -> str:
             return shown.decode()
 
 
-async def test_resume_refuses_other_options(tmp_path: Path) -> None:
-    """Resuming with another seed is refused with both values."""
-    async with running_simulator() as url:
-        assert (await command(*stereoset(url, "--out", "run", "--quiet")))[0] == 0
-        code, _, err = await command("audit", "run", "--resume", "run", "--seed", "3")
-
-    assert code == 2
-    assert 'seed was "0" and is now "3"' in err
-
-
 async def test_resume_asks_whom_the_command_line_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run.json that was changed sends neither questions nor keys anywhere; what is missing is one line."""
     monkeypatch.setenv("STOLEN_KEY", "secret-of-another-service")
@@ -342,12 +323,3 @@ async def test_a_sweep_over_temperatures(tmp_path: Path) -> None:
     assert temperatures == {"temperature-0": 0.0, "temperature-0.5": 0.5}
     assert '--temperature "warm" must be a number' in said
     assert 'temperature was "0.5" and is now "0.7"' in refused
-
-
-async def test_options_without_use_are_said(tmp_path: Path) -> None:
-    """A judge or an embedder for a suite that has none is said not to be used."""
-    async with running_simulator() as url:
-        _, _, err = await command(*stereoset(url, "--judge-model", "j", "--embedder", "e", "--out", "run"))
-
-    assert "stereoset: no judge is needed" in err
-    assert "stereoset: no embedder is needed" in err

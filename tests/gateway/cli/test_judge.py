@@ -11,7 +11,6 @@ import pytest
 from benchmarks.run.judge import read
 from gateway.__main__ import main
 from tests.support.auditors.raters import Setting, draw, label_lines
-from tests.support.processor_time import grows_in_proportion
 
 PAGE = Path(__file__).parents[3] / "docs" / "judges.md"
 
@@ -183,27 +182,6 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFi
     assert printed.strip() in PAGE.read_text(encoding="utf-8")
 
 
-def test_time_grows_with_the_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Eight times the labels take about eight times as long."""
-    drawn = draw(Setting("", lean=1.0, hardness=1.0, most=3), 700, np.random.default_rng(1))
-    unit = "\n".join(json.dumps(one) for one in label_lines(drawn)) + "\n"
-
-    def calibrate(text: str) -> None:
-        path = tmp_path / "labels.jsonl"
-        lines = [line.replace('"e', f'"{n // 1400}e', 1) for n, line in enumerate(text.splitlines())]
-        path.write_text("\n".join(lines))
-        calibrated(path, capsys)
-
-    assert grows_in_proportion(calibrate, unit, len(unit))
-
-
-def test_a_share_is_corrected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """(.24 + .9 - 1) / (.8 + .9 - 1) = .2"""
-    path = labels(tmp_path / "labels.jsonl", MIXED)
-    assert main(["judge", "calibrate", str(path), "--positive", "240", "--of", "1000"]) == 0
-    assert "0.240 by the judge; corrected 0.200 (" in capsys.readouterr().out
-
-
 def test_a_comparison_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--out keeps who was compared on what, n, kappa and its interval, and says whether that validates the judge."""
     path, out = labels(tmp_path / "labels.jsonl", [*MIXED[:100], *MIXED[:100]]), tmp_path / "validation.json"
@@ -316,9 +294,3 @@ def test_a_mistake_costs_one_line(
     assert line in printed.err
     assert len(printed.err.splitlines()) == 1
     assert printed.out == "" or "validate no judge" in line
-
-
-def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The path is named."""
-    assert main(["judge", "calibrate", str(tmp_path / "none")]) == 2
-    assert "No such file" in capsys.readouterr().err

@@ -2,12 +2,10 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from auditors import judge
 from gateway.__main__ import main
 from gateway.features.planning import unit_costs
 from gateway.features.planning.capacity import Plan, Range, Traffic, plan
@@ -66,16 +64,6 @@ def test_relay_as_measured(kilobytes: float, measured: float) -> None:
     assert low <= measured <= high
 
 
-def test_more_of_anything_needs_more() -> None:
-    """Twice the requests need twice of all that hangs on them, and fill nothing earlier."""
-    one, two = planned(), planned(requests_per_second=2000.0)
-    for before, after in zip(one.parts, two.parts, strict=True):
-        if before.unit != "live series":
-            assert after.needs == pytest.approx(before.needs.times(2.0))
-        assert after.full_at == pytest.approx(before.full_at)
-    assert two.judge_dollars_a_month == pytest.approx(one.judge_dollars_a_month.times(2.0))
-
-
 def test_judgements_cost_what_their_tokens_do() -> None:
     """By hand: 10 a second for 30 days, each of 416 to 595 and 800 tokens read, and 60 written."""
     low, high = planned().judge_dollars_a_month
@@ -83,23 +71,6 @@ def test_judgements_cost_what_their_tokens_do() -> None:
     assert low == pytest.approx(n * ((416 + 800) * 0.15 + 60 * 0.6) / 1e6)
     assert high == pytest.approx(n * ((595 + 800) * 0.15 + 60 * 0.6) / 1e6)
     assert needs(planned(prompt_tokens=1e6), "judge, tokens").high == pytest.approx(10 * (595 + 3430 + 300 + 60))
-
-
-def test_first_to_be_full_is_first() -> None:
-    """The order of limits follows from what is asked for."""
-    assert planned().limits[0].name == "judge, in flight"
-    assert planned(judge_seconds=0.01).limits[0].name == "relay"
-    assert planned(auditors={"embedding": 1.0}, streamed=0.0, rate=1.0).limits[0].name == "auditor"
-    budgeted = planned(auditors={"counterfactual": 1.0}, budgets={"counterfactual": 60_000.0}, rate=0.5)
-    assert budgeted.limits[0].name == "counterfactual, tokens"
-    assert full_at(budgeted, "counterfactual, tokens").high == pytest.approx(1000 / (4 * 0.5 * (500 + 256)))
-
-
-def test_nothing_sampled_needs_no_audit() -> None:
-    """A rate of 0 is no division by it."""
-    found = planned(rate=0.0)
-    assert [part.name for part in found.limits] == ["relay"]
-    assert found.judge_dollars_a_month == (0.0, 0.0)
 
 
 def test_every_figure_has_a_source_that_exists() -> None:
@@ -115,27 +86,6 @@ def test_every_figure_has_a_source_that_exists() -> None:
         assert cost.low <= cost.high
         for page in re.findall(r"([\w/-]+\.md)", cost.source):
             assert (DOCS / page).is_file(), cost
-
-
-def test_length_of_the_judges_own_words() -> None:
-    """The range of its tokens is of the prompt that there is."""
-    letters = len(judge.SYSTEM_PROMPT) + len(judge.USER_PROMPT)
-    assert unit_costs.JUDGE_PROMPT.low == pytest.approx(letters / 5, rel=0.02)
-    assert unit_costs.JUDGE_PROMPT.high == pytest.approx(letters / 3.5, rel=0.02)
-    assert unit_costs.JUDGE_PART.low == pytest.approx(judge.LONGEST_PART_CHARS / 5, rel=0.02)
-
-
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_no_line_is_wider_than_the_terminal(
-    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Colours and bold aside."""
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    every = "judge,embedding,refusal,affinity,counterfactual,decision"
-    assert main(["plan", "--requests-per-second", "100000", "--rate", "1", "--auditors", every]) == 0
-    lines = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
-    assert max(map(len, lines)) <= columns
 
 
 def test_configuration_says_what_is_enabled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
