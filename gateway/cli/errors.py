@@ -1,7 +1,8 @@
-"""Converts the benchmarks' errors to the gateway's, which the command line prints as one line."""
+"""Errors that the command line prints as one line: the benchmarks' as the gateway's, and those of files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from gateway.errors import GatewayError
@@ -14,3 +15,11 @@ def as_gateway_errors() -> Iterator[None]:
         yield
     except BenchmarkError as exc:
         raise GatewayError(str(exc)) from exc
+
+
+def write_file(path: Path, content: bytes | str) -> None:
+    """Writes a file, text as UTF-8. Raises GatewayError where it cannot be written."""
+    try:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as exc:
+        raise GatewayError(f"{path}: cannot be written: {exc.strerror}") from exc

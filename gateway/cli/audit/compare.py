@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 
 from auditors.text.visible import visible_line
-from benchmarks.errors import BenchmarkError
 from benchmarks.figures.display import number, signed
 from benchmarks.reporting import compare as comparing
 from benchmarks.reporting import compare_page, flips
 from benchmarks.reporting.compare import Comparison, Difference
 from benchmarks.reporting.headline import heading, places
 from benchmarks.suites.common.mitigation import NONE
+from gateway.cli.errors import write_file
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -38,26 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     comparison = comparing.compare(arguments.a, arguments.b)
     if arguments.out is not None:
-        _write(arguments.out, msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
+        write_file(arguments.out, msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
     if arguments.html is not None:
         page = compare_page.render(comparison, *flips.flipped(arguments.a, arguments.b))
-        _write(arguments.html, page.encode())
+        write_file(arguments.html, page)
     print(report(comparison))
     return 0
 
 
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as exc:
-        raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
-
-
 def report(comparison: Comparison) -> str:
     """What is printed: one table a metric over the axes, then the numbers of groups and parts."""
+    sides = _sides(comparison)
     differing = "; ".join(f"{name} {a} and {b}" for name, (a, b) in comparison.differing.items())
     said = [
-        f"{comparison.suite}: B ({_side_b(comparison)}) minus A ({_side_a(comparison)})",
+        f"{comparison.suite}: B ({sides['b']}) minus A ({sides['a']})",
         f"{comparison.n_paired} replies paired, {comparison.n_unpaired} without a partner; "
         f"the runs differ in: {differing or 'no option'}",
         f"p values adjusted (Holm) for {comparison.n_comparisons} comparisons of whole axes and "
@@ -70,37 +64,26 @@ def report(comparison: Comparison) -> str:
             "run might have stopped"
         )
     said += [f"{side.upper()} {words}" for side, words in comparison.noise.items()]
-    said += [_fault(comparison, side, fault) for side, fault in comparison.judge_faults.items()]
+    said += [f"judge of {a.upper()} ({sides[a]}) not validated: {why}" for a, why in comparison.judge_faults.items()]
     said = [visible_line(line) for line in said]
     n_said = len(said)
     said += [_table(comparison, rows) for rows in comparing.by_metric(comparison.differences).values()]
     return "\n\n".join(["\n".join(said[:n_said]), *said[n_said:], *_parts(comparison)])
 
 
-def _fault(comparison: Comparison, side: str, fault: str) -> str:
-    name = _side_a(comparison) if side == "a" else _side_b(comparison)
-    return f"judge of {side.upper()} ({name}) not validated: {fault}"
-
-
-def _side_a(comparison: Comparison) -> str:
-    return _named(comparison.model_a, comparison.mitigation_a)
-
-
-def _side_b(comparison: Comparison) -> str:
-    return _named(comparison.model_b, comparison.mitigation_b)
-
-
-def _named(model: str, mitigation: str) -> str:
-    return model if mitigation == NONE else f"{model} + {mitigation}"
+def _sides(comparison: Comparison) -> dict[str, str]:
+    """The model of each run with its mitigation."""
+    asked = {"a": (comparison.model_a, comparison.mitigation_a), "b": (comparison.model_b, comparison.mitigation_b)}
+    return {side: model if added == NONE else f"{model} + {added}" for side, (model, added) in asked.items()}
 
 
 def _table(comparison: Comparison, rows: Sequence[Difference]) -> str:
     """A metric as LTF Tables 1 and 2 print it: the first run's values, then signed differences from them."""
-    decimals = places(comparison.suite, rows[0].metric)
+    decimals, sides = places(comparison.suite, rows[0].metric), _sides(comparison)
     lines = [
         [heading(rows[0].metric), *(_axis(row) for row in rows)],
-        [f"A {_side_a(comparison)}", *(_value(row.value_a, decimals) for row in rows)],
-        [f"B {_side_b(comparison)}", *(signed(row.difference, decimals) + _star(row) for row in rows)],
+        [f"A {sides['a']}", *(_value(row.value_a, decimals) for row in rows)],
+        [f"B {sides['b']}", *(signed(row.difference, decimals) + _star(row) for row in rows)],
         ["  95 % interval", *(_ends(row, decimals) for row in rows)],
         ["  p adjusted", *(_p(row) for row in rows)],
     ]

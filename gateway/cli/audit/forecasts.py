@@ -57,11 +57,9 @@ def _row(name: str, n_items: int, one: Forecast) -> list[str]:
 
 def _sum(found: Sequence[Forecast]) -> Forecast:
     seconds = [one.seconds for one in found if one.seconds is not None]
+    names = ("requests", "judge_requests", "prompt_tokens", "reply_tokens")
     return Forecast(
-        requests=sum(one.requests for one in found),
-        judge_requests=sum(one.judge_requests for one in found),
-        prompt_tokens=sum(one.prompt_tokens for one in found),
-        reply_tokens=sum(one.reply_tokens for one in found),
+        **{name: sum(getattr(one, name) for one in found) for name in names},
         has_more=any(one.has_more for one in found),
         seconds=sum(seconds) if len(seconds) == len(found) else None,
     )

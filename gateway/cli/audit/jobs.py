@@ -159,15 +159,19 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
 
 
 def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> directory.Manifest:
-    return directory.manifest(
-        plan,
-        base_url=without_password(base_url),
-        through_gateway=bool(arguments.gateway),
-        api_key_env=arguments.api_key_env,
-        judge_base_url=without_password(arguments.judge_base_url),
-        judge_api_key_env=arguments.judge_api_key_env,
-        embedder_base_url=without_password(arguments.embedder_base_url),
-    )
+    return directory.manifest(plan, **_servers(arguments, base_url))
+
+
+def _servers(arguments: argparse.Namespace, base_url: str | None) -> dict[str, Any]:
+    """What a manifest says of the servers that are asked."""
+    return {
+        "base_url": without_password(base_url),
+        "through_gateway": bool(arguments.gateway),
+        "api_key_env": arguments.api_key_env,
+        "judge_base_url": without_password(arguments.judge_base_url),
+        "judge_api_key_env": arguments.judge_api_key_env,
+        "embedder_base_url": without_password(arguments.embedder_base_url),
+    }
 
 
 def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
@@ -185,12 +189,7 @@ def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
         suite_version=plan.suite.version,
         dataset_sha256=plan.dataset.sha256,
         prompt_sha256=plan.prompt_sha256,
-        base_url=without_password(arguments.base_url or arguments.gateway),
-        through_gateway=bool(arguments.gateway),
-        api_key_env=arguments.api_key_env,
-        judge_base_url=without_password(arguments.judge_base_url),
-        judge_api_key_env=arguments.judge_api_key_env,
-        embedder_base_url=without_password(arguments.embedder_base_url),
+        **_servers(arguments, arguments.base_url or arguments.gateway),
     )
     directory.demand_same(path, recorded, now)
     if missing := _not_said_again(recorded, now, plan.suite):

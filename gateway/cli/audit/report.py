@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import report as reporting
 from benchmarks.reporting.leaderboard import leaderboards, separation
 from benchmarks.run import directory
 from benchmarks.run.result import Result
 from gateway.cli.audit.leaderboard import leaderboard_text
+from gateway.cli.errors import write_file
 from gateway.terminal.tables import estimates_table, summary
 
 HELP = """\
@@ -32,10 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         print(_text(results))
         return 0
-    try:
-        arguments.out.write_text(reporting.render(results), encoding="utf-8")
-    except OSError as exc:
-        raise BenchmarkError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
+    write_file(arguments.out, reporting.render(results))
     print(arguments.out)
     return 0
 

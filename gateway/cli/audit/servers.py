@@ -1,7 +1,7 @@
 """Opens and closes the clients that a suite run needs: the model's, the judge's, the embedder's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
@@ -24,6 +24,19 @@ from gateway.auditor.backpressure.vllm_load import LoadReader
 from gateway.auditor.suites.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.config.schema import AuditsConfig
+
+
+@asynccontextmanager
+async def asking(
+    base_url: str, key_variable: str | None, in_flight: int, *, headers: Mapping[str, str] | None = None
+) -> AsyncIterator[client.SuiteClient]:
+    """A client of a server, of so many requests at once. Raises BenchmarkError where the variable is not set."""
+    key, endpoint = api_key(key_variable), endpoint_for(base_url)
+    completer = client.open_client(base_url, key, in_flight, headers=headers, endpoint=endpoint)
+    try:
+        yield completer
+    finally:
+        await completer.aclose()
 
 
 class Servers(NamedTuple):

@@ -57,19 +57,14 @@ def shown(canary: Canary) -> ShownCanary:
             fingerprint=plan.fingerprints[name] if plan else None,
         )
 
+    names = ("id", "status", "verdict", "reasons", "created_at", "started_at", "finished_at")
+    options = ("axes", "smallest_difference", "tolerance", "alpha", "max_pairs")
     return ShownCanary(
-        id=canary.id,
-        status=canary.status,
-        verdict=canary.verdict,
-        reasons=canary.reasons,
+        **{name: getattr(canary, name) for name in names},
+        **{name: getattr(asked, name) for name in options},
         stable=side("stable", asked.stable),
         canary=side("canary", asked.canary),
         auditors=asked.auditors or [],
-        axes=asked.axes,
-        smallest_difference=asked.smallest_difference,
-        tolerance=asked.tolerance,
-        alpha=asked.alpha,
-        max_pairs=asked.max_pairs,
         n_pairs=found.n_pairs if found else 0,
         n_compared=found.n_compared if found else 0,
         failed=found.failed if found else {},
@@ -78,21 +73,9 @@ def shown(canary: Canary) -> ShownCanary:
         beside=found.beside if found else [],
         exchanges=dict(described(plan)) if plan else {},
         left_out=plan.left_out if plan else {},
-        created_at=canary.created_at,
-        started_at=canary.started_at,
-        finished_at=canary.finished_at,
-        webhook=_shown_delivery(canary.delivery),
-    )
-
-
-def _shown_delivery(delivery: Delivery | None) -> ShownDelivery | None:
-    if delivery is None:
-        return None
-    return ShownDelivery(
-        status=delivery.status,
-        attempts=delivery.attempts,
-        problem=delivery.problem,
-        delivered_at=delivery.delivered_at,
+        webhook=None
+        if canary.delivery is None
+        else msgspec.convert(canary.delivery, ShownDelivery, from_attributes=True),
     )
 
 
@@ -286,8 +269,8 @@ def _canary(row: sa.Row[Any]) -> Canary:
     fields = dict(row._mapping)
     fields["request"] = msgspec.json.decode(fields["request"], type=CanaryRequest)
     fields["reasons"] = msgspec.json.decode(fields["reasons"], type=list[str])
-    fields["plan"] = None if fields["plan"] is None else msgspec.json.decode(fields["plan"], type=Plan)
-    fields["findings"] = None if fields["findings"] is None else msgspec.json.decode(fields["findings"], type=Findings)
+    for name, kind in (("plan", Plan), ("findings", Findings)):
+        fields[name] = None if fields[name] is None else msgspec.json.decode(fields[name], type=kind)
     return Canary(**fields)
 
 

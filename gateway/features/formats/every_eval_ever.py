@@ -237,16 +237,10 @@ def _data(result: Result, suite: Suite) -> dict[str, Any]:
 
 
 def _generation(result: Result) -> dict[str, Any]:
+    names = ("protocol", "mode", "thinking", "few_shot", "samples", "seed", "limit", "subset")
     asked = {
         "asked_by": result.provenance.asked_by,
-        "protocol": result.protocol,
-        "mode": result.mode,
-        "thinking": result.thinking,
-        "few_shot": result.few_shot,
-        "samples": result.samples,
-        "seed": result.seed,
-        "limit": result.limit,
-        "subset": result.subset,
+        **{name: getattr(result, name) for name in names},
         "axes": shown_axes(result.axes),
         "extra_body": shown_fields(result.extra_body),
         "prompt_sha256": result.provenance.prompt_sha256,

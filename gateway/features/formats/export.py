@@ -10,6 +10,7 @@ from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
 from benchmarks.suites import registry
+from gateway.cli.errors import write_file
 from gateway.features.formats import every_eval_ever, mlflow_runs, model_card
 
 HELP = """\
@@ -73,10 +74,7 @@ def _to_model_card(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         sys.stdout.write(page)
         return 0
-    try:
-        arguments.out.write_text(page, encoding="utf-8")
-    except OSError as exc:
-        raise BenchmarkError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
+    write_file(arguments.out, page)
     print(visible_line(f"{arguments.out}: {len(results)} suites of {results[0].model}"))
     return 0
 

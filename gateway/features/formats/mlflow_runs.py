@@ -113,15 +113,21 @@ def log(paths: Sequence[Path], tracking_uri: str, experiment: str) -> list[Logge
         raise BenchmarkError(f"MLflow: {said}") from exc
 
 
+_DEFAULTS = {
+    "DISABLE_TELEMETRY": "true",
+    "HTTP_REQUEST_MAX_RETRIES": "2",
+    "HTTP_REQUEST_TIMEOUT": "10",
+    "LOGGING_LEVEL": "WARNING",
+    "SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+
+
 def _library() -> tuple[Any, type[Exception]]:
     """The client's class, and what it raises. Its report of its own use is off unless the user asks for it; a server
     that does not answer is tried for seconds where the default is minutes (see `_Limited` too).
     """
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(f"MLFLOW_{name}", value)
     try:
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
@@ -224,22 +230,16 @@ def _unused(name: str, *taken: Iterable[str]) -> str:
     return found
 
 
+_PARAMS = (
+    *("suite", "suite_version", "protocol", "mode", "model", "mitigation", "few_shot", "seed", "samples", "limit"),
+    *("subset", "temperature", "thinking"),
+)
+_ORIGIN = ("base_url_host", "started", "finished", "seconds", "requests", "replies_from_cache")
+
+
 def _params(result: Result) -> dict[str, object]:
-    return {
-        "suite": result.suite,
-        "suite_version": result.suite_version,
-        "protocol": result.protocol,
-        "mode": result.mode,
-        "model": result.model,
-        "mitigation": result.mitigation,
-        "few_shot": result.few_shot,
-        "seed": result.seed,
-        "samples": result.samples,
-        "limit": result.limit,
-        "subset": result.subset,
+    return {name: getattr(result, name) for name in _PARAMS} | {
         "axes": shown_axes(result.axes),
-        "temperature": result.temperature,
-        "thinking": result.thinking,
         "extra_body": shown_fields(result.extra_body),
         "precision": None if result.precision is None else msgspec.json.encode(result.precision).decode(),
         "asked_by": result.provenance.asked_by,
@@ -258,13 +258,8 @@ def _tags(result: Result) -> dict[str, str]:
     known: dict[str, object] = {
         "mlflow.source.name": "biasgate",
         "biasgate.version": origin.biasgate,
-        "biasgate.base_url_host": origin.base_url_host,
+        **{f"biasgate.{name}": getattr(origin, name) for name in _ORIGIN},
         "biasgate.fingerprints": ", ".join(origin.fingerprints) or None,
-        "biasgate.started": origin.started,
-        "biasgate.finished": origin.finished,
-        "biasgate.seconds": origin.seconds,
-        "biasgate.requests": origin.requests,
-        "biasgate.replies_from_cache": origin.replies_from_cache,
         "biasgate.judge_fault": result.judge_fault,
         "biasgate.thinking_fault": result.thinking_fault,
         "biasgate.not_comparable": "the items are a few of biasgate's own"

@@ -6,6 +6,7 @@ They ask for the keys of live traffic ([[keys]]), not for those of the control p
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -44,6 +45,9 @@ JSON, LINES, PROTOBUF = "application/json", "application/x-ndjson", "application
 CLOSED = "there is no door for recorded exchanges here: set ingest.enabled = true to open it"
 
 
+TOLD: tuple[Outcome, ...] = ("taken", "duplicate", "waiting", "ignored", "rejected")
+
+
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """What became of what was sent, when all that was taken is in the store."""
 
@@ -63,60 +67,38 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     `ingest.sampling_rate`."""
 
 
+_door = partial(post, status_code=200, responses=announced(404, 413, 415, 429))
+
+
 class IngestController(Controller):
     """Everything under /ingest."""
 
     path = "/ingest"
     tags = ("ingest",)
 
-    @post(
-        "/otlp/v1/traces",
-        status_code=200,
-        summary="Spans of GenAI clients, as OTLP over HTTP",
-        responses=announced(404, 413, 415, 429),
-    )
+    @_door("/otlp/v1/traces", summary="Spans of GenAI clients, as OTLP over HTTP")
     async def traces(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         return await _otlp(request, dataplane, intake, "traces")
 
-    @post(
-        "/otlp/v1/logs",
-        status_code=200,
-        summary="Log records of GenAI clients, as OTLP over HTTP",
-        responses=announced(404, 413, 415, 429),
-    )
+    @_door("/otlp/v1/logs", summary="Log records of GenAI clients, as OTLP over HTTP")
     async def logs(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         return await _otlp(request, dataplane, intake, "logs")
 
-    @post(
-        "/http",
-        status_code=200,
-        summary="Requests with their responses, one or many",
-        responses=announced(404, 413, 415, 429),
-    )
+    @_door("/http", summary="Requests with their responses, one or many")
     async def http(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
             return read_objects(body, lambda found: pairs.read(found, sender, rates))
 
         return await _json(request, dataplane, intake, "http", read)
 
-    @post(
-        "/litellm",
-        status_code=200,
-        summary="Records of LiteLLM's callback generic_api",
-        responses=announced(404, 413, 415, 429),
-    )
+    @_door("/litellm", summary="Records of LiteLLM's callback generic_api")
     async def records(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
             return read_objects(body, lambda found: litellm.read_records(found, sender, rates))
 
         return await _json(request, dataplane, intake, "litellm", read)
 
-    @post(
-        "/litellm/beta/litellm_basic_guardrail_api",
-        status_code=200,
-        summary="LiteLLM's generic guardrail API: never intervenes",
-        responses=announced(404, 413, 415, 429),
-    )
+    @_door("/litellm/beta/litellm_basic_guardrail_api", summary="LiteLLM's generic guardrail API: never intervenes")
     async def guardrail(
         self, request: AnyRequest, dataplane: Plane, intake: Intake, guardrail_calls: GuardrailCalls
     ) -> Response[Any]:
@@ -191,17 +173,8 @@ async def _json(request: AnyRequest, dataplane: DataPlane, intake: Intake, door:
     counts, errors, rates_ignored = outcomes
     if counts["rejected"] and counts.total() == counts["rejected"]:
         return problem(400, "; ".join(errors[:3]))
-    return Response(
-        Taken(
-            taken=counts["taken"],
-            duplicate=counts["duplicate"],
-            waiting=counts["waiting"],
-            ignored=counts["ignored"],
-            rejected=counts["rejected"],
-            errors=errors,
-            rates_ignored=rates_ignored,
-        )
-    )
+    became = {str(outcome): counts[outcome] for outcome in TOLD}
+    return Response(Taken(**became, errors=errors, rates_ignored=rates_ignored))
 
 
 async def _take(

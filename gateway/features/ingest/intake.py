@@ -260,7 +260,7 @@ def _end_of(part: Part) -> Outcome:
     return "half" if part.has_text else "no_content"
 
 
-Taken = TypeVar("Taken", Received, Part)
+Taken = TypeVar("Taken", bound=Part)
 
 
 def _taken(one: Taken, client: Client, configured_rate: float | None) -> Taken:

@@ -15,14 +15,14 @@ from gateway.features.ingest.received import (
     MOST_MESSAGES,
     Json,
     Part,
-    Received,
-    Rejections,
     Sent,
     UnreadableError,
+    completed,
     exchange_id,
     merged,
     number_of,
-    one_of_each,
+    object_of,
+    read_each,
     text_of,
 )
 from gateway.sampling.decision import PROBE_HEADER
@@ -53,26 +53,16 @@ def read_records(records: Iterable[Any], sender: str | None, rates: Rates | None
     counts.
     """
     rates = rates or Rates()
-    whole, parts, rejected = list[Received](), list[Part](), Rejections()
-    for number, record in enumerate(records):
-        try:
-            one = read_record(record, sender, rates)
-        except UnreadableError as exc:
-            rejected.add(f"record {number}: {exc}")
-            continue
-        if isinstance(one, Received):
-            whole.append(one)
-        else:
-            parts.append(one)
-    return Sent(whole=whole, parts=one_of_each(parts), rejected=rejected, n_ignored_rates=rates.n_ignored)
+    sent = read_each(records, lambda record: read_record(record, sender, rates), name="record")
+    return msgspec.structs.replace(sent, n_ignored_rates=rates.n_ignored)
 
 
-def read_record(record: Any, sender: str | None, rates: Rates) -> Received | Part:
-    """One record; as a part, if it has no text. Raises UnreadableError for anything else."""
+def read_record(record: Any, sender: str | None, rates: Rates) -> Part:
+    """One record; Received, if it has text. Raises UnreadableError for anything else."""
     if not is_record(record):
         raise UnreadableError('no record of LiteLLM\'s callback: it has no "call_type", "messages" and "response"')
-    metadata = _object(record.get("metadata"))
-    given = _object(metadata.get("spend_logs_metadata")) | _object(metadata.get("requester_metadata"))
+    metadata = object_of(record.get("metadata"))
+    given = object_of(metadata.get("spend_logs_metadata")) | object_of(metadata.get("requester_metadata"))
     rates.ignore(given.get(RATE_FIELD))
     call = text_of(record.get("litellm_call_id")) or text_of(record.get("id"))
     key = exchange_id(sender, call)
@@ -90,27 +80,12 @@ def read_record(record: Any, sender: str | None, rates: Rates) -> Received | Par
         status=200 if record.get("status", "success") == "success" else FAILED,
         sender_rate=rates.of_request,
         tag=text_of(given.get(TAG_FIELD), 64),
-        opt="off" if _is_probe(metadata.get("requester_custom_headers")) else None,
+        opt="off" if is_probe(metadata.get("requester_custom_headers")) else None,
         seconds=ended - started if started and ended and ended >= started else None,
-    )
-    if request is None or response is None:
-        return part
-    return Received(
-        id=key,
-        request_id=part.request_id,
-        at=started,
-        endpoint=endpoint,
-        model=part.model or "",
-        request=request,
-        response=response,
-        status=part.status,
         stream=bool(record.get("stream")),
-        sender_rate=part.sender_rate,
-        tag=part.tag,
-        opt=part.opt,
-        seconds=part.seconds,
         first_chunk_seconds=first - started if first and started and first >= started else None,
     )
+    return part if request is None or response is None else completed(part)
 
 
 def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = None) -> Part:
@@ -121,7 +96,7 @@ def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = No
         raise UnreadableError(f'input_type is {str(side)[:40]!r}: a guardrail is called with "request" or "response"')
     most = MOST_MESSAGES if side == "request" else _MOST_CHOICES
     said = [one for one in texts[:most] if isinstance(one, str)] if isinstance(texts, list) else []
-    extra = _object(data.get("additional_provider_specific_params"))
+    extra = object_of(data.get("additional_provider_specific_params"))
     rates.ignore(extra.get(RATE_FIELD))
     call = text_of(data.get("litellm_call_id"))
     key = exchange_id(sender, call)
@@ -143,7 +118,7 @@ def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = No
         answered=answered if side == "response" else [],
         sender_rate=rates.of_request,
         tag=text_of(extra.get(TAG_FIELD), 64),
-        opt="off" if _is_probe(data.get("request_headers")) else None,
+        opt="off" if is_probe(data.get("request_headers")) else None,
     )
 
 
@@ -156,7 +131,7 @@ def together(first: Part, more: Part) -> Part:
 def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:
     """Endpoint, request and response; None where there is no text."""
     messages, response = record.get("messages"), record.get("response")
-    fields = {name: value for name, value in _object(record.get("model_parameters")).items() if name in _PARAMETERS}
+    fields = {name: value for name, value in object_of(record.get("model_parameters")).items() if name in _PARAMETERS}
     if end_user := text_of(record.get("end_user")):
         fields["user"] = end_user
     model = text_of(record.get("model_group")) or text_of(record.get("model")) or ""
@@ -169,7 +144,7 @@ def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:
         response = (
             {"choices": [{"index": 0, "message": {"role": "assistant", "content": response}}]} if response else {}
         )
-    response = _object(response)
+    response = object_of(response)
     endpoint, field = CHAT, "messages"
     if isinstance(response.get("output"), list):
         endpoint, field = "/v1/responses", "input"
@@ -194,10 +169,6 @@ def _is_redacted(messages: Sequence[Any]) -> bool:
     return any(isinstance(one, dict) and one.get("content") == REDACTED for one in messages)
 
 
-def _is_probe(headers: Any) -> bool:
+def is_probe(headers: Any) -> bool:
     """Whether the request had an auditor's mark; LiteLLM shows that it was there, and not always its value."""
     return isinstance(headers, Mapping) and any(str(name).lower() == PROBE_HEADER for name in headers)
-
-
-def _object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}

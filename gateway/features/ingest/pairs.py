@@ -6,7 +6,7 @@ request alone, as a mirroring proxy sends it.
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -20,16 +20,15 @@ from gateway.features.ingest.received import (
     CHAT,
     Json,
     Part,
-    Received,
-    Rejections,
     Sent,
     UnreadableError,
+    completed,
     exchange_id,
     number_of,
-    one_of_each,
+    object_of,
+    read_each,
     text_of,
 )
-from gateway.sampling.decision import PROBE_HEADER
 
 KNOWN = frozenset(
     {
@@ -49,25 +48,11 @@ def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None,
     `rates` decides about the sampling rates that are stated; without it none counts.
     """
     rates = rates or Rates()
-    whole, parts, n_ignored, rejected = list[Received](), list[Part](), 0, Rejections()
-    for number, one in enumerate(objects):
-        try:
-            found = read_one(one, sender, rates)
-        except UnreadableError as exc:
-            rejected.add(f"{name} {number}: {exc}")
-            continue
-        match found:
-            case Received():
-                whole.append(found)
-            case Part():
-                parts.append(found)
-            case None:
-                n_ignored += 1
-    parts = one_of_each(parts)
-    return Sent(whole=whole, parts=parts, n_ignored=n_ignored, rejected=rejected, n_ignored_rates=rates.n_ignored)
+    sent = read_each(objects, lambda one: read_one(one, sender, rates), name=name)
+    return msgspec.structs.replace(sent, n_ignored_rates=rates.n_ignored)
 
 
-def read_one(data: Any, sender: str | None, rates: Rates) -> Received | Part | None:
+def read_one(data: Any, sender: str | None, rates: Rates) -> Part | None:
     """One exchange, or half of one; None for a request to an endpoint that has no answer to audit.
 
     Raises: UnreadableError with what is wrong.
@@ -91,7 +76,7 @@ def read_one(data: Any, sender: str | None, rates: Rates) -> Received | Part | N
     return _pair(data, path, sender, rates)
 
 
-def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Received | Part:
+def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Part:
     request, response = _body(data.get("request"), "request"), _body(data.get("response"), "response")
     if request is None and response is None:
         raise UnreadableError('neither "request" nor "response": give one at least')
@@ -104,17 +89,16 @@ def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Received |
     key = exchange_id(sender, there)
     asked = _json_of(request)
     model = text_of(data.get("model")) or text_of(asked.get("model"))
-    headers = data.get("headers")
-    marked = isinstance(headers, Mapping) and any(str(name).lower() == PROBE_HEADER for name in headers)
+    marked = litellm.is_probe(data.get("headers"))
     content_type = text_of(data.get("content_type")) or (EVENTS if _is_event_text(response) else JSON)
-    said = Received(
+    part = Part(
         id=key,
         request_id=there or key,
         at=number_of(data.get("time")),
         endpoint=path,
-        model=model or "",
-        request=request or b"",
-        response=response or b"",
+        model=model,
+        request=request,
+        response=response,
         status=status,
         content_type=content_type,
         stream=asked.get("stream") is True,
@@ -123,27 +107,15 @@ def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Received |
         opt="off" if marked or data.get("audit") in ("off", False) else None,
         seconds=number_of(data.get("seconds")),
     )
-    return said if request and response else _half(said, request, response)
+    return completed(part) if request and response else _half(part)
 
 
-def _half(said: Received, request: bytes | None, response: bytes | None) -> Part:
+def _half(part: Part) -> Part:
     """The joined form of a stream: text is redacted before it is kept, and a value may be split over events."""
-    if response is not None and said.content_type.startswith(EVENTS):
-        response = msgspec.json.encode(joined(said.endpoint, response))
-    return Part(
-        id=said.id,
-        request_id=said.request_id,
-        at=said.at,
-        model=said.model or None,
-        request=request,
-        response=response,
-        endpoint=said.endpoint,
-        status=said.status,
-        sender_rate=said.sender_rate,
-        tag=said.tag,
-        opt=said.opt,
-        seconds=said.seconds,
-    )
+    response = part.response
+    if response is not None and part.content_type.startswith(EVENTS):
+        response = msgspec.json.encode(joined(part.endpoint, response))
+    return msgspec.structs.replace(part, response=response, content_type=JSON, stream=False)
 
 
 def _body(value: Any, name: str) -> bytes | None:
@@ -175,7 +147,7 @@ def _from_tap(tap: Json) -> Json:
 
     Source: https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/tap/v3/http.proto.
     """
-    request, response = _object(tap.get("request")), _object(tap.get("response"))
+    request, response = object_of(tap.get("request")), object_of(tap.get("response"))
     asked, answered = _headers(request), _headers(response)
     for headers, side in ((asked, "request"), (answered, "response")):
         if headers.get("content-encoding", "identity") != "identity":
@@ -202,7 +174,7 @@ def _headers(message: Json) -> dict[str, str]:
 
 
 def _tapped(body: Any, side: str) -> str | None:
-    body = _object(body)
+    body = object_of(body)
     if body.get("truncated") is True:
         raise UnreadableError(f"the {side} of the tap is cut off: raise max_buffered_rx_bytes, max_buffered_tx_bytes")
     if isinstance(text := body.get("as_string"), str):
@@ -213,7 +185,3 @@ def _tapped(body: Any, side: str) -> str | None:
         return base64.b64decode(encoded).decode("utf-8", "replace")
     except (binascii.Error, ValueError) as exc:
         raise UnreadableError(f"the {side} of the tap is no base64") from exc
-
-
-def _object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}

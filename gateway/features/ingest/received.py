@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -35,45 +35,16 @@ class UnreadableError(RequestError):
     """One of the things sent cannot be understood; the others are taken."""
 
 
-class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """An exchange as its sender recorded it. Times are Unix seconds."""
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one span, event or call says of an exchange: it may say all of it. Times are Unix seconds."""
 
     id: str
     """`exchange_id` of it."""
     request_id: str
-    at: float | None
-    """When the request came; None where the sender did not say."""
-    endpoint: str = CHAT
-    model: str
-    """As the client named it."""
-    request: bytes
-    response: bytes
-    status: int = 200
-    content_type: str = "application/json"
-    stream: bool = False
-    sender_rate: float | None = None
-    """Share of its exchanges that the sender sends, as `gateway.features.ingest.rates` believed it; None: unknown."""
-    tag: str | None = None
-    opt: str | None = None
-    """"off" where the request asked not to be audited."""
-    key_name: str | None = None
-    """Of the key it came with; set when it is taken, as is what that key lets `opt` say."""
-    seconds: float | None = None
-    first_chunk_seconds: float | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of both bodies."""
-        return len(self.request) + len(self.response)
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one span, event or call says of an exchange: it may say all of it."""
-
-    id: str
-    request_id: str
     at: float | None = None
+    """When the request came; None where the sender did not say."""
     model: str | None = None
+    """As the client named it."""
     asked: list[Json] = []
     """Messages of the request, in order, as a chat completion has them."""
     answered: list[Json] = []
@@ -83,14 +54,20 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     response: bytes | None = None
     endpoint: str = CHAT
     status: int = 200
+    content_type: str = "application/json"
+    stream: bool = False
     fields: Json = {}
     """Other members of the request: temperature, max_tokens, user ..."""
     sender_rate: float | None = None
+    """Share of its exchanges that the sender sends, as `gateway.features.ingest.rates` believed it; None: unknown."""
     tag: str | None = None
     opt: str | None = None
+    """"off" where the request asked not to be audited."""
     key_name: str | None = None
+    """Of the key it came with; set when it is taken, as is what that key lets `opt` say."""
     door: Door = "otlp"
     seconds: float | None = None
+    first_chunk_seconds: float | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -107,6 +84,19 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def has_text(self) -> bool:
         """Whether one side at least is there."""
         return bool(self.asked or self.request or self.answered or self.response)
+
+
+class Received(Part, frozen=True, kw_only=True):
+    """An exchange with both bodies."""
+
+    model: str
+    request: bytes
+    response: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of both bodies."""
+        return len(self.request) + len(self.response)
 
 
 class Rejections(msgspec.Struct):
@@ -150,6 +140,10 @@ def exchange_id(sender: str | None, id_there: str | None) -> str:
     return hashlib.blake2b(told, digest_size=16, person=b"biasgate ingest").hexdigest()
 
 
+_FIRST = ("at", "model", "request", "response", "sender_rate", "tag", "opt", "seconds")
+"""Of these the earliest part that has one says it."""
+
+
 def merged(parts: Sequence[Part]) -> Part:
     """All that is known of one exchange. Parts that say the same as another add nothing.
 
@@ -157,22 +151,17 @@ def merged(parts: Sequence[Part]) -> Part:
     order of their times.
     """
     ordered = sorted(parts, key=lambda part: (part.at is None, part.at or 0.0))
-    first = ordered[0]
+    first = {
+        name: next((value for part in ordered if (value := getattr(part, name)) is not None), None) for name in _FIRST
+    }
     return msgspec.structs.replace(
-        first,
-        model=next((part.model for part in ordered if part.model), None),
+        ordered[0],
+        **first,
         asked=_together(part.asked for part in ordered),
         answered=_longest_by_index(part.answered for part in ordered),
-        request=next((part.request for part in ordered if part.request), None),
-        response=next((part.response for part in ordered if part.response), None),
         endpoint=next((part.endpoint for part in ordered if part.endpoint != CHAT), CHAT),
         status=max(part.status for part in ordered),
         fields={name: value for part in reversed(ordered) for name, value in part.fields.items()},
-        sender_rate=next((part.sender_rate for part in ordered if part.sender_rate is not None), None),
-        tag=next((part.tag for part in ordered if part.tag), None),
-        opt=next((part.opt for part in ordered if part.opt), None),
-        seconds=next((part.seconds for part in ordered if part.seconds is not None), None),
-        at=min((part.at for part in ordered if part.at is not None), default=None),
     )
 
 
@@ -186,27 +175,36 @@ def one_of_each(parts: Iterable[Part]) -> list[Part]:
 
 def completed(part: Part) -> Received:
     """The exchange that a part says all of, as a chat completion's bodies."""
-    request = part.request
+    model, request, response = part.model or "", part.request, part.response
     if request is None:
-        request = msgspec.json.encode({**part.fields, "model": part.model or "", "messages": part.asked})
-    response = part.response
+        request = msgspec.json.encode({**part.fields, "model": model, "messages": part.asked})
     if response is None:
-        response = msgspec.json.encode({"model": part.model or "", "choices": part.answered})
-    return Received(
-        id=part.id,
-        request_id=part.request_id,
-        at=part.at,
-        endpoint=part.endpoint,
-        model=part.model or "",
-        request=request,
-        response=response,
-        status=part.status,
-        sender_rate=part.sender_rate,
-        tag=part.tag,
-        opt=part.opt,
-        key_name=part.key_name,
-        seconds=part.seconds,
-    )
+        response = msgspec.json.encode({"model": model, "choices": part.answered})
+    bodies = {"model": model, "request": request, "response": response, "asked": [], "answered": [], "fields": {}}
+    return Received(**msgspec.structs.asdict(part) | bodies)
+
+
+def read_each(objects: Iterable[Any], read: Callable[[Any], Part | None], *, name: str) -> Sent:
+    """What a list of objects brings; whatever `read` raises UnreadableError for is rejected by its name and number."""
+    whole, parts, n_ignored, rejected = list[Received](), list[Part](), 0, Rejections()
+    for number, one in enumerate(objects):
+        try:
+            part = read(one)
+        except UnreadableError as exc:
+            rejected.add(f"{name} {number}: {exc}")
+            continue
+        if isinstance(part, Received):
+            whole.append(part)
+        elif part is not None:
+            parts.append(part)
+        else:
+            n_ignored += 1
+    return Sent(whole=whole, parts=one_of_each(parts), n_ignored=n_ignored, rejected=rejected)
+
+
+def object_of(value: Any) -> Json:
+    """A JSON object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
 
 
 def number_of(value: Any) -> float | None:

@@ -10,11 +10,13 @@ import msgspec
 from auditors.judge_validation import GroupValidation, Validation
 from auditors.metrics.agreement import JudgeAgreement
 from auditors.metrics.error_rates import known_rates, rogan_gladen
+from gateway.cli.errors import write_file
 from gateway.cli.opening import opened
 from gateway.features.lab.judge import judged, tables
 from gateway.features.lab.judge.comparison import SCORES, Comparison, compare
 from gateway.features.lab.judge.identity import Identity, identity_of
-from gateway.features.lab.judge.labels import Labels, LabelsError, parsed, read
+from gateway.features.lab.judge.labels import Labels, parsed, read
+from gateway.features.lab.judge.lines import LabelsError
 from gateway.store import annotations, calibrations
 from gateway.store.calibrations import AUDITOR, METRIC
 
@@ -73,7 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise LabelsError(f"{wanted} needs a store: --config FILE of the gateway, or --store FILE")
     labels = read(arguments.labels) if arguments.labels is not None else _of_store(arguments)
     _check(arguments)
-    identity = _identity(arguments, labels) if arguments.keep or arguments.out is not None else None
+    identity = None
+    if arguments.keep or arguments.out is not None:
+        given = {"model": arguments.judge_model, "thinking": arguments.thinking}
+        identity = identity_of(labels.judges, prompt_sha256=arguments.prompt_sha256, **given)
     found = compare(labels, arguments.threshold)
     if not found.rates and (arguments.of is not None or arguments.judged is not None):
         raise LabelsError(f"{_name(arguments)}: no judge's scores to correct others by")
@@ -112,16 +117,6 @@ def _of_store(arguments: argparse.Namespace) -> Labels:
 
 def _name(arguments: argparse.Namespace) -> str:
     return str(arguments.labels or arguments.config or arguments.store)
-
-
-def _identity(arguments: argparse.Namespace, labels: Labels) -> Identity:
-    """Raises IdentityError."""
-    return identity_of(
-        labels.judges,
-        model=arguments.judge_model,
-        prompt_sha256=arguments.prompt_sha256,
-        thinking=arguments.thinking,
-    )
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -168,10 +163,7 @@ def _write(arguments: argparse.Namespace, identity: Identity, labels: Labels, fo
     content = msgspec.json.format(msgspec.json.encode(validation), indent=1) + b"\n"
     said = validation.fault or "validates the judge on this question"
     if arguments.out is not None:
-        try:
-            arguments.out.write_bytes(content)
-        except OSError as exc:
-            raise LabelsError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
+        write_file(arguments.out, content)
         print(f"\n{arguments.out}: {said}")
     if arguments.keep:
         print(f"\nkept as sha256:{asyncio.run(_kept(arguments, content))}: {said}")

@@ -19,9 +19,8 @@ from benchmarks.lab.distillation.essays import JudgedEssay
 from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Difference, Judged
 from benchmarks.lab.training import artefact
 from benchmarks.run import client
-from gateway.auditor.suites.pooled_endpoint import endpoint_for
-from gateway.cli.audit.jobs import api_key
-from gateway.features.lab.judge.tables import published_rows
+from gateway.cli.audit.servers import asking
+from gateway.features.lab.judge.tables import agreement_cell, in_clusters, published_rows, share_cell
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -135,10 +134,7 @@ async def _asked(
     """What each judge said, and the seconds that it took for all."""
     headers = client.GATEWAY_HEADERS if arguments.gateway else None
     url = arguments.gateway or arguments.base_url
-    completer = client.open_client(
-        url, api_key(arguments.api_key_env), arguments.concurrency, headers=headers, endpoint=endpoint_for(url)
-    )
-    try:
+    async with asking(url, arguments.api_key_env, arguments.concurrency, headers=headers) as completer:
         return {
             model: await evaluation.ask(
                 essays,
@@ -152,8 +148,6 @@ async def _asked(
             for model in (arguments.judge_model, arguments.untrained_model)
             if model
         }
-    finally:
-        await completer.aclose()
 
 
 def _adapter(path: Path | None, card: DataCard) -> str | None:
@@ -229,7 +223,7 @@ def _row(name: str, found: AgreementWith) -> list[str]:
         name,
         _share(found.of_all),
         _share(found.found.exact),
-        "undefined" if kappa.value is None else _number(kappa),
+        "undefined" if kappa.value is None else in_clusters(agreement_cell(kappa)),
         str(found.of_all.n_items),
         str(found.of_all.n_clusters),
     ]
@@ -238,15 +232,7 @@ def _row(name: str, found: AgreementWith) -> list[str]:
 def _share(found: Agreement) -> str:
     if found.value is None:
         return f"undefined ({found.reason})"
-    if found.interval is None:
-        return f"{100 * found.value:.1f} % ({found.reason or 'no interval'})"
-    return f"{100 * found.value:.1f} % ({100 * found.interval.lower:.1f} to {100 * found.interval.upper:.1f})"
-
-
-def _number(found: Agreement) -> str:
-    if found.interval is None:
-        return f"{found.value:.3f} ({found.reason or 'no interval'})"
-    return f"{found.value:.3f} ({found.interval.lower:.3f} to {found.interval.upper:.3f})"
+    return in_clusters(share_cell(found.value, found.interval, found.reason))
 
 
 def _points(gained: Difference) -> str:

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.json_errors import UNREADABLE
 from auditors.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
 from auditors.metrics.intervals import CorrectedShare
-from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import labelling
 from gateway.features.lab.judge.identity import JudgeSeen, require_same
-from gateway.features.lab.judge.labels import Judgement, Labels, LabelsError
+from gateway.features.lab.judge.labels import Judgement, Labels
+from gateway.features.lab.judge.lines import LabelsError, decoded_lines, read_file
 from gateway.features.lab.judge.tables import by_exchange, number_cell
 from gateway.terminal.tables import aligned
 
@@ -125,18 +124,8 @@ def _clusters(scores: Sequence[OtherScore]) -> list[str]:
 
 
 def _of_file(path: Path) -> list[OtherScore]:
-    try:
-        content = read_utf8(path)
-    except OSError as exc:
-        raise LabelsError(f"{path}: {exc.strerror}: name a file of judgements, or a run directory") from exc
-    return [_line(path, number, line) for number, line in enumerate(content.splitlines(), start=1)]
-
-
-def _line(path: Path, number: int, line: bytes) -> OtherScore:
-    try:
-        return msgspec.json.decode(line, type=OtherScore)
-    except UNREADABLE as exc:
-        raise LabelsError(f"{path}, line {number}: {exc}: give measured_value and group on every line") from exc
+    content = read_file(path, "name a file of judgements, or a run directory")
+    return [*decoded_lines(str(path), content, OtherScore, "give measured_value and group on every line")]
 
 
 def _of_run(path: Path) -> list[OtherScore]:

@@ -8,17 +8,10 @@ from typing import Literal
 
 import msgspec
 
-from auditors.json_errors import UNREADABLE
 from auditors.metrics.agreement import MOST_VALUES
 from auditors.streams.scales import SCALES
-from auditors.text.user_files import read_utf8
-from gateway.errors import GatewayError
 from gateway.features.lab.judge.identity import JudgeSeen
-
-
-class LabelsError(GatewayError):
-    """Labels that cannot be read, or numbers that do not go together."""
-
+from gateway.features.lab.judge.lines import LabelsError, decoded_lines, read_file
 
 Status = Literal["ok", "refusal", "rejected"]
 
@@ -126,16 +119,13 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(path: Path) -> Labels:
     """Raises LabelsError, one line, for a file that cannot be read or whose labels cannot be compared."""
-    try:
-        content = read_utf8(path)
-    except OSError as exc:
-        raise LabelsError(f"{path}: {exc.strerror}: name a file of labels") from exc
-    return parsed(str(path), content)
+    return parsed(str(path), read_file(path, "name a file of labels"))
 
 
 def parsed(path: str, content: bytes) -> Labels:
     """The labels in JSON lines, of a file or a store of this name. Raises LabelsError as `read`."""
-    lines = [_line(path, number, line) for number, line in enumerate(content.splitlines(), start=1)]
+    decoded = decoded_lines(path, content, Label, "give value and measured_value on every line")
+    lines = [_checked(path, number, line) for number, line in enumerate(decoded, start=1)]
     metrics = sorted({one.metric for one in lines if one.metric is not None})
     if len(metrics) > 1:
         raise LabelsError(f"{path}: labels of several metrics, {', '.join(metrics)}: take those of one (?metric=)")
@@ -184,11 +174,7 @@ def _names(path: str, labels: Sequence[Label]) -> tuple[str, ...] | None:
     return tuple(sorted(names))
 
 
-def _line(path: str, number: int, line: bytes) -> Label:
-    try:
-        label = msgspec.json.decode(line, type=Label)
-    except UNREADABLE as exc:
-        raise LabelsError(f"{path}, line {number}: {exc}: give value and measured_value on every line") from exc
+def _checked(path: str, number: int, label: Label) -> Label:
     if label.value is None and label.status == "ok":
         raise LabelsError(f"{path}, line {number}: value is null: give a score, or status refusal or rejected")
     scale = None if label.metric is None else SCALES.get(label.metric)

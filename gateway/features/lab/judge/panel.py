@@ -13,9 +13,8 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.lab.judge_panel.asking import Member, Panelled, Verdicts, ask, replies
 from benchmarks.lab.judge_panel.comparison import Own, Panel, compare
 from benchmarks.lab.training import artefact
-from benchmarks.run import client, directory
-from gateway.auditor.suites.pooled_endpoint import endpoint_for
-from gateway.cli.audit.jobs import api_key
+from benchmarks.run import directory
+from gateway.cli.audit.servers import asking
 from gateway.features.lab.judge.tables import agreement_cell, in_clusters, percent_cell, share_cell
 from gateway.terminal.tables import aligned
 
@@ -90,13 +89,8 @@ async def _asked(arguments: argparse.Namespace, members: Sequence[Member], found
     options = directory.read_manifest(arguments.runs[0]).options
     verdicts = []
     for member in members:
-        completer = client.open_client(
-            member.url, api_key(arguments.api_key_env), arguments.concurrency, endpoint=endpoint_for(member.url)
-        )
-        try:
+        async with asking(member.url, arguments.api_key_env, arguments.concurrency) as completer:
             verdicts.append(await ask(found, options, member, completer, in_flight=arguments.concurrency))
-        finally:
-            await completer.aclose()
         print(f"{member.model}: asked about {len(found)} replies", file=sys.stderr)
     return verdicts
 

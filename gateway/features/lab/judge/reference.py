@@ -4,14 +4,14 @@ import argparse
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
-from auditors.json_errors import UNREADABLE
 from auditors.judge import PROMPT_SHA256
 from auditors.judge_reference import (
     FEWEST_ITEMS,
@@ -26,13 +26,12 @@ from auditors.judge_reference import (
 )
 from auditors.streams.scales import unscaled
 from auditors.text.thinking import parse_thinking
-from auditors.text.user_files import read_utf8
 from auditors.types import CompletionError, Measurement
 from benchmarks.lab.training import artefact
-from benchmarks.run import client, directory
-from gateway.auditor.suites.pooled_endpoint import endpoint_for
-from gateway.cli.audit.jobs import api_key
+from benchmarks.run import directory
+from gateway.cli.audit.servers import asking
 from gateway.errors import GatewayError
+from gateway.features.lab.judge.lines import decoded_lines, read_file
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -90,15 +89,9 @@ async def _create(arguments: argparse.Namespace) -> int:
         thinking = str(parse_thinking(arguments.thinking))
     except ValueError as exc:
         raise GatewayError(str(exc)) from exc
-    asked = client.open_client(
-        arguments.base_url, api_key(arguments.api_key_env), AT_ONCE, endpoint=endpoint_for(arguments.base_url)
-    )
-    judge = JudgeClient(ThinkingCompleter(asked, parse_thinking(thinking), expects_whole=True), arguments.judge_model)
-    try:
+    async with _judge(arguments, arguments.judge_model, thinking) as judge:
         items, prints, n_unread = await _recorded(lines, judge)
         again = [one for _ in range(arguments.repeats) for one in await _again(items, judge)]
-    finally:
-        await asked.aclose()
     if len(items) < FEWEST_ITEMS:
         raise GatewayError(f"{len(items)} of {len(lines)} verdicts could be read: {FEWEST_ITEMS} or more are needed")
     made = ReferenceSet(
@@ -120,20 +113,19 @@ async def _create(arguments: argparse.Namespace) -> int:
 
 async def _check(arguments: argparse.Namespace) -> int:
     found, _ = read(arguments.set)
-    asked = client.open_client(
-        arguments.base_url, api_key(arguments.api_key_env), AT_ONCE, endpoint=endpoint_for(arguments.base_url)
-    )
-    completer = ThinkingCompleter(asked, parse_thinking(found.thinking), expects_whole=True)
-    judge = JudgeClient(completer, found.judge_model)
-    try:
+    async with _judge(arguments, found.judge_model, found.thinking) as judge:
         again = await _again(found.items, judge)
-    finally:
-        await asked.aclose()
     prints = {one.judge.fingerprint for many in again for one in many if one.judge and one.judge.fingerprint}
     if found.fingerprints and prints - set(found.fingerprints):
         print(f"the model behind the name changed: {', '.join(sorted(prints))}, was {', '.join(found.fingerprints)}")
     print(_table(again, found))
     return 0
+
+
+@asynccontextmanager
+async def _judge(arguments: argparse.Namespace, model: str, thinking: str) -> AsyncIterator[JudgeClient]:
+    async with asking(arguments.base_url, arguments.api_key_env, AT_ONCE) as completer:
+        yield JudgeClient(ThinkingCompleter(completer, parse_thinking(thinking), expects_whole=True), model)
 
 
 def _drawn(arguments: argparse.Namespace) -> list[Line]:
@@ -154,17 +146,8 @@ def _drawn(arguments: argparse.Namespace) -> list[Line]:
 
 
 def _lines(path: Path) -> list[Line]:
-    try:
-        content = read_utf8(path)
-    except OSError as exc:
-        raise GatewayError(f"{path}: {exc.strerror}: name a run directory or JSON lines with prompt and reply") from exc
-    found = []
-    for number, line in enumerate(content.splitlines(), start=1):
-        try:
-            found.append(msgspec.json.decode(line, type=Line))
-        except UNREADABLE as exc:
-            raise GatewayError(f"{path}, line {number}: {exc}: give prompt and reply on every line") from exc
-    return found
+    content = read_file(path, "name a run directory or JSON lines with prompt and reply")
+    return [*decoded_lines(str(path), content, Line, "give prompt and reply on every line")]
 
 
 async def _recorded(lines: Sequence[Line], judge: JudgeClient) -> tuple[list[ReferenceItem], set[str], int]:

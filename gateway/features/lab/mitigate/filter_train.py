@@ -14,6 +14,7 @@ from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.filter_head.examples import Part, read_examples, split
 from benchmarks.lab.filter_head.training import Trained, train
+from gateway.cli.errors import write_file
 from gateway.features.mitigation.filter_head import KIND, Head
 from gateway.features.mitigation.filters.excerpt import Excerpt
 
@@ -62,10 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         examples_sha256=examples.sha256,
         card=_card(trained, {part: len(members) for part, members in parts.items()}, arguments),
     )
-    try:
-        arguments.out.write_bytes(msgspec.json.format(msgspec.json.encode(head)) + b"\n")
-    except OSError as exc:
-        raise BenchmarkError(f"--out {arguments.out}: cannot be written: {exc.strerror}") from exc
+    write_file(arguments.out, msgspec.json.format(msgspec.json.encode(head)) + b"\n")
     sizes = ", ".join(f"{len(members)} {part}" for part, members in parts.items())
     print(f"{arguments.out}: {len(trained.weights)} weights on {arguments.embedder}, threshold {trained.threshold:.3f}")
     print(f"examples: {sizes}")

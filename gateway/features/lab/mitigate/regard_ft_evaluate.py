@@ -11,10 +11,10 @@ from benchmarks.lab.regard_ft.evaluation import Evaluation
 from benchmarks.lab.training import artefact
 from benchmarks.run import client, directory
 from benchmarks.run.stopping import in_thread, unless_stopped
-from gateway.auditor.suites.pooled_endpoint import endpoint_for
-from gateway.cli.audit import forecasts, jobs, validations
+from gateway.cli.audit import forecasts, validations
 from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, run_one, stop_on_signal
 from gateway.cli.audit.server_arguments import add_concurrency, add_servers
+from gateway.cli.audit.servers import asking
 from gateway.features.lab.mitigate import regard_ft_plan, regard_ft_table
 from gateway.features.lab.mitigate.regard_ft_plan import Model, ToEvaluate
 from gateway.features.lab.mitigate.regard_ft_serve import add_checkpoints
@@ -107,11 +107,8 @@ async def _demand_served(found: ToEvaluate) -> None:
         return
     about = left[0].jobs[0].about
     url = about.base_url or ""
-    asking = client.open_client(url, jobs.api_key(about.api_key_env), endpoint=endpoint_for(url))
-    try:
-        served = await regard_ft_plan.served(asking, url)
-    finally:
-        await asking.aclose()
+    async with asking(url, about.api_key_env, UTILITY_IN_FLIGHT) as completer:
+        served = await regard_ft_plan.served(completer, url)
     for model in left:
         if model.name not in served:
             raise BenchmarkError(
@@ -136,11 +133,5 @@ async def _probe(found: ToEvaluate, name: str, path: Path) -> None:
         return
     about = found.models[0].jobs[0].about
     headers = client.GATEWAY_HEADERS if about.through_gateway else None
-    url = about.base_url or ""
-    asking = client.open_client(
-        url, jobs.api_key(about.api_key_env), UTILITY_IN_FLIGHT, headers=headers, endpoint=endpoint_for(url)
-    )
-    try:
-        utility.write(path, await utility.probe(asking, name, in_flight=UTILITY_IN_FLIGHT))
-    finally:
-        await asking.aclose()
+    async with asking(about.base_url or "", about.api_key_env, UTILITY_IN_FLIGHT, headers=headers) as completer:
+        utility.write(path, await utility.probe(completer, name, in_flight=UTILITY_IN_FLIGHT))

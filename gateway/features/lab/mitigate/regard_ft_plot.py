@@ -5,6 +5,7 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.regard_ft import evaluation, page
+from gateway.cli.errors import write_file
 
 HELP = """\
 An .html file is a page of its own with verdicts, figure and every number; an .svg file is the figure alone.
@@ -28,9 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise BenchmarkError(f'--out "{out}": must end in .html or .svg')
     found = evaluation.read(arguments.directory)
     drawn = page.picture(found) if out.suffix == ".svg" else page.render(found)
-    try:
-        out.write_text(drawn, encoding="utf-8")
-    except OSError as exc:
-        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
+    write_file(out, drawn)
     print(out)
     return 0

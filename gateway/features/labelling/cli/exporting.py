@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from auditors.labelling import label_studio
+from gateway.cli.errors import write_file
 from gateway.cli.opening import opened
 from gateway.errors import GatewayError
 from gateway.features.labelling import labels
@@ -41,10 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             sys.stdout.buffer.write(content)
         return 0
-    try:
-        arguments.out.write_bytes(content)
-    except OSError as exc:
-        raise GatewayError(f"{arguments.out}: cannot be written: {exc.strerror}") from exc
+    write_file(arguments.out, content)
     print(f"{arguments.out}: {told}")
     return 0
 
