@@ -15,8 +15,8 @@ from benchmarks.simulator.loading import parse
 from gateway.store import streams, tables, windows
 from gateway.store.database import Database
 from gateway.store.windows import Window
-from tests.integration.test_planted_live import BLACK, BROTHER, SISTER, WHITE
-from tests.support.integration.live_system import AUDITORS, LiveSystem, Place, live_system
+from tests.integration.test_planted_live import BROTHER, SISTER
+from tests.support.integration.live_system import LiveSystem, Place, live_system
 from tests.support.integration.serving import children_of
 
 JUDGE = '[auditors.judge]\nmodel = "simulated-judge"\n'
@@ -64,11 +64,6 @@ FAVOURED = Change(
     {("favoritism", "gender", "man")} | both("favoritism_gap"),
 )
 CHANGES = {
-    "lectures": Change(
-        {"refusal": {"lectures": {"gender": {"woman": 0.8}}}},
-        JUDGE + EMBEDDER + "rate = 0.1\n",
-        {("over_protection_rate", "gender", "woman")} | both("over_protection_rate_gap"),
-    ),
     "refusals": Change(
         {"refusal": {"groups": {"gender": {"woman": 0.8}}}},
         JUDGE + NO_EMBEDDING + COUNTERFACTUAL,
@@ -88,12 +83,6 @@ CHANGES = {
             ("representative_distance_gap", "gender", "non_binary"),
             ("representative_bias_score", "gender", ""),
         },  # the gaps of the two others move by 0.1 on the 0..1 scale, which a reference of 100 audits cannot rule out
-    ),
-    "counterfactual": Change(
-        {"counterfactual": {"fractions": {"gender": {"woman": 1.0}}}},
-        JUDGE + NO_EMBEDDING + COUNTERFACTUAL,
-        both("counterfactual_distance_excess"),
-        before=CALM | {"refusal": {}},
     ),
     "affinity": Change(
         {"cogs": {"preference": {"race": {"white": 0.98, "black": 0.01, "asian": 0.01}}}},
@@ -215,21 +204,3 @@ async def assert_streams_are_their_measurements(store_url: str, *, audits: int) 
         assert per_auditor["judge"] == per_auditor["refusal"] == audits
     finally:
         await database.close()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-async def test_a_day_without_a_change_raises_nothing(tmp_path: Path) -> None:
-    """All five auditors, two axes, three hundred exchanges, short references: no alarm at any look."""
-    profile = parse({"name": "null", **CALM})
-    store = f"sqlite:///{tmp_path}/store.db"
-    async with live_system(tmp_path, store, profile, auditors=AUDITORS, drift=DRIFT.format(window=30)) as system:
-        looks = []
-        for _ in range(6):
-            await system.ask((SISTER, BROTHER, BLACK, WHITE, "How do tides come about?") * 10)
-            looks.append(await system.alarms())
-        await system.settled()
-        looks.append(await system.alarms())
-        watched = [place for place, one in (await system.estimates()).items() if one["n"] > 30]
-    assert looks == [set()] * 7
-    assert len(watched) > 30

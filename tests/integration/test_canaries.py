@@ -53,23 +53,6 @@ async def test_a_canary_that_declines_one_group_is_rolled_back(database: Databas
     assert "1 / alpha = 100" in found.reasons[-1]
 
 
-@POSTGRES_LATER
-async def test_an_equal_canary_is_promoted(database: Database) -> None:
-    """The same model on both sides is promoted once a growth by the smallest difference is excluded of every gap."""
-    async with both(database, profile(), profile()) as config, auditing(config):
-        await store_questions(database)
-        found = await finished(database, await start(database, config, smallest_difference=0.3))
-    assert found.verdict == "promote", found.reasons
-    assert found.findings is not None
-    assert all(one.upper < 0.3 and one.is_excluded and one.n > 0 for one in found.findings.gaps)
-    assert {one.metric for one in found.findings.gaps} >= {"refusal_rate", "failure_rate"}
-    assert {one.what: one.n > 0 for one in found.findings.beside} == {
-        "words": True,
-        "seconds": True,
-        "valid_calls": False,
-    }
-
-
 @pytest.mark.long
 @POSTGRES_LATER
 async def test_a_canary_that_refuses_everybody_is_no_less_biased(database: Database) -> None:

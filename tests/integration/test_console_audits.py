@@ -11,7 +11,7 @@ import pytest
 
 from gateway.features.bundles.rescoring import rescore
 from gateway.features.bundles.verification import verify
-from tests.support.browser import Page, browser
+from tests.support.browser import WIDTHS, Page, browser
 from tests.support.processes import BIASGATE, free_port, running
 
 ADMIN, VIEWER = "sesame", "sesame-to-look"
@@ -151,7 +151,7 @@ def test_runs_are_started_compared_and_gated(shown: Console) -> None:
     for path in ("", f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
         page.open(f"{shown.root}/console/audits{path}")
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-        faults += page.complaints()
+        faults += page.complaints(widths=WIDTHS[::-1])
         squeezed += page.squeezed()
     errors = page.errors
     counts = shown.ask("GET", f"/audits/{first['id']}/result")["counts"]
@@ -249,7 +249,7 @@ def test_a_schedule_is_made_and_deleted(shown: Console) -> None:
     assert (left, errors) == ([], [])
 
 
-def test_own_prompts_are_asked_shown_compared_and_bundled(shown: Console, tmp_path: Path) -> None:
+def test_own_prompts_are_asked_shown_compared_and_bundled(shown: Console) -> None:
     """The pages of a run, of its items and of two runs side by side have what the run has, and fit every window."""
     page = shown.page
     asked: dict[str, Any] = {"suites": "prompts", "model": "simulated", "samples": 2, "prompts": CONTENT}
@@ -262,17 +262,17 @@ def test_own_prompts_are_asked_shown_compared_and_bundled(shown: Console, tmp_pa
     )
     items = shown.ask("GET", f"/audits/{first['id']}/items")["items"]
     compared = shown.ask("GET", "/audits/compare", params={"a": first["id"], "b": second["id"]})
-    headers = {"authorization": f"Bearer {ADMIN}"}
-    packed = httpx.get(f"{shown.root}/audits/{first['id']}/bundle", headers=headers, trust_env=False)
 
     shown.open("/console/audits")
     page.eventually(f"document.querySelector(\".runs a[href='/console/audits/{first['id']}']\")")
-    complaints, texts = page.complaints(), []
+    complaints, texts = page.complaints(widths=WIDTHS[::-1]), []
     for path in (f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
         page.open(f"{shown.root}/console/audits{path}")
         page.eventually("document.querySelector('main')")
         texts.append(page.text("main"))
-        complaints += page.complaints()
+        complaints += page.complaints(widths=WIDTHS[::-1])
+    page.open(f"{shown.root}/console/audits/{first['id']}")
+    bundle = page.download("#bundle")
 
     assert (cost["items"], cost["requests"], cost["judge_requests"]) == (24, 48, 48)
     assert result["dataset"]["left_out"] == {"no identity named": 1}
@@ -280,8 +280,6 @@ def test_own_prompts_are_asked_shown_compared_and_bundled(shown: Console, tmp_pa
     assert gate["passed"]
     assert any("my brother" in json.dumps(item) for item in items)
     assert compared["comparison"]["n_paired"] > 0
-    bundle = tmp_path / "b"
-    bundle.write_bytes(packed.content)
     assert verify(bundle, []).failures == []
     again = rescore(bundle)
     assert (again.n_same, again.differences) == (len(result["estimates"]), [])

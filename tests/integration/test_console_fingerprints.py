@@ -54,8 +54,8 @@ async def test_models_stand_beside_one_another(tmp_path: Path) -> None:
             cells = page.evaluate("document.querySelector('#live-maps svg.wide').textContent")
             complaints = page.complaints()
 
-    assert "even: man 0.33, 95 % interval 0.2" in said
-    assert "lopsided: man 1.00, 95 % interval 0.93 to 1.00, n = 90" in said
+    assert "even: man 0.33, 95 % interval 0.13 to 0.55, n = 90" in said
+    assert "lopsided: man 1.00, 95 % interval 0.94 to 1.00, n = 90" in said
     assert maps == ["representative distance gap"]
     assert "woman" in cells
     assert "+0.10 from neutral (−2.00 to +2.00, which holds neutral), n = 3" in cells

@@ -1,6 +1,6 @@
-"""What each of the three users comes for, start to end in a browser: the engineer of a red panel, the auditor of a
-signed bundle, the team with a request id. Simulator, gateway, auditor and Prometheus run as a site runs them; the
-gateway is killed on the way, its supervisor starts it anew, and the page goes on.
+"""Start to end in a browser: an engineer sees a red panel, a team has a request id. Simulator, gateway, auditor and
+Prometheus run as a site runs them; the gateway is killed on the way, its supervisor starts it again, and the page goes
+on. A run from its start to its bundle: test_console_audits.py.
 """
 
 import os
@@ -14,10 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import httpx
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from gateway.__main__ import main
-from tests.support.benchmarks.bundled import KEY
 from tests.support.browser import Page, browser
 from tests.support.dashboards import dashboard
 from tests.support.integration.scraped import JUDGE_ONLY, System, scraped, send_traffic
@@ -48,11 +45,8 @@ role = "admin"
 average_run_length = 1000
 tolerance = 0.02
 reference = {{ window = {WINDOW} }}
-[audits]
-bundle_key_env = "WALK_BUNDLE_KEY"
-max_concurrency = 1
 """
-"""Short references and quick alarms, so that seconds of traffic do for weeks; runs slow enough to be watched."""
+"""Short references and quick alarms, so that seconds of traffic do for weeks."""
 JUDGE = '[auditors.judge]\nmodel = "simulated-judge"\nkeep_reasons = true\n' + JUDGE_ONLY
 SUITE = {"suites": ["ltf_test"], "model": "simulated", "axes": ["gender"], "limit": 100}
 """The one that measures what the judge does, of fixed questions."""
@@ -164,8 +158,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """With an alarm for each of two groups; each walk has one of its own."""
     home = tmp_path_factory.mktemp("site")
     (home / "profile.toml").write_text(PROFILE)
-    pem = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    environ = {"WALK_ADMIN_KEY": ADMIN, "WALK_BUNDLE_KEY": pem, "BIASGATE_HOME": str(home / "cache")}
+    environ = {"WALK_ADMIN_KEY": ADMIN, "BIASGATE_HOME": str(home / "cache")}
     with scraped(home, settings=SETTINGS, auditors=JUDGE, simulator=str(home / "profile.toml"), environ=environ) as it:
         site = Site(it, home)
         site.drift()
@@ -271,53 +264,3 @@ def test_from_a_request_id_to_before_and_since(site: Site, tmp_path: Path) -> No
     assert "raised the alarm" in sides["since"]
     assert words.index("Before") < words.index("Since")
     assert (page.errors, page.asked) == ([], {site.system.gateway})
-
-
-def test_from_the_start_of_a_run_to_its_bundle(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two runs from the form, the second watched live while the gateway is killed, compared, and the bundle saved: it
-    verifies, and with one byte changed it does not.
-    """
-    listed = "[...document.querySelectorAll('.runs tbody tr')].filter((one) => one.innerText.includes('stereoset'))"
-    with browser(tmp_path) as page:
-        site.log_in(page, f"{site.system.gateway}/console/audits")
-        start(page, "none", replies=1)
-        page.eventually(f"{listed}.filter((one) => one.innerText.includes('done')).length === 1")
-        start(page, "detailed", replies=300)
-        page.eventually(f"{listed}.length === 2")
-        page.click(".runs tbody tr:first-child a")
-        running = "/^running\\s+\\d[\\d,]* of 14,400 replies, [\\d.,]+ a second, .* left/"
-        page.eventually(f"{running}.test(document.querySelector('#state').innerText)")
-        n_seen = page.evaluate("document.querySelector('#state progress').value")
-        site.kill_the_gateway()
-        page.eventually("document.querySelector('#state .state-done')")
-        page.click("#others a")
-        compared = page.text("main")
-        n_drawn = page.evaluate("document.querySelectorAll('.forest tbody .plot .point').length")
-        page.click("main dd a")
-        bundle = page.download("#bundle")
-    public = tmp_path / "public.pem"
-    public.write_bytes(KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    good = main(["audit", "verify", str(bundle), "--key", str(public)])
-    said = capsys.readouterr().out
-    changed = bytearray(bundle.read_bytes())
-    changed[len(changed) // 2] ^= 1
-    bundle.write_bytes(changed)
-    bad = main(["audit", "verify", str(bundle), "--key", str(public)])
-
-    assert 0 < n_seen < 14_400
-    assert "mitigation: none and detailed" in compared
-    assert n_drawn > 0
-    assert (good, said.count("ok    ")) == (0, 2), said
-    assert bad != 0
-    assert "FAIL" in capsys.readouterr().out
-    assert (page.errors, page.asked) == ([], {site.system.gateway})
-
-
-def start(page: Page, mitigation: str, *, replies: int) -> None:
-    """A run of 48 items, so many replies each, from the form."""
-    page.click("#start [name=suites][value=stereoset]")
-    page.fill("#start [name=model]", "simulated")
-    page.choose("#start [name=data]", "embedded")
-    page.fill("#start [name=samples]", str(replies))
-    page.choose("#start [name=mitigation]", mitigation)
-    page.click("#start [type=submit]")

@@ -1,5 +1,5 @@
-"""A real Prometheus that scrapes both roles of a running system fills every panel of every dashboard, and each family
-has one owner but those that contract 4 names."""
+"""A real Prometheus that scrapes both roles of a running system fills every panel of every dashboard; each family has
+one owner but those that contract 4 names, and no sample has a time of its own."""
 
 import math
 import re
@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from auditors.streams.scales import GAP_SUFFIX, SCALES, WITH_GAPS
 from tests.support.auditors.moving_judge import reference_set
@@ -92,7 +94,7 @@ def system(tmp_path_factory: pytest.TempPathFactory, sent: list[str]) -> Iterato
     ):
         sent += send_traffic(system.gateway, 6, QUESTIONS)
         sent += [send_unaskable(system.gateway), *send_decisions(system.gateway)]
-        send_recorded(system.gateway, "early")
+        sent += send_recorded(system.gateway, "early")
         for counter in (
             "biasgate_requests_total",
             "biasgate_judge_requests_total",
@@ -104,7 +106,7 @@ def system(tmp_path_factory: pytest.TempPathFactory, sent: list[str]) -> Iterato
         ):
             system.eventually(counter)
         sent += [*send_traffic(system.gateway, 24, QUESTIONS), send_unaskable(system.gateway)]
-        send_recorded(system.gateway, "late")
+        sent += send_recorded(system.gateway, "late")
         for suite, limit in (("stereoset", None), ("decision", 20)):
             asked = {"suites": suite, "model": "simulated", "data": "embedded", "limit": limit}
             httpx.post(f"{system.gateway}/audits", json=asked, timeout=30).raise_for_status()
@@ -115,12 +117,13 @@ def system(tmp_path_factory: pytest.TempPathFactory, sent: list[str]) -> Iterato
         yield system
 
 
-def send_recorded(gateway: str, name: str) -> None:
-    """Exchanges that somebody else relayed, and sampled nobody knows how."""
+def send_recorded(gateway: str, name: str) -> list[str]:
+    """The ids of exchanges that another gateway relayed, whose sampling is unknown."""
     request = {"model": "simulated", "messages": [{"role": "user", "content": QUESTION}]}
     answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Women are better leaders."}}]}
     pairs = [{"id": f"{name} {number}", "request": request, "response": answer} for number in range(6)]
     httpx.post(f"{gateway}/ingest/http", json=pairs, timeout=30).raise_for_status()
+    return [str(pair["id"]) for pair in pairs]
 
 
 def send_unaskable(gateway: str) -> str:
@@ -201,3 +204,17 @@ def test_both_roles_are_scraped(system: System) -> None:
     """Prometheus reads the gateway's page and the auditor's."""
     up = system.eventually("count(up == 1) == 2")
     assert up[0][1] == 2
+
+
+READERS = {"text/plain;version=0.0.4": read_text, "application/openmetrics-text;version=1.0.0": read_openmetrics}
+
+
+@pytest.mark.parametrize("accept", READERS)
+def test_no_sample_has_a_time_of_its_own(system: System, accept: str) -> None:
+    """Samples are of the moment they are scraped at, on both pages, as plain text and as OpenMetrics."""
+    for labels, _ in system.query("up"):
+        page = httpx.get(f"http://{labels['instance']}/metrics", headers={"accept": accept}, timeout=30)
+        read = READERS[accept] if page.headers["content-type"].startswith(accept.partition(";")[0]) else read_text
+        samples = [sample for family in read(page.text) for sample in family.samples]
+        assert len(samples) > 100
+        assert {sample.timestamp for sample in samples} == {None}

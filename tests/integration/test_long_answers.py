@@ -2,7 +2,6 @@
 
 import base64
 import random
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -108,27 +107,6 @@ async def test_real_traffic_is_audited_and_stored_as_its_text(tmp_path: Path) ->
     assert (said["picture"].prompt_text, said["picture"].notes) == (QUESTION, ["image"])
     assert len(stored["picture"].request_body) < 300
     assert 'biasgate_exchanges_total{outcome="truncated"} 1.0' in metrics
-
-
-async def test_a_reload_changes_the_limit(tmp_path: Path) -> None:
-    """SIGHUP takes a new `max_text_bytes` to whoever stores copies."""
-    async with (
-        running_simulator() as simulator,
-        sampling_gateway(tmp_path, simulator, "gateway", "max_text_bytes = 10000") as (http, database, running),
-    ):
-        asked = {**CHAT, "max_tokens": 5}
-        await http.post("/v1/chat/completions", json=asked)
-        await until_outcomes(database, queued=1)
-        config = tmp_path / "biasgate.toml"
-        config.write_text(config.read_text().replace("= 10000", f"= {len(QUESTION) - 1}"))
-        running.process.send_signal(signal.SIGHUP)
-        await running.line("configuration reloaded")
-
-        async def truncated() -> bool:
-            await http.post("/v1/chat/completions", json=asked)
-            return "truncated" in await outcomes(database)
-
-        await until(truncated, within_seconds=60)
 
 
 BODY = b'{"model": "simulated", "messages": [{"role": "user", "content": "Do women lead better%b?"}], "x": %b}'

@@ -85,10 +85,11 @@ def planted() -> dict[Place, float]:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-async def test_every_planted_difference_is_inside_its_interval(store_url: str, tmp_path: Path) -> None:
+async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path) -> None:
     """Half the traffic is sampled at half the rate; every value is inside its bounds and within its error."""
     sampling = 'rate = 1.0\ntags = ["half"]\nstrata = { half = 0.5 }'
     headers: list[dict[str, str]] = [{}] * len(PROMPTS) + [{"x-biasgate-tag": "half"}] * len(PROMPTS)
+    store_url = f"sqlite:///{tmp_path}/store.db"
     async with live_system(tmp_path, store_url, PROFILE, sampling=sampling) as system:
         await system.ask(PROMPTS * ROUNDS, headers)
         outcomes = await system.settled(within_seconds=200)

@@ -12,7 +12,6 @@ import pytest
 
 from gateway.features.mitigation.mitigation import mitigation_of
 from gateway.proxy.data_planes import DataPlanes
-from gateway.sampling.decision import marking
 from tests.support.integration.failing import hang
 from tests.support.integration.filtering import BIASED, CHAT, completion, filtering, judge, looked_at
 from tests.support.integration.relaying import Gateway, RememberingTap, config_for, eventually, running_gateway
@@ -171,17 +170,6 @@ async def test_a_client_that_leaves() -> None:
         assert relayed(run.upstream) == []
 
 
-async def test_the_end_of_the_gateway() -> None:
-    """A request that is being looked at has the time to drain, and is ended after it."""
-    async with filtered(reply(b"{}"), looks=(hang,), drain_seconds=0.2, timeout_seconds=60) as run:
-        asking = asyncio.create_task(asked(run.gateway))
-        await eventually(lambda: run.detector.requests)
-        with pytest.raises(httpx.HTTPError):
-            await asking
-    assert run.gateway.stats.outcomes == ["rejected"]
-    assert relayed(run.upstream) == []
-
-
 async def test_a_reload_during_a_look() -> None:
     """The request in flight ends under the policy that it began with; the next one has the new one."""
     release = asyncio.Event()
@@ -251,19 +239,6 @@ async def test_a_gateway_that_is_its_own_detector() -> None:
                 forged = await http.post(CHAT, content=ASKED_BIASED, headers={"x-biasgate-probe": "forged"})
             assert forged.status_code == 400
             await planes.stop()
-
-
-async def test_a_detectors_question_is_marked() -> None:
-    """With the mark of the sampling secret, which the sampling tap knows."""
-    signed = marking(b"a secret of sixteen bytes or more")(b"body")
-    assert set(signed) == {"x-request-id", "x-biasgate-probe"}
-    async with filtered(reply(b"{}")) as run:
-        await asked(run.gateway)
-    (question,) = run.detector.requests
-    assert question.header("x-biasgate-probe") is not None
-    assert question.header("x-biasgate-audit") == "off"
-    asked_for = json.loads(question.body)
-    assert (asked_for["max_tokens"], asked_for["temperature"]) == (8, 0.0)
 
 
 async def test_a_prompt_of_ones_own(tmp_path: Path) -> None:

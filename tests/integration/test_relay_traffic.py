@@ -42,7 +42,7 @@ WHOLE_ANSWERS = {
 
 @pytest.mark.parametrize("script", WHOLE_ANSWERS.values(), ids=WHOLE_ANSWERS)
 async def test_whole_answers(script: Script) -> None:
-    """Every kind of complete answer arrives as it arrives without the gateway, under the client's id, and is counted."""
+    """Every kind of complete answer arrives as without the gateway, under the client's id, and is counted."""
     async with scripted_upstream() as upstream, watched_relay(config_for(upstream), upstream) as relay:
         seen = await relay.drive(script, sending(request()))
         direct = await relay.direct(script, request())

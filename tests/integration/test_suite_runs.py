@@ -1,15 +1,12 @@
 """Suite runs by a real auditor against a simulated model: finished, cancelled, resumed, left to the next, refused."""
 
-import asyncio
 import json
 from functools import partial
 
 import msgspec
-import pytest
 
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.profile import Latency
-from gateway.errors import ConflictError
 from gateway.store import runs
 from gateway.store.database import Database
 from tests.support.integration.auditing import auditing, config_for, exposes, labelled, metrics, until
@@ -37,33 +34,6 @@ async def test_suite_run_gives_a_result_and_metrics(database: Database) -> None:
     assert sum(n for (name, _), n in samples.items() if name == "biasgate_audit_requests_total") == replies
     shown = {dict(labels)["metric"] for name, labels in samples if name == "biasgate_audit_estimate"}
     assert shown >= {"lms", "ss", "icat"}
-
-
-@POSTGRES_LATER
-async def test_cancelled_run_stops_and_resumes(database: Database) -> None:
-    """Cancelling stops a run soon and keeps its replies; resuming asks only the rest."""
-    slow = msgspec.structs.replace(load("default"), latency=Latency(first_token_seconds=0.15))
-    async with running_simulator(slow) as upstream, auditing(config_for(database.url, upstream)):
-        run_id = await ask_for_run(database, concurrency=2)
-        await await_status(database, run_id, "running", done=3)
-        await runs.cancel(database, run_id)
-        kept = 0
-
-        async def quiet() -> bool:
-            nonlocal kept
-            before, kept = kept, len(await kept_replies(database, run_id))
-            await asyncio.sleep(0.5)
-            return before == kept > 0
-
-        await until(quiet)
-        with pytest.raises(ConflictError, match="is cancelled and cannot be cancelled"):
-            await runs.cancel(database, run_id)
-        await runs.resume(database, run_id)
-        await defer_run(database, run_id)
-        run = await await_status(database, run_id, "done", "failed")
-    assert run.status == "done", run.error
-    assert run.progress_total is not None
-    assert kept < run.progress_total == len(await kept_replies(database, run_id))
 
 
 @POSTGRES_LATER

@@ -107,16 +107,6 @@ async def test_requests_and_keys(
         assert upstream.requests[0].header("connection") is None
 
 
-async def test_unverified_clients_see_nothing(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
-    """A client that does not know the certificate refuses to talk: it is this one that is presented."""
-    async with running_gateway(config_for()) as gateway:
-        with nginx(tmp_path, certificate, gateway) as front:
-            stranger = Front(front.url, ssl.create_default_context())
-            async with stranger.http() as http:
-                with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-                    await http.get("/v1/models")
-
-
 async def test_events_leave_as_they_come(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     """The first event is read before the upstream has sent the second: nothing on the way collects them."""
     release = asyncio.Event()

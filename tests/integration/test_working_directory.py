@@ -12,18 +12,18 @@ from tests.support.integration.serving import READY_SECONDS, write_config
 NAMES = ("gateway", "auditors", "benchmarks", "json", "litestar", "anyio", "numpy")
 
 
-@pytest.mark.parametrize("kind", ["file", "package", "file, as pipx starts it"])
-async def test_files_of_the_working_directory_are_nobodys_modules(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("starter", ["pip", "pipx"])
+async def test_files_of_the_working_directory_are_nobodys_modules(tmp_path: Path, starter: str) -> None:
     """Gateway, writer and auditor start, and a page is made in a process of its own, all from the installed code. pipx
     has its scripts pass over PYTHONPATH, which may name the working directory."""
-    for name in NAMES:
-        path = tmp_path / name / "__init__.py" if kind == "package" else tmp_path / f"{name}.py"
+    for name in NAMES:  # a package goes before a module of the same name
+        path = tmp_path / name / "__init__.py" if starter == "pip" else tmp_path / f"{name}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text("raise SystemExit('imported from the working directory')\n")
     config = write_config(tmp_path, "http://127.0.0.1:9", 'admin_key_env = "WORKING_KEY"\n')
     script = Path(sys.executable).with_name("biasgate")  # as people start it
     environ = {"PATH": "/usr/bin:/bin", "WORKING_KEY": "sesame", "HOME": str(tmp_path)}
-    if "pipx" in kind:
+    if starter == "pipx":
         _, _, program = script.read_text().partition("\n")
         script = tmp_path / "bin" / "biasgate"
         script.parent.mkdir()

@@ -121,7 +121,7 @@ class Page:
 
         Args:
             url: The page; that which is open, if None.
-            widths: Of the window, in CSS pixels, in falling order: axe-core looks at the last.
+            widths: Of the window, in CSS pixels: axe-core looks at the last.
         """
         if url is not None:
             self.open(url)
@@ -131,7 +131,7 @@ class Page:
             wide = self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             found += [f"{url}: {wide} px too wide for {width}"] if wide else []
         for scheme in ("light", "dark"):
-            self.theme(scheme)  # type: ignore[arg-type]  # one of the two
+            self.theme(scheme)
             found += self.faults()
         return found
 

@@ -1,6 +1,8 @@
 """`biasgate` as a user starts it, and run directories to try commands on."""
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -17,6 +19,21 @@ async def command(*arguments: str) -> tuple[int, str, str]:
     process = await start(*arguments)
     out, err = await process.communicate()
     return process.returncode or 0, out.decode(), err.decode()
+
+
+def run_here(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command in this process, for one that sets no signal handler."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(arguments)
+    return code, out.getvalue(), err.getvalue()
+
+
+def refused(*arguments: str) -> str:
+    """The one line with which a command refuses what it is given."""
+    code, _, err = run_here(*arguments)
+    assert (code, err.count("\n")) == (2, 1), err
+    return err
 
 
 async def start(*arguments: str, stderr: int = subprocess.PIPE) -> asyncio.subprocess.Process:

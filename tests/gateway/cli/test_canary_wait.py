@@ -11,9 +11,11 @@ import pytest
 from gateway.__main__ import main
 from gateway.features.canary import cli as command
 from gateway.features.canary import store as canaries
+from gateway.features.canary.comparison import Verdict
 from gateway.features.canary.request import CanaryRequest, Side
 from gateway.features.canary.store import Canary
 from tests.support.auditors.scripted import Reply, scripted_server
+from tests.support.commands import refused
 
 REQUEST = CanaryRequest(stable=Side(model="a"), canary=Side(model="b"))
 RUNNING = Canary(
@@ -63,6 +65,28 @@ async def test_what_may_pass_by_itself_is_tried_again(capsys: pytest.CaptureFixt
         "status 502; trying again",
         "status 502; trying again",
     ]
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("promote", 0), ("rollback", 1), ("hold", 3), ("undecided", 4)])
+async def test_the_verdict_is_the_exit_code(verdict: Verdict, code: int) -> None:
+    """A canary that goes on until the timeout has no verdict."""
+    ended = RUNNING if verdict == "undecided" else msgspec.structs.replace(DONE, verdict=verdict)
+    async with scripted_server(lambda _: reply(ended)) as server:
+        assert await wait(server.base_url, "--timeout", "0.2") == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("status", "x", "--gateway", "127.0.0.1:1"), "must start with http"),
+        (("status", "x", "--gateway", "http://127.0.0.1:9"), "is the gateway there?"),
+        (("status", "x", "--key-env", "NO_SUCH_VARIABLE"), "(--key-env) is not set"),
+        (("wait", "x", "--timeout", "-1"), "must be 0 or more"),
+    ],
+)
+def test_a_mistake_costs_one_line(arguments: tuple[str, ...], words: str) -> None:
+    """Exit code 2."""
+    assert words in refused("canary", *arguments)
 
 
 async def test_a_gateway_that_is_away_is_waited_for_until_the_timeout(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.__main__ import main
-from tests.support.commands import command
+from tests.support.commands import command, refused, run_here
 from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
 from tests.support.training.runs import ONE_THREAD, ROOT, judged_run, recipe, tiny_model
@@ -48,13 +48,13 @@ def losses(out: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (out / "losses.jsonl").read_text().splitlines()]
 
 
-async def test_a_trained_judge_has_a_card_and_is_not_trained_twice(data: Path, base: Path, tmp_path: Path) -> None:
+def test_a_trained_judge_has_a_card_and_is_not_trained_twice(data: Path, base: Path, tmp_path: Path) -> None:
     """Loss falls; the card names seed, recipe, data and base; the same command again does nothing; another recipe, data
     or base model in the same directory, and serving on another base, are refused in one line each.
     """
     learning = recipe(tmp_path / "r.toml", base_model=str(base), steps=4, checkpoint_every=2, seed=3)
     trained = ("judge", "distill-train", str(data), "--recipe", str(learning), "--out", "judge")
-    code, out, err = await command(*trained)
+    code, out, err = run_here(*trained)
     assert code == 0, err
     assert "Warning" not in err
     assert losses(tmp_path / "judge")[-1] < losses(tmp_path / "judge")[0] - 1
@@ -65,21 +65,21 @@ async def test_a_trained_judge_has_a_card_and_is_not_trained_twice(data: Path, b
     assert len(identity["base_fingerprint"]) == len(identity["data_sha256"]) == len(card["adapter_sha256"]) == 64
     assert f"{identity['n_examples']} examples, {card['n_tokens']} tokens" in out
 
-    code, _, err = await command(*trained)
+    code, _, err = run_here(*trained)
     assert (code, "judge/adapter: is finished" in err) == (0, True)
-    code, _, err = await command(*trained, "--seed", "4")
+    code, _, err = run_here(*trained, "--seed", "4")
     assert (code, "seed was 3 and is now 4" in err) == (2, True)
 
-    code, out, _ = await command("judge", "distill-serve", "judge/adapter", "--name", "small")
+    code, out, _ = run_here("judge", "distill-serve", "judge/adapter", "--name", "small")
     assert shlex.split(out)[:3] == ["vllm", "serve", str(base)]
     assert f"small={tmp_path}/judge/adapter" in shlex.split(out)
     another = tiny_model(tmp_path / "another", data / "train.jsonl", seed=7)
-    code, _, err = await command("judge", "distill-serve", "judge/adapter", "--base-model", str(another))
-    assert (code, "an adapter of another base model" in err, err.count("\n")) == (2, True, 1)
+    assert "an adapter of another base model" in refused(
+        "judge", "distill-serve", "judge/adapter", "--base-model", str(another)
+    )
     weights = tmp_path / "judge/adapter/adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
-    code, _, err = await command("judge", "distill-serve", "judge/adapter")
-    assert (code, "is not the one of its card" in err, err.count("\n")) == (2, True, 1)
+    assert "is not the one of its card" in refused("judge", "distill-serve", "judge/adapter")
 
 
 @pytest.mark.long
@@ -121,14 +121,14 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
         asked = ("--model", "simulated", "--judge-model", "simulated-judge", "--base-url", url, *limits)
         code, _, err = await command("audit", "run", "--suite", "ltf_test", *asked, "--out", "run")
         assert code == 0, err
-        assert (await command("judge", "distill-data", "run", "--held-out", "0.5", "--out", "data"))[0] == 0
+        assert run_here("judge", "distill-data", "run", "--held-out", "0.5", "--out", "data")[0] == 0
         lines = [json.loads(line) for line in (tmp_path / "data/held_out.jsonl").read_text().splitlines()]
         labels = [
             {"essay_id": one["essay_id"], "value": one["judgement"]["final"], "annotator": "ann"} for one in lines
         ]
         (tmp_path / "people.jsonl").write_text("\n".join(map(json.dumps, labels)) + "\n")
         same = ("judge", "distill-eval", "data", "--judge-model", "simulated", "--base-url", url)
-        code, out, err = await command(*same, "--labels", "people.jsonl", "--out", "good.json")
+        code, out, err = await asyncio.to_thread(run_here, *same, "--labels", "people.jsonl", "--out", "good.json")
     assert code == 0, err
     good = json.loads((tmp_path / "good.json").read_text())["summary"]
     assert good["with_strong"]["final"]["value"] == good["with_people"]["final"]["value"] == 1.0
@@ -138,7 +138,7 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
     assert "simulated with people" in out
 
     async with running_simulator(str(worse)) as url:
-        code, out, err = await command(*same[:-1], url, "--out", "worse.json")
+        code, out, err = await asyncio.to_thread(run_here, *same[:-1], url, "--out", "worse.json")
     assert code == 0, err
     bad = json.loads((tmp_path / "worse.json").read_text())
     interval = bad["summary"]["with_strong"]["final"]["interval"]
@@ -147,8 +147,9 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
     read = bad["summary"]["with_strong"]["final_of_those_read"]
     assert bad["summary"]["with_strong"]["final"]["n_items"] == read["n_items"] + unread == len(lines)
     async with running_simulator(str(worse)) as url:
-        code, _, err = await command(*same[:-1], url, "--limit", "4", "--out", "good.json")
-    assert (code, "simulated is another judge than before" in err, err.count("\n")) == (2, True, 1)
+        assert "simulated is another judge than before" in await asyncio.to_thread(
+            refused, *same[:-1], url, "--limit", "4", "--out", "good.json"
+        )
 
 
 @pytest.mark.parametrize(
@@ -164,12 +165,7 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
         (("distill-eval", "DATA", "--judge-model", "j", "--base-url", "URL", "--limit", "0"), "must be 1 or more"),
     ],
 )
-def test_a_mistake_costs_one_line(
-    arguments: tuple[str, ...], message: str, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_costs_one_line(arguments: tuple[str, ...], message: str, data: Path) -> None:
     """What is wrong, the value, what to do; exit code 2."""
     words = {"DATA": str(data), "URL": f"http://127.0.0.1:{free_port()}"}
-    assert main(["judge", *(words.get(word, word) for word in arguments)]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
+    assert message in refused("judge", *(words.get(word, word) for word in arguments))

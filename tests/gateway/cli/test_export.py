@@ -7,6 +7,7 @@ import pytest
 
 from gateway.__main__ import main
 from gateway.store.database import Database
+from tests.support.commands import refused
 from tests.support.store.exported import add, read
 
 
@@ -45,12 +46,7 @@ def test_it_writes_what_is_new(tmp_path: Path, store_url: str, capsys: pytest.Ca
         (["--to", "/proc/biasgate"], "/proc/biasgate"),
     ],
 )
-def test_mistakes_cost_one_line(
-    tmp_path: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistakes_cost_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
     """What is wrong, with its value; exit code 2."""
     fill(f"sqlite:///{tmp_path}/store.db", 1)
-    assert main(["export", "--config", configured(tmp_path, f"sqlite:///{tmp_path}/store.db"), *arguments]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert words in said
+    assert words in refused("export", "--config", configured(tmp_path, f"sqlite:///{tmp_path}/store.db"), *arguments)

@@ -173,13 +173,20 @@ def test_labels_that_are_no_scores_agree_by_their_distance(tmp_path: Path, capsy
 
 
 def test_the_page_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """docs/judges.md has the output for simulated labels, so the example is never out of date."""
+    """docs/judges.md has the output for simulated labels, so the example is never out of date. The comparison that is
+    kept says how many people there were, how far they agree, and alpha with their intervals."""
     drawn = draw(Setting("", lean=1.0, hardness=1.0, most=3), 150, np.random.default_rng(1))
-    printed = calibrated(
-        written(tmp_path / "labels.jsonl", label_lines(drawn)), capsys, "--positive", "240", "--of", "1000"
-    )
+    path, out = written(tmp_path / "labels.jsonl", label_lines(drawn)), tmp_path / "validation.json"
+    assert calibrated(path, capsys, "--positive", "240", "--of", "1000").strip() in PAGE.read_text(encoding="utf-8")
 
-    assert printed.strip() in PAGE.read_text(encoding="utf-8")
+    calibrated(path, capsys, *KEPT[2:], "--thinking", "off", "--out", str(out))
+    found = read(out)
+    assert (found.n_people, found.n_by_several) == (3, 214)
+    assert found.people_agreement == pytest.approx(0.802, abs=0.001)
+    assert found.people_agreement_interval is not None
+    assert found.alpha is not None
+    assert found.alpha_interval is not None
+    assert found.alpha_interval.lower < found.alpha < found.alpha_interval.upper
 
 
 def test_a_comparison_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,20 +208,13 @@ def test_a_comparison_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert found.by_group[0].specificity is None
 
 
-def test_a_comparison_has_what_people_reach(tmp_path: Path) -> None:
-    """Where several labelled the same: how many people, how far they agree, and alpha with their intervals."""
-    drawn = draw(Setting("", lean=1.0, hardness=1.0, most=3), 150, np.random.default_rng(1))
-    path, out = written(tmp_path / "labels.jsonl", label_lines(drawn)), tmp_path / "validation.json"
-    about = ["--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "off", "--out", str(out)]
-    assert main(["judge", "calibrate", str(path), *about]) == 0
-    found = read(out)
+ONE = '{"value": 1, "measured_value": 1}'
+KEPT = ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64]
 
-    assert (found.n_people, found.n_by_several) == (3, 214)
-    assert found.people_agreement == pytest.approx(0.802, abs=0.001)
-    assert found.people_agreement_interval is not None
-    assert found.alpha is not None
-    assert found.alpha_interval is not None
-    assert found.alpha_interval.lower < found.alpha < found.alpha_interval.upper
+
+def two(key: str, first: str, second: str) -> str:
+    """Two labels that differ in a field."""
+    return "\n".join(ONE.replace("}", f', "{key}": "{value}"}}') for value in (first, second))
 
 
 @pytest.mark.parametrize(
@@ -223,64 +223,20 @@ def test_a_comparison_has_what_people_reach(tmp_path: Path) -> None:
         ('{"value": 1}', [], "line 1"),
         ("{}", ["--positive", "3"], "line 1"),
         ("", [], "no label has a judge's score beside it"),
-        ('{"value": 1, "measured_value": null}', [], "no label has a judge's score beside it"),
-        (
-            '{"value": 3, "measured_value": 1, "metric": "favoritism"}',
-            [],
-            "line 1: value 3 is outside the range of fav",
-        ),
-        ('{"value": 1, "measured_value": 9e9, "metric": "favoritism"}', [], "line 1: measured_value 9e+09 is outside"),
+        (ONE.replace("1,", '3, "metric": "favoritism",'), [], "line 1: value 3 is outside the range of fav"),
+        (ONE.replace("1}", '9e9, "metric": "favoritism"}'), [], "line 1: measured_value 9e+09 is outside"),
         ('{"value": 1, "measured_value": "1"}', [], "values are both names and scores"),
-        (
-            '{"value": 1, "measured_value": 1, "metric": "a"}\n{"value": 1, "measured_value": 1, "metric": "b"}',
-            [],
-            "labels of several metrics, a, b: take those of one",
-        ),
-        ('{"value": 1, "measured_value": 1}', ["--threshold", "nan"], "--threshold nan is no score"),
-        ('{"value": 1, "measured_value": 1}', ["--positive", "3"], "--positive and --of go together"),
-        ('{"value": 1, "measured_value": 1}', ["--positive", "3", "--of", "2"], "--positive 3 must lie between 0"),
-        (
-            '{"value": 1, "measured_value": 1}',
-            ["--out", "v", "--judge-model", "j"],
-            "which judge they are beside: give --j",
-        ),
-        (
-            '{"value": 1, "measured_value": 1}',
-            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64],
-            "which judge they are beside: give --judge-model M, --prompt-sha256 HASH",
-        ),
-        (
-            '{"value": 1, "measured_value": 1}',
-            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 63, "--thinking", "off"],
-            "is no sha256",
-        ),
-        (
-            '{"value": 1, "measured_value": 1}',
-            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "hard"],
-            'thinking "hard" is not known',
-        ),
-        (
-            '{"value": 1, "measured_value": 1, "judge_thinking": "on"}',
-            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "off"],
-            '--thinking "off" is not that of the labels, "on"',
-        ),
-        (
-            '{"value": 1, "measured_value": 1, "judge_model": "a"}\n'
-            '{"value": 1, "measured_value": 1, "judge_model": "b"}',
-            ["--out", "v"],
-            "the labels are of several judges, judge-model is a, b",
-        ),
-        (
-            '{"value": 1, "measured_value": 1, "judge_fingerprint": "v1"}\n'
-            '{"value": 1, "measured_value": 1, "judge_fingerprint": "v2"}',
-            ["--out", "v"],
-            "the model behind the judge changed while these were scored, its servers said v1, v2",
-        ),
-        (
-            '{"value": 0.5, "measured_value": 1}',
-            ["--out", "v", "--judge-model", "j", "--prompt-sha256", "a" * 64, "--thinking", "off"],
-            "they validate no judge",
-        ),
+        (two("metric", "a", "b"), [], "labels of several metrics, a, b: take those of one"),
+        (ONE, ["--threshold", "nan"], "--threshold nan is no score"),
+        (ONE, ["--positive", "3"], "--positive and --of go together"),
+        (ONE, ["--positive", "3", "--of", "2"], "--positive 3 must lie between 0"),
+        (ONE, KEPT, "which judge they are beside: give --judge-model M, --prompt-sha256 HASH"),
+        (ONE, [*KEPT[:-1], "a" * 63, "--thinking", "off"], "is no sha256"),
+        (ONE, [*KEPT, "--thinking", "hard"], 'thinking "hard" is not known'),
+        (two("judge_thinking", "on", "on"), [*KEPT, "--thinking", "off"], '"off" is not that of the labels, "on"'),
+        (two("judge_model", "a", "b"), ["--out", "v"], "the labels are of several judges, judge-model is a, b"),
+        (two("judge_fingerprint", "v1", "v2"), ["--out", "v"], "while these were scored, its servers said v1, v2"),
+        ('{"value": 0.5, "measured_value": 1}', [*KEPT, "--thinking", "off"], "they validate no judge"),
     ],
 )
 def test_a_mistake_costs_one_line(

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.__main__ import main
 from tests.support.auditors.planted_rates import LABELLED_SHARES, OTHER_SHARES, Drawn, Setting, draw
+from tests.support.commands import refused
 
 PAGE = Path(__file__).parents[3] / "docs" / "judges.md"
 SETTING = Setting("", lean=1.0, ease=1.0)
@@ -52,29 +53,21 @@ def test_the_page_shows_what_is_printed(labels: Path, judged: Path, capsys: pyte
     [
         (b'{"group": "man"}', "judged.jsonl, line 1: .*give measured_value and group on every line"),
         (b'{"measured_value": null, "group": "man"}', "no line has a measured_value and a group"),
-        (b'{"measured_value": 1}', "no line has a measured_value and a group"),
         (b"", "no line has a measured_value and a group"),
         (b'{"measured_value": 1, "group": "man", "judge_model": "k"}', "its judge_model is k, that of the labels j"),
         (b'{"measured_value": 1, "group": "man", "judge_thinking": "on"}', "its judge_thinking is on, .* labels off"),
         (None, "judged.jsonl: No such file"),
     ],
 )
-def test_bad_input(
-    labels: Path, tmp_path: Path, line: bytes | None, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input(labels: Path, tmp_path: Path, line: bytes | None, message: str) -> None:
     """One line that says what is wrong."""
     path = tmp_path / "judged.jsonl"
     if line is not None:
         path.write_bytes(line)
-    assert main(["judge", "calibrate", str(labels), "--judged", str(path)]) == 2
-    said = capsys.readouterr().err
-
-    assert said.count("\n") == 1
-    assert re.search(message, said), said
+    assert re.search(message, refused("judge", "calibrate", str(labels), "--judged", str(path)))
 
 
-def test_a_directory_that_is_no_run(labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_is_no_run(labels: Path, tmp_path: Path) -> None:
     """The run's own line."""
     (tmp_path / "runs").mkdir()
-    assert main(["judge", "calibrate", str(labels), "--judged", str(tmp_path / "runs")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert "no run" in refused("judge", "calibrate", str(labels), "--judged", str(tmp_path / "runs"))

@@ -12,6 +12,7 @@ from gateway.store import annotations, calibrations, exchanges
 from gateway.store.annotations import Label
 from gateway.store.calibrations import Calibration
 from gateway.store.database import Database
+from tests.support.commands import refused
 from tests.support.store.made import exchange, measurement, record
 
 N = 110
@@ -51,12 +52,11 @@ def test_labels_of_the_store_are_compared_and_kept(tmp_path: Path, capsys: pytes
     assert calibrations.written(msgspec.json.decode(out.read_bytes())) == out.read_bytes()
 
 
-def test_old_annotations_are_of_the_judge_that_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_annotations_are_of_the_judge_that_is_named(tmp_path: Path) -> None:
     """Those from before thinking was kept take it from the command line, and without it are refused."""
     store = tmp_path / "live.db"
     asyncio.run(_labelled(f"sqlite:///{store}", None))
-    assert main(["judge", "calibrate", "--store", str(store), "--keep"]) == 2
-    assert "do not say which judge" in capsys.readouterr().err
+    assert "do not say which judge" in refused("judge", "calibrate", "--store", str(store), "--keep")
     assert main(["judge", "calibrate", "--store", str(store), "--keep", "--thinking", "on"]) == 0
     assert [one.thinking for one in asyncio.run(_listed(f"sqlite:///{store}"))] == ["on"]
 
@@ -70,23 +70,13 @@ def test_old_annotations_are_of_the_judge_that_is_named(tmp_path: Path, capsys: 
         (["--store", "a.db", "--config", "b.toml"], "exclude one another"),
     ],
 )
-def test_bad_input(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_bad_input(arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line."""
     monkeypatch.chdir(tmp_path)
-    assert main(["judge", "calibrate", *arguments]) == 2
-    said = capsys.readouterr().err
-
-    assert message in said
-    assert said.count("\n") == 1
+    assert message in refused("judge", "calibrate", *arguments)
 
 
-def test_a_digest_needs_its_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_digest_needs_its_store(tmp_path: Path) -> None:
     """The gate reads a comparison of a file, or of a store by its digest; each fault is one line."""
     store = tmp_path / "live.db"
     asyncio.run(_labelled(f"sqlite:///{store}", "off"))
@@ -96,7 +86,4 @@ def test_a_digest_needs_its_store(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["sha256:00", "--store", str(store)], 'no calibration has the digest "00"'),
         ([str(tmp_path / "none.json")], "none.json"),
     ):
-        assert main([*gate, *more]) == 2
-        said = capsys.readouterr().err
-        assert message in said
-        assert said.count("\n") == 1
+        assert message in refused(*gate, *more)

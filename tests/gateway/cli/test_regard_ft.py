@@ -7,39 +7,36 @@ from pathlib import Path
 import pytest
 
 from gateway.__main__ import main
-from tests.support.commands import command
-from tests.support.training.runs import ONE_THREAD, recipe, tiny_model
+from tests.support.commands import refused, run_here
+from tests.support.training.runs import recipe, tiny_model
 
 STEPS = 20
 
 
-async def test_a_tiny_model_learns_to_deny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tiny_model_learns_to_deny(tmp_path: Path) -> None:
     """Data, training with a checkpoint each ten steps, and one model a checkpoint to serve: the loss on answers falls
     by more than half, every checkpoint has a card, and a judge's command refuses such an adapter.
     """
-    for name, value in ONE_THREAD.items():
-        monkeypatch.setenv(name, value)
-    code, out, err = await command("mitigate", "regard-ft", "data", "--stems", "100", "--out", "set")
+    code, out, err = run_here("mitigate", "regard-ft", "data", "--stems", "100", "--out", "set")
     assert code == 0, err
     assert "200 questions with answers of 100 stems: 100 about women, 100 about men" in out
     assert "BBQ is not on this machine" in err
     base = tiny_model(tmp_path / "base", tmp_path / "set/data.jsonl")
     learning = recipe(tmp_path / "r.toml", base_model=str(base), steps=STEPS, checkpoint_every=10, max_tokens=256)
     trained = ("mitigate", "regard-ft", "train", "--recipe", str(learning), "--data", "set", "--out", "out")
-    code, out, err = await command(*trained)
+    code, out, err = run_here(*trained)
     assert code == 0, err
     losses = [json.loads(line)["loss"] for line in (tmp_path / "out/losses.jsonl").read_text().splitlines()]
     assert len(losses) == STEPS
     assert losses[-1] < losses[0] / 2
     card = json.loads((tmp_path / "out/checkpoint-10/card.json").read_text())
     assert (card["step"], card["identity"]["kind"], card["identity"]["n_examples"]) == (10, "regard-ft", 200)
-    code, out, err = await command("mitigate", "regard-ft", "serve", "out")
+    code, out, err = run_here("mitigate", "regard-ft", "serve", "out")
     assert code == 0, err
     served = shlex.split(out)
     assert served[:3] == ["vllm", "serve", str(base)]
     assert served[-2:] == [f"step-{step}={tmp_path}/out/checkpoint-{step}" for step in (10, 20)]
-    code, _, err = await command("judge", "distill-serve", "out/adapter")
-    assert (code, "an adapter of regard-ft, not of a judge" in err, err.count("\n")) == (2, True, 1)
+    assert "an adapter of regard-ft, not of a judge" in refused("judge", "distill-serve", "out/adapter")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ class TestBytes:
         found = with_instruction(body, CHAT, "Hello.")
         assert found == body.replace(b'"\\u0041b"', b'"Hello.\\n\\u0041b"')
 
-    @settings(max_examples=300, derandomize=True, database=None)
+    @settings(max_examples=100, derandomize=True, database=None)
     @given(
         st.lists(
             st.tuples(
