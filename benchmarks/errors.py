@@ -1,8 +1,5 @@
 """Mistakes a user of the benchmarks can act on. One line each: what is wrong, the value, what to do."""
 
-import difflib
-from collections.abc import Iterable
-
 
 class BenchmarkError(Exception):
     """Base of every error that the benchmarks raise on purpose. The command line prints it as one line and exits 2."""
@@ -19,9 +16,3 @@ class RunStopped(Exception):
         super().__init__(f"stopped after {done} of {total} replies" if total else "stopped before anything was asked")
         self.done = done
         self.total = total
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """` (did you mean "x"?)` for the closest known word, or an empty string when none is close."""
-    match = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.5)
-    return f' (did you mean "{match[0]}"?)' if match else ""

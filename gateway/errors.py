@@ -1,5 +1,7 @@
 """Errors a user can act on. Each message names what is wrong, with the value, and what to do, in one line."""
 
+from auditors.text.nearest_word import nearest as nearest
+
 
 class GatewayError(Exception):
     """Base of every error that biasgate raises on purpose. The command line prints it as one line and exits 2."""
@@ -31,11 +33,3 @@ class BusyError(GatewayError):
 
 class ConflictError(GatewayError):
     """An action that the present state does not allow, such as cancelling a finished run."""
-
-
-def nearest(word: str, known: "list[str] | tuple[str, ...] | set[str]") -> str:
-    """` (did you mean "x"?)` for the closest known word, or an empty string when none is close."""
-    import difflib
-
-    match = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.5)
-    return f' (did you mean "{match[0]}"?)' if match else ""
