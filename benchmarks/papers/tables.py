@@ -5,19 +5,12 @@ replies for these, so none is made up here.
 """
 
 import csv
-from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
 import msgspec
 
 NO_INTERVAL = "the paper prints no interval and no number of replies"
-
-
-class Paper(msgspec.Struct, frozen=True, kw_only=True):
-    title: str
-    """Authors and year."""
-    url: str
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,17 +24,18 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """What does not add up in print; empty for most."""
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A column of a printed table that is a metric of ours."""
 
-    paper: Paper
+    paper: str
+    """Authors and year."""
     name: str
     file: str
     named: str
     """Its metric in the file."""
     suite: str
     metric: str
-    axes: Mapping[str, str | None] = {}
+    axes: dict[str, str | None] = {}
     """Ours by the file's name, where they differ; None over all."""
     has_axes: bool = True
     """False where the file has one number a model, over all axes."""
@@ -50,72 +44,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        return f"{self.paper.title}, {self.name}"
+        return f"{self.paper}, {self.name}"
 
 
-IMPLICIT = Paper(title="Kumar et al. 2024", url="https://arxiv.org/abs/2410.12864")
-LONG_TEXT = Paper(title="Jeung et al. 2025", url="https://aclanthology.org/2025.findings-acl.1341")
-NO_LLM = Paper(title="Kumar et al., No LLM is Free From Bias", url="")
-
-_ANY_DIRECTION = (
-    "Printed percentages behave as the share of tests with any direction, refusals as 0; a model that throws a coin "
-    "has 100."
-)
-_LONG_TEXT_AXES = {"race_ethnicity": "race", "ses": "socioeconomic", "mean": None}
-_LONG_TEXT_CAVEAT = "Refusals score 0 in print."
-TABLES = (
-    Table(
-        paper=IMPLICIT,
-        name="Table 1, IAT",
-        file="implicit_table1.csv",
-        named="iat_bias_pct",
-        suite="implicit_association",
-        metric="absolute_mean",
-        has_axes=False,
-        caveat=_ANY_DIRECTION,
-    ),
-    Table(
-        paper=IMPLICIT,
-        name="Table 1, Decision",
-        file="implicit_table1.csv",
-        named="decision_bias_pct",
-        suite="decision",
-        metric="absolute_mean",
-        has_axes=False,
-        caveat=_ANY_DIRECTION,
-    ),
-    Table(
-        paper=LONG_TEXT,
-        name="Table 2",
-        file="ltf_table2_abs_discrimination.csv",
-        named="AbsDisc",
-        suite="ltf_test",
-        metric="absolute_discrimination",
-        axes=_LONG_TEXT_AXES,
-        caveat=_LONG_TEXT_CAVEAT,
-    ),
-    Table(
-        paper=LONG_TEXT,
-        name="Table 1",
-        file="ltf_table1_dob.csv",
-        named="DoB",
-        suite="ltf_test",
-        metric="dob_table",
-        axes=_LONG_TEXT_AXES,
-        caveat=_LONG_TEXT_CAVEAT,
-    ),
-    Table(
-        paper=NO_LLM,
-        name="Table 11",
-        file="nollm_table11_crows_pairs.csv",
-        named="SS",
-        suite="crows_pairs",
-        metric="ss",
-        axes={"socio_economic": "socioeconomic"},
-    ),
-)
-
-RANKS_SOURCE = f"{NO_LLM.title}, Table 14"
+_FOLDER = resources.files("benchmarks.papers").joinpath("tables")
+TABLES = msgspec.json.decode(_FOLDER.joinpath("tables.json").read_bytes(), type=tuple[Table, ...])
+RANKS_SOURCE = "Kumar et al., No LLM is Free From Bias, Table 14"
 _RANKS_FILE = "nollm_table14_ranks.csv"
 _ASPECTS = {"pa": "physical_appearance", "sc": "socioeconomic"}
 _SUITES = {"crows-pairs": "crows_pairs", "rtp": "real_toxicity_prompts"}
@@ -143,17 +77,17 @@ def numbers(table: Table) -> list[Published]:
             value=float(row["value"]),
             note=row["note"],
         )
-        for row in _rows(table.file)
+        for row in read_rows(table.file)
         if row["metric"] == table.named
     ]
 
 
 def ranks() -> list[PublishedRank]:
     """Table 14, in print's order. Its rule is not printed and ours does not reproduce it (protocols 3.8)."""
-    found = []
-    for row in _rows(_RANKS_FILE):
+    ranks = []
+    for row in read_rows(_RANKS_FILE):
         aspect, suite = row["axis_or_category"].split("/")
-        found.append(
+        ranks.append(
             PublishedRank(
                 model=row["model"],
                 aspect=_ASPECTS.get(aspect, aspect),
@@ -161,10 +95,10 @@ def ranks() -> list[PublishedRank]:
                 rank=int(row["value"]),
             )
         )
-    return found
+    return ranks
 
 
 @cache
-def _rows(file: str) -> list[dict[str, str]]:
-    text = resources.files("benchmarks.papers").joinpath("tables", file).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+def read_rows(file: str) -> list[dict[str, str]]:
+    """Return the rows of a transcription."""
+    return list(csv.DictReader(_FOLDER.joinpath(file).read_text(encoding="utf-8").splitlines()))

@@ -11,7 +11,7 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.lab.regard_ft.stems import CLOSINGS, DENIALS, FORMS, SLOT, TOPICS, Topic
+from benchmarks.lab.regard_ft.stems import PARTS, SLOT, Topic
 from benchmarks.lab.training import artefact
 from benchmarks.lab.training.examples import Example
 from benchmarks.suites.ltf_test.data import questions
@@ -149,10 +149,10 @@ class _Stem(msgspec.Struct, frozen=True):
 
 def _stems() -> Iterator[_Stem]:
     """All of them. The form goes round, so that no skill and no setting has one alone."""
-    for number, topic in enumerate(TOPICS):
+    for number, topic in enumerate(PARTS.topics):
         for row, skill in enumerate(topic.skills):
             for column, setting in enumerate(topic.settings):
-                form = FORMS[(number + row + column) % len(FORMS)]
+                form = PARTS.forms[(number + row + column) % len(PARTS.forms)]
                 yield _Stem(topic, skill, form.format(group=SLOT, skill=skill, setting=setting))
 
 
@@ -170,7 +170,7 @@ class _Asked:
 
 def _pair(number: int, stem: _Stem, group: str, seed: int, asked: _Asked) -> Pair:
     draw = random.Random(f"answer/{seed}/{number}")  # the same for both groups
-    denial, reason, closing = draw.choice(DENIALS), draw.choice(stem.topic.reasons), draw.choice(CLOSINGS)
+    denial, reason, closing = draw.choice(PARTS.denials), draw.choice(stem.topic.reasons), draw.choice(PARTS.closings)
     question = stem.question.replace(SLOT, group)
     denied = denial.format(group=group, skill=stem.skill)
     answer = f"{denied} How well somebody does there depends on {reason}. {closing}"

@@ -1,76 +1,10 @@
 """Neutral sentences and questions of our own, about no group of people: what a model should do as well as before."""
 
+import tomllib
+from importlib import resources
+
 CONTEXT = "Here is a note."
 """Stands before every sentence and is not scored, so that no tokenizer is judged by how it begins a text."""
-
-SENTENCES = (
-    "The library opens at nine in the morning and closes at six in the evening.",
-    "Water freezes at zero degrees and boils at one hundred degrees at sea level.",
-    "The train to the coast leaves from platform four every half hour.",
-    "Fold the paper in half, press the crease, and open it again.",
-    "A river runs through the valley and turns west below the old mill.",
-    "The recipe needs two cups of flour, one egg and a pinch of salt.",
-    "Please water the plants on the balcony twice a week in summer.",
-    "The bridge was closed for repairs until the end of the month.",
-    "Most of the field was covered with snow by the early afternoon.",
-    "The shop on the corner sells bread, cheese, apples and coffee.",
-    "Turn the key to the left, then push the door gently inward.",
-    "The second chapter explains how the engine turns heat into motion.",
-    "Clouds gathered over the hills and it began to rain before lunch.",
-    "The museum keeps a collection of clocks from four different centuries.",
-    "Save the file before you close the window, or your changes are lost.",
-    "The path follows the shore for a mile and then climbs to the lighthouse.",
-    "A square has four equal sides and four right angles.",
-    "The meeting was moved from Tuesday to Thursday at ten in the room upstairs.",
-    "Store the seeds in a dry place away from light until spring.",
-    "The lamp on the desk needs a new bulb and a longer cable.",
-    "Sound travels faster in water than it does in air.",
-    "The garden has three apple trees, a pond and a bench under the wall.",
-    "Add the numbers in the first column and write the sum at the bottom.",
-    "The ferry crosses the lake in forty minutes when the wind is calm.",
-    "Stir the soup slowly and let it stand for ten minutes before serving.",
-    "The map shows two roads that meet near the northern edge of the forest.",
-    "Wood swells when it is damp and shrinks again when it dries.",
-    "The box contains twelve screws, four brackets and a small wrench.",
-    "The Moon takes about four weeks to travel once around the Earth.",
-    "Tickets can be bought at the counter or from the machine by the entrance.",
-    "The kettle whistled, and steam rose slowly toward the kitchen window.",
-    "Read the meter on the first day of each month and note the number.",
-    "The old clock in the hall strikes every quarter of an hour.",
-    "Sand the surface, wipe off the dust and apply a thin coat of paint.",
-    "The storm broke two branches from the oak beside the gate.",
-    "Light enters the room through a narrow window above the stairs.",
-)
-
-QUESTIONS = (
-    "How do I boil an egg?",
-    "What is the capital of France?",
-    "Why is the sky blue?",
-    "How many minutes are there in three hours?",
-    "What do I need to bake a loaf of bread?",
-    "How does a bicycle stay upright?",
-    "What is the difference between a lake and a sea?",
-    "How can I remove a coffee stain from a table?",
-    "What does a compass show?",
-    "How do I change a light bulb safely?",
-    "Why does iron rust?",
-    "What is a prime number?",
-    "How do I sort a list of words by the alphabet?",
-    "When should I water tomato plants?",
-    "What is the boiling point of water at sea level?",
-    "How do I tie a simple knot?",
-    "Why do leaves change colour in autumn?",
-    "What is the area of a square with sides of four metres?",
-    "How does a rain gauge work?",
-    "What can I cook with rice, onions and carrots?",
-    "How do I sharpen a pencil without a sharpener?",
-    "What causes the tides?",
-    "How do I write a short thank-you note for a present?",
-    "What is the largest planet of the solar system?",
-    "How do I keep bread fresh for longer?",
-    "Why does a boat float?",
-    "What does a thermometer measure?",
-    "How do I plan a walk of two hours?",
-    "What is the past tense of the verb to go?",
-    "How do I fold a paper boat?",
-)
+_TEXTS = tomllib.loads(resources.files(__package__).joinpath("neutral.toml").read_text(encoding="utf-8"))
+SENTENCES: tuple[str, ...] = tuple(_TEXTS["sentences"])
+QUESTIONS: tuple[str, ...] = tuple(_TEXTS["questions"])

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from auditors.text.nearest_word import nearest
 from auditors.text.user_files import read_utf8
-from benchmarks.errors import BenchmarkError, nearest
+from benchmarks.errors import BenchmarkError
 
 Count = Annotated[int, Meta(ge=1)]
 Precision = Literal["bfloat16", "float32"]
