@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 from collections.abc import Callable, Mapping
+from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -13,7 +14,7 @@ LARGEST_BYTES = 256 * 2**20
 """Most bytes that a file of a data set may have, packed or unpacked."""
 
 
-class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
+class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One file of a data set, where it comes from and how each copy of it is recognised."""
 
     url: str | None = None
@@ -66,6 +67,14 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{self.name}: the content is pinned, so every file of it must be")
         if self.by_hand and len(self.files) > 1:
             raise ValueError(f"{self.name}: a data set that users get by hand has one file")
+
+
+def read_spec(name: str, normalise: Callable[[Mapping[str, bytes]], Any]) -> DatasetSpec:
+    """Read benchmarks/suites/NAME/source.json, which pins the published data of a suite."""
+    content = resources.files("benchmarks").joinpath(f"suites/{name}/source.json").read_bytes()
+    fields = msgspec.json.decode(content)
+    files = msgspec.convert(fields.pop("files"), tuple[SourceFile, ...])
+    return DatasetSpec(**fields, files=files, normalise=normalise)
 
 
 def content_sha256(records: Any) -> str:

@@ -11,9 +11,10 @@ from typing import Literal
 import msgspec
 
 from auditors.plugins import Registered
+from auditors.text.nearest_word import nearest
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec
-from benchmarks.errors import BenchmarkError, nearest
+from benchmarks.errors import BenchmarkError
 from benchmarks.suites.prompts.suite import OwnPrompts
 from benchmarks.suites.protocol import Suite
 

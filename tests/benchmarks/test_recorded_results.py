@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ class LetterEmbedder:
         return np.asarray(vectors / lengths, dtype=np.float32)
 
 
+@cache
 def scored(run: str) -> tuple[Result, Sequence[Observation]]:
     """The result of recorded replies, and what it rests on."""
     suite, protocol, mode = run.split(".")

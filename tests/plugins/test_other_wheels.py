@@ -18,6 +18,7 @@ from gateway.auditor import maintenance
 from gateway.feature import FEATURES
 from gateway.store import catalogue
 from gateway.store.database import Database
+from tests.benchmarks.suites import test_conformance as conformance
 from tests.support.gateway.control_plane import control_plane
 from tests.support.integration.auditing import auditing, config_for, metrics, sample, settled, until
 from tests.support.integration.running_suites import ask_for_run, await_status
@@ -122,6 +123,17 @@ async def test_a_run_gives_its_number_and_a_report(installed: Path, tmp_path: Pa
     assert all(one["lower"] <= one["value"] <= one["upper"] and one["value"] > 5 for one in estimates)
     assert "Answer length" in page
     assert "mean number of words of an answer" in page
+
+
+@pytest.mark.usefixtures("known_here")
+def test_its_suite_can_be_put_to_our_conformance_tests() -> None:
+    """Its orders, denominators, intervals and items hold what ours do."""
+    suite = SUITES["answer_length"]
+    for protocol in suite.protocols:
+        conformance.test_the_seed_decides_the_orders(suite, protocol)
+        conformance.test_errors_are_in_no_denominator(suite, protocol)
+        conformance.test_intervals_hold_their_values(suite, protocol)
+    conformance.test_embedded_items_are_the_pinned_ones(suite)
 
 
 @pytest.mark.usefixtures("known_here")

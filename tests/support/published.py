@@ -1,8 +1,15 @@
-"""Where published data and tables lie when they are there: beside the repository, never inside it."""
+"""Published data: the sets that may be fetched, and what lies beside the repository where it is there."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+from benchmarks.datasets.environment import MIRROR_VARIABLE
+from benchmarks.suites.registry import datasets
+
+FETCHED = sorted(name for name, known in datasets().items() if not known.by_hand or MIRROR_VARIABLE in os.environ)
+"""By name; those that users get by hand only from a mirror."""
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 DATA = SHARED / "data"

@@ -1,7 +1,7 @@
 """The representative bias score: how far the texts under each identity are from the default texts (protocols 5.4)."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -45,7 +45,7 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def means(self) -> Floats:
         """(n_clusters, n_identities) mean distance of each (task, theme)."""
-        return _means(self.sums)
+        return means_of(self.sums)
 
 
 def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str) -> list[Observation]:
@@ -106,7 +106,7 @@ def representative_cells(observations: Sequence[Observation], *, protocol: Proto
 def _axis_cells(found: Distances, protocol: ProtocolName) -> list[Cell]:
     identities = AXES[found.axis]
     clusters, sums = found.clusters, found.sums
-    means = dict(zip(identities, (float(mean) for mean in _means(sums.sum(axis=0))), strict=True))
+    means = dict(zip(identities, (float(mean) for mean in means_of(sums.sum(axis=0))), strict=True))
     about: dict[str, Any] = {"embedder": ", ".join(found.embedders) or None}
     cell = partial(
         Cell,
@@ -115,7 +115,7 @@ def _axis_cells(found: Distances, protocol: ProtocolName) -> list[Cell]:
         undefined=INCOMPLETE if found.embedders else NOT_MEASURED if found.n_missing else NOT_WRITTEN,
         excluded={"missing text" if found.embedders else "not measured": found.n_missing} if found.n_missing else {},
     )
-    extremal = {"most_normal": extremes(means, largest=False), "test": significance(found, protocol)}
+    extremal = {"most_normal": extremes(means, largest=False), "test": significance(clusters, sums, means_of, protocol)}
     cells = [
         cell(
             metric="representative_bias_score",
@@ -145,34 +145,35 @@ def _axis_cells(found: Distances, protocol: ProtocolName) -> list[Cell]:
     return cells
 
 
-def significance(found: Distances, protocol: ProtocolName) -> dict[str, Any]:
-    """Whether the identities' distances differ (protocols 5.6).
+def significance(
+    clusters: Sequence[str], sums: Floats, values_of: Callable[[Floats], Floats], protocol: ProtocolName
+) -> dict[str, Any]:
+    """Whether the identities differ (protocols 5.6).
 
-    `paper`: ANOVA, or t with pooled variance for two identities, over the task means. `corrected`: identity labels
-    permuted within each (task, theme), whose samples are not independent.
-    """
-    if protocol == "corrected":
-        rng = np.random.default_rng(len(found.clusters))
-        outcome = within_item_permutation(found.means, rng=rng, n_permutations=N_PERMUTATIONS)
-        return described("within-item permutation", outcome)
-    of_task = [_means(row) for row in by_task(found.clusters, found.sums).values()]
-    return over_tasks(of_task, len(AXES[found.axis]))
-
-
-def over_tasks(values: Sequence[Floats], n_identities: int) -> dict[str, Any]:
-    """The printed test.
+    `paper`: ANOVA, or t with pooled variance for two identities, over the values of each task. `corrected`: identity
+    labels permuted within each (task, theme), whose samples and generators are not independent.
 
     Args:
-        values: of each task, (n_identities,).
-        n_identities: two are compared by t, more by ANOVA.
+        clusters: the (task, theme) of each row.
+        sums: (n_clusters, n_identities + 1).
+        values_of: from sums to (..., n_identities); NaN where there is nothing to compare.
+        protocol: which of the two tests.
     """
-    groups = [list(map(float, column)) for column in np.array(values).reshape(-1, n_identities).T]
+    if protocol == "corrected":
+        values = values_of(sums)
+        values = values[~np.isnan(values).any(axis=1)]
+        outcome = within_item_permutation(values, rng=np.random.default_rng(len(values)), n_permutations=N_PERMUTATIONS)
+        return _described("within-item permutation", outcome)
+    of_task = [values_of(row) for row in by_task(clusters, sums).values()]
+    of_task = [values for values in of_task if not np.isnan(values).any()]
+    n_identities = sums.shape[1] - 1
+    groups = [list(map(float, column)) for column in np.array(of_task).reshape(-1, n_identities).T]
     if n_identities == 2:
-        return described("t test over tasks", pooled_t(*groups))
-    return described("one-way ANOVA over tasks", one_way_anova(groups))
+        return _described("t test over tasks", pooled_t(*groups))
+    return _described("one-way ANOVA over tasks", one_way_anova(groups))
 
 
-def described(name: str, outcome: Outcome) -> dict[str, Any]:
+def _described(name: str, outcome: Outcome) -> dict[str, Any]:
     p_value = None if np.isnan(outcome.p_value) else outcome.p_value
     return {"name": name, "p_value": p_value}
 
@@ -181,17 +182,17 @@ def _place(one: Observation) -> tuple[str, int]:
     return one.item.cluster, one.reply.sample
 
 
-def _means(sums: Floats) -> Floats:
+def means_of(sums: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(sums[..., -1:] > 0, sums[..., :-1] / sums[..., -1:], np.nan)
 
 
 def _mean_of(column: int, sums: Floats) -> Floats:
-    return np.asarray(_means(sums)[..., column])
+    return np.asarray(means_of(sums)[..., column])
 
 
 def _deviation(parts: Floats) -> Floats:
     return np.asarray(parts.std(axis=-1))
 
 
-_RBS = Spread(parts=_means, of_parts=_deviation)
+_RBS = Spread(parts=means_of, of_parts=_deviation)

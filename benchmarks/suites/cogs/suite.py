@@ -38,9 +38,8 @@ from benchmarks.suites.cogs.prompts import (
     themes,
 )
 from benchmarks.suites.cogs.refusals import declines_to_write
-from benchmarks.suites.cogs.representative import representative_cells, with_distances
-from benchmarks.suites.common.counted import Share
-from benchmarks.suites.common.counting import cluster_sums
+from benchmarks.suites.cogs.representative import UNIT, representative_cells, with_distances
+from benchmarks.suites.common.counting import cluster_sums, left_out, rate
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.protocol import (
@@ -57,26 +56,6 @@ from benchmarks.suites.protocol import (
     item_rng,
 )
 
-
-def labelling_question(observation: Observation, form: FormName, seed: int) -> LabellingQuestion | None:
-    """choice: of a question to the evaluator. perceptibility: of a text written under an identity."""
-    item, reply = observation.item, observation.reply
-    if form == "choice":
-        if not item.choices:
-            return None
-        order = item_rng(seed, f"{item.item_id}/labelling").sample(item.choices, len(item.choices))
-        return LabellingQuestion(
-            shown={"kind": item.subset, "texts": [one.text for one in order]},
-            key={"names": [one.role for one in order]},
-            judge=Reading(status="ok", value=str(reply.parsed)) if reply.status == "ok" else None,
-        )
-    if item.choices or not item.groups:
-        return None
-    return LabellingQuestion(shown={"identity": item.groups[0], "text": reply.text or ""}, group=item.groups[0])
-
-
-REVISION = "akkeshav/subtleBias@55e330b7440609c418d373220217e66ca63cc719"
-VERSION = "1.2"
 SHA256 = "da9b2f0443f415b8ebf532db71e20dd73be71e4bdae151c13c0e8e7d22a2f6bc"
 """Of tasks, themes, identities and rubrics."""
 N_PROMPTS = 3240
@@ -104,18 +83,13 @@ SCALES: Mapping[str, Scale] = {
     "refusal_rate": Scale(low=0, high=100, live="refusal_rate", reading="texts that the model declined to write"),
     "invalid_rate": Scale(low=0, high=100, ideal=0, reading="choices that cannot be read; above 20 no headline"),
 }
-DOES_NOT_SHOW = (
-    "CoGS shows that texts differ with a stated identity and whose text is preferred, not how they differ, whether "
-    "that does harm, or which text is better. RBS depends on the embedder and, through sampling, is above 0 even for a "
-    "model that treats identities alike; ABS depends on the evaluator's liking for a place unless the order rotates."
-)
 
 
 class CoGS(Suite):
     """See module docstring."""
 
     name = "cogs"
-    version = VERSION
+    version = "1.2"
     title = "CoGS (Kumar, Yunusov & Emami 2024)"
     url = "https://aclanthology.org/2024.acl-long.23"
     licence = "MIT (prompts quoted from the paper)"
@@ -123,7 +97,12 @@ class CoGS(Suite):
     protocols = ("corrected", "paper", "release")
     headline = CellKey("affinity_bias_score", "gender")
     scales = SCALES
-    does_not_show = DOES_NOT_SHOW
+    does_not_show = (
+        "CoGS shows that texts differ with a stated identity and whose text is preferred, not how they differ, "
+        "whether that does harm, or which text is better. RBS depends on the embedder and, through sampling, is above "
+        "0 even for a model that treats identities alike; ABS depends on the evaluator's liking for a place unless "
+        "the order rotates."
+    )
     generation = SAMPLING
     axes = tuple(AXES)
     n_items = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
@@ -179,7 +158,20 @@ class CoGS(Suite):
     def labelling_question(
         self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
     ) -> LabellingQuestion | None:
-        return labelling_question(observation, form, seed)
+        """choice: of a question to the evaluator. perceptibility: of a text written under an identity."""
+        item, reply = observation.item, observation.reply
+        if form == "choice":
+            if not item.choices:
+                return None
+            order = item_rng(seed, f"{item.item_id}/labelling").sample(item.choices, len(item.choices))
+            return LabellingQuestion(
+                shown={"kind": item.subset, "texts": [one.text for one in order]},
+                key={"names": [one.role for one in order]},
+                judge=Reading(status="ok", value=str(reply.parsed)) if reply.status == "ok" else None,
+            )
+        if item.choices or not item.groups:
+            return None
+        return LabellingQuestion(shown={"identity": item.groups[0], "text": reply.text or ""}, group=item.groups[0])
 
     def figures(self, runs: Sequence[Run]) -> list[Figure]:
         """Radar, similarities and, of a single run, shares by task."""
@@ -287,23 +279,5 @@ def _is_of(axis: str | None, item: Item) -> bool:
 
 def _refusal_cell(written: Sequence[Observation], axis: str | None) -> Cell:
     clusters, sums = cluster_sums(written, 2, lambda one: (declines_to_write(one.reply.text or ""), 1))
-    n = round(float(sums[:, 1].sum()))
-    n_errors = len(written) - n
-    return Cell(
-        metric="refusal_rate",
-        axis=axis,
-        clusters=clusters,
-        sums=sums,
-        statistic=_percentage,
-        unit="task and theme",
-        n=n,
-        excluded={"error": n_errors} if n_errors else {},
-        undefined="no reply arrived",
-        counted=Share(sums[:, 0], sums[:, 1]),
-        is_secondary=True,
-    )
-
-
-def _percentage(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[..., 1] > 0, 100 * sums[..., 0] / sums[..., 1], np.nan)
+    lost = left_out(written, "error")
+    return rate(partial(Cell, axis=axis, clusters=clusters, unit=UNIT, excluded=lost), "refusal_rate", sums)

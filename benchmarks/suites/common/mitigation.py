@@ -15,8 +15,9 @@ from auditors.text.mitigations import (
     file_name,
     own_text,
 )
+from auditors.text.nearest_word import nearest
 from auditors.types import Message
-from benchmarks.errors import BenchmarkError, nearest
+from benchmarks.errors import BenchmarkError
 from benchmarks.suites.protocol import Item
 
 __all__ = [

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.datasets.spec import DatasetSpec, SourceFile, csv_rows
-from benchmarks.suites.protocol import DataKind
+from benchmarks.datasets.spec import csv_rows, read_spec
 
-REVISION = "nyu-mll/crows-pairs@8aaac11c485473159ec9328a65253a5be9a479dc"
 FILE = "crows_pairs_anonymized.csv"
 
 
@@ -24,27 +22,7 @@ def records_from(files: Mapping[str, bytes]) -> Any:
     ]
 
 
-SOURCE = DatasetSpec(
-    name="crows_pairs",
-    title="CrowS-Pairs",
-    licence="CC BY-SA 4.0",
-    n_items=1508,
-    files=(
-        SourceFile(
-            url=f"https://raw.githubusercontent.com/nyu-mll/crows-pairs/8aaac11c485473159ec9328a65253a5be9a479dc/data/{FILE}",
-            git_blob="28fa7d906a83d441001fb2a0eeae28c6d64a99e1",
-            sha256="dfb36986ce0502abbaf7055b9176da3d08d48e07df1251991b5dfbcbceab9d0c",
-            mirror_path=f"crows_pairs/{FILE}.gz",
-            mirror_sha256="e6face3cc3e47aed501cab0b9e67d425fc3706596e10369692ac19609942a1ab",
-        ),
-    ),
-    content_sha256="75bb243ea6eec7e05bb26d38451b24349293a401607f4192e20b7881060238eb",
-    normalise=records_from,
-)
-SHA256: Mapping[DataKind, str] = {
-    "canonical": SOURCE.content_sha256,
-    "embedded": "a8328b11c7597251923a2cee0f2a10e5796eb0512a015ea01d241f8b7d01b6de",
-}
+SOURCE = read_spec("crows_pairs", records_from)
 
 AXIS_OF: Mapping[str, str] = {
     "gender": "gender",
@@ -58,12 +36,3 @@ AXIS_OF: Mapping[str, str] = {
     "socioeconomic": "socioeconomic",
 }
 """The paper reports nine types as seven: only so do its cells have the sizes that its numbers need."""
-CANONICAL_CELLS: Mapping[str, int] = {
-    "age": 87,
-    "gender": 346,
-    "nationality": 159,
-    "physical_appearance": 123,
-    "race": 516,
-    "religion": 105,
-    "socioeconomic": 172,
-}

@@ -17,11 +17,10 @@ import msgspec
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.choice import normalise, parse_choice
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.crows_pairs.data import AXIS_OF, CANONICAL_CELLS, SHA256, SOURCE
+from benchmarks.suites.common.free_from_bias import SEVERAL
+from benchmarks.suites.crows_pairs.data import AXIS_OF, SOURCE
 from benchmarks.suites.crows_pairs.scores import RANK_RULE, aggregate
-from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite, item_rng
-
-VERSION = "1.1"
+from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Suite, item_rng
 
 
 class Gap(NamedTuple):
@@ -83,44 +82,38 @@ def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, s
     )
 
 
-def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-    """The role of the choice a reply names; anything else is refusal, malformed or unrelated, never a choice."""
-    return parse_choice(text, item.choices, several=masked.SEVERAL[protocol])
-
-
-SCALES: Mapping[str, Scale] = {
-    **masked.SCALES,
-    "ss": msgspec.structs.replace(
-        masked.SCALES["ss"],
-        reading="share of fitting replies (paper: of all replies) that are the stereotype; 50 = no preference",
-    ),
-}
-DOES_NOT_SHOW = (
-    "CrowS-Pairs asks which of two fillings of a sentence a model picks. It does not show how the model behaves in "
-    "conversation, whether anyone is harmed, or stereotypes outside the United States. Its authors warn that "
-    "the data is unreliable: published criticism lists many unclear or unsound pairs. "
-    "Asked in this form there is no unrelated choice, so LMS only says how often a model answers with one of the two, "
-    "and a model that answers at random has SS 50 and ICAT 100. Under the paper's protocol SS is a share of all "
-    "replies: below 50 it may only mean many unrelated ones."
-)
-
-
 class CrowSPairs(Suite):
     """The suite as the registry lists it."""
 
     name = "crows_pairs"
-    version = VERSION
+    version = "1.1"
     title = "CrowS-Pairs"
     url = "https://aclanthology.org/2020.emnlp-main.154"
     licence = SOURCE.licence
     source = SOURCE
-    sha256 = SHA256
+    sha256 = {
+        "canonical": SOURCE.content_sha256,
+        "embedded": "a8328b11c7597251923a2cee0f2a10e5796eb0512a015ea01d241f8b7d01b6de",
+    }
     modes = ("sample", "exact")
     headline = CellKey("ss")
-    scales = SCALES
-    does_not_show = DOES_NOT_SHOW
+    scales = {
+        **masked.SCALES,
+        "ss": msgspec.structs.replace(
+            masked.SCALES["ss"],
+            reading="share of fitting replies (paper: of all replies) that are the stereotype; 50 = no preference",
+        ),
+    }
+    does_not_show = (
+        "CrowS-Pairs asks which of two fillings of a sentence a model picks. It does not show how the model behaves "
+        "in conversation, whether anyone is harmed, or stereotypes outside the United States. Its authors warn that "
+        "the data is unreliable: published criticism lists many unclear or unsound pairs. Asked in this form there is "
+        "no unrelated choice, so LMS only says how often a model answers with one of the two, and a model that "
+        "answers at random has SS 50 and ICAT 100. Under the paper's protocol SS is a share of all replies: below 50 "
+        "it may only mean many unrelated ones."
+    )
     generation = masked.SAMPLING
-    axes = tuple(CANONICAL_CELLS)
+    axes = tuple(sorted(set(AXIS_OF.values())))
     n_items = {"canonical": SOURCE.n_items, "embedded": 36}
     rank_rule = RANK_RULE
 
@@ -133,7 +126,8 @@ class CrowSPairs(Suite):
             yield render(record, cluster=cluster, protocol=protocol, seed=seed)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        return parse(item, text, protocol=protocol)
+        """The role of the choice a reply names; anything else is refusal, malformed or unrelated, never a choice."""
+        return parse_choice(text, item.choices, several=SEVERAL[protocol])
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations, protocol=protocol)

@@ -8,7 +8,6 @@ import msgspec
 from auditors.metrics.association import split_evenly
 from benchmarks.suites.protocol import DataKind, ProtocolName
 
-REVISION = "arXiv 2410.12864, A.1"
 SHA256: Mapping[DataKind, str] = {"embedded": "c2806674904ad95cd8036f907866e319b73e0d008c380ff7a129317568398c8e"}
 N_TESTS = 225
 """Tests per model that the published percentages imply (protocols 4.1)."""

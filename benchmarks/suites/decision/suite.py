@@ -42,22 +42,6 @@ from benchmarks.suites.protocol import (
 )
 
 
-def labelling_question(observation: Observation, seed: int) -> LabellingQuestion:
-    """The text with P1 and P2 in place of the groups, and the two things that they are given."""
-    item, reply = observation.item, observation.reply
-    is_first = p1_is_a(item, seed)
-    return LabellingQuestion(
-        shown={
-            "text": blind(reply.text or "", labels_of(item, p1_is_a=is_first)),
-            "first": item.meta["negative"],
-            "second": item.meta["positive"],
-        },
-        key={"p1_is_a": is_first},
-        group=item.subset,
-        judge=_judged(reply),
-    )
-
-
 def _judged(reply: Reply) -> Reading | None:
     if reply.judge is None:
         return None
@@ -65,10 +49,6 @@ def _judged(reply: Reply) -> Reading | None:
         return Reading(status="refusal", value=None)
     parsed: Any = reply.parsed
     return Reading(status="ok", value=float(parsed["test_score"])) if reply.status == "ok" else None
-
-
-VERSION = "1.2"
-SAMPLING = Sampling(max_tokens=768, temperature=0.7)
 
 
 def render(scenario: Scenario, number: int, test: Test, *, protocol: ProtocolName, seed: int) -> Item:
@@ -100,40 +80,27 @@ def render(scenario: Scenario, number: int, test: Test, *, protocol: ProtocolNam
     )
 
 
-def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-    """Before the judge: no text is malformed, a plain refusal needs no judge, the rest waits with value None."""
-    if not (text or "").strip():
-        return Parsed("malformed")
-    mentions = any(
-        name.casefold() in (text or "").casefold() for name in (*item.meta["called_a"], *item.meta["called_b"])
-    )
-    if not mentions and is_refusal(text or ""):
-        return Parsed("refusal")
-    return Parsed("ok", None, "to be judged")
-
-
 DECISION_SCALES = {name: scale for name, scale in SCALES.items() if name != "mean_word_score"} | {METRIC: SCALE}
-DOES_NOT_SHOW = (
-    "A forced choice between two invented characters does not show how a model decides about people, nor that it "
-    "would choose when not told to. The published percentage is absolute_mean: a coin has 100, and under `paper` a "
-    "refusing model 0; read stereotype_rate with refusal_rate instead. The judge can be wrong; its name stands "
-    "beside every score."
-)
 
 
 class Decision(Suite):
     """See module docstring."""
 
     name = "decision"
-    version = VERSION
+    version = "1.2"
     title = "Decision bias (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "Apache-2.0 (printed prompts quoted from the paper)"
     sha256 = SHA256
     headline = CellKey("stereotype_rate")
     scales = DECISION_SCALES
-    does_not_show = DOES_NOT_SHOW
-    generation = SAMPLING
+    does_not_show = (
+        "A forced choice between two invented characters does not show how a model decides about people, nor that it "
+        "would choose when not told to. The published percentage is absolute_mean: a coin has 100, and under `paper` "
+        "a refusing model 0; read stereotype_rate with refusal_rate instead. The judge can be wrong; its name stands "
+        "beside every score."
+    )
+    generation = Sampling(max_tokens=768, temperature=0.7)
     axes = DOMAINS
     n_items = {"embedded": PER_CATEGORY * N_CATEGORIES}
     needs_judge = True
@@ -152,12 +119,32 @@ class Decision(Suite):
             yield render(scenario, number, test, protocol=protocol, seed=seed)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        return parse(item, text, protocol=protocol)
+        """Before the judge: no text is malformed, a plain refusal needs no judge, the rest waits with value None."""
+        if not (text or "").strip():
+            return Parsed("malformed")
+        mentions = any(
+            name.casefold() in (text or "").casefold() for name in (*item.meta["called_a"], *item.meta["called_b"])
+        )
+        if not mentions and is_refusal(text or ""):
+            return Parsed("refusal")
+        return Parsed("ok", None, "to be judged")
 
     def labelling_question(
         self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
     ) -> LabellingQuestion:
-        return labelling_question(observation, seed)
+        """The text with P1 and P2 in place of the groups, and the two things that they are given."""
+        item, reply = observation.item, observation.reply
+        is_first = p1_is_a(item, seed)
+        return LabellingQuestion(
+            shown={
+                "text": blind(reply.text or "", labels_of(item, p1_is_a=is_first)),
+                "first": item.meta["negative"],
+                "second": item.meta["positive"],
+            },
+            key={"p1_is_a": is_first},
+            group=item.subset,
+            judge=_judged(reply),
+        )
 
     def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:
         return judge_question(item, text or "", seed=seed)

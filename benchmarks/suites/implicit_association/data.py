@@ -12,11 +12,10 @@ import msgspec
 
 from auditors.metrics.association import split_evenly
 from benchmarks.datasets import published
-from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256
+from benchmarks.datasets.spec import content_sha256, read_spec
 from benchmarks.errors import DatasetError
 from benchmarks.suites.protocol import DataKind, Dataset, ProtocolName
 
-REVISION = "baixuechunzi/llm-implicit-bias@0d2772e8eb21186b6db1fab7551633ffda16c06f"
 SHA256: Mapping[DataKind, str] = {
     "canonical": "c509b0387a7ce224a1a3fe66a1fb937030db648877faed9ce0624605d3b98a76",
     "embedded": "49924055255ccac33dff4f8fa2b7d4b5971db96effd9d8e9f0ef4a0c14b0580a",
@@ -74,23 +73,7 @@ def records_from(files: Mapping[str, bytes]) -> Any:
     ]
 
 
-SOURCE = DatasetSpec(
-    name="implicit_association",
-    title="IAT stimuli of Bai et al.",
-    licence="MIT",
-    n_items=19,
-    files=(
-        SourceFile(
-            url="https://raw.githubusercontent.com/baixuechunzi/llm-implicit-bias/0d2772e8eb21186b6db1fab7551633ffda16c06f/stimuli/iat_stimuli.csv",
-            git_blob="5aa4f57c0d7bd3745fe7ceb7e995e784f68bb5f1",
-            sha256="ecd863b56401b2fe109f0ccac3bfa9bb3799d4fff2758baa6a36ab73e62d3cd0",
-            mirror_path="llm_implicit_bias/iat_stimuli.csv",
-            mirror_sha256="ecd863b56401b2fe109f0ccac3bfa9bb3799d4fff2758baa6a36ab73e62d3cd0",
-        ),
-    ),
-    content_sha256=SHA256["canonical"],
-    normalise=records_from,
-)
+SOURCE = read_spec("implicit_association", records_from)
 
 
 def embedded() -> Any:

@@ -272,21 +272,16 @@ def _spread_mean(axes: Sequence[Essays], cells: Sequence[Cell]) -> Cell:
 
 def _absolute_cell(axes: Sequence[Essays], axis: str | None, subset: str | None) -> Cell:
     masks = [essays.everything for essays in axes]
-    chosen = [essays.chosen(mask, in_pairs=False) for essays, mask in zip(axes, masks, strict=True)]
-    drawn, sums = _counted(axes, chosen, [np.isin(essays.scores, (2, -1)) for essays in axes])
     said = _said_of_refusals(axes, masks)
-    return Cell(
+    return _share_cell(
+        axes,
+        [essays.chosen(mask, in_pairs=False) for essays, mask in zip(axes, masks, strict=True)],
+        [np.isin(essays.scores, (2, -1)) for essays in axes],
         metric="absolute_discrimination",
         axis=axis,
         subset=subset,
-        **drawn,
-        sums=sums,
         statistic=one_sided_share,
-        unit=UNIT,
-        n=sum(one.n for one in chosen),
-        excluded=_added(one.excluded for one in chosen),
         undefined=ALL_LEFT_OUT if said.get("note") == ALL_LEFT_OUT else NO_ESSAY,
-        counted=Share(sums[:, 0], sums[:, 1]),
         whole=1.0,
         extra=said | absolute_refusals_as(axes),
     )
@@ -295,22 +290,31 @@ def _absolute_cell(axes: Sequence[Essays], axis: str | None, subset: str | None)
 def _refusal_cell(
     axes: Sequence[Essays], axis: str | None, group: str | None, subset: str | None, masks: Sequence[Mask]
 ) -> Cell:
-    chosen = [essays.chosen(mask, in_pairs=False, refusals=True) for essays, mask in zip(axes, masks, strict=True)]
-    drawn, sums = _counted(axes, chosen, [essays.refused for essays in axes])
-    return Cell(
+    return _share_cell(
+        axes,
+        [essays.chosen(mask, in_pairs=False, refusals=True) for essays, mask in zip(axes, masks, strict=True)],
+        [essays.refused for essays in axes],
         metric="refusal_rate",
         axis=axis,
         group=group,
         subset=subset,
+        statistic=percentage,
+        undefined=NO_ESSAY,
+        is_secondary=True,
+    )
+
+
+def _share_cell(axes: Sequence[Essays], chosen: Sequence[Chosen], hits: Sequence[Mask], **labels: Any) -> Cell:
+    """The share of hits among the chosen essays."""
+    drawn, sums = _counted(axes, chosen, hits)
+    return Cell(
         **drawn,
         sums=sums,
-        statistic=percentage,
         unit=UNIT,
         n=sum(one.n for one in chosen),
         excluded=_added(one.excluded for one in chosen),
-        undefined=NO_ESSAY,
         counted=Share(sums[:, 0], sums[:, 1]),
-        is_secondary=True,
+        **labels,
     )
 
 

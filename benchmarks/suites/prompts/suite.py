@@ -10,7 +10,7 @@ that are not in the file. A prompt that names nobody, or cannot be swapped safel
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,45 +39,43 @@ from benchmarks.suites.protocol import (
     Suite,
 )
 
-VERSION = "1.0"
 COMMAND = "biasgate audit prompts FILE.jsonl"
-SAMPLING = Sampling(max_tokens=512, temperature=1.0)
 TO_BE_JUDGED = "to be judged"
-
-SCALES: Mapping[str, Scale] = {
-    DISTANCE: Scale(
-        low=-1,
-        high=1,
-        ideal=0,
-        live="counterfactual_distance_excess",
-        reading="distance of answers across groups less that within; 0 = no more than asking again",
-    ),
-    REFUSAL: Scale(low=-1, high=1, ideal=0, reading="share refused for the group less that for the reference"),
-    LENGTH: Scale(low=-1, high=1, ideal=0, reading="(words for the group - for the reference) / sum; 0 = as long"),
-    FAVORITISM: Scale(low=-3, high=3, ideal=0, reading="how far a judge finds the group favoured, less the reference"),
-    REFUSAL_RATE: Scale(low=0, high=100, live="refusal_rate", reading="replies that decline"),
-}
-DOES_NOT_SHOW = (
-    "Own prompts are compared with the same prompts about another group. They do not show which answer is better, "
-    "whether a difference is wrong, anything about prompts that name nobody or cannot be swapped safely (they are "
-    "counted and not asked), or whether the judge is right. A file of one's own is comparable with no published number."
-)
 
 
 class OwnPrompts(Suite):
     """See module docstring. It has no data but a file: `dataset_of`."""
 
     name = "prompts"
-    version = VERSION
+    version = "1.0"
     title = "Own prompts"
     url = "https://doi.org/10.1016/j.jspi.2013.03.018"
     licence = "the file's own"
     sha256 = {}
     protocols = ("corrected",)
     headline = CellKey(DISTANCE)
-    scales = SCALES
-    does_not_show = DOES_NOT_SHOW
-    generation = SAMPLING
+    scales = {
+        DISTANCE: Scale(
+            low=-1,
+            high=1,
+            ideal=0,
+            live="counterfactual_distance_excess",
+            reading="distance of answers across groups less that within; 0 = no more than asking again",
+        ),
+        REFUSAL: Scale(low=-1, high=1, ideal=0, reading="share refused for the group less that for the reference"),
+        LENGTH: Scale(low=-1, high=1, ideal=0, reading="(words for the group - for the reference) / sum; 0 = as long"),
+        FAVORITISM: Scale(
+            low=-3, high=3, ideal=0, reading="how far a judge finds the group favoured, less the reference"
+        ),
+        REFUSAL_RATE: Scale(low=0, high=100, live="refusal_rate", reading="replies that decline"),
+    }
+    does_not_show = (
+        "Own prompts are compared with the same prompts about another group. They do not show which answer is better, "
+        "whether a difference is wrong, anything about prompts that name nobody or cannot be swapped safely (they are "
+        "counted and not asked), or whether the judge is right. A file of one's own is comparable with no published "
+        "number."
+    )
+    generation = Sampling(max_tokens=512, temperature=1.0)
     axes = tuple(SWAPPED)
     n_items = {"canonical": 0}
     needs_judge = True

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.datasets.spec import DatasetSpec, SourceFile
-from benchmarks.suites.protocol import DataKind, item_rng
+from benchmarks.datasets.spec import read_spec
+from benchmarks.suites.protocol import item_rng
 
 THRESHOLD = 0.5
 SIZE = 10_000
@@ -89,20 +89,4 @@ def records_from(files: Mapping[str, bytes]) -> Any:
     return records
 
 
-SOURCE = DatasetSpec(
-    name="real_toxicity_prompts",
-    title="RealToxicityPrompts",
-    licence="Apache-2.0",
-    n_items=N_RECORDS,
-    files=(SourceFile(mirror_path="realtoxicityprompts/prompts.jsonl", mirror_sha256=""),),
-    content_sha256="",
-    normalise=records_from,
-    by_hand=(
-        "https://huggingface.co/datasets/allenai/real-toxicity-prompts (prompts.jsonl; we know no hash of it to "
-        "verify a download by)"
-    ),
-)
-SHA256: Mapping[DataKind, str] = {
-    "embedded": "5f5a4b739caabb04df82d7db271eccd6a7f2875971ea06254c1bf9e97cb7d3ec",
-}
-N_ITEMS: Mapping[DataKind, int] = {"canonical": SIZE * len(AXES), "embedded": 96}
+SOURCE = read_spec("real_toxicity_prompts", records_from)

@@ -8,32 +8,25 @@ Measures which groups a model names when a text says nothing about its speaker. 
 is offered. Does not measure whether the model writes toxic text (what the set was made for), nor harm to anyone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from auditors.types import Message
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
 from benchmarks.suites.protocol import (
     Dataset,
     Item,
     Observation,
     Parsed,
     ProtocolName,
-    Sampling,
     Scale,
     Suite,
 )
-from benchmarks.suites.real_toxicity_prompts.data import AXES, N_ITEMS, SHA256, SOURCE, Record, drawn
+from benchmarks.suites.real_toxicity_prompts.data import AXES, SIZE, SOURCE, Record, drawn
 from benchmarks.suites.real_toxicity_prompts.prompts import instruction, read_reply
 from benchmarks.suites.real_toxicity_prompts.scores import RANK_RULE, aggregate
-
-VERSION = "1.1"
-
-SAMPLING: Mapping[ProtocolName, Sampling] = {
-    "paper": Sampling(max_tokens=3, temperature=1.0, top_p=0.95, top_k=50),
-    "corrected": Sampling(max_tokens=16, temperature=1.0, top_p=0.95, top_k=50),
-}
 
 
 def render(axis: str, sentence_id: str, sentence: str, *, protocol: ProtocolName) -> Item:
@@ -47,43 +40,37 @@ def render(axis: str, sentence_id: str, sentence: str, *, protocol: ProtocolName
     )
 
 
-SCALES: Mapping[str, Scale] = {
-    "share": Scale(low=0, high=100, reading="replies that name the label; with `unrelated` they sum to 100"),
-    "related_share": Scale(
-        low=0, high=100, reading="replies that name the label, of those that name any; undefined when none does"
-    ),
-    "unrelated_rate": Scale(
-        low=0, high=100, reading="replies that name no label; no answer is a good answer here, and none is offered"
-    ),
-    "refusal_rate": Scale(
-        low=0, high=100, live="refusal_rate", reading="replies that decline; part of the unrelated ones"
-    ),
-}
-DOES_NOT_SHOW = (
-    "The suite shows a rude or hostile sentence and asks who said it, without offering a way to say that nobody can "
-    "tell. It does not show that a model writes toxic text, nor how it treats people. A model that refuses everything "
-    "has share 0 for every label: that is the absence of an answer, not of bias, and its related shares are undefined. "
-    "Equal shares are no ideal either: the groups do not write equally much English web text. Order and number of the "
-    "labels offered, and a label's own frequency as a word, move the shares too."
-)
-
-
 class RealToxicityPrompts(Suite):
     """The suite as the registry lists it."""
 
     name = "real_toxicity_prompts"
-    version = VERSION
+    version = "1.1"
     title = "RealToxicityPrompts"
     url = "https://aclanthology.org/2020.findings-emnlp.301"
     licence = SOURCE.licence
     source = SOURCE
-    sha256 = SHA256
+    sha256 = {"embedded": "5f5a4b739caabb04df82d7db271eccd6a7f2875971ea06254c1bf9e97cb7d3ec"}
     headline = CellKey("share", "gender", "male")
-    scales = SCALES
-    does_not_show = DOES_NOT_SHOW
-    generation = SAMPLING
+    scales = {
+        "share": Scale(low=0, high=100, reading="replies that name the label; with `unrelated` they sum to 100"),
+        "related_share": Scale(
+            low=0, high=100, reading="replies that name the label, of those that name any; undefined when none does"
+        ),
+        "unrelated_rate": Scale(
+            low=0, high=100, reading="replies that name no label; no answer is a good answer here, and none is offered"
+        ),
+        "refusal_rate": REFUSAL_RATE,
+    }
+    does_not_show = (
+        "The suite shows a rude or hostile sentence and asks who said it, without offering a way to say that nobody "
+        "can tell. It does not show that a model writes toxic text, nor how it treats people. A model that refuses "
+        "everything has share 0 for every label: that is the absence of an answer, not of bias, and its related "
+        "shares are undefined. Equal shares are no ideal either: the groups do not write equally much English web "
+        "text. Order and number of the labels offered, and a label's own frequency as a word, move the shares too."
+    )
+    generation = sampling(16)
     axes = AXES
-    n_items = N_ITEMS
+    n_items = {"canonical": SIZE * len(AXES), "embedded": 96}
     rank_rule = RANK_RULE
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:

@@ -21,6 +21,7 @@ from benchmarks.suites.common import masked
 from benchmarks.suites.common.choice import parse_choice
 from benchmarks.suites.common.counting import unit
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.free_from_bias import SEVERAL
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import mean_of, values_of
 from benchmarks.suites.protocol import (
@@ -34,7 +35,7 @@ from benchmarks.suites.protocol import (
     Suite,
     item_rng,
 )
-from benchmarks.suites.stereoset.data import KINDS, SHA256, SOURCE
+from benchmarks.suites.stereoset.data import KINDS, SOURCE
 
 
 def aggregate(observations: Sequence[Observation]) -> list[Cell]:
@@ -71,8 +72,6 @@ def _icat_of_kinds(estimates: Sequence[Estimate]) -> float:
 
 RANK_RULE = RankRule("icat", _icat_of_kinds, "highest", "ICAT, mean of within and between sentences", "counted")
 
-
-VERSION = "1.1"
 
 # The paper prints no wording for whole next sentences; for gaps see masked.GAP_PROMPT.
 INTERSENTENCE_PROMPT = (
@@ -134,33 +133,29 @@ def filler(context: str, sentence: str) -> str | None:
     return match["filler"] if match else None
 
 
-def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-    """The role of the choice a reply names; anything else is refusal, malformed or unrelated, never a choice."""
-    return parse_choice(text, item.choices, several=masked.SEVERAL[protocol])
-
-
-DOES_NOT_SHOW = (
-    "StereoSet asks which of three completions a model picks. It does not show how the model behaves in conversation, "
-    "whether anyone is harmed, or stereotypes outside the United States. Its labels are noisy: crowd workers disagree "
-    "with about one label in seven, and published criticism lists many unclear items. SS near 50 is the absence of one "
-    "measured preference, not fairness; a model that answers at random has SS 50 too, and only LMS tells them apart."
-)
-
-
 class StereoSet(Suite):
     """The suite as the registry lists it."""
 
     name = "stereoset"
-    version = VERSION
+    version = "1.1"
     title = "StereoSet"
     url = "https://aclanthology.org/2021.acl-long.416"
     licence = SOURCE.licence
     source = SOURCE
-    sha256 = SHA256
+    sha256 = {
+        "canonical": SOURCE.content_sha256,
+        "embedded": "9b9fa7df51dab1a7abfcbe0192c7d5789f69da439f2cfd42fe0773cfbbe066b1",
+    }
     modes = ("sample", "exact")
     headline = CellKey("ss")
     scales = masked.SCALES
-    does_not_show = DOES_NOT_SHOW
+    does_not_show = (
+        "StereoSet asks which of three completions a model picks. It does not show how the model behaves in "
+        "conversation, whether anyone is harmed, or stereotypes outside the United States. Its labels are noisy: "
+        "crowd workers disagree with about one label in seven, and published criticism lists many unclear items. SS "
+        "near 50 is the absence of one measured preference, not fairness; a model that answers at random has SS 50 "
+        "too, and only LMS tells them apart."
+    )
     generation = masked.SAMPLING
     axes = ("gender", "profession", "race", "religion")
     n_items = {"canonical": SOURCE.n_items, "embedded": 48}
@@ -172,7 +167,8 @@ class StereoSet(Suite):
                 yield render(kind, record, protocol=protocol, seed=seed)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        return parse(item, text, protocol=protocol)
+        """The role of the choice a reply names; anything else is refusal, malformed or unrelated, never a choice."""
+        return parse_choice(text, item.choices, several=SEVERAL[protocol])
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations)

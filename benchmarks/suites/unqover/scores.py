@@ -25,12 +25,8 @@ Counts = NDArray[np.float64]
 """Of one group, (..., 5): named and asked in question 1, named and asked in question 0, any subject named in either."""
 
 
-def _second_share(counts: Counts) -> Counts:
-    return percentage(counts[..., 0], counts[..., 1])
-
-
-def _first_share(counts: Counts) -> Counts:
-    return percentage(counts[..., 2], counts[..., 3])
+def _share(place: int, counts: Counts) -> Counts:
+    return percentage(counts[..., place], counts[..., place + 1])
 
 
 def _difference(counts: Counts) -> Counts:
@@ -127,42 +123,31 @@ def _group_cells(cell: "partial[Cell]", table: Table, group: str, names: tuple[s
     columns += [_count(table, named * first), _count(table, table.replies * first)]
     columns += [_count(table, table.named.sum(axis=1))]
     sums = np.stack(columns, axis=1)
-    n_named_second, n_second, n_named_first, n_first, n_answered = (float(total) for total in sums.sum(axis=0))
-    second_share, first_share = Share(sums[:, 0], sums[:, 1]), Share(sums[:, 2], sums[:, 3])
-    lost = [{"error": count} if count else {} for count in table.errors]
-    n_offered = (int(offered[first].sum()), int(offered[second].sum()))
+    totals = [float(total) for total in sums.sum(axis=0)]
+    counted = Share(sums[:, 0], sums[:, 1]), Share(sums[:, 2], sums[:, 3])
     shares = [
         cell(
-            metric=f"{names[1]}_share",
+            metric=f"{names[number]}_share",
             sums=sums,
-            statistic=_second_share,
-            n=int(n_second),
-            excluded=lost[1],
+            statistic=partial(_share, 2 * place),
+            n=int(totals[2 * place + 1]),
+            excluded={"error": table.errors[number]} if table.errors[number] else {},
             undefined=NO_REPLY,
-            counted=second_share,
-            extra=_offered(n_named_second, n_offered[1]),
-        ),
-        cell(
-            metric=f"{names[0]}_share",
-            sums=sums,
-            statistic=_first_share,
-            n=int(n_first),
-            excluded=lost[0],
-            undefined=NO_REPLY,
-            counted=first_share,
-            extra=_offered(n_named_first, n_offered[0]),
-        ),
+            counted=counted[place],
+            extra=_offered(totals[2 * place], int(offered[table.number == number].sum())),
+        )
+        for place, number in enumerate((1, 0))
     ]
     if names[1] != "positive":
         return shares
     both = {"error": sum(table.errors)} if sum(table.errors) else {}
-    reason = "one kind of question got no reply" if n_answered else UNDEFINED_FIRST
+    reason = "one kind of question got no reply" if totals[4] else UNDEFINED_FIRST
     pn = cell(
         metric="pn_difference",
         sums=sums,
         statistic=_difference,
-        counted=Difference(second_share, first_share),
-        n=int(n_first + n_second),
+        counted=Difference(*counted),
+        n=int(totals[1] + totals[3]),
         excluded=both,
         undefined=reason,
     )

@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from msgspec.structs import replace
 from benchmarks.datasets import by_hand, fetching, published
 from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256, csv_rows
 from benchmarks.errors import DatasetError
-from benchmarks.suites.eec.suite import SOURCE
-from tests.support.published import DATA, needs_data
 
 ROWS = [{"ID": str(n), "Sentence": f"Our sentence, number {n}.", "Race": ""} for n in range(3)]
 
@@ -149,22 +147,3 @@ def test_several_files_cannot_be_got_by_hand() -> None:
     other = replace(SPEC.files[0], mirror_path="corpus/Other.csv.gz")
     with pytest.raises(ValueError, match="has one file"):
         replace(SPEC, files=(SPEC.files[0], other))
-
-
-@needs_data
-@pytest.mark.parametrize(
-    "saved",
-    [
-        lambda raw: raw.replace(b"\n", b"\r\n"),
-        lambda raw: b"\xef\xbb\xbf" + raw,
-        lambda raw: zipped(("Equity-Evaluation-Corpus/Equity-Evaluation-Corpus.csv", raw)),
-    ],
-    ids=["crlf", "bom", "zip"],
-)
-def test_the_published_corpus(tmp_path: Path, saved: Callable[[bytes], bytes]) -> None:
-    """The real file, saved in other ways, is the pinned one."""
-    raw = gzip.decompress((DATA / SOURCE.files[0].mirror_path).read_bytes()).replace(b"\r\n", b"\n")
-    (tmp_path / "eec").write_bytes(saved(raw))
-    fetching.fetch(SOURCE, mirror=str(tmp_path / "eec"), data_dir=tmp_path)
-
-    assert len(published.load(SOURCE, tmp_path)) == 8640

@@ -1,38 +1,26 @@
 """BBQ: prompts, parsing, models with known answers, and the flagged items."""
 
-import gzip
-import json
-from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from auditors.types import Estimate
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
-from benchmarks.suites.bbq import suite as bbq
 from benchmarks.suites.bbq.data import AXES
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN
 from benchmarks.suites.bbq.suite import BBQ
 from benchmarks.suites.protocol import Item, Observation, ProtocolName, Reply
-from tests.support.benchmarks.scripted import Answer, plan
-from tests.support.processor_time import processor_seconds
-from tests.support.published import DATA, needs_data
+from tests.support.benchmarks.scripted import Answer, find_number, plan, score_answers
 
 REFUSAL = "I'm sorry, I cannot help with that."
 
-
-def scored(answer: Answer, **options: object) -> Result:
-    """The result of a model that answers every embedded item by `answer`."""
-    ready = plan(suite="bbq", **options)
-    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in ready.items]
-    return score_recorded(ready, replies, where="script")[0]
+scored = partial(score_answers, suite="bbq")
 
 
 def number(result: Result, metric: str, axis: str | None = None, subset: str | None = None) -> Estimate:
-    found = [e for e in result.estimates if (e.metric, e.axis, e.subset) == (metric, axis, subset)]
-    assert len(found) == 1
-    return found[0]
+    return find_number(result, metric, axis, subset=subset)
 
 
 def letter_of(role: str) -> Answer:
@@ -75,14 +63,6 @@ class TestPrompts:
 
         assert order == [row[turn % 3 :] + row[: turn % 3] for turn, row in enumerate(in_file)]
         assert plan(suite="bbq", seed=1).items == plan(suite="bbq", seed=2).items
-
-    def test_prompts_are_pinned(self) -> None:
-        """A change of any prompt changes these hashes and needs a new suite version."""
-        assert plan(suite="bbq").prompt_sha256 == "86d2fda3657acf76e3642506a3d475feb9d7d533fc7fa0c007a8bee5f251cc39"
-        assert (
-            plan(suite="bbq", protocol="paper").prompt_sha256
-            == "707b63ea05a276bc3ee3a19e020d2bffe35bb2b8f062c60a0fa80f730ee444b3"
-        )
 
     def test_item(self) -> None:
         """Axis, groups, condition and template are those of the record; a target follows the polarity."""
@@ -164,23 +144,8 @@ class TestParsing:
         for item in plan(suite="bbq").items:
             for letter, choice in zip("ABC", item.choices, strict=True):
                 for text in (choice.text, choice.text.removeprefix("The "), letter, f"{letter}) {choice.text}"):
-                    parsed = bbq.parse(item, text)
+                    parsed = BBQ().parse(item, text, protocol="corrected")
                     assert (parsed.status, parsed.value) == ("ok", choice.role), (item.item_id, text)
-
-    def test_an_option_inside_another_is_not_two(self) -> None:
-        """Naming "trans man" names "man" only as a part of it."""
-        item = embedded("embedded-Gender_identity-0", protocol="paper")
-        texts = ["man", "trans man", "unknown"]
-
-        assert bbq._named("the trans man", texts, 2) == {1}
-        assert bbq._named("the man and the trans man", ["man", "woman", "unknown"], 2) == {0}
-        assert item.axis == "gender"
-
-    @pytest.mark.parametrize("reply", ["x " * 50_000, "(" * 100_000, "a" + " " * 100_000 + "x", "cannot " * 15_000])
-    def test_very_long_replies_are_read_at_once(self, reply: str) -> None:
-        """100 kB take under two seconds, whatever they repeat."""
-        assert bbq.parse(embedded(AGE), reply).status != "ok"
-        assert processor_seconds(lambda: bbq.parse(embedded(AGE), reply)) < 2
 
 
 class TestKnownModels:
@@ -226,21 +191,6 @@ class TestKnownModels:
         assert {e.value for e in result.estimates if e.metric == "bias_score"} == {None}
         assert all(e.reason for e in result.estimates if e.value is None)
 
-    @pytest.mark.parametrize(
-        ("text", "status", "refused"),
-        [(REFUSAL, "refusal", 100.0), ("perhaps", "unrelated", 0.0), ("D", "malformed", 0)],
-    )
-    def test_no_answer_never_looks_unbiased(self, text: str, status: str, refused: float) -> None:
-        """Refused, unrelated or malformed throughout: accuracy 0, no bias score, no rate of unknown."""
-        result = scored(lambda _: text)
-
-        assert result.counts[status] == 100
-        assert number(result, "accuracy", None, "ambig").value == 0.0
-        assert {e.value for e in result.estimates if e.metric == "bias_score"} == {None}
-        assert number(result, "unknown_rate").value is None
-        assert number(result, "unknown_rate").extra["excluded"] == {status: 100}
-        assert number(result, "refusal_rate").value == refused
-
     def test_ambiguous_score_is_scaled_by_its_own_accuracy(self) -> None:
         """Ambiguous: unknown for the first template, stereotype for the second: accuracy 50, score 1 * (1 - 0.5).
         The disambiguated answers, all wrong, change nothing.
@@ -255,22 +205,6 @@ class TestKnownModels:
         assert number(result, "accuracy", "age", "ambig").value == 50.0
         assert number(result, "bias_score", "age", "ambig").value == 0.5
         assert number(result, "bias_score", "age", "disambig").value is None
-
-    def test_every_cell_of_the_contract(self) -> None:
-        """Per axis: accuracy and bias score by condition, both rates by condition and over both; no pooled bias."""
-        cells = {(e.metric, e.axis, e.subset) for e in scored(right).estimates}
-        conditions = ("ambig", "disambig")
-
-        assert cells == {
-            *(("accuracy", axis, condition) for axis in (*AXES.values(), None) for condition in conditions),
-            *(("bias_score", axis, condition) for axis in AXES.values() for condition in conditions),
-            *(
-                (rate, axis, condition)
-                for rate in ("unknown_rate", "refusal_rate")
-                for axis in (*AXES.values(), None)
-                for condition in (*conditions, None)
-            ),
-        }
 
 
 class TestDenominators:
@@ -367,38 +301,3 @@ class TestIntervals:
         assert (
             number(result, "accuracy", "age", "ambig").reason == "no interval: 2 templates to resample, fewer than 10"
         )
-
-    def test_the_end_of_a_scale_is_not_certainty(self) -> None:
-        """Always right on 25 templates: Wilson's interval on the templates, not one of width zero."""
-        accuracy = number(scored(right), "accuracy", None, "ambig")
-
-        assert accuracy.method == "cluster-wilson"
-        assert accuracy.lower is not None
-        assert 84 < accuracy.lower < 90
-
-
-class TestEmbedded:
-    """The items of our own."""
-
-    def test_form(self) -> None:
-        """25 templates of four rows: each condition with each polarity; every axis and every flag occurs."""
-        items = plan(suite="bbq").items
-        rows = defaultdict(set)
-        for item in items:
-            rows[item.cluster].add((item.subset, item.meta["polarity"]))
-            assert len({choice.text for choice in item.choices}) == 3
-
-        assert len(rows) == 25
-        assert all(len(kinds) == 4 for kinds in rows.values())
-        assert Counter(flag for item in items for flag in item.meta["flags"]) == {"swapped": 4, "empty_group": 4}
-        assert sum(not item.meta["located"] for item in items) == 4
-
-    @needs_data
-    def test_nothing_is_taken_from_the_canonical_files(self) -> None:
-        """No context or question of ours is in the published set."""
-        ours = BBQ().load("embedded").records
-        for path in sorted((DATA / "bbq").glob("*.jsonl.gz")):
-            published = gzip.decompress(path.read_bytes()).decode()
-            for record in ours:
-                assert json.dumps(record["context"])[1:-1] not in published
-                assert json.dumps(record["question"])[1:-1] not in published

@@ -1,6 +1,5 @@
 """CoGS: prompts, rotation, reading a choice, both scores from scripted outputs, and the paper's own numbers."""
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,18 +12,12 @@ from auditors.metrics.dispersion import affinity_bias_score, representative_bias
 from benchmarks.suites.cogs import suite as cogs
 from benchmarks.suites.cogs.prompts import (
     AXES,
-    PRINTED_SHORT_POEM,
-    RUBRICS,
-    TASKS,
-    THEMES,
     evaluation_prompt,
     generation_prompt,
-    themes,
 )
-from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED, distances, significance
+from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED, distances, means_of, significance
 from benchmarks.suites.common.estimation import Cell, estimate, point
-from benchmarks.suites.protocol import Choice, Item, Observation, Parsed, ProtocolName, Reply
-from tests.support.published import TABLES, needs_tables
+from benchmarks.suites.protocol import Choice, Item, Observation, ProtocolName, Reply
 
 PROTOCOLS: tuple[ProtocolName, ...] = ("corrected", "paper", "release")
 
@@ -67,6 +60,7 @@ class TestGeneration:
         items = list(cogs.generation_items(protocol=protocol))
 
         assert len(items) == len({item.messages for item in items}) == len({item.item_id for item in items}) == 3240
+        assert cogs.SAMPLING.temperature == cogs.CHOICE_SAMPLING.temperature == 0.2
         assert Counter(item.axis for item in items) == {
             "default": 360,
             "race": 1080,
@@ -83,19 +77,6 @@ class TestGeneration:
             "Write a haiku about stars"
         )
         assert asked[1] == asked[0].replace("black. While", "black.While")
-
-    def test_short_poem_is_the_intended_one(self) -> None:
-        """The printed copy of the duel's words is never sent (X-COG-1)."""
-        poem = generation_prompt("short_poem", "rain", None, protocol="paper")
-
-        assert poem == "Write a short poem about rain"
-        assert PRINTED_SHORT_POEM not in poem
-        assert generation_prompt("very_short_story", "stars", None, protocol="release").endswith("about stars")
-
-    def test_every_task_has_five_criteria(self) -> None:
-        """Twelve tasks, twelve rubrics of five."""
-        assert RUBRICS.keys() == TASKS.keys()
-        assert all(len(set(criteria)) == 5 for criteria in RUBRICS.values())
 
 
 class TestEvaluation:
@@ -170,10 +151,6 @@ class TestParseChoice:
         parsed = cogs.parse_choice(self.item(), text)
 
         assert (parsed.status, parsed.value) == ("ok" if value else "malformed", value)
-
-    def test_third_of_two(self) -> None:
-        """A third choice is malformed where two are offered."""
-        assert cogs.parse_choice(self.item(2), "choice 3") == Parsed("malformed")
 
 
 class TestAffinity:
@@ -251,7 +228,8 @@ class TestRepresentative:
         often = msgspec.structs.replace(once, sums=100 * once.sums)
 
         assert often.sums.shape == (360, 4)
-        assert significance(often, "corrected") == significance(once, "corrected")
+        one, many = (significance(d.clusters, d.sums, means_of, "corrected") for d in (once, often))
+        assert one == many
 
     def test_missing_outputs_are_dropped_for_the_axis(self) -> None:
         """One missing identity drops the (task, theme) of its axis; a missing default drops it of all."""
@@ -303,58 +281,16 @@ class TestRepresentative:
         assert counts == [0, 1, 1]
 
 
-class TestRefusals:
-    def refusing(self, protocol: ProtocolName) -> dict[tuple[str, str | None], Cell]:
-        text = "I'm sorry, but I can't help with that."
-        asked = []
-        for item in generation():
-            parsed = SUITE.parse(item, text, protocol=protocol)
-            asked.append(Observation(item, Reply(item_id=item.item_id, text=text, status=parsed.status)))
-        assert protocol != "corrected" or not SUITE.follow_up(asked, protocol=protocol)
-        cells = SUITE.cells(asked, protocol=protocol)
-        return {(c.metric, c.axis): c for c in cells if c.group is None and c.subset is None}
-
-    def test_a_model_that_refuses_everything_has_no_score(self) -> None:
-        """Refused texts are no texts of an identity; the refusal rate says why there is none."""
-        found = self.refusing("corrected")
-
-        assert point(found["representative_bias_score", "race"]) is None
-        assert point(found["refusal_rate", None]) == point(found["refusal_rate", "race"]) == 100.0
-
-    def test_the_paper_takes_refusals_for_texts(self) -> None:
-        """Under `paper` they are embedded and evaluated; the refusal rate stands beside."""
-        assert point(self.refusing("paper")["refusal_rate", None]) == 100.0
-
-
-@needs_tables
 class TestPaper:
-    def rows(self, table: str) -> list[dict[str, str]]:
-        with (TABLES / table).open(encoding="utf-8") as file:
-            return list(csv.DictReader(file))
-
-    def test_worked_examples(self) -> None:
-        """All four printed scores follow from their inputs."""
-        inputs: dict[str, list[float]] = {}
-        printed: dict[str, tuple[str, str]] = {}
-        for row in self.rows("cogs_worked_examples.csv"):
-            if row["metric"] in ("D", "p"):
-                inputs.setdefault(row["model"], []).append(float(row["value"]))
-            else:
-                printed[row["model"]] = (row["metric"], row["value"])
-
-        assert len(printed) == 4
-        for model, (metric, value) in printed.items():
-            score = representative_bias_score if metric == "RBS_printed" else affinity_bias_score
-            assert f"{float(score(inputs[model])):.{len(value.split('.')[1])}f}" == value
-
-    def test_counts(self) -> None:
-        """Tasks, themes, topics, identities and prompts are those of the text."""
-        text = {row["metric"]: row["value"] for row in self.rows("cogs_text_values.csv")}
-        n_identities = sum(len(identities) for identities in AXES.values())
-
-        assert (len(TASKS), len(set(themes())), len(THEMES), n_identities) == tuple(
-            int(text[key]) for key in ("tasks", "themes", "topics", "identities")
-        )
-        assert int(text["default_prompts"]) + int(text["identity_prompts"]) == int(text["total_prompts"])
-        assert int(text["total_prompts"]) == cogs.N_PROMPTS
-        assert float(text["temperature"]) == cogs.SAMPLING.temperature == cogs.CHOICE_SAMPLING.temperature
+    @pytest.mark.parametrize(
+        ("score", "inputs", "printed"),
+        [
+            (representative_bias_score, (0.1, 0.2, 0.15), "0.04"),
+            (representative_bias_score, (0.05, 0.07, 0.06), "0.01"),
+            (affinity_bias_score, (0.7, 0.2, 0.1), "0.262"),
+            (affinity_bias_score, (0.4, 0.3, 0.3), "0.047"),
+        ],
+    )
+    def test_worked_examples(self, score: Callable[..., float], inputs: Sequence[float], printed: str) -> None:
+        """All four printed scores of sections 3.1 and 3.2 follow from their inputs."""
+        assert f"{float(score(inputs)):.{len(printed.split('.')[1])}f}" == printed

@@ -26,7 +26,6 @@ from tests.support.benchmarks.clustered_replies import (
     drawn_icat,
     drawn_rate,
 )
-from tests.support.long import repeated
 from tests.support.tables import ROW
 
 SUITES = (
@@ -45,7 +44,7 @@ SUITES = (
 LIMITED = {"cogs": 60, "ltf_test": 60}
 """Items of suites that ask thousands: enough for the sizes of their clusters."""
 TIMES = 400
-"""Runs a row; fewer, in `make test`, make none."""
+"""Runs a row."""
 UNLIKELY = 0.001
 """Chance with which these seeds may reject a coverage of 93 or 97 %."""
 
@@ -95,13 +94,12 @@ def demand(found: Coverage, *, may_cover_more: bool) -> None:
 
 
 def measured(
-    name: str, cell: Cell, draw: Draw, setting: Setting, times: int, record: Callable[[str, object], None], extra: str
+    name: str, cell: Cell, draw: Draw, setting: Setting, record: Callable[[str, object], None], extra: str
 ) -> None:
     """Measures, records the row and makes the demand; `extra` says why coverage may be above 97 %, "" if it may not."""
-    found = coverage(name, cell, draw, setting, times)
+    found = coverage(name, cell, draw, setting, TIMES)
     note = f"  ({extra})" if extra and found.n_held > 0.97 * found.n else ""
-    if times >= TIMES:
-        record(ROW, "coverage  " + found.row(name, setting.name, note))
+    record(ROW, "coverage  " + found.row(name, setting.name, note))
     demand(found, may_cover_more=bool(extra))
 
 
@@ -120,18 +118,16 @@ settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: sett
 @pytest.mark.statistical
 @settings
 @pytest.mark.parametrize("suite", SUITES)
-@repeated(TIMES, quick=40)
-def test_rates_of_every_suite(
-    suite: str, setting: Setting, times: int, record_property: Callable[[str, object], None]
-) -> None:
+@pytest.mark.simulation
+def test_rates_of_every_suite(suite: str, setting: Setting, record_property: Callable[[str, object], None]) -> None:
     """A rate by the suite's own unit, whatever its sizes."""
     cell = widest(suite, "refusal_rate")
     assert isinstance(cell.counted, Share)
     extra = NEAR_BOUND if setting.is_sparse else ""
-    measured(f"{suite} refusal_rate", cell, drawn_rate, setting, times, record_property, extra)
+    measured(f"{suite} refusal_rate", cell, drawn_rate, setting, record_property, extra)
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 @pytest.mark.statistical
 @settings
 @pytest.mark.parametrize("ss", [0.5, 0.65])
@@ -145,10 +141,10 @@ def test_icat(
     cell = cells_of(suite, protocol)[CellKey("icat")]
     name = f"{suite} {protocol} icat, SS {100 * ss:.0f}"
     extra = "" if ss == 0.5 or setting.n_clusters > 12 else "the interval of SS holds 50 and reaches far"
-    measured(name, cell, partial(drawn_icat, ss), setting, TIMES, record_property, extra)
+    measured(name, cell, partial(drawn_icat, ss), setting, record_property, extra)
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 @pytest.mark.statistical
 @settings
 @pytest.mark.parametrize("gap", [0.0, 0.5])
@@ -160,10 +156,10 @@ def test_positive_negative_difference(
     is_hard_to_tell = setting.is_sparse or setting.likeness > 0.9 or setting.n_clusters < 20
     name = f"unqover pn_difference, gap {gap:g}"
     extra = FEW_DIFFER if is_hard_to_tell else ""
-    measured(name, cell, partial(drawn_difference, gap), setting, TIMES, record_property, extra)
+    measured(name, cell, partial(drawn_difference, gap), setting, record_property, extra)
 
 
-@pytest.mark.long
+@pytest.mark.simulation
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "setting", [setting for setting in SETTINGS if setting.n_clusters > 12], ids=lambda setting: setting.name
@@ -178,7 +174,7 @@ def test_group_favoritism(
     is_hard_to_tell = setting.is_sparse or (setting.likeness > 0.9 and (gap == 0 or n_pairs == 2))
     name = f"ltf_test group_favoritism, gap {gap:g}, {n_pairs} pairs"
     extra = FEW_DIFFER if is_hard_to_tell else ""
-    measured(name, cell, partial(drawn_favoritism, gap, n_pairs), setting, TIMES, record_property, extra)
+    measured(name, cell, partial(drawn_favoritism, gap, n_pairs), setting, record_property, extra)
 
 
 def test_known_probabilities_of_few_items_have_a_narrow_interval() -> None:

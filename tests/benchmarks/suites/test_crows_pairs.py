@@ -1,44 +1,23 @@
 """CrowS-Pairs: the span rule, prompts, both denominators, models with known answers, and the canonical file."""
 
-import hashlib
-import random
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import pytest
 
-from auditors.types import Estimate
-from benchmarks.datasets import fetching
-from benchmarks.datasets import published as datasets
-from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
-from benchmarks.suites.crows_pairs.data import AXIS_OF, CANONICAL_CELLS, SOURCE, records_from
+from benchmarks.suites.crows_pairs.data import records_from
 from benchmarks.suites.crows_pairs.suite import CrowSPairs, Gap, gap
-from benchmarks.suites.protocol import Dataset, Item, ProtocolName, Reply
-from tests.support.benchmarks.scripted import Answer, pick
+from benchmarks.suites.protocol import Dataset, Item, Reply
+from tests.support.benchmarks.scripted import find_number as number
+from tests.support.benchmarks.scripted import pick, score_answers
 from tests.support.benchmarks.scripted import plan as scripted_plan
-from tests.support.published import DATA, needs_data
 
 STEREOTYPE, ANTI = "stereotype", "anti-stereotype"
-
-
-def plan(**options: object) -> Plan:
-    return scripted_plan(suite="crows_pairs", **options)
-
-
-def scored(answer: Answer, **options: object) -> Result:
-    """The result of a model that answers every embedded item by `answer`."""
-    ready = plan(**options)
-    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in ready.items]
-    return score_recorded(ready, replies, where="script")[0]
-
-
-def number(result: Result, metric: str, axis: str | None = None) -> Estimate:
-    found = [e for e in result.estimates if (e.metric, e.axis) == (metric, axis)]
-    assert len(found) == 1
-    return found[0]
+plan = partial(scripted_plan, suite="crows_pairs")
+scored = partial(score_answers, suite="crows_pairs")
 
 
 class TestGap:
@@ -98,27 +77,6 @@ class TestPrompts:
             "Choice1: in a wheelchair\nChoice2: with a bicycle",
         ]
 
-    def test_order_of_choices_by_protocol(self) -> None:
-        """Paper keeps file order for any seed; corrected shuffles by (seed, item id) and always the same way."""
-        assert plan(protocol="paper", seed=1).items == plan(protocol="paper", seed=2).items
-        assert {item.choices[0].role for item in plan(protocol="paper").items} == {STEREOTYPE}
-        assert plan(seed=1).items == plan(seed=1).items
-        assert plan(seed=1).items != plan(seed=2).items
-
-    def test_corrected_puts_the_stereotype_first_half_of_the_time(self) -> None:
-        """Over 30 seeds (1080 draws) the share is 0.5 within 5 sigma = 0.076."""
-        first = [item.choices[0].role == STEREOTYPE for seed in range(30) for item in plan(seed=seed).items]
-
-        assert len(first) == 1080
-        assert abs(sum(first) / 1080 - 0.5) < 0.076
-
-    def test_prompts_are_pinned(self) -> None:
-        """A change of any prompt changes this hash and needs a new suite version."""
-        assert plan(seed=0).prompt_sha256 == "f4fd324dd69f77797c34d33ab9994556e5a221e39d3120b140b19677ceded563"
-        assert (
-            plan(protocol="paper").prompt_sha256 == "3ed4c063f877e393018752d2251223bf9f7da5ae9a3817e6393f811bad0d7bcb"
-        )
-
 
 class TestParsing:
     """Which reply names which side."""
@@ -148,13 +106,6 @@ class TestParsing:
 
         assert (parsed.status, parsed.value, parsed.rule) == expected
 
-    def test_two_choices_differ_by_protocol(self) -> None:
-        """A reply that names both sides is malformed when corrected, unrelated on paper; LMS is 0 in both."""
-        for protocol, status in (("corrected", "malformed"), ("paper", "unrelated")):
-            result = scored(lambda _: "Choice1 and Choice2", protocol=protocol)
-            assert result.counts[status] == 36
-            assert number(result, "lms").value == 0.0
-
 
 class TestKnownModels:
     """Scripted models, each with its exact scores on the 36 embedded items."""
@@ -165,7 +116,7 @@ class TestKnownModels:
         """Always the same side gives the ends of every scale, on every axis."""
         result = scored(pick(role), protocol=protocol)
 
-        for axis in (None, *CANONICAL_CELLS):
+        for axis in (None, *CrowSPairs.axes):
             assert tuple(number(result, metric, axis).value for metric in ("lms", "ss", "icat")) == expected
 
     @pytest.mark.parametrize("protocol", ["corrected", "paper"])
@@ -245,41 +196,17 @@ class TestDenominators:
             assert (ss.extra["over_meaningful"], ss.extra["over_total"]) == (pytest.approx(200 / 3), 50.0)
             assert (icat.extra["over_meaningful"], icat.extra["over_total"]) == (pytest.approx(50.0), 75.0)
 
-    @pytest.mark.parametrize(("protocol", "ss"), [("corrected", 50.0), ("paper", 100 / 3)])
-    def test_errors_are_in_no_denominator(self, protocol: str, ss: float) -> None:
-        """Age: one of four never arrived: LMS = 2 / 3 in both, SS = 1 / 2 or 1 / 3."""
-        result = self.mixed(protocol)
-        lms = number(result, "lms", "age")
-
-        assert lms.value == pytest.approx(200 / 3)
-        assert (lms.n, lms.n_excluded, lms.extra["excluded"]) == (3, 1, {"error": 1})
-        assert number(result, "ss", "age").value == pytest.approx(ss)
-
     def test_merged_types_share_a_cell(self) -> None:
         """Gender holds sexual orientation, physical appearance holds disability: 8 embedded items each."""
         result = scored(pick(ANTI))
 
-        assert {axis: number(result, "lms", axis).n for axis in CANONICAL_CELLS} == {
-            axis: 8 if axis in ("gender", "physical_appearance") else 4 for axis in CANONICAL_CELLS
+        assert {axis: number(result, "lms", axis).n for axis in CrowSPairs.axes} == {
+            axis: 8 if axis in ("gender", "physical_appearance") else 4 for axis in CrowSPairs.axes
         }
 
 
 class TestIntervals:
     """Which numbers carry an interval, and why not."""
-
-    def test_every_missing_interval_has_a_reason(self) -> None:
-        """Every interval contains its value; axes of fewer than 10 pairs say so."""
-        rng = random.Random(4)
-        for protocol in CrowSPairs.protocols:
-            result = scored(lambda item: rng.choice(item.choices).text, protocol=protocol)
-            assert number(result, "ss", "age").reason == "no interval: 4 sentence pairs to resample, fewer than 10"
-            for estimate in result.estimates:
-                if estimate.lower is None:
-                    assert estimate.reason
-                else:
-                    assert estimate.value is not None
-                    assert estimate.upper is not None
-                    assert estimate.lower <= estimate.value <= estimate.upper
 
     def test_a_pair_that_occurs_twice_is_one_cluster(self) -> None:
         """When corrected, its second copy is no new evidence; the paper protocol resamples items."""
@@ -293,29 +220,6 @@ class TestIntervals:
 
         assert clusters(CrowSPairs().items(data, protocol="corrected", seed=0)) == [record["id"], record["id"]]
         assert clusters(CrowSPairs().items(data, protocol="paper", seed=0)) == [record["id"], "again"]
-
-
-class TestEmbedded:
-    """The items of our own."""
-
-    def test_form(self) -> None:
-        """Four items of each published type, one of them against the usual direction, spans of every kind."""
-        items = plan().items
-
-        assert Counter(item.meta["bias_type"] for item in items) == dict.fromkeys(AXIS_OF, 4)
-        assert Counter(item.meta["direction"] for item in items)["antistereo"] >= 8
-        assert any(" " in choice.text for item in items for choice in item.choices)
-        assert any(one.text in other.text for item in items for one, other in [item.choices, item.choices[::-1]])
-
-    @needs_data
-    def test_nothing_is_taken_from_the_canonical_file(self, data_dir: Path) -> None:
-        """No sentence of ours is in the published set."""
-        published = {
-            record[side].casefold() for record in datasets.load(SOURCE, data_dir) for side in ("sent_more", "sent_less")
-        }
-
-        for record in CrowSPairs().load("embedded").records:
-            assert not {record["sent_more"].casefold(), record["sent_less"].casefold()} & published
 
 
 def test_records_keep_what_the_suite_uses() -> None:
@@ -334,59 +238,3 @@ def test_records_keep_what_the_suite_uses() -> None:
             "bias_type": "age",
         }
     ]
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("home")
-    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
-    return home
-
-
-@needs_data
-class TestCanonical:
-    """The published file, through the mirror."""
-
-    def items(self, data_dir: Path, protocol: ProtocolName = "corrected") -> list[Item]:
-        return prepare(RunOptions(suite="crows_pairs", model="m", protocol=protocol), data_dir).items
-
-    def test_mirror_file_is_the_pinned_one(self) -> None:
-        """The stored copy has the pinned sha256."""
-        content = (DATA / SOURCE.files[0].mirror_path).read_bytes()
-
-        assert hashlib.sha256(content).hexdigest() == SOURCE.files[0].mirror_sha256
-
-    def test_items_per_cell(self, data_dir: Path) -> None:
-        """1,508 pairs in the seven merged cells, 218 of them in the other direction."""
-        items = self.items(data_dir)
-
-        assert Counter(item.axis for item in items) == CANONICAL_CELLS
-        assert len({item.item_id for item in items}) == SOURCE.n_items == sum(CANONICAL_CELLS.values()) == 1508
-        assert Counter(item.meta["direction"] for item in items) == {"stereo": 1290, "antistereo": 218}
-
-    def test_every_pair_gives_one_mask_and_two_spans(self, data_dir: Path) -> None:
-        """No pair is refused; 1,018 are one word for one word, 15 whole sentences, all within the reply's limit."""
-        items = self.items(data_dir)
-        words = Counter(max(len(choice.text.split()) for choice in item.choices) for item in items)
-
-        assert all(item.messages[1].content.count("[MASK]") == 1 for item in items)
-        assert words[1] == 1018
-        assert sum(item.messages[1].content.startswith("Sentence: “[MASK]”") for item in items) == 15
-        longest = max(len(choice.text) for item in items for choice in item.choices)
-        assert longest == 137
-        assert longest <= 2.2 * CrowSPairs().sampling("corrected").max_tokens
-
-    def test_the_pair_that_occurs_twice(self, data_dir: Path) -> None:
-        """One pair occurs twice, so there are 1,507 clusters when corrected and 1,508 on paper."""
-        assert len({item.cluster for item in self.items(data_dir)}) == 1507
-        assert len({item.cluster for item in self.items(data_dir, "paper")}) == 1508
-
-    def test_every_choice_is_read_back(self, data_dir: Path) -> None:
-        """Naming either side by text, label or number is understood as its role, where choices have numbers."""
-        suite = CrowSPairs()
-        for protocol in ("corrected", "paper"):
-            for item in self.items(data_dir, protocol):
-                for place, choice in enumerate(item.choices, 1):
-                    for text in (choice.text, f"Choice{place}", f"Choice {place}: {choice.text}", str(place)):
-                        parsed = suite.parse(item, text, protocol=protocol)
-                        assert (parsed.status, parsed.value) == ("ok", choice.role), (item.item_id, text)

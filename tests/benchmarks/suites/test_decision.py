@@ -1,6 +1,5 @@
 """Decisions: printed prompts, orders, the blind judge's question and reply, scripted models with known rates."""
 
-from collections import Counter
 from collections.abc import Callable
 
 import msgspec
@@ -9,7 +8,6 @@ import pytest
 from auditors.clients.judge_client import UnreadableError
 from benchmarks.errors import DatasetError
 from benchmarks.suites.common.estimation import Cell, point
-from benchmarks.suites.decision.data import Scenario
 from benchmarks.suites.decision.judge import blind, judge_question, p1_is_a, read_verdict
 from benchmarks.suites.decision.suite import Decision
 from benchmarks.suites.protocol import Item, Observation, Parsed, ProtocolName, Reply
@@ -71,32 +69,6 @@ class TestPrompts:
     def test_printed_prompts(self, item_id: str, prompt: str) -> None:
         """Printed prompts letter by letter, the slots name1 and name2 filled as the paper's replies show (X-IMP-4)."""
         assert found(item_id).messages[0].content == prompt
-
-    def test_number_of_tests(self) -> None:
-        """Twenty in each of 31 categories; as printed 225, eight or seven in each; ids differ."""
-        counts = Counter((item.axis, item.subset) for item in items())
-        printed = Counter((item.axis, item.subset) for item in items("paper"))
-
-        assert list(counts.values()) == [20] * 31
-        assert list(printed.values()) == [8] * 8 + [7] * 23
-        assert Counter(axis for axis, _ in counts) == {"race": 12, "gender": 7, "health": 6, "religion": 6}
-        assert len({item.item_id for item in items()}) == 620
-        assert len({item.item_id for item in items("paper")}) == 225
-
-    def test_orders(self) -> None:
-        """Paper keeps the order for any seed; corrected draws orders from the seed."""
-        assert items("paper", seed=1) == items("paper", seed=2)
-        assert items(seed=1) == items(seed=1)
-        assert items(seed=1) != items(seed=2)
-
-    def test_scenarios_differ_in_the_group_alone(self) -> None:
-        """Every template names both characters and both words, and the sides have as many characters."""
-        for record in SUITE.load("embedded").records:
-            scenario = msgspec.convert(record, Scenario)
-            assert all(slot in scenario.template for slot in ("{first}", "{second}", "{word1}", "{word2}"))
-            assert len(scenario.a) == len(scenario.b)
-            assert all(term in scenario.called[side] for side in "ab" for term in getattr(scenario, side))
-        assert sum(record["printed"] for record in SUITE.load("embedded").records) == 5
 
     def test_there_is_nothing_to_fetch(self) -> None:
         """Canonical data does not exist and says so."""
@@ -218,12 +190,3 @@ class TestKnownModels:
 
         assert point(numbers["absolute_mean", None, None]) == 100.0
         assert point(numbers["stereotype_rate", None, None]) == 50.0
-
-    def test_refusing_everything(self) -> None:
-        """Refusal rate 100, no stereotype rate and no mean; by the paper's rule an absolute mean of 0."""
-        numbers = cells(lambda item: Parsed("refusal"))
-
-        assert point(numbers["absolute_mean", None, None]) is None
-        assert point(cells(lambda item: Parsed("refusal"), "paper")["absolute_mean", None, None]) == 0.0
-        assert point(numbers["refusal_rate", None, None]) == 100.0
-        assert point(numbers["stereotype_rate", None, None]) is None

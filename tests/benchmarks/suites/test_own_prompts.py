@@ -350,7 +350,7 @@ def shares(held: dict[str, int], times: int, name: str, record: Callable[[str, o
 
 
 @pytest.mark.statistical
-@repeated(300, quick=40)
+@repeated(300)
 def test_coverage_where_prompts_depend_on_each_other(
     times: int, record_property: Callable[[str, object], None]
 ) -> None:
@@ -361,7 +361,7 @@ def test_coverage_where_prompts_depend_on_each_other(
 
 
 @pytest.mark.statistical
-@repeated(100, quick=20)
+@repeated(100)
 def test_templates_that_are_not_named_do_not_hold(times: int, record_property: Callable[[str, object], None]) -> None:
     """What naming them is for: prompts taken for independent give intervals that are far too short."""
     held = n_held(dependent(SIZES, are_named=False), times, METRICS)

@@ -3,16 +3,16 @@
 import random
 from collections.abc import Callable
 from functools import cache
+from itertools import count
 from typing import Any
 
 import pytest
 
-from auditors.types import Estimate
 from benchmarks.reporting.report import render
 from benchmarks.run.plan import Plan, RunOptions, prepare
-from benchmarks.run.score import provenance_of, score
 from benchmarks.suites.common.estimation import EXCLUDED, HIGHEST, LOWEST, REFUSALS_AS, Cell, CellKey, estimate, point
 from benchmarks.suites.protocol import Item, Observation, ProtocolName, Reply
+from tests.support.benchmarks.scripted import score_answers
 
 Answer = Callable[[int, Item], dict[str, Any]]
 """Status and value of the reply to an item, by its place among the items."""
@@ -302,20 +302,13 @@ def test_invented_groups_stand_beside_every_score() -> None:
 @pytest.mark.parametrize("protocol", ["corrected", "paper"])
 def test_page(protocol: ProtocolName) -> None:
     """The table of what refusals are taken for, which says what the printed number does with them."""
-    plan = planned("bbq", protocol=protocol)
-    texts = {
-        item.item_id: "I'm sorry, but I can't help with that." if n % 2 else "A" for n, item in enumerate(plan.items)
-    }
-    read = {(i.item_id, 0): plan_reply(plan, i, texts[i.item_id]) for i in plan.items}
-    result = score(plan, read, provenance_of(plan, read))
+    turn = count()
+    result = score_answers(
+        lambda _: "I'm sorry, but I can't help with that." if next(turn) % 2 else "A", suite="bbq", protocol=protocol
+    )
     page = render([result])
 
     assert "What refused and unreadable replies are taken for" in page
     assert '<th class="count">lowest</th>' in page
     assert ("leaves such replies out" in page) == (protocol == "corrected")
-    assert any(isinstance(one, Estimate) and REFUSALS_AS in one.extra for one in result.estimates)
-
-
-def plan_reply(plan: Plan, item: Item, text: str) -> Reply:
-    parsed = plan.suite.parse(item, text, protocol=plan.options.protocol)
-    return Reply(item_id=item.item_id, text=text, status=parsed.status, parsed=parsed.value, rule=parsed.rule)
+    assert any(REFUSALS_AS in one.extra for one in result.estimates)

@@ -1,4 +1,4 @@
-"""Every suite has what a suite must have."""
+"""The registry: names, the nearest of a misspelt one, and no suite that is a special case."""
 
 import re
 from pathlib import Path
@@ -8,60 +8,8 @@ import pytest
 import benchmarks
 from benchmarks.errors import BenchmarkError
 from benchmarks.suites import registry
-from benchmarks.suites.protocol import Suite
 
 ROOT = Path(benchmarks.__file__).parent
-TESTS = Path(__file__).parent
-
-
-@pytest.mark.parametrize("suite", registry.SUITES.values(), ids=list(registry.SUITES))
-class TestEverySuite:
-    """Walks SUITES."""
-
-    def test_card(self, suite: Suite) -> None:
-        """There is a data card with version, licence, both hashes, deviations, criticism and a content warning."""
-        card = (ROOT / "suites" / suite.name / "card.md").read_text(encoding="utf-8")
-
-        assert f"version {suite.version}" in card
-        assert suite.licence in card
-        for digest in suite.sha256.values():
-            assert digest in card
-        for heading in ("Source", "Metrics", "Deviations", "Known criticism", "Changelog"):
-            assert f"\n## {heading}" in card
-        assert "Content warning" in card
-
-    def test_test(self, suite: Suite) -> None:
-        """There is a test file of its own."""
-        assert (TESTS / f"test_{suite.name}.py").is_file()
-
-    def test_hashes_and_licence(self, suite: Suite) -> None:
-        """Every kind of data is pinned by a sha256, canonical data by hand at least by what was fetched."""
-        is_unpinned = suite.source is not None and not suite.source.content_sha256
-        assert suite.sha256.keys() | ({"canonical"} if is_unpinned else set()) == suite.n_items.keys()
-        assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in suite.sha256.values())
-        assert suite.licence
-        if suite.source is not None:
-            assert suite.source.name == suite.name
-            assert suite.source.licence == suite.licence
-            assert suite.source.content_sha256 == suite.sha256.get("canonical", "")
-
-    def test_embedded_items_are_the_pinned_ones(self, suite: Suite) -> None:
-        """The built-in items load, have their pinned hash and number, and ids that differ."""
-        dataset = suite.load("embedded")
-        items = list(suite.items(dataset, protocol=suite.protocols[0], seed=0))
-
-        assert dataset.sha256 == suite.sha256["embedded"]
-        assert len(items) == len({item.item_id for item in items}) == suite.n_items["embedded"]
-        assert {item.axis for item in items} - {"default"} == set(suite.axes)
-
-    def test_reader_is_told(self, suite: Suite) -> None:
-        """Every metric has a reading, and the report can say what the suite does not show."""
-        assert set(suite.scales) == set(suite.metrics)
-        assert len(suite.does_not_show) > 100
-
-    def test_default_protocol_comes_first(self, suite: Suite) -> None:
-        """`corrected` is offered and is the default."""
-        assert suite.protocols[0] == "corrected"
 
 
 def test_no_suite_is_a_special_case() -> None:
@@ -83,11 +31,6 @@ def test_no_suite_is_a_special_case() -> None:
 
     named = [path for path in modules if quoted.search(path.read_text(encoding="utf-8"))]
     assert [path for path in named if not any(path.is_relative_to(folder) for folder in apart)] == []
-
-
-def test_names_are_keys() -> None:
-    """A suite is listed under its own name."""
-    assert all(name == suite.name for name, suite in registry.SUITES.items())
 
 
 def test_unknown_data_set_gets_the_nearest() -> None:

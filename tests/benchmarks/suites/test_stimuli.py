@@ -1,7 +1,6 @@
 """The stimuli of association tests and decisions: enough distinct ones, balanced, none in contradictory roles."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -10,10 +9,9 @@ from benchmarks.suites.common.orders import swaps
 from benchmarks.suites.decision.data import Scenario, called_by
 from benchmarks.suites.decision.judge import blind
 from benchmarks.suites.decision.suite import Decision
-from benchmarks.suites.implicit_association.data import SOURCE, stimuli
+from benchmarks.suites.implicit_association.data import stimuli
 from benchmarks.suites.implicit_association.suite import ImplicitAssociation
 from benchmarks.suites.protocol import Item
-from tests.support.published import DATA, needs_data
 
 LEAST = 20
 """Distinct prompts of each category."""
@@ -131,21 +129,3 @@ def test_slots_agree_with_what_fills_them() -> None:
         if "a {word1}" in scenario.template:
             words = [word for _, _, *pair in scenario.more for word in pair]
             assert not [word for word in words if word[0].casefold() in "aeiou"], scenario.category
-
-
-def _canonical() -> Iterator[Item]:
-    records = SOURCE.normalise({"iat_stimuli.csv": (DATA / "llm_implicit_bias" / "iat_stimuli.csv").read_bytes()})
-    suite = ImplicitAssociation()
-    dataset = msgspec.structs.replace(suite.load("embedded"), kind="canonical", records=records)
-    yield from suite.items(dataset, protocol="corrected", seed=0)
-
-
-@needs_data
-def test_published_words_are_filled_up_to_twenty() -> None:
-    """With the predecessor's lists, its own pairs come first, and each category has twenty distinct ones."""
-    found: dict[str | None, list[tuple[str, ...]]] = defaultdict(list)
-    for item in _canonical():
-        found[item.subset].append(tuple(group.casefold() for group in item.groups))
-
-    assert {len(set(pairs)) for pairs in found.values()} == {LEAST}
-    assert found["career"][0] == ("ben", "julia")

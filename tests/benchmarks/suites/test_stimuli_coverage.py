@@ -144,8 +144,6 @@ def test_stereotype_rates_cover(name: str, times: int, record_property: Record) 
     """Over all categories, for these ones, by domain and by category; resampling tests, as before, covers less."""
     found = simulate(name, times)
     assert found.share(ALL)[1] == times * len(SETTINGS)
-    if times < 10:
-        return
     found.show(name, record_property)
     for number in (ALL, THESE, DOMAIN, CATEGORY):
         found.demand_nominal(number)

@@ -1,42 +1,27 @@
 """WinoBias: prompts, examples, reading a pronoun, models with known answers, and the canonical files."""
 
-import hashlib
-from collections import Counter
-from pathlib import Path
+from functools import partial
 
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.datasets import fetching
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
-from benchmarks.run.score import score_recorded
-from benchmarks.suites.protocol import Item, Reply
+from benchmarks.suites.protocol import Item
 from benchmarks.suites.winobias.data import KINDS, Prompt, example_pool, examples_for, masked, prompts_from
 from benchmarks.suites.winobias.scores import CLASSES
-from benchmarks.suites.winobias.suite import SOURCE, WinoBias, render
-from tests.support.benchmarks.scripted import Answer, plan
-from tests.support.published import DATA, needs_data
+from benchmarks.suites.winobias.suite import WinoBias, render
+from tests.support.benchmarks.scripted import find_number, plan, score_answers
 
 REFUSED = "I'm sorry, I cannot help with that."
 
 
-def asked(**options: object) -> Plan:
-    return plan(**({"suite": "winobias"} | options))
-
-
-def scored(answer: Answer, **options: object) -> Result:
-    """The result of a model that answers every embedded item by `answer`."""
-    ready = asked(**options)
-    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in ready.items]
-    return score_recorded(ready, replies, where="script")[0]
+asked = partial(plan, suite="winobias")
+scored = partial(score_answers, suite="winobias")
 
 
 def number(result: Result, metric: str, group: str | None = None, subset: str | None = None) -> Estimate:
-    found = [e for e in result.estimates if (e.metric, e.axis, e.group, e.subset) == (metric, "gender", group, subset)]
-    assert len(found) == 1
-    return found[0]
+    return find_number(result, metric, "gender", group=group, subset=subset)
 
 
 def shares(result: Result, subset: str | None = None) -> list[float | None]:
@@ -77,21 +62,8 @@ class TestPrompts:
 
         assert masked(sentence) == (expected or two_gaps)
 
-    def test_both_versions_are_asked_once(self) -> None:
-        """The embedded 97 lines become 48 prompts: most count twice, one four times, one once."""
-        items = asked().items
-
-        assert Counter(item.meta["weight"] for item in items) == {2: 46, 4: 1, 1: 1}
-        assert len({item.messages for item in items}) == len(items) == 48
-
-    def test_resampled_unit(self) -> None:
-        """corrected resamples pairs of occupations, paper items."""
-        assert len({item.cluster for item in asked().items}) == 24
-        assert all(item.cluster == item.item_id for item in asked(protocol="paper").items)
-
-    def test_prompts_are_pinned(self) -> None:
-        """A change of any prompt changes these hashes and needs a new suite version."""
-        assert asked().prompt_sha256 == "cdb64abd9f83fb0ac2d34dfc1f7bc9bc9adfd4e258531f21d78fc22dc9216332"
+    def test_prompts_with_examples_are_pinned(self) -> None:
+        """A change of any prompt changes this hash and needs a new suite version."""
         assert asked(few_shot=4).prompt_sha256 == "f5dad8d08ef5e81c5f722045022245e6903ad18e9133670be7a2d924ce041983"
 
 
@@ -137,11 +109,6 @@ class TestExamples:
         """The same seed gives the same examples, another one others."""
         assert asked(few_shot=2, seed=5).items == asked(few_shot=2, seed=5).items
         assert asked(few_shot=2, seed=5).items != asked(few_shot=2, seed=6).items
-
-    def test_number_that_is_not_offered(self) -> None:
-        """Three examples cannot be half male and half female."""
-        with pytest.raises(BenchmarkError, match="few-shot 3 is not offered; offered: 0, 2, 4"):
-            asked(few_shot=3)
 
     def test_too_little_data_is_an_error(self) -> None:
         """With no sentence fit to be an example there is a message, not a run without examples."""
@@ -205,18 +172,12 @@ class TestParsing:
             )
             assert (parsed.status, parsed.value) == expected
 
-    def test_long_reply(self) -> None:
-        """A reply of 100 kB is read like any other."""
-        parsed = WinoBias().parse(asked().items[0], "word " * 20_000 + "she", protocol="corrected")
-
-        assert parsed.value == "female"
-
 
 class TestKnownModels:
     """Scripted models, each with its exact scores on the 48 embedded prompts."""
 
     @pytest.mark.parametrize("protocol", ["corrected", "paper"])
-    @pytest.mark.parametrize("few_shot", [0, 2, 4])
+    @pytest.mark.parametrize("few_shot", [0, 2])
     @pytest.mark.parametrize(
         ("word", "expected", "difference"),
         [
@@ -238,24 +199,6 @@ class TestKnownModels:
             assert number(result, "male_female_difference", subset=kind).value == difference
             assert number(result, "unrelated_rate", subset=kind).value == expected[3]
 
-    def test_refusing_everything_never_looks_unbiased(self) -> None:
-        """All refused: the difference is undefined with a reason, the refusal rate 100."""
-        result = scored(lambda _: REFUSED)
-
-        assert result.counts["refusal"] == 48
-        assert number(result, "male_female_difference").value is None
-        assert number(result, "male_female_difference").reason == "no reply named a pronoun"
-        assert number(result, "refusal_rate").value == 100.0
-
-    def test_no_reply_at_all(self) -> None:
-        """Only errors: nothing is defined, and the reason says so."""
-        ready = asked()
-        result = score_recorded(ready, [Reply(item_id=item.item_id) for item in ready.items], where="script")[0]
-
-        for estimate in result.estimates:
-            assert (estimate.value, estimate.n, estimate.n_excluded > 0) == (None, 0, True)
-            assert estimate.reason == "no reply arrived"
-
     def test_weights_count(self) -> None:
         """Male only in the sentence that occurs four times, female elsewhere: 4 of 50 and 46 of 50 lines of type 1."""
 
@@ -268,36 +211,9 @@ class TestKnownModels:
         assert male.value == pytest.approx(8.0)
         assert male.n == 24
 
-    def test_errors_are_in_no_denominator(self) -> None:
-        """Type 1: 12 male, 6 female, 5 refused, 1 error; shares are over what arrived."""
-        ready = asked(protocol="paper")
-        items = [item for item in ready.items if item.subset == "type1" and item.meta["weight"] == 2]
-        script = ["he"] * 12 + ["she"] * 6 + [REFUSED] * 4 + [None]
-        replies = [Reply(item_id=item.item_id, text=text) for item, text in zip(items, script, strict=True)]
-        result = score_recorded(ready, replies, where="script")[0]
-
-        assert shares(result, "type1") == pytest.approx([100 * 12 / 22, 100 * 6 / 22, 0.0, 100 * 4 / 22])
-        assert number(result, "male_female_difference", subset="type1").value == pytest.approx(100 * 6 / 22)
-        assert number(result, "refusal_rate", subset="type1").value == pytest.approx(100 * 4 / 22)
-        assert number(result, "share", "male", "type1").extra["excluded"] == {"error": 1}
-        assert not [estimate for estimate in result.estimates if estimate.subset == "type2"]
-
 
 class TestIntervals:
     """Which numbers carry an interval."""
-
-    def test_intervals_hold_their_values(self) -> None:
-        """Mixed replies: every share has an interval by pairs of occupations that contains it."""
-        result = scored(lambda item: ("he", "she", "they", "no idea")[len(item.messages[-1].content) % 4])
-
-        for estimate in result.estimates:
-            assert estimate.value is not None
-            if estimate.lower is None or estimate.upper is None:
-                assert estimate.reason
-            else:
-                assert estimate.lower <= estimate.value <= estimate.upper
-        assert number(result, "male_female_difference").method == "cluster-bootstrap"
-        assert number(result, "male_female_difference").extra["unit"] == "pair of occupations"
 
     def test_the_end_of_a_scale_is_not_certainty(self) -> None:
         """Always male: Wilson's interval on the pairs, not one of width zero, and none for the difference."""
@@ -309,54 +225,3 @@ class TestIntervals:
         assert 80 < male.lower < 95
         assert (difference.lower, difference.upper) == (None, None)
         assert difference.reason is not None
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("home")
-    fetching.fetch(SOURCE, mirror=str(DATA), data_dir=home)
-    return home
-
-
-@needs_data
-class TestCanonical:
-    """The published files, through the mirror."""
-
-    def test_mirror_files_are_the_pinned_ones(self) -> None:
-        """Each stored copy is the upstream file, by sha256 and by git blob id."""
-        for file in SOURCE.files:
-            content = (DATA / file.mirror_path).read_bytes()
-            assert hashlib.sha256(content).hexdigest() == file.mirror_sha256 == file.sha256
-            assert fetching.git_blob_id(content) == file.git_blob
-
-    def test_counts(self, data_dir: Path) -> None:
-        """3,168 lines become 798 + 804 prompts that count 1,584 in each type, with different ids."""
-        items = prepare(RunOptions(suite="winobias", model="m"), data_dir).items
-        weights: Counter[str | None] = Counter()
-        for item in items:
-            weights[item.subset] += item.meta["weight"]
-
-        assert Counter(item.subset for item in items) == {"type1": 798, "type2": 804}
-        assert weights == {"type1": 1584, "type2": 1584}
-        assert len({item.item_id for item in items}) == len({item.messages for item in items}) == 1602
-
-    def test_occupations_are_found(self, data_dir: Path) -> None:
-        """Two occupations in every sentence but one, which has three; 394 different groups of them."""
-        items = prepare(RunOptions(suite="winobias", model="m"), data_dir).items
-
-        assert Counter(len(item.groups) for item in items) == {2: 1601, 3: 1}
-        assert len({item.cluster for item in items}) == 394
-
-    @pytest.mark.parametrize("seed", range(20))
-    def test_examples_are_found_for_every_seed(self, data_dir: Path, seed: int) -> None:
-        """Ten sentences of each type are set aside, and every other item gets four examples."""
-        items = prepare(RunOptions(suite="winobias", model="m", few_shot=4, seed=seed), data_dir).items
-
-        assert len(items) == 1602 - 20
-        assert {len(item.messages) for item in items} == {10}
-
-    def test_nothing_embedded_is_taken_from_it(self) -> None:
-        """No sentence of ours is in the published files, and no occupation of ours in their lists but by chance."""
-        published = "\n".join((DATA / file.mirror_path).read_text(encoding="utf-8") for file in SOURCE.files)
-        for line in WinoBias().load("embedded").records["lines"]:
-            assert line["sentence"] not in published

@@ -3,12 +3,17 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
-from auditors.types import Completion, CompletionError, CompletionRequest
+from auditors.types import Completion, CompletionError, CompletionRequest, Estimate
+from benchmarks.reporting import report
+from benchmarks.run import directory
 from benchmarks.run.log import Beginning, Placed
+from benchmarks.run.result import Result
 from benchmarks.run.runner import Plan, RunOptions, prepare
+from benchmarks.run.score import score_recorded
 from benchmarks.run.thinking import QUESTION, ThinkingFound
 from benchmarks.suites.protocol import Item, Reply
 
@@ -24,6 +29,22 @@ def plan(**options: object) -> Plan:
 def pick(role: str) -> Answer:
     """Names the choice that plays `role`."""
     return lambda item: next(choice.text for choice in item.choices if choice.role == role)
+
+
+def score_answers(answer: Callable[[Item], str | None], **options: object) -> Result:
+    """Score a model that answers every item of a plan by `answer`; None is a reply that never came."""
+    ready = plan(**options)
+    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in ready.items]
+    return score_recorded(ready, replies, where="script")[0]
+
+
+def find_number(
+    result: Result, metric: str, axis: str | None = None, *, group: str | None = None, subset: str | None = None
+) -> Estimate:
+    """Return the only estimate with these keys, whatever its reference."""
+    wanted = (metric, axis, group, subset)
+    [found] = [one for one in result.estimates if (one.metric, one.axis, one.group, one.subset) == wanted]
+    return found
 
 
 class ScriptedCompleter:
@@ -95,3 +116,34 @@ class MemoryLog:
 
     async def keep_items(self, items: Sequence[Item]) -> None:
         self.items = list(items)
+
+
+class Answering:
+    """Answers every request by a function of it, whose errors it raises; keeps what was asked."""
+
+    def __init__(self, answer: Callable[[CompletionRequest], Completion | CompletionError | str | None]) -> None:
+        self.asked: list[CompletionRequest] = []
+        self._answer = answer
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        if request.messages[-1].content == QUESTION:
+            return Completion(text="Yes.", finish_reason="stop")
+        self.asked.append(request)
+        answer = self._answer(request)
+        if isinstance(answer, CompletionError):
+            raise answer
+        return answer if isinstance(answer, Completion) else Completion(text=answer, finish_reason="stop")
+
+    async def aclose(self) -> None:
+        """Holds nothing open."""
+
+
+def write_run(path: Path, answer: Answer, ready: Plan | None = None, *, first: int | None = None) -> Path:
+    """The directory of a run of a model that answers by `answer`, with replies to the first items only if asked."""
+    ready = ready or plan()
+    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in ready.items[:first]]
+    result, read = score_recorded(ready, replies, where="script")
+    directory.create(path, ready, directory.manifest(ready))
+    directory.write_replies(path, read)
+    directory.finish(path, result, report.render([result]))
+    return path

@@ -1,0 +1,18 @@
+"""What the suites share that are asked in the form of "No LLM is Free From Bias" (protocols 3.1)."""
+
+from collections.abc import Mapping
+
+from auditors.types import Status
+from benchmarks.suites.protocol import ProtocolName, Sampling, Scale
+
+SEVERAL: Mapping[ProtocolName, Status] = {"paper": "unrelated", "corrected": "malformed"}
+"""Status of a reply that names two different choices."""
+REFUSAL_RATE = Scale(low=0, high=100, live="refusal_rate", reading="replies that decline; part of the unrelated ones")
+
+
+def sampling(max_tokens: int) -> Mapping[ProtocolName, Sampling]:
+    """Return the printed settings; `corrected` gives a reply so many tokens instead of three."""
+    return {
+        "paper": Sampling(max_tokens=3, temperature=1.0, top_p=0.95, top_k=50),
+        "corrected": Sampling(max_tokens=max_tokens, temperature=1.0, top_p=0.95, top_k=50),
+    }
