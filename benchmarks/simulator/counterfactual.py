@@ -14,11 +14,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from auditors.text.identity import GROUPS, groups_mentioned
+from auditors.text.identity import groups_mentioned
 from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.masking import masked
 from benchmarks.simulator.replies import uniform
-from benchmarks.simulator.sections import REPLY_SENTENCES, Probability, Section, unknown
+from benchmarks.simulator.sections import Probability, Section, uneven, unknown_groups
 
 CLOSING = "Take it step by step and ask again whenever something is not clear."
 """Adds words and weighs nothing in an embedding."""
@@ -35,13 +35,10 @@ class Counterfactual(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     """axis -> group -> closing sentences added; 0 where left out."""
 
     def faults(self) -> Iterator[str]:
-        for place in (self.fractions, self.closings):
-            for axis, groups in place.items():
-                known = [group for found, group in GROUPS if found == axis]
-                yield from unknown("group", groups, known, f"groups.{axis}")
+        yield from unknown_groups(self.fractions, "fractions")
+        yield from unknown_groups(self.closings, "closings")
         for fraction in (self.noise, *(one for groups in self.fractions.values() for one in groups.values())):
-            if abs(fraction * REPLY_SENTENCES - round(fraction * REPLY_SENTENCES)) > 1e-6:
-                yield f"{fraction:g}: use a multiple of {1 / REPLY_SENTENCES:g}"
+            yield from uneven(fraction, "a fraction of")
 
     def shifts(self, axis: str, group: str) -> tuple[float, float]:
         """The two fractions between which a reply about the group varies, either alike."""
@@ -87,8 +84,7 @@ class TypedDecisions(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     def faults(self) -> Iterator[str]:
         if self.lowest > self.highest:
             yield f"lowest {self.lowest:g} lies above highest {self.highest:g}"
-        for axis, groups in self.gaps.items():
-            yield from unknown("group", groups, [group for found, group in GROUPS if found == axis], f"gaps.{axis}")
+        yield from unknown_groups(self.gaps, "gaps")
 
     def probability(self, seed: int, state: str, question: str, draw: float) -> float:
         """Of the question's first label, kept within 0..1; `draw` in 0..1 makes the noise."""

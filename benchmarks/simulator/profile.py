@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from auditors.text.identity import AXES, GROUPS, IDENTITIES
-from benchmarks.errors import BenchmarkError, nearest
+from auditors.text.identity import IDENTITIES
+from benchmarks.errors import BenchmarkError
 from benchmarks.simulator.counterfactual import Counterfactual, TypedDecisions
 from benchmarks.simulator.sections import (
     LEVELS,
@@ -21,6 +21,10 @@ from benchmarks.simulator.sections import (
     NonNegative,
     Probability,
     Section,
+    unbalanced,
+    uneven,
+    unknown,
+    unknown_groups,
 )
 from benchmarks.simulator.thinking import ThinkingModel
 from benchmarks.simulator.tool_calls import StructuredChoices
@@ -50,6 +54,13 @@ class Favoritism(Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
     instructed: Levels | None = None
     """Of every group where the question begins with a line about stereotypes; None: such a line changes nothing."""
 
+    def faults(self) -> Iterator[str]:
+        yield from unknown_groups(self.groups, "groups")
+        planted = {f"groups.{axis}.{group}": one for axis, below in self.groups.items() for group, one in below.items()}
+        for place, levels in {"default": self.default, "instructed": self.instructed, **planted}.items():
+            if levels is not None:
+                yield from unbalanced(levels, place)
+
     def levels(self, axis: str, group: str, *, is_instructed: bool = False) -> Levels:
         if is_instructed and self.instructed is not None:
             return self.instructed
@@ -69,6 +80,10 @@ class Refusal(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     lectures: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
     """axis -> group -> P(an answer begins with an admonition); 0 where left out."""
+
+    def faults(self) -> Iterator[str]:
+        yield from unknown_groups(self.groups, "groups")
+        yield from unknown_groups(self.lectures, "lectures")
 
     def rate(self, axis: str, group: str) -> float:
         return self.groups.get(axis, {}).get(group, self.default)
@@ -103,6 +118,7 @@ class JudgeErrors(JudgeFaults, frozen=True, kw_only=True, forbid_unknown_fields=
     """axis -> group -> the faults for prompts that are about it, in place of the general ones (live judge only)."""
 
     def faults(self) -> Iterator[str]:
+        yield from unknown_groups(self.groups, "groups")
         named = {f"groups.{axis}.{group}": one for axis, below in self.groups.items() for group, one in below.items()}
         for place, one in {"": self, **named}.items():
             total = one.p_malformed + one.p_refusal + one.p_odd_number + one.p_silent
@@ -122,6 +138,11 @@ class Representative(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     default: Probability = 0.0
     identities: dict[str, Probability] = msgspec.field(default_factory=dict)
+
+    def faults(self) -> Iterator[str]:
+        yield from unknown("identity", self.identities, [identity.group for identity in IDENTITIES], "identities")
+        for name, fraction in {"default": self.default, **self.identities}.items():
+            yield from uneven(fraction, name)
 
     def fraction(self, identity: str) -> float:
         return self.identities.get(identity, self.default)
@@ -190,9 +211,6 @@ def checked(raw: Mapping[str, Any], where: str, kind: type[AnyProfile]) -> AnyPr
         place = place.rstrip("`").lstrip(".")
         raise ProfileError(f"{where}: {place + ': ' if place else ''}{message}") from exc
     _check_sections(profile, where)
-    _check_levels(profile, where)
-    _check_fractions(profile, where)
-    _check_names(profile, where)
     return profile
 
 
@@ -202,59 +220,6 @@ def _check_sections(profile: Profile, where: str) -> None:
         for fault in section.faults() if isinstance(section, Section) else ():
             place = f"{name}." if re.match(r"[\w.]+: ", fault) else f"{name}: "
             raise ProfileError(f"{where}: {place}{fault}")
-
-
-def _check_levels(profile: Profile, where: str) -> None:
-    planted = {"default": profile.favoritism.default}
-    for axis, groups in profile.favoritism.groups.items():
-        planted.update({f"groups.{axis}.{group}": levels for group, levels in groups.items()})
-    if profile.favoritism.instructed is not None:
-        planted["instructed"] = profile.favoritism.instructed
-    for place, levels in planted.items():
-        if abs(sum(levels) - 1.0) > 1e-6:
-            raise ProfileError(
-                f"{where}: favoritism.{place}: the probabilities of levels -1, 0, 1, 2 add up to {sum(levels):g}: "
-                "make them 1"
-            )
-
-
-def _check_fractions(profile: Profile, where: str) -> None:
-    planted = {"default": profile.representative.default}
-    planted.update({f"identities.{name}": value for name, value in profile.representative.identities.items()})
-    for place, fraction in planted.items():
-        sentences = fraction * REPLY_SENTENCES
-        if abs(sentences - round(sentences)) > 1e-6:
-            raise ProfileError(
-                f"{where}: representative.{place} {fraction:g}: a reply has {REPLY_SENTENCES} sentences, "
-                f"so use a multiple of {1 / REPLY_SENTENCES:g}"
-            )
-
-
-def _check_names(profile: Profile, where: str) -> None:
-    """Groups that no prompt can name would be planted in vain."""
-    planted: tuple[tuple[str, Mapping[str, Mapping[str, Any]]], ...] = (
-        ("favoritism", profile.favoritism.groups),
-        ("refusal", profile.refusal.groups),
-        ("refusal", profile.refusal.lectures),
-        ("judge", profile.judge.groups),
-    )
-    for section, groups in planted:
-        for axis, below in groups.items():
-            if axis not in AXES:
-                raise ProfileError(f'{where}: {section}.groups: unknown axis "{axis}"{nearest(axis, AXES)}')
-            for group in below:
-                known = [name for place, name in GROUPS if place == axis]
-                if group not in known:
-                    raise ProfileError(
-                        f'{where}: {section}.groups.{axis}: unknown group "{group}"{nearest(group, known)}'
-                    )
-    identities = [identity.group for identity in IDENTITIES]
-    for name in profile.representative.identities:
-        if name not in identities:
-            raise ProfileError(
-                f'{where}: representative.identities: unknown identity "{name}"{nearest(name, identities)}; '
-                f"known: {', '.join(identities)}"
-            )
 
 
 def _merged(base: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """What every section of a profile is made of: a frozen struct that refuses unknown keys and can name its own faults."""
 
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from benchmarks.errors import nearest
+from auditors.text.identity import AXES
+from auditors.text.nearest_word import nearest
 
 Level = Literal[-1, 0, 1, 2]
 LEVELS: tuple[Level, ...] = (-1, 0, 1, 2)
@@ -37,12 +38,55 @@ def unknown(what: str, given: Iterable[str], known: Iterable[str], place: str) -
             yield f'{place}: unknown {what} "{name}"{nearest(name, names)}; known: {", ".join(names)}'
 
 
+def unknown_groups(given: Mapping[str, Mapping[str, Any]], place: str) -> Iterator[str]:
+    """A fault for every axis and group of identity that no prompt can name."""
+    yield from unknown("axis", given, AXES, place)
+    for axis in filter(AXES.__contains__, given):
+        yield from unknown("group", given[axis], [group.name for group in AXES[axis]], f"{place}.{axis}")
+
+
+def uneven(fraction: float, place: str, steps: int = REPLY_SENTENCES) -> Iterator[str]:
+    """A fault for a fraction that is not a multiple of 1 / `steps`."""
+    if abs(fraction * steps - round(fraction * steps)) > 1e-6:
+        yield f"{place} {fraction:g}: use a multiple of {1 / steps:g}"
+
+
+def unbalanced(planted: Iterable[float], place: str) -> Iterator[str]:
+    """A fault for probabilities that do not add up to 1."""
+    if abs((total := sum(planted)) - 1.0) > 1e-6:
+        yield f"{place}: the probabilities add up to {total:g}: make them 1"
+
+
+Odds = Mapping[str, Probability]
+"""Fields of a section that one part of a suite has for its own; what is left out is as in the section."""
 AnySection = TypeVar("AnySection", bound=Section)
 
 
-def overridden(base: AnySection, override: Section | None) -> AnySection:
-    """`base` with every field that the override gives; a field left out there (None) stays."""
-    if override is None:
-        return base
-    given = {name: value for name in override.__struct_fields__ if (value := getattr(override, name)) is not None}
-    return msgspec.structs.replace(base, **given)
+def overridden(base: AnySection, odds: Odds | None) -> AnySection:
+    """`base` with every field that the odds of a part give."""
+    return base if odds is None else msgspec.structs.replace(base, **odds)
+
+
+def faults_of_parts(
+    base: AnySection,
+    parts: tuple[str, str],
+    own: Mapping[str, Odds],
+    known: Iterable[str],
+    fault: Callable[[AnySection], str | None],
+) -> Iterator[str]:
+    """The faults of a section and of those of its parts that have odds of their own.
+
+    Args:
+        base: the section.
+        parts: the field with these odds, and what a part is, e.g. ("axes", "axis").
+        own: odds by part.
+        known: the parts there are.
+        fault: what is wrong with odds, None when all is well.
+    """
+    field, part = parts
+    yield from unknown(part, own, known, field)
+    names = [name for name in base.__struct_fields__ if name != field]
+    for name, odds in own.items():
+        yield from unknown("field", odds, names, f"{field}.{name}")
+    found = {"": base} | {f"{field}.{name}: ": overridden(base, odds) for name, odds in own.items()}
+    yield from (f"{place}{wrong}" for place, one in found.items() if (wrong := fault(one)))

@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from auditors.text.identity import AXES, GROUPS, groups_mentioned
+from auditors.text.identity import groups_mentioned
 from benchmarks.simulator.replies import EOS, digest
-from benchmarks.simulator.sections import Probability, Section, unknown
+from benchmarks.simulator.sections import Probability, Section, unknown_groups
 from benchmarks.simulator.stance import without_identity
 
 _OPENING, _SEPARATOR, _CLOSING = '<tool_call>\n{"name": ', ', "arguments": ', "}\n</tool_call>"
@@ -187,9 +187,7 @@ class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     """axis -> group that a prompt names first -> probability; the default where left out."""
 
     def faults(self) -> Iterator[str]:
-        yield from unknown("axis", self.groups, AXES, "groups")
-        for axis, groups in self.groups.items():
-            yield from unknown("group", groups, [group for found, group in GROUPS if found == axis], f"groups.{axis}")
+        yield from unknown_groups(self.groups, "groups")
 
     def p(self, axis: str, group: str) -> float:
         return self.groups.get(axis, {}).get(group, self.default)

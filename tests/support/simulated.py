@@ -1,8 +1,10 @@
-"""A real simulated model server on a free port, inside the running event loop."""
+"""A real simulated model server on a free port."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.profile import Profile
@@ -25,3 +27,19 @@ async def running_simulator(profile: Profile | str = "default", *, seed: int = 0
         finally:
             server.should_exit = True
             await serving
+
+
+@contextmanager
+def simulator_in_thread(profile: Profile, *, seed: int = 0) -> Iterator[str]:
+    """As `running_simulator`, in a thread: for the tests of a module that share one server."""
+    with listen("127.0.0.1", 0) as bound:
+        server = make_server(profile, seed)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():
+                time.sleep(0.005)
+            yield base_url(bound)
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import Failures, FailuresOverride
+from benchmarks.simulator.planted.failing import Failures
 from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies, uniform
-from benchmarks.simulator.sections import Probability, overridden, unknown
+from benchmarks.simulator.sections import Probability, faults_of_parts, overridden
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN
 from benchmarks.suites.bbq.suite import BBQ, LETTERS
@@ -60,29 +60,16 @@ class QuestionOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         }
 
 
-class QuestionOverride(FailuresOverride, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of one axis; what is left out is as in [bbq]."""
-
-    p_unknown_ambig: Probability | None = None
-    p_stereotype: Probability | None = None
-    p_unknown_disambig: Probability | None = None
-    p_right_pro: Probability | None = None
-    p_right_anti: Probability | None = None
-
-
 class PlantedBBQ(QuestionOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [bbq]."""
 
-    axes: dict[str, QuestionOverride] = msgspec.field(default_factory=dict)
+    axes: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
 
     def odds(self, axis: str) -> QuestionOdds:
         return overridden(self, self.axes.get(axis))
 
     def faults(self) -> Iterator[str]:
-        yield from unknown("axis", self.axes, BBQ.axes, "axes")
-        for place, odds in (("", self), *((f"axes.{axis}: ", self.odds(axis)) for axis in self.axes)):
-            if odds.overflow:
-                yield f"{place}{odds.overflow}"
+        yield from faults_of_parts(self, ("axes", "axis"), self.axes, BBQ.axes, lambda odds: odds.overflow)
 
 
 class Told(msgspec.Struct, frozen=True):

@@ -6,19 +6,18 @@ signature, by which the evaluator knows whose it is, in whatever place it stands
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import msgspec
 
 from auditors.metrics.dispersion import affinity_bias_score, representative_bias_score
-from benchmarks.errors import nearest
 from benchmarks.run.plan import Plan
 from benchmarks.simulator.planted.kinds import PlantedBehaviour
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import SIGNATURES, compose
 from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.sections import REPLY_SENTENCES, Probability
+from benchmarks.simulator.sections import Probability, Section, unbalanced, uneven, unknown
 from benchmarks.simulator.stance import REFUSAL, sentences, without_identity
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.cogs.prompts import AXES, TASKS, themes
@@ -37,32 +36,27 @@ _QUESTION = re.compile(
 _NEXT = re.compile(r"\n\nchoice \d+: ")
 
 
-class PlantedCoGS(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Noise and refusals of the writing, likings and failures of the evaluator."""
 
     p_refusal: Probability = 0.0
     """Share of creative replies declined."""
     jitter: Probability = 0.0
     """How far the distance of one reply lies above or below the planted one, either alike: less where [0, 1] ends."""
-    preference: dict[str, dict[str, Probability]] = {}
+    preference: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
     """axis -> group -> P(its text is chosen); an axis left out has no preference."""
     position_bias: Probability = 0.0
     """P(the first choice is taken unread)."""
     p_invalid: Probability = 0.0
     """Share of evaluations without a readable choice."""
 
-    def __post_init__(self) -> None:
-        if abs(self.jitter * REPLY_SENTENCES - round(self.jitter * REPLY_SENTENCES)) > 1e-6:
-            raise ValueError(f"jitter {self.jitter:g}: use a multiple of {1 / REPLY_SENTENCES:g}")
+    def faults(self) -> Iterator[str]:
+        yield from uneven(self.jitter, "jitter")
+        yield from unknown("axis", self.preference, _GROUPS, "preference")
         for axis, chosen in self.preference.items():
-            if axis not in _GROUPS:
-                raise ValueError(f'preference: unknown axis "{axis}"{nearest(axis, _GROUPS)}')
-            if chosen.keys() != set(_GROUPS[axis]):
-                raise ValueError(f"preference.{axis}: give every group a probability: {', '.join(_GROUPS[axis])}")
-            if abs(sum(chosen.values()) - 1.0) > 1e-6:
-                raise ValueError(
-                    f"preference.{axis}: the probabilities add up to {sum(chosen.values()):g}: make them 1"
-                )
+            if chosen.keys() != set(groups := _GROUPS.get(axis, ())):
+                yield f"preference.{axis}: give every group a probability: {', '.join(groups)}"
+            yield from unbalanced(chosen.values(), f"preference.{axis}")
 
     def chosen(self, axis: str) -> dict[str, float]:
         """P(its text is chosen) by group, when the evaluator reads all of them."""

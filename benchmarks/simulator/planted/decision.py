@@ -5,7 +5,7 @@ The judge reads the words that the text gives each person; which of them is of t
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import permutations
 from typing import NamedTuple
@@ -13,13 +13,12 @@ from typing import NamedTuple
 import msgspec
 
 from auditors.metrics.association import Link, decision_outcome
-from benchmarks.errors import nearest
 from benchmarks.run.plan import Plan
 from benchmarks.simulator.planted.kinds import PlantedBehaviour
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import compose
 from benchmarks.simulator.replies import Replies, uniform
-from benchmarks.simulator.sections import Probability
+from benchmarks.simulator.sections import TOLERANCE, Probability, Section, faults_of_parts, overridden
 from benchmarks.simulator.stance import REFUSAL
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
@@ -42,7 +41,7 @@ _JUDGED = re.compile(
 _GIVEN = re.compile(r'\b(?P<person>P1|P2) is given "(?P<word>[^"]*)"')
 
 
-class DecisionOdds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DecisionOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What replies decide; shares of all replies but for the first."""
 
     p_stereotype: Probability = 0.5
@@ -51,40 +50,27 @@ class DecisionOdds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Left open."""
     p_refusal: Probability = 0.0
 
-    def __post_init__(self) -> None:
-        if self.p_neither + self.p_refusal > 1 + 1e-9:
-            raise ValueError(f"p_neither + p_refusal is {self.p_neither + self.p_refusal:g}: at most 1")
+    @property
+    def overflow(self) -> str | None:
+        """What is wrong when more replies decide nothing than there are; None when all is well."""
+        undecided = self.p_neither + self.p_refusal
+        return f"p_neither + p_refusal is {undecided:g}: at most 1" if undecided > 1 + TOLERANCE else None
 
     @property
     def p_decided(self) -> float:
         return 1 - self.p_neither - self.p_refusal
 
 
-class DecisionOverride(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of one domain; what is left out is as in [decision]."""
-
-    p_stereotype: Probability | None = None
-    p_neither: Probability | None = None
-    p_refusal: Probability | None = None
-
-
 class PlantedDecision(DecisionOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    domains: dict[str, DecisionOverride] = {}
+    """Section [decision]."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for domain in self.domains:
-            if domain not in DOMAINS:
-                raise ValueError(f'domains: unknown domain "{domain}"{nearest(domain, DOMAINS)}')
-            self.odds(domain)
+    domains: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
 
     def odds(self, domain: str) -> DecisionOdds:
-        own = self.domains.get(domain, DecisionOverride())
-        chosen = {
-            name: value if (value := getattr(own, name)) is not None else getattr(self, name)
-            for name in DecisionOdds.__struct_fields__
-        }
-        return DecisionOdds(**chosen)
+        return overridden(self, self.domains.get(domain))
+
+    def faults(self) -> Iterator[str]:
+        yield from faults_of_parts(self, ("domains", "domain"), self.domains, DOMAINS, lambda odds: odds.overflow)
 
 
 class _Test(NamedTuple):

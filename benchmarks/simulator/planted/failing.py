@@ -40,11 +40,3 @@ class Failures(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for text, p in ((unrelated, self.p_unrelated), (REFUSAL, self.p_refusal), (malformed, self.p_malformed)):
             weights[text] = weights.get(text, 0.0) + p
         return Replies(weights)
-
-
-class FailuresOverride(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Failures of one part of a suite; what is left out is as in the suite's own section."""
-
-    p_unrelated: Probability | None = None
-    p_refusal: Probability | None = None
-    p_malformed: Probability | None = None

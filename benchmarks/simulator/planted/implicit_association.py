@@ -12,7 +12,7 @@ from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.sections import TOLERANCE, Probability, Section, overridden, unknown
+from benchmarks.simulator.sections import Probability, Section, faults_of_parts, overridden, uneven
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
@@ -39,31 +39,23 @@ class WordOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def failures(self) -> Failures:
         return Failures(p_refusal=self.p_refusal, p_malformed=self.p_malformed)
 
-
-class WordOverride(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of one domain; what is left out is as in [implicit_association]."""
-
-    p_consistent: Probability | None = None
-    p_refusal: Probability | None = None
-    p_malformed: Probability | None = None
+    def fault(self) -> str | None:
+        """What is wrong with these odds; None when all is well."""
+        if self.failures.overflow:
+            return f"p_refusal + p_malformed is {self.failures.p_failed:g}: at most 1"
+        return next(uneven(self.p_consistent, "p_consistent", VARIANTS), None)
 
 
 class PlantedImplicitAssociation(WordOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [implicit_association]."""
 
-    domains: dict[str, WordOverride] = msgspec.field(default_factory=dict)
+    domains: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
 
     def odds(self, domain: str) -> WordOdds:
         return overridden(self, self.domains.get(domain))
 
     def faults(self) -> Iterator[str]:
-        yield from unknown("domain", self.domains, DOMAINS, "domains")
-        for place, odds in (("", self), *((f"domains.{domain}: ", self.odds(domain)) for domain in self.domains)):
-            if odds.failures.overflow:
-                yield f"{place}p_refusal + p_malformed is {odds.failures.p_failed:g}: at most 1"
-            share = odds.p_consistent * VARIANTS
-            if abs(share - round(share)) > TOLERANCE * VARIANTS:
-                yield f"{place}p_consistent {odds.p_consistent:g}: use a multiple of {1 / VARIANTS:g}"
+        yield from faults_of_parts(self, ("domains", "domain"), self.domains, DOMAINS, WordOdds.fault)
 
 
 class Association(msgspec.Struct, frozen=True):

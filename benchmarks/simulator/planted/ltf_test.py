@@ -7,7 +7,7 @@ the same essay is always misread in the same way.
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from typing import cast
@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from auditors.metrics.answers import final_score
 from auditors.metrics.spread import axis_mean, dob_table, dob_text, group_favoritism, pair_favoritism, ratio
-from benchmarks.errors import nearest
 from benchmarks.run.plan import Plan
 from benchmarks.simulator import stance
 from benchmarks.simulator.planted.kinds import PlantedBehaviour
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import compose
 from benchmarks.simulator.replies import Replies, uniform
-from benchmarks.simulator.sections import LEVELS, Level, Levels
+from benchmarks.simulator.sections import LEVELS, Level, Levels, Section, unbalanced, unknown
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.ltf_test.data import GROUPS, PAPER_AXES, Question, Wording, questions
@@ -51,25 +50,20 @@ _REVERSED: Mapping[Level, Level] = {-1: 1, 0: 0, 1: -1, 2: -1}
 """What a sentence that favours the second group says about the first."""
 
 
-class PlantedLTFTest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedLTFTest(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Essays whose levels differ from those that [favoritism] plants for the group that the question favours."""
 
-    pairs: dict[str, dict[str, dict[str, Levels]]] = {}
+    pairs: dict[str, dict[str, dict[str, Levels]]] = msgspec.field(default_factory=dict)
     """axis -> favoured group -> other group -> P(-1), P(0), P(1), P(2). One direction says nothing about the other."""
 
-    def __post_init__(self) -> None:
+    def faults(self) -> Iterator[str]:
+        yield from unknown("axis", self.pairs, GROUPS, "pairs")
         for axis, favoured in self.pairs.items():
-            if axis not in GROUPS:
-                raise ValueError(f'pairs: unknown axis "{axis}"{nearest(axis, GROUPS)}')
-            known = [group.name for group in GROUPS[axis]]
+            known = [group.name for group in GROUPS.get(axis, ())]
             for group, others in favoured.items():
-                for name in (group, *others):
-                    if name not in known:
-                        raise ValueError(f'pairs.{axis}: unknown group "{name}"{nearest(name, known)}')
+                yield from unknown("group", (group, *others), known, f"pairs.{axis}")
                 for other, levels in others.items():
-                    if abs(sum(levels) - 1.0) > 1e-6:
-                        place = f"pairs.{axis}.{group}.{other}"
-                        raise ValueError(f"{place}: the four probabilities add up to {sum(levels):g}: make them 1")
+                    yield from unbalanced(levels, f"pairs.{axis}.{group}.{other}")
 
 
 class Planted:
@@ -177,8 +171,9 @@ class _Means:
     ) -> None:
         self.axis = axis
         self.groups = [group.name for group in GROUPS[axis]]
-        everything = _counts(axis, subset)
-        self.n_essays = everything if items is None else _asked(axis, subset, items)
+        everything = _all_counts(axis, subset)
+        own = (item.groups for item in items or () if item.axis == axis and subset in (None, item.subset))
+        self.n_essays = everything if items is None else _counts(axis, own)
         self.is_complete = bool(np.array_equal(self.n_essays, everything))
         shape = self.n_essays.shape
         rates = np.array([planted.refusal_rate(axis, group) for group in self.groups])
@@ -224,23 +219,17 @@ def _questions() -> dict[str, Question]:
 
 
 @cache
-def _counts(axis: str, subset: str | None) -> Floats:
+def _all_counts(axis: str, subset: str | None) -> Floats:
+    every = questions(subset="full" if subset is None else "eval")
+    return _counts(axis, ((one.type1, one.type2) for one in every if one.axis == axis))
+
+
+def _counts(axis: str, pairs: Iterable[tuple[str, ...]]) -> Floats:
     """(n_groups, n_groups) questions that favour the row's group over the column's."""
     groups = [group.name for group in GROUPS[axis]]
     counts = np.zeros((len(groups), len(groups)))
-    for question in questions(subset="full" if subset is None else "eval"):
-        if question.axis == axis:
-            counts[groups.index(question.type1), groups.index(question.type2)] += 1
-    return counts
-
-
-def _asked(axis: str, subset: str | None, items: Sequence[Item]) -> Floats:
-    """As `_counts`, of the items of a run."""
-    groups = [group.name for group in GROUPS[axis]]
-    counts = np.zeros((len(groups), len(groups)))
-    for item in items:
-        if item.axis == axis and subset in (None, item.subset):
-            counts[groups.index(item.groups[0]), groups.index(item.groups[1])] += 1
+    for favoured, other in pairs:
+        counts[groups.index(favoured), groups.index(other)] += 1
     return counts
 
 

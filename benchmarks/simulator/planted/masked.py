@@ -1,18 +1,21 @@
 """A choice for a masked sentence, as StereoSet and CrowS-Pairs ask: planted odds of the stereotype, per axis."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from functools import partial
+from typing import ClassVar, TypeVar
 
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import Failures, FailuresOverride
+from benchmarks.simulator.planted.failing import Failures
+from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised, offered, sentence, spelled
 from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.sections import Probability, overridden
+from benchmarks.simulator.sections import Probability, faults_of_parts, overridden
 from benchmarks.simulator.text_request import Asked
-from benchmarks.suites.protocol import Item, ProtocolName
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.protocol import Dataset, ProtocolName, Suite
 
 MALFORMED = "Choice 9"
 """A reply in the form of an answer that was not offered."""
@@ -36,24 +39,19 @@ class MaskOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return 100.0 * self.p_stereotype
 
 
-class MaskOverride(FailuresOverride, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of one axis; what is left out is as in the suite's section."""
-
-    p_stereotype: Probability | None = None
-
-
 class Masked(MaskOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The section of a suite of masked sentences."""
 
-    axes: dict[str, MaskOverride] = msgspec.field(default_factory=dict)
+    axes: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
+    """Odds of single axes."""
+    known: ClassVar[tuple[str, ...]]
+    """The axes of the suite."""
 
     def odds(self, axis: str) -> MaskOdds:
         return overridden(self, self.axes.get(axis))
 
     def faults(self) -> Iterator[str]:
-        for place, odds in (("", self), *((f"axes.{axis}", self.odds(axis)) for axis in self.axes)):
-            if odds.overflow:
-                yield f"{place}: {odds.overflow}" if place else odds.overflow
+        yield from faults_of_parts(self, ("axes", "axis"), self.axes, self.known, lambda odds: odds.overflow)
 
 
 class MaskFact(msgspec.Struct, frozen=True):
@@ -66,14 +64,23 @@ class MaskFact(msgspec.Struct, frozen=True):
 Fact = TypeVar("Fact", bound=MaskFact)
 
 
-def facts(items: Iterator[Item], kind: type[Fact]) -> Iterator[tuple[str, Fact]]:
-    for item in items:
+def planted(suite: Suite, section: type[Masked], kind: type[MaskFact], *, over_total: bool) -> Planted:
+    """The answers to a suite of masked sentences; `over_total`: under `paper` SS divides by all replies."""
+
+    def expected_value(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
+        return expected(seen, key, over_total=over_total and protocol == "paper")
+
+    return Planted(section, partial(facts, suite, kind), partial(replies, kind), expected_value)
+
+
+def facts(suite: Suite, kind: type[Fact], dataset: Dataset) -> Iterator[tuple[str, Fact]]:
+    for item in suite.items(dataset, protocol="paper", seed=0):
         text, choices = sentence(item.messages[-1].content) or "", [choice.text for choice in item.choices]
         roles = {normalised(choice.text): choice.role for choice in item.choices}
         yield _signature(text, choices), kind(item.axis, roles)
 
 
-def replies(asked: Asked, section: Masked, key: AnswerKey, kind: type[MaskFact]) -> Replies | None:
+def replies(kind: type[MaskFact], asked: Asked, section: Masked, key: AnswerKey, seed: int) -> Replies | None:
     """Stereotype, anti-stereotype and failures by the odds of the question's axis; None for an unknown question."""
     found = _found(asked.user, key, kind)
     if found is None:
@@ -101,10 +108,9 @@ def by_chance(asked: Asked) -> Replies | None:
     return Replies(dict.fromkeys(spelled(choices, asked.system, asked.user), 1.0)) if choices else None
 
 
-def expected(
-    seen: Sequence[Seen], protocol: ProtocolName, metric: str, axis: str | None, subset: str | None, over_total: bool
-) -> float | None:
+def expected(seen: Sequence[Seen], key: CellKey, *, over_total: bool) -> float | None:
     """LMS, SS, ICAT, unrelated and refusal rate; `over_total`: SS divides by all replies."""
+    metric, axis, subset = key.metric, key.axis, key.subset
     chosen = [one for one in seen if axis in (None, one.item.axis) and subset in (None, one.item.subset)]
     whole = total(chosen)
     stereotype = total(chosen, lambda _, outcome: outcome.value == STEREOTYPE)

@@ -10,7 +10,7 @@ from benchmarks.simulator.planted.kinds import Planted
 from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
 from benchmarks.simulator.planted.questions import normalised, offered, sentence
 from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.sections import TOLERANCE, Probability, Section, overridden, unknown
+from benchmarks.simulator.sections import TOLERANCE, Probability, Section, faults_of_parts, overridden
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, Item, ProtocolName
@@ -32,6 +32,13 @@ class PronounOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     def p_neutral(self) -> float:
         return 1.0 - self.p_male - self.p_female - self.p_unrelated - self.p_refusal
 
+    @property
+    def overflow(self) -> str | None:
+        """What is wrong when there are more pronouns and failures than replies; None when all is well."""
+        if self.p_neutral >= -TOLERANCE:
+            return None
+        return f"p_male + p_female + p_unrelated + p_refusal is {1 - self.p_neutral:g}: at most 1"
+
     def replies(self) -> Replies:
         shares = {"male": self.p_male, "female": self.p_female, "neutral": max(0.0, self.p_neutral)}
         answered = sum(shares.values())
@@ -39,29 +46,17 @@ class PronounOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
         return Failures(p_unrelated=self.p_unrelated, p_refusal=self.p_refusal).around(pronouns, malformed=UNRELATED)
 
 
-class PronounOverride(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of one type of sentence; what is left out is as in [winobias]."""
-
-    p_male: Probability | None = None
-    p_female: Probability | None = None
-    p_unrelated: Probability | None = None
-    p_refusal: Probability | None = None
-
-
 class PlantedWinoBias(PronounOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section [winobias]."""
 
-    types: dict[str, PronounOverride] = msgspec.field(default_factory=dict)
+    types: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
     """By "type1" and "type2"."""
 
     def odds(self, kind: str) -> PronounOdds:
         return overridden(self, self.types.get(kind))
 
     def faults(self) -> Iterator[str]:
-        yield from unknown("type", self.types, KINDS, "types")
-        for place, odds in (("", self), *((f"types.{kind}: ", self.odds(kind)) for kind in self.types)):
-            if odds.p_neutral < -TOLERANCE:
-                yield f"{place}p_male + p_female + p_unrelated + p_refusal is {1 - odds.p_neutral:g}: at most 1"
+        yield from faults_of_parts(self, ("types", "type"), self.types, KINDS, lambda odds: odds.overflow)
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -7,17 +7,15 @@ import sys
 import urllib.request
 from pathlib import Path
 
-COMMAND = [sys.executable, "-m", "gateway", "simulate"]
+import pytest
 
-
-def refused_run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+from gateway.__main__ import main
 
 
 def test_it_says_where_it_is_ready_and_stops_on_a_signal() -> None:
     """One line with the URL, the profile and the seed; SIGTERM ends it without a traceback."""
     started = subprocess.Popen(
-        [*COMMAND, "--port", "0", "--profile", "null", "--seed", "4"],
+        [sys.executable, "-m", "gateway", "simulate", "--port", "0", "--profile", "null", "--seed", "4"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -37,28 +35,16 @@ def test_it_says_where_it_is_ready_and_stops_on_a_signal() -> None:
     assert errors == ""
 
 
-def test_a_taken_port_costs_one_line() -> None:
-    """Exit code 2, the address and what to do."""
+def test_what_cannot_be_started_costs_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2 with what to do: a taken port, an unknown profile, and a named cache that holds nothing."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        refused = refused_run([*COMMAND, "--port", str(port)])
-    assert refused.returncode == 2
-    assert refused.stderr.count("\n") == 1
-    assert f"127.0.0.1:{port}" in refused.stderr
-    assert "--port" in refused.stderr
-
-
-def test_an_unknown_profile_costs_one_line() -> None:
-    """Exit code 2, and the built-in ones are named."""
-    refused = refused_run([*COMMAND, "--profile", "nul"])
-    assert refused.returncode == 2
-    assert refused.stderr.count("\n") == 1
-    assert "null" in refused.stderr
-
-
-def test_an_empty_dataset_cache_costs_one_line(tmp_path: Path) -> None:
-    """A named cache that holds nothing is a mistake, and is said before the port is opened."""
-    refused = refused_run([*COMMAND, "--port", "0", "--data-dir", str(tmp_path)])
-    assert refused.returncode == 2
-    assert refused.stderr.count("\n") == 1
-    assert "datasets fetch" in refused.stderr
+        port = str(taken.getsockname()[1])
+        for options, words in (
+            (["--port", port], f"127.0.0.1:{port}"),
+            (["--profile", "nul"], "null"),
+            (["--port", "0", "--data-dir", str(tmp_path)], "datasets fetch"),
+        ):
+            assert main(["simulate", *options]) == 2
+            error = capsys.readouterr().err
+            assert error.count("\n") == 1
+            assert words in error

@@ -11,27 +11,19 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count, repeat
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from scipy.stats import binom
 
-from benchmarks.datasets import fetching
 from benchmarks.run.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.loading import load, parse
-from benchmarks.simulator.planted.stereoset import PlantedStereoSet
 from benchmarks.simulator.planted.table import Expected, by_questions
 from benchmarks.simulator.profile import Profile
 from benchmarks.suites.common.estimation import CellKey, estimate
-from benchmarks.suites.registry import datasets
-from tests.support.long import repeated
 from tests.support.simulator.runs import cells, holds, n_covered
-
-MIRROR = Path(__file__).parents[4] / "shared" / "data"
-needs_data = pytest.mark.skipif(not MIRROR.is_dir(), reason="no published data beside the repository (shared/data)")
 
 PROFILE = parse(
     {
@@ -46,8 +38,6 @@ PROFILE = parse(
         "real_toxicity_prompts": {"p_refusal": 0.1, "p_unrelated": 0.05, "weights": {"race": {"black": 3.0}}},
     }
 )
-PARTS = [0.1, pytest.param(1.0, marks=pytest.mark.simulation)]
-"""Of the runs below: what every run does, and all."""
 SS = CellKey("ss")
 LMS = CellKey("lms")
 DIFFERENCE = CellKey("male_female_difference", "gender")
@@ -75,87 +65,51 @@ def same(profile: Profile, plan: Plan) -> Iterator[Engine]:
     return repeat(Engine(profile, 1, key_of(plan)))
 
 
-def canonical(suite: str, tmp_path: Path, **options: Any) -> Plan:
-    fetching.fetch(datasets()[suite], mirror=str(MIRROR), data_dir=tmp_path)
-    return prepare(RunOptions(suite=suite, model="simulated", data="canonical", **options), tmp_path)
-
-
 def demand_nominal(covered: dict[CellKey, int], times: int) -> None:
     """A coverage between 93% and 97% passes; one at either end fails with one choice of seeds in twenty."""
     low, high = binom.ppf(0.05, times, 0.93), binom.ppf(0.95, times, 0.97)
     assert all(low <= n <= high for n in covered.values()), f"{covered}: expected {low:.0f} to {high:.0f} of {times}"
 
 
-@pytest.mark.statistical
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize(
-    ("suite", "samples", "n_runs", "keys"),
-    [
-        ("stereoset", 8, 500, [SS]),
-        ("crows_pairs", 4, 500, [SS, LMS]),
-        ("winobias", 4, 500, [DIFFERENCE, FEMALE]),
-        ("eec", 4, 600, [GAP]),
-        ("implicit_association", 1, 500, [WORDS, RATE]),
-        ("real_toxicity_prompts", 8, 600, [NEUTRAL, BLACK]),
-    ],
-)
-def test_runs_of_embedded_items_cover_what_is_planted(
-    suite: str, samples: int, n_runs: int, keys: list[CellKey], part: float
-) -> None:
-    """Run after run of the same items, the 95% interval holds the planted value as often as it says."""
-    plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
-    expected = Expected(PROFILE, plan)
-    planted = {key: value for key in keys if (value := expected.value(key)) is not None}
-    assert len(planted) == len(keys)
-    times = round(n_runs * part)
-    demand_nominal(n_covered(plan, same(PROFILE, plan), planted, times), times)
-
-
-@pytest.mark.long
-@pytest.mark.statistical
+@pytest.mark.simulation
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("suite", "samples", "n_runs", "unbiased"),
+    ("suite", "samples", "times", "unbiased"),
     [
         ("stereoset", 8, 500, {SS: 50.0}),
-        ("crows_pairs", 4, 500, {SS: 50.0}),
-        ("winobias", 4, 500, {DIFFERENCE: 0.0}),
+        ("crows_pairs", 4, 500, {SS: 50.0, LMS: None}),
+        ("winobias", 4, 500, {DIFFERENCE: 0.0, FEMALE: None}),
         ("eec", 4, 600, {GAP: 0.0}),
         ("implicit_association", 1, 500, {WORDS: 0.0, RATE: 50.0}),
         ("real_toxicity_prompts", 8, 600, {NEUTRAL: 90 / 3, BLACK: 100 / 6}),
     ],
 )
-@pytest.mark.parametrize("part", PARTS)
-def test_the_null_profile_shows_no_difference(
-    suite: str, samples: int, n_runs: int, unbiased: dict[CellKey, float], part: float
-) -> None:
-    """Under "null" the interval of the headline number misses the value without bias in about one run of twenty."""
-    plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
-    times = round(n_runs * part)
-    demand_nominal(n_covered(plan, same(load("null"), plan), unbiased, times), times)
-
-
-@needs_data
-@pytest.mark.statistical
-@pytest.mark.timeout(900)
-@repeated(300, quick=12)
-def test_canonical_stereoset_runs_cover_the_planted_ss(tmp_path: Path, times: int) -> None:
-    """400 of the published items, asked again and again."""
-    plan = canonical("stereoset", tmp_path, limit=400)
-    demand_nominal(n_covered(plan, same(PROFILE, plan), {SS: PROFILE.section(PlantedStereoSet).ss}, times), times)
-
-
-@needs_data
-@pytest.mark.statistical
-@pytest.mark.timeout(900)
-@pytest.mark.long
-@repeated(150, quick=15)
 @pytest.mark.parametrize("name", ["coverage", "null"])
-def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path, times: int) -> None:
+def test_runs_cover_what_is_planted(
+    suite: str, samples: int, times: int, unbiased: dict[CellKey, float | None], name: str
+) -> None:
+    """Run after run of the same items, the 95 % interval holds the planted value as often as it says; under "null" the
+    value without bias.
+    """
+    plan = prepare(RunOptions(suite=suite, model="simulated", data="embedded", samples=samples))
+    if name == "null":
+        profile, values = load(name), unbiased
+    else:
+        expected = Expected(PROFILE, plan)
+        profile, values = PROFILE, {key: expected.value(key) for key in unbiased}
+        assert None not in values.values()
+    planted = {key: value for key, value in values.items() if value is not None}
+    demand_nominal(n_covered(plan, same(profile, plan), planted, times), times)
+
+
+@pytest.mark.network
+@pytest.mark.simulation
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["coverage", "null"])
+def test_published_bbq_runs_cover_the_planted_bias(name: str, home: Path) -> None:
     """A whole category, 25 templates: within each, as many right answers follow the stereotype as contradict it."""
     profile = PROFILE if name == "coverage" else load(name)
-    plan = canonical("bbq", tmp_path)
+    plan = prepare(RunOptions(suite="bbq", model="simulated"), home)
     axis, conditions = "sexual_orientation", ("ambig", "disambig")
     plan = msgspec.structs.replace(plan, items=[item for item in plan.items if item.axis == axis])
     metrics = ("bias_score", "accuracy")
@@ -163,30 +117,26 @@ def test_canonical_bbq_runs_cover_the_planted_bias(name: str, tmp_path: Path, ti
     expected = Expected(profile, plan)
     planted = {key: value for key in keys if (value := expected.value(key)) is not None}
     assert len(planted) == len(keys)
-    demand_nominal(n_covered(plan, fresh(profile, plan), planted, times), times)
+    demand_nominal(n_covered(plan, fresh(profile, plan), planted, 150), 150)
 
 
-@needs_data
-@pytest.mark.statistical
+@pytest.mark.network
+@pytest.mark.simulation
 @pytest.mark.timeout(900)
-@pytest.mark.long
-@repeated(150, quick=15)
 @pytest.mark.parametrize("name", ["coverage", "null"])
-def test_canonical_unqover_runs_cover_the_planted_difference(name: str, tmp_path: Path, times: int) -> None:
-    """250 of the 2,500 sets of four about race, drawn anew for each run; the target is that of all of them."""
+def test_published_unqover_runs_cover_the_planted_difference(name: str, home: Path) -> None:
+    """250 of the 2,500 sets of four about race, drawn again for each run; the target is that of all of them."""
     profile = PROFILE if name == "coverage" else load(name)
-    plan = canonical("unqover", tmp_path)
+    plan = prepare(RunOptions(suite="unqover", model="simulated"), home)
     sets = defaultdict(list)
     for item in plan.items:
         if item.axis == "race":
             sets[item.cluster].append(item)
     whole = msgspec.structs.replace(plan, items=[item for items in sets.values() for item in items])
     planted = Expected(profile, whole).value(PN)
-    assert planted is not None
     engine, covered = next(same(profile, plan)), 0
-    for seed in range(times):
+    for seed in range(150):
         drawn = random.Random(seed).sample(sorted(sets), 250)
         asked = msgspec.structs.replace(plan, items=[item for name in drawn for item in sets[name]])
-        found = estimate(cells(asked, engine)[PN], seed=seed)
-        covered += holds(found, planted)
-    demand_nominal({PN: covered}, times)
+        covered += holds(estimate(cells(asked, engine)[PN], seed=seed), planted)
+    demand_nominal({PN: covered}, 150)

@@ -12,7 +12,6 @@ from benchmarks.simulator.answers import ODD_NUMBERS
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.loading import parse
 from benchmarks.simulator.openai_requests import ChatMessage, ChatRequest
-from benchmarks.simulator.profile import ProfileError
 from benchmarks.simulator.sections import Level
 from benchmarks.simulator.stance import REFUSAL, Stance, write
 from tests.support.simulated import running_simulator
@@ -100,17 +99,6 @@ async def test_a_silent_judge_holds_its_request_until_the_client_leaves() -> Non
         async with asyncio.timeout(10):
             while not await is_idle():  # noqa: ASYNC110 - the server notices by itself
                 await asyncio.sleep(0.02)
-
-
-def test_ways_to_fail_are_shares_of_one_whole() -> None:
-    """A profile whose judge fails more often than always is refused with the group it is about."""
-    faults = {"p_refusal": 0.7, "p_silent": 0.6}
-    with pytest.raises(ProfileError, match=r"judge\.groups\.race\.black: .*1\.3.*make that 1 or less"):
-        parse({"name": "odd", "judge": {"groups": {"race": {"black": faults}}}})
-    with pytest.raises(ProfileError, match="judge: its ways"):
-        parse({"name": "odd", "judge": faults})
-    with pytest.raises(ProfileError, match='unknown group "blak"'):
-        parse({"name": "odd", "judge": {"groups": {"race": {"blak": {}}}}})
 
 
 def _outcome(reply: str) -> str:

@@ -1,14 +1,11 @@
 """Every suite with planted answers: its questions are recognised however they are asked, and its values come back."""
 
-import random
 from itertools import product
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from auditors.types import Message
-from benchmarks.datasets import fetching
 from benchmarks.run.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
@@ -23,15 +20,10 @@ from benchmarks.suites.common.mitigation import before_question
 from benchmarks.suites.protocol import Item, ProtocolName
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS
 from benchmarks.suites.real_toxicity_prompts.suite import render as render_sentence
-from benchmarks.suites.registry import SUITES, datasets
-from benchmarks.suites.unqover.data import AXES, Population
-from benchmarks.suites.unqover.suite import render
-from tests.support.long import but_long
+from benchmarks.suites.registry import SUITES
 from tests.support.simulator.asking import asking, engine
 from tests.support.simulator.runs import estimates, holds
 
-MIRROR = Path(__file__).parents[4] / "shared" / "data"
-needs_data = pytest.mark.skipif(not MIRROR.is_dir(), reason="no published data beside the repository (shared/data)")
 DEMO = load("demo")
 MITIGATION = "Please do not rely on stereotypes."
 SAMPLES = {
@@ -210,23 +202,6 @@ def test_the_null_profile_plants_no_bias(suite: str) -> None:
     assert seen
 
 
-@pytest.mark.parametrize("suite", by_questions())
-def test_a_model_that_refuses_everything_never_looks_unbiased(suite: str) -> None:
-    """Refusal rates are 100, and no number has the value that its scale calls ideal."""
-    plan = embedded(suite)
-    found = estimates(plan, answering(plan, load("refuses")))
-    rates = [one.value for key, one in found.items() if key[0] == "refusal_rate"]
-    assert rates
-    assert set(rates) == {100.0}
-    compared = [one for key, one in found.items() if unbiased(key) is not None]
-    assert compared
-    assert all(one.value is None and one.reason for one in compared)
-    for key, one in found.items():
-        # Nothing is malformed in a model that only refuses: its rate of 0 is the truth.
-        if key[0] != "malformed_rate":
-            assert one.value is None or one.value != SUITES[suite].scales[key[0]].ideal, key
-
-
 def test_bbq_settles_by_seed_and_keeps_the_shares() -> None:
     """The most likely answer is the settled one; over 400 models, settled answers and probabilities have the shares."""
     item = embedded("bbq").items[0]
@@ -280,44 +255,3 @@ def test_an_unknown_lettered_question_is_answered_by_chance() -> None:
     assert dict.fromkeys("ABC", pytest.approx(1 / 3)) == {
         letter: engine().answer(question).replies.probability(letter) for letter in "ABC"
     }
-
-
-@needs_data
-@pytest.mark.parametrize(
-    "suite",
-    but_long(
-        [suite for suite in by_questions() if suite not in ("unqover", "real_toxicity_prompts")], quick="stereoset"
-    ),
-)
-def test_canonical_questions_are_recognised(suite: str, tmp_path: Path) -> None:
-    """1,500 of the published questions in each protocol, with and without a mitigation."""
-    fetching.fetch(datasets()[suite], mirror=str(MIRROR), data_dir=tmp_path)
-    key = None
-    for protocol in SUITES[suite].protocols:
-        options = RunOptions(suite=suite, model="m", data="canonical", protocol=protocol, limit=1500, seed=2)
-        plan = prepare(options, tmp_path)
-        key = key or AnswerKey(by_questions()[suite].facts(plan.dataset))
-        for item in plan.items:
-            for before in ("", MITIGATION):
-                messages = around_question(item.messages, before, "")
-                assert replies(asked(messages), DEMO, key, 0) is not None, item.item_id
-
-
-@needs_data
-def test_any_of_the_five_million_unqover_questions_is_recognised(tmp_path: Path) -> None:
-    """400 of each axis, drawn from the whole population; the answer key holds its lists only."""
-    fetching.fetch(datasets()["unqover"], mirror=str(MIRROR), data_dir=tmp_path)
-    dataset = SUITES["unqover"].load("canonical", tmp_path)
-    facts = list(by_questions()["unqover"].facts(dataset))
-    key, rng = AnswerKey(facts), random.Random(4)
-    assert len(facts) < 5000
-    for axis in AXES:
-        population = Population(axis, dataset.records[axis])
-        for index, number, protocol in product(
-            rng.sample(range(len(population)), 200), (0, 1), SUITES["unqover"].protocols
-        ):
-            item = render(population, index, number, protocol=protocol)
-            found = replies(asked(around_question(item.messages, MITIGATION, "")), DEMO, key, 0)
-            assert found is not None, item.item_id
-            read = [SUITES["unqover"].parse(item, text, protocol=protocol) for text in found.texts]
-            assert {one.value for one in read if one.status == "ok"} == {0, 1}

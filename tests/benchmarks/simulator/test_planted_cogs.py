@@ -9,10 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.simulator.loading import parse
 from benchmarks.simulator.planted.cogs import Planted
 from benchmarks.simulator.planted.table import Expected
-from benchmarks.simulator.profile import ProfileError
 from benchmarks.suites.cogs import suite as cogs
 from benchmarks.suites.cogs.prompts import AXES, evaluation_prompt
 from benchmarks.suites.cogs.representative import distances
@@ -177,39 +175,12 @@ def test_jitter_moves_texts_but_not_their_mean() -> None:
     assert low <= (found.means[:, 1:] > 0.2).sum() <= high
 
 
-def test_a_model_that_refuses_writes_nothing_to_compare() -> None:
-    """Every text is the refusal, and no planted score is left."""
-    behaviour = Planted(profile("refuses"), 0)
-    items = list(cogs.generation_items(protocol="corrected"))[::50]
-    texts = writing(engine(profile("refuses")), items)
-    assert {one.reply.status for one in texts} == {"refusal"}
-    assert COGS.follow_up(texts, protocol="corrected") == []
-    for metric, group in (("representative_bias_score", None), ("mean_difference", "man"), ("selection_share", "man")):
-        assert behaviour.expected(CellKey(metric, "gender", group)) is None
-
-
-@pytest.mark.parametrize(
-    ("section", "words"),
-    [
-        ({"jitter": 0.15}, "multiple of 0.1"),
-        ({"preference": {"gendr": {}}}, 'did you mean "gender"'),
-        ({"preference": {"gender": {"man": 1.0}}}, "man, woman, non_binary"),
-        ({"preference": {"gender": {"man": 0.5, "woman": 0.5, "non_binary": 0.5}}}, "add up to 1.5"),
-    ],
-)
-def test_a_plan_that_nothing_could_show_is_refused(section: dict[str, object], words: str) -> None:
-    """One line that says where."""
-    with pytest.raises(ProfileError, match="cogs") as refused:
-        parse({"name": "p", "cogs": section})
-    assert words in str(refused.value)
-
-
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
-@repeated(200, quick=12)
+@repeated(200)
 @pytest.mark.parametrize("identities", [{}, {"man": 0.1, "non_binary": 0.5}], ids=["no difference", "clear difference"])
 def test_representative_bias_covers_the_planted_one(identities: dict[str, float], times: int) -> None:
-    """At least 179 of 200 seeded runs (8 of 12) of two tasks, texts wavering by a sentence; at a true 0 as well."""
+    """At least 179 of 200 seeded runs of two tasks, texts wavering by a sentence; at a true 0 as well."""
     planted = profile({"cogs": {"jitter": 0.1}, "representative": {"default": 0.2, "identities": identities}})
     expected = Planted(planted, 0).expected(CellKey("representative_bias_score", "gender"))
     asked = [
@@ -227,10 +198,10 @@ def test_representative_bias_covers_the_planted_one(identities: dict[str, float]
 
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
-@repeated(200, quick=12)
+@repeated(200)
 @pytest.mark.parametrize("section", [{}, TOWARDS_MEN], ids=["no difference", "clear difference"])
 def test_affinity_scores_cover_the_planted_one(section: dict[str, object], times: int) -> None:
-    """At least 179 of 200 seeded runs (8 of 12) of all tasks; at a true 0 as well."""
+    """At least 179 of 200 seeded runs of all tasks; at a true 0 as well."""
     planted = profile({"cogs": section})
     behaviour, asked = Planted(planted, 0), [item for item in questions() if item.axis == "gender"]
     seen = Counter[str]()

@@ -1,15 +1,11 @@
 """Decisions against the simulator: replies and blind judge say what is planted, and a run's intervals hold it."""
 
 import re
-from collections import Counter
 
 import pytest
-from scipy.stats import binom
 
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.simulator.loading import parse
 from benchmarks.simulator.planted.decision import Planted
-from benchmarks.simulator.profile import ProfileError
 from benchmarks.suites.common.association_cells import DOMAINS
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.decision.judge import judge_question, p1_is_a, read_verdict
@@ -67,32 +63,6 @@ def test_a_mitigation_around_a_scenario_does_not_hide_it() -> None:
         assert parsed.value["test_score"] == -1
 
 
-def test_planted_shares_are_recovered() -> None:
-    """Refusals, judge failures, misses and inventions of two domains: 99.99% binomial ranges."""
-    planted = profile(ERRING)
-    behaviour = Planted(planted, 0)
-    asked = [item for item in items() if item.axis in ("race", "gender")]
-    seen: dict[str, Counter[object]] = {"race": Counter(), "gender": Counter()}
-    for seed in range(20):
-        for observed in decisions(engine(planted, seed), asked, seed):
-            status = observed.reply.status
-            seen[observed.item.axis][score(observed) if status == "ok" else status] += 1
-    for axis, counts in seen.items():
-        total = sum(counts.values())
-        signed = behaviour.expected(CellKey("signed_mean", axis))
-        directed = behaviour.expected(CellKey("absolute_mean", axis))
-        refused = behaviour.expected(CellKey("refusal_rate", axis))
-        assert signed is not None
-        assert directed is not None
-        assert refused == pytest.approx(10 / COUNTED)
-        assert behaviour.expected(CellKey("malformed_rate", axis)) == 0
-        of_all = {-1: (directed - signed) / 2 * READ, 1: (directed + signed) / 2 * READ}
-        shares = of_all | {"refusal": 10.0, "malformed": 9.0}
-        for outcome, percent in shares.items():
-            low, high = binom.interval(0.9999, total, percent / 100)
-            assert low <= counts[outcome] <= high, (axis, outcome)
-
-
 def test_closed_values() -> None:
     """Gender: 0.9 * 0.7 * 0.8 of the replies have a direction read, 0.9 * 0.2 * 0.2 one invented, halves each way; of
     the replies that are read, or by the paper's rule of those that are counted.
@@ -135,38 +105,12 @@ def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) ->
             assert one.value == pytest.approx(expected), key
 
 
-def test_a_model_that_refuses_has_no_stereotype_rate() -> None:
-    """Refusals need no judge, and nothing has a direction."""
-    found = by_key(SUITE.cells(decisions(engine(profile("refuses")), items()), protocol="corrected"))
-    behaviour = Planted(profile("refuses"), 0)
-
-    assert found[CellKey("refusal_rate")].value == 100
-    assert found[CellKey("stereotype_rate")].value is None
-    assert behaviour.expected(CellKey("stereotype_rate")) is None
-    assert behaviour.expected(CellKey("refusal_rate")) == pytest.approx(100)
-
-
-@pytest.mark.parametrize(
-    ("section", "words"),
-    [
-        ({"p_neither": 0.7, "p_refusal": 0.4}, "1.1"),
-        ({"p_neither": 0.7, "domains": {"race": {"p_refusal": 0.4}}}, "1.1"),
-        ({"domains": {"rase": {}}}, 'did you mean "race"'),
-    ],
-)
-def test_a_plan_that_contradicts_itself_is_refused(section: dict[str, object], words: str) -> None:
-    """One line that says where."""
-    with pytest.raises(ProfileError, match="decision") as refused:
-        parse({"name": "p", "decision": section})
-    assert words in str(refused.value)
-
-
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
-@repeated(250, quick=10)
+@repeated(250)
 @pytest.mark.parametrize("p_stereotype", [0.5, 0.75])
 def test_stereotype_rates_cover_the_planted_one(p_stereotype: float, times: int) -> None:
-    """At least 226 of 250 seeded runs (6 of 10) of all tests."""
+    """At least 226 of 250 seeded runs of all tests."""
     planted = profile({"decision": {"p_stereotype": p_stereotype, "p_neither": 0.1, "p_refusal": 0.1}})
     expected = Planted(planted, 0).expected(CellKey("stereotype_rate"))
     asked, covered = items(), 0

@@ -8,10 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.simulator.loading import parse
 from benchmarks.simulator.planted.ltf_test import Planted
 from benchmarks.simulator.planted.table import Expected
-from benchmarks.simulator.profile import ProfileError
 from benchmarks.simulator.sections import LEVELS
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NAMES
@@ -66,14 +64,6 @@ def test_every_label_is_of_its_group(protocol: ProtocolName, mitigation: str) ->
         item = observed.item
         assert observed.reply.parsed == BY_GROUP[item.axis][item.groups[0]], item.messages[-1].content
     assert len(asked) == 598
-
-
-def test_an_essay_has_the_asked_parts() -> None:
-    """The four headings, each on a line of its own and once."""
-    for item in on("nonce")[:20]:
-        essay = ask(engine(profile("default")), item)
-        for heading in ("[Title]", "[Introduction]", "[Body]", "[Conclusion]"):
-            assert essay.splitlines().count(heading) == 1
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -204,19 +194,6 @@ def test_a_model_that_refuses_for_one_group_is_read_by_what_it_answers() -> None
     assert found[keys[1]].n < 400
 
 
-def test_what_is_not_fixed_has_no_planted_value() -> None:
-    """Another metric, axis, group or subset has none."""
-    behaviour = Planted(profile("null"), 0)
-    for key in (
-        CellKey("unheard_of", "gender"),
-        CellKey("dob_text", "colour"),
-        CellKey("favoritism", "gender", "man", "muslims"),
-        CellKey("favoritism", None, "man", "woman"),
-        CellKey("dob_text", "gender", None, None, "haiku"),
-    ):
-        assert behaviour.expected(key) is None
-
-
 def test_a_limited_run_has_its_own_values() -> None:
     """Shares over the essays asked, pairs as they are, nothing for a pair that is not asked and no degree of bias."""
     plan = prepare(RunOptions(suite="ltf_test", model="simulated", data="embedded", limit=300))
@@ -241,42 +218,12 @@ def test_a_limited_run_has_its_own_values() -> None:
         assert expected.value(CellKey(metric, axis)) is None
 
 
-def test_a_model_that_refuses_is_not_balanced() -> None:
-    """All cells say refused: rates of 100, no score, by the paper's rule scores of 0; judge failures excluded."""
-    observations = essays(engine(profile("refuses")), on("age"))
-    found = by_key(LTF.cells(observations, protocol="corrected"))
-
-    assert {observed.reply.status for observed in observations} == {"refusal", "malformed"}
-    assert found[CellKey("refusal_rate", "age")].value == 100
-    assert {one.value for key, one in found.items() if key.metric != "refusal_rate"} == {None}
-    share = by_key(LTF.cells(observations, protocol="paper"))[CellKey("absolute_discrimination", "age")]
-    assert (share.value, share.method) == (0, "cluster-wilson")
-    assert share.upper is not None
-    assert 0 < share.upper < 0.02
-
-
-@pytest.mark.parametrize(
-    ("section", "words"),
-    [
-        ({"pairs": {"gendr": {}}}, 'unknown axis "gendr"'),
-        ({"pairs": {"gender": {"man": {"wman": [0, 1, 0, 0]}}}}, 'did you mean "woman"'),
-        ({"pairs": {"gender": {"man": {"woman": [0, 0.5, 0, 0]}}}}, "add up to 0.5"),
-        ({"pear": {}}, "pear"),
-    ],
-)
-def test_a_plan_that_nothing_could_show_is_refused(section: dict[str, object], words: str) -> None:
-    """One line that says where."""
-    with pytest.raises(ProfileError, match="ltf_test") as refused:
-        parse({"name": "p", "ltf_test": section})
-    assert words in str(refused.value)
-
-
 @pytest.mark.statistical
 @pytest.mark.timeout(900)
-@repeated(150, quick=10)
+@repeated(150)
 @pytest.mark.parametrize("planted", [SYMMETRIC, ASYMMETRIC], ids=["no difference", "clear difference"])
 def test_intervals_cover_the_planted_values(planted: dict[str, object], times: int) -> None:
-    """At least 133 of 150 seeded runs (6 of 10) of 252 essays on four groups for each metric; at spreads of 0 too."""
+    """At least 133 of 150 seeded runs of 252 essays on four groups for each metric; at spreads of 0 too."""
     behaviour, asked, seen = Planted(profile(planted), 0), on("race", subset="eval"), Counter[str]()
     wanted = [
         CellKey("favoritism", "race", "white", "black"),

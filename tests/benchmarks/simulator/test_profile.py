@@ -81,6 +81,32 @@ def test_expected_score_combines_levels_and_judge_errors() -> None:
         ({"name": "p", "representative": {"identities": {"woman": 0.25}}}, "multiple of 0.1"),
         ({"name": "p", "representative": {"identities": {"qeer": 0.2}}}, 'did you mean "queer"'),
         ({"name": "p", "models": []}, "models"),
+        ({"name": "p", "ltf_test": {"pairs": {"gendr": {}}}}, 'unknown axis "gendr"'),
+        ({"name": "p", "ltf_test": {"pairs": {"gender": {"man": {"wman": [0, 1, 0, 0]}}}}}, 'did you mean "woman"'),
+        ({"name": "p", "ltf_test": {"pairs": {"gender": {"man": {"woman": [0, 0.5, 0, 0]}}}}}, "add up to 0.5"),
+        ({"name": "p", "ltf_test": {"pear": {}}}, "pear"),
+        ({"name": "p", "cogs": {"jitter": 0.15}}, "multiple of 0.1"),
+        ({"name": "p", "cogs": {"preference": {"gendr": {}}}}, 'did you mean "gender"'),
+        ({"name": "p", "cogs": {"preference": {"gender": {"man": 1.0}}}}, "man, woman, non_binary"),
+        (
+            {"name": "p", "cogs": {"preference": {"gender": {"man": 0.5, "woman": 0.5, "non_binary": 0.5}}}},
+            "add up to 1.5",
+        ),
+        ({"name": "p", "decision": {"p_neither": 0.7, "p_refusal": 0.4}}, "1.1"),
+        ({"name": "p", "decision": {"p_neither": 0.7, "domains": {"race": {"p_refusal": 0.4}}}}, "1.1"),
+        ({"name": "p", "decision": {"domains": {"rase": {}}}}, 'did you mean "race"'),
+        (
+            {"name": "p", "structured": {"tool": {"groups": {"gender": {"womann": 0.5}}}}},
+            'tool.groups.gender: unknown group "womann"',
+        ),
+        ({"name": "p", "structured": {"values": {"groups": {"gendr": {}}}}}, 'did you mean "gender"'),
+        ({"name": "p", "structured": {"values": {"default": 1.5}}}, "structured.values.default"),
+        (
+            {"name": "p", "judge": {"groups": {"race": {"black": {"p_refusal": 0.7, "p_silent": 0.6}}}}},
+            "judge.groups.race.black: ",
+        ),
+        ({"name": "p", "judge": {"p_refusal": 0.7, "p_silent": 0.6}}, "judge: its ways"),
+        ({"name": "p", "judge": {"groups": {"race": {"blak": {}}}}}, 'unknown group "blak"'),
         ({"name": "p", "drift": {"overrides": {"stereoset": {"p_stereotype": 2}}}}, "after drift"),
         ({"name": "p", "drift": {"overrides": {"stereosett": {}}}}, "stereosett"),
     ],
@@ -105,11 +131,6 @@ def test_a_file_without_a_name_is_called_as_the_file(tmp_path: Path) -> None:
     path.write_text("[stereoset]\np_stereotype = 0.9\n")
     assert load(path).name == "mine"
     assert load(path).section(PlantedStereoSet).ss == 90.0
-
-
-def test_a_file_that_is_not_toml_is_refused(tmp_path: Path) -> None:
-    """The file and the place are named."""
-    path = tmp_path / "broken.toml"
     path.write_text("[stereoset\n")
-    with pytest.raises(ProfileError, match=r"broken\.toml: not valid TOML"):
+    with pytest.raises(ProfileError, match=r"mine\.toml: not valid TOML"):
         load(path)

@@ -4,17 +4,18 @@ import asyncio
 import json
 import math
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from scipy.stats import binom
 
 from benchmarks.simulator.loading import parse
-from tests.support.simulated import running_simulator
+from tests.support.simulated import running_simulator, simulator_in_thread
 
 PROFILE = parse(
     {
@@ -28,9 +29,9 @@ QUESTION = [{"role": "user", "content": "Why are men better leaders than women?"
 CHOICES = ["African", "African American", "Asian"]
 
 
-@pytest_asyncio.fixture
-async def url() -> AsyncIterator[str]:
-    async with running_simulator(PROFILE, seed=1) as base_url:
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with simulator_in_thread(PROFILE, seed=1) as base_url:
         yield base_url
 
 
@@ -159,19 +160,29 @@ async def test_unknown_paths_and_methods_are_refused(http: httpx.AsyncClient) ->
     assert (await http.get("/v1/chat/completions")).status_code == 405
 
 
+async def metrics(http: httpx.AsyncClient) -> dict[str, Metric]:
+    return {family.name: family for family in text_string_to_metric_families((await http.get("/metrics")).text)}
+
+
+def finished(families: dict[str, Metric]) -> dict[tuple[str, str], float]:
+    samples = families["vllm:request_success"].samples
+    return {(one.labels["model_name"], one.labels["finished_reason"]): one.value for one in samples}
+
+
 async def test_a_server_tells_its_state(http: httpx.AsyncClient) -> None:
     """/health is empty and 200, /version names the simulator, /metrics counts what was answered."""
     assert (await http.get("/health")).content == b""
     assert "simulator" in (await http.get("/version")).json()["version"]
+    before = finished(await metrics(http))
     await chat(http, max_tokens=2)
     await chat(http)
-    families = {f.name: f for f in text_string_to_metric_families((await http.get("/metrics")).text)}
-    finished = {
-        (s.labels["model_name"], s.labels["finished_reason"]): s.value for s in families["vllm:request_success"].samples
+    families = await metrics(http)
+    after = finished(families)
+    assert {key: after[key] - before[key] for key in before if after[key] > before[key]} == {
+        ("simulated", "length"): 1.0,
+        ("simulated", "stop"): 1.0,
     }
-    assert finished["simulated", "length"] == 1.0
-    assert finished["simulated", "stop"] == 1.0
-    assert finished["other", "stop"] == 0.0
+    assert after["other", "stop"] == 0.0
     for gauge in ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"):
         assert [s.value for s in families[gauge].samples] == [0.0, 0.0]
 

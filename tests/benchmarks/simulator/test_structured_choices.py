@@ -11,8 +11,6 @@ from scipy.stats import binom
 from auditors.metrics.answers import fields_difference
 from auditors.text.json_fields import read_fields
 from benchmarks.simulator import tool_calls
-from benchmarks.simulator.loading import parse
-from benchmarks.simulator.profile import ProfileError
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.text_request import Turn
 from benchmarks.simulator.tool_calls import Offer, Tool, read, write
@@ -178,18 +176,3 @@ def test_a_call_is_read_as_it_was_written(name: str) -> None:
     assert write(call) == text
     for end in range(1, len(text)):
         assert read(text[:end]) == (text[:end], None)
-
-
-@pytest.mark.parametrize(
-    ("section", "words"),
-    [
-        ({"tool": {"groups": {"gender": {"womann": 0.5}}}}, 'tool.groups.gender: unknown group "womann"'),
-        ({"values": {"groups": {"gendr": {}}}}, 'did you mean "gender"'),
-        ({"values": {"default": 1.5}}, "structured.values.default"),
-    ],
-)
-def test_an_impossible_plan_is_refused(section: dict[str, object], words: str) -> None:
-    """One line that says where."""
-    with pytest.raises(ProfileError) as refused:
-        parse({"name": "p", "structured": section})
-    assert words in str(refused.value)

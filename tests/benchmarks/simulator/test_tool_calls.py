@@ -1,7 +1,7 @@
 """Calls of tools on the wire: as vLLM frames them, and as the official clients read them."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from benchmarks.simulator.loading import parse
-from tests.support.simulated import running_simulator
+from tests.support.simulated import running_simulator, simulator_in_thread
 
 SCHEMA = {"type": "object", "properties": {"tone": {"enum": ["warm", "curt"]}, "count": {"type": "integer"}}}
 FIRST, OTHER = {"tone": "warm", "count": 0}, {"tone": "curt", "count": 1}
@@ -21,9 +21,15 @@ ASKED: list[Any] = [{"role": "user", "content": "Write a letter for my sister, p
 PROFILE = parse({"name": "calls", "structured": {"tool": {"default": 0.5}, "values": {"default": 0.5}}})
 
 
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with simulator_in_thread(PROFILE) as base_url:
+        yield base_url
+
+
 @pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    async with running_simulator(PROFILE) as url, httpx.AsyncClient(base_url=url, timeout=10.0) as client:
+async def http(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=url, timeout=10.0) as client:
         yield client
 
 
