@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from auditors.judge_validation import Validation
+from auditors.text.nearest_word import nearest
 from auditors.types import Estimate
-from benchmarks.errors import BenchmarkError, nearest
+from benchmarks.errors import BenchmarkError
 from benchmarks.run.judge import judge_used
 from benchmarks.run.result import Result
 

@@ -152,7 +152,7 @@ class Asker:
 
     async def _judged(self, item: Item, reply: Reply, judge: JudgeClient) -> Reply:
         try:
-            found = await judged.judge(self._plan, item, reply, judge)
+            found = await judged.put_to(self._plan.suite, self._plan.options, item, reply, judge)
         except CompletionError as exc:
             self._judge_health.failed(exc)
             return judged.unjudged(reply, exc)

@@ -95,7 +95,10 @@ def begin(path: Path, about: Manifest) -> None:
 
 def read_manifest(path: Path) -> Manifest:
     """Raises BenchmarkError if `path` is no run directory."""
-    return _read(path / MANIFEST, Manifest, f"{path}: no run directory (it has no readable {MANIFEST})")
+    try:
+        return msgspec.json.decode((path / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, *UNREADABLE) as exc:
+        raise BenchmarkError(f"{path}: no run directory (it has no readable {MANIFEST})") from exc
 
 
 def began(path: Path) -> float:
@@ -326,13 +329,6 @@ def _identity(of: Manifest) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     return "not set" if value is None else f'"{value}"'
-
-
-def _read(path: Path, kind: type[Manifest], complaint: str) -> Manifest:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, *UNREADABLE) as exc:
-        raise BenchmarkError(complaint) from exc
 
 
 def _write(path: Path, content: bytes) -> None:

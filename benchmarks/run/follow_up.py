@@ -18,12 +18,7 @@ from benchmarks.run.log import Replies, RunLog
 from benchmarks.run.plan import Key, Plan
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.observations import Observations, never
-from benchmarks.suites.protocol import (
-    Item,
-    Observation,
-    Reply,
-    Suite,
-)
+from benchmarks.suites.protocol import Item, Observation, Reply, Suite
 
 BATCH_SIZE = 256
 """Texts put to the embedder at a time."""

@@ -7,7 +7,6 @@ as about the model (protocols 2.11). `biasgate judge calibrate --out` writes the
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,30 +16,20 @@ from auditors.text.user_files import read_utf8
 from auditors.types import CompletionError, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.plan import Plan, RunOptions
-from benchmarks.suites.protocol import (
-    JUDGE_FAILED,
-    Item,
-    Reply,
-    Suite,
-)
+from benchmarks.suites.protocol import JUDGE_FAILED, Item, Reply, Suite
 
 NOT_JUDGED = "no judgement"
 """Beginning of the error of a reply that no judge has read."""
 
 
-async def judge(plan: Plan, item: Item, reply: Reply, client: JudgeClient) -> Reply:
-    """The reply with the judge's reading of it.
+async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, client: JudgeClient) -> Reply:
+    """Return the reply with the judge's reading of it.
 
     Unchanged when the suite has no question about it; with status "malformed" and rule JUDGE_FAILED when no reply of
     the judge could be read.
 
     Raises: CompletionError when the judge's server gives no reply.
     """
-    return await put_to(plan.suite, plan.options, item, reply, client)
-
-
-async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, client: JudgeClient) -> Reply:
-    """`judge`, of a run that need not be planned."""
     if reply.status != "ok" or not suite.needs_judge:
         return reply
     question = suite.judge_question(item, reply.text, protocol=options.protocol, seed=options.seed)
@@ -50,7 +39,7 @@ async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, cl
         lambda: question,
         lambda text: suite.read_judgement(item, text, protocol=options.protocol, seed=options.seed),
     )
-    record = _record(judgement.stamp, judgement.text)
+    record = {**msgspec.structs.asdict(judgement.stamp), "text": judgement.text}
     if judgement.value is None:
         return msgspec.structs.replace(reply, status="malformed", parsed=None, rule=JUDGE_FAILED, judge=record)
     parsed = judgement.value
@@ -98,15 +87,10 @@ def stamps(replies: Iterable[Reply]) -> list[JudgeStamp]:
 
 
 def in_order(stamps: Iterable[JudgeStamp]) -> list[JudgeStamp]:
-    return sorted(stamps, key=_order)
-
-
-def _order(stamp: JudgeStamp) -> tuple[str, ...]:
-    return stamp.model, stamp.prompt_sha256, stamp.form, stamp.thinking or "", stamp.fingerprint or ""
-
-
-def _record(stamp: JudgeStamp, text: str | None) -> dict[str, Any]:
-    return {**msgspec.structs.asdict(stamp), "text": text}
+    return sorted(
+        stamps,
+        key=lambda one: (one.model, one.prompt_sha256, one.form, one.thinking or "", one.fingerprint or ""),
+    )
 
 
 # The judge's comparison with people.

@@ -5,6 +5,7 @@ Items are selected in whole sets, spread over the data: a larger limit has the s
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -100,37 +101,21 @@ def _ordered(items: Sequence[Item], seed: int) -> list[_Set]:
     for item in items:
         # A set and an item that stands alone may have the same name.
         together.setdefault(f"item/{item.item_id}" if item.set_id is None else f"set/{item.set_id}", []).append(item)
-    ranked = sorted((_Set(part, _digest(seed, name)) for name, part in together.items()), key=_rank)
-    return _spread(_spread(parts) for parts in (_by(_part, own) for own in _by(_axis, ranked)))
+    ranked = sorted((_Set(part, _digest(seed, name)) for name, part in together.items()), key=attrgetter("rank"))
+    return _spread(_spread(parts) for parts in (_by("part", own) for own in _by("axis", ranked)))
 
 
 def _spread(parts: Iterable[Sequence[_Set]]) -> list[_Set]:
     """One order of several, of which every beginning has its share of each, and one of each before a second of any."""
     placed = [(place / len(part), one.rank, one) for part in parts for place, one in enumerate(part)]
-    return [one for _, _, one in sorted(placed, key=_place)]
+    return [one for _, _, one in sorted(placed, key=itemgetter(0, 1))]
 
 
-def _by(key: Callable[[_Set], str], sets: Iterable[_Set]) -> list[list[_Set]]:
+def _by(name: str, sets: Iterable[_Set]) -> list[list[_Set]]:
     parts: dict[str, list[_Set]] = {}
     for one in sets:
-        parts.setdefault(key(one), []).append(one)
+        parts.setdefault(getattr(one, name), []).append(one)
     return list(parts.values())
-
-
-def _axis(one: _Set) -> str:
-    return one.axis
-
-
-def _part(one: _Set) -> str:
-    return one.part
-
-
-def _rank(one: _Set) -> bytes:
-    return one.rank
-
-
-def _place(entry: tuple[float, bytes, _Set]) -> tuple[float, bytes]:
-    return entry[:2]
 
 
 def _digest(seed: int, name: str) -> bytes:

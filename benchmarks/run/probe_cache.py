@@ -13,13 +13,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
 from auditors.clients.chat_format import chat_body
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, TellsContext
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.run.exact.batching import CompletesBatches
 from benchmarks.run.exact.server import PROBES
-from benchmarks.run.reply_cache import FROM_CACHE, ReplyFiles
+from benchmarks.run.reply_cache import Remembering, marked
 from benchmarks.run.thinking import QUESTION
 
 FOLDER = "probes"
@@ -27,8 +25,8 @@ DAY_SECONDS = 86400
 _QUESTIONS = frozenset({QUESTION, *PROBES})
 
 
-class ProbeCache:
-    """A completer before another that remembers the answers to a run's first questions."""
+class ProbeCache(Remembering):
+    """Remembers the answers to a run's first questions."""
 
     def __init__(self, inner: Completer, origin: str, began: Callable[[], Awaitable[str | None]], folder: Path) -> None:
         """
@@ -38,10 +36,9 @@ class ProbeCache:
             began: when its process began, as the server says; None where it does not.
             folder: of the files; made when the first is written.
         """
-        self._inner = inner
+        super().__init__(inner, folder)
         self._origin = origin
         self._began = began
-        self._files = ReplyFiles(folder)
         self._process: str | None = None
         self._has_asked = False
         self._n_times = Counter[str]()
@@ -60,7 +57,7 @@ class ProbeCache:
         self._n_times[question] += 1
         kept = self._files.read(name)
         if kept is not None:
-            return msgspec.structs.replace(kept, usage={**(kept.usage or {}), "requests": 0, FROM_CACHE: 1})
+            return marked(kept)
         completion = await self._inner.complete(request)
         self._files.write(name, completion)
         return completion
@@ -70,13 +67,6 @@ class ProbeCache:
         if not isinstance(self._inner, CompletesBatches):
             raise CompletionError("rejected", "batches are not offered", status_code=501)
         return await self._inner.complete_all(requests)
-
-    async def context_tokens(self, model: str) -> int | None:
-        """See `auditors.types.TellsContext`."""
-        return await self._inner.context_tokens(model) if isinstance(self._inner, TellsContext) else None
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
     def _name(self, request: CompletionRequest, process: str) -> str:
         day = int(time.time() // DAY_SECONDS)

@@ -23,8 +23,29 @@ FROM_CACHE = "from_cache"
 """In the `usage` of a reply that was used again."""
 
 
-class ReplyCache:
-    """A completer before another that remembers replies in files, one each, which nobody else may read."""
+class Remembering:
+    """A completer before another that remembers replies in files, one each, which only their owner may read."""
+
+    def __init__(self, inner: Completer, folder: Path) -> None:
+        """`folder` is made when the first is written."""
+        self._inner = inner
+        self._files = ReplyFiles(folder)
+
+    async def context_tokens(self, model: str) -> int | None:
+        """See `auditors.types.TellsContext`."""
+        return await self._inner.context_tokens(model) if isinstance(self._inner, TellsContext) else None
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def marked(kept: Completion) -> Completion:
+    """A reply that is used again: with `requests` 0 and FROM_CACHE 1 in its usage."""
+    return msgspec.structs.replace(kept, usage={**(kept.usage or {}), "requests": 0, FROM_CACHE: 1})
+
+
+class ReplyCache(Remembering):
+    """Remembers what is asked at temperature 0."""
 
     def __init__(self, inner: Completer, origin: str, folder: Path, *, before: float) -> None:
         """
@@ -34,10 +55,9 @@ class ReplyCache:
             folder: of the files; made when the first is written.
             before: when the run began, in Unix seconds; replies kept since then are its own.
         """
+        super().__init__(inner, folder)
         self._before = before
-        self._inner = inner
         self._origin = origin
-        self._files = ReplyFiles(folder)
         self._fingerprint: str | None = None
         """Of the newest reply of this run; a run begins with a question that is never used again."""
         self._looked = set[str]()
@@ -49,20 +69,12 @@ class ReplyCache:
             self._looked.add(name)
             kept = self._files.read(name, before=self._before)
             if kept is not None and kept.fingerprint == self._fingerprint:
-                usage = {**(kept.usage or {}), "requests": 0, FROM_CACHE: 1}
-                return msgspec.structs.replace(kept, usage=usage)
+                return marked(kept)
         completion = await self._inner.complete(request)
         self._fingerprint = completion.fingerprint
         if name is not None and completion.fingerprint is not None:
             self._files.write(name, completion)
         return completion
-
-    async def context_tokens(self, model: str) -> int | None:
-        """See `auditors.types.TellsContext`."""
-        return await self._inner.context_tokens(model) if isinstance(self._inner, TellsContext) else None
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
     def _name(self, request: CompletionRequest) -> str:
         return hashlib.sha256(self._origin.encode() + b"\n" + chat_body(request)).hexdigest()

@@ -9,12 +9,12 @@ import asyncio
 import gc
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -95,8 +95,23 @@ __all__ = [
 ]
 
 
-def _unheard(_: ThinkingFound) -> None:
-    """Nobody wants to know."""
+class Parts(TypedDict, total=False):
+    """What a run may have beside the server of its model and its log."""
+
+    judge: Completer | None
+    """Asks `options.judge_model`; None asks the server of the model under test."""
+    judge_validation: Validation | None
+    """Its comparison with people."""
+    embedder: Embedder | None
+    """For suites that compare texts; None leaves those numbers undefined."""
+    on_progress: Callable[[Progress], None] | None
+    """Called after every batch kept, at least once."""
+    on_thinking: Callable[[ThinkingFound], None]
+    """Called once with what the server does about thinking, before an item is asked."""
+    base_url_host: str | None
+    """For the provenance."""
+    share: Share | None
+    """By which other processes ask part of it (`assist`), where the run can be split."""
 
 
 async def run(
@@ -104,15 +119,9 @@ async def run(
     *,
     completer: Completer,
     log: RunLog,
-    judge: Completer | None = None,
-    judge_validation: Validation | None = None,
-    embedder: Embedder | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-    on_thinking: Callable[[ThinkingFound], None] = _unheard,
     stop: asyncio.Event | None = None,
-    base_url_host: str | None = None,
     data_dir: Path | None = None,
-    share: Share | None = None,
+    **parts: Unpack[Parts],
 ) -> Result:
     """Prepares, asks what the log does not have yet, and scores.
 
@@ -120,37 +129,22 @@ async def run(
         options: what to run.
         completer: asks the model; the caller closes it.
         log: see `RunLog`; replies with status error are asked again.
-        judge: asks `options.judge_model`; None asks the server of the model under test.
-        judge_validation: its comparison with people.
-        embedder: for suites that compare texts; None leaves those numbers undefined.
-        on_progress: called after every batch kept, at least once.
-        on_thinking: called once with what the server does about thinking, before an item is asked.
         stop: when set, no further item is asked, and RunStopped is raised within a second, whatever the run is at;
             replies that arrive within stopping.GRACE_SECONDS are kept.
-        base_url_host: for the provenance.
         data_dir: dataset cache.
-        share: by which other processes ask part of it (`assist`), where the run can be split.
 
     Raises: BenchmarkError, DatasetError, RunStopped.
     """
     stop = stop or asyncio.Event()
+    plan = await _prepared(options, data_dir, stop)
+    with set_aside():
+        return await run_plan(plan, completer=completer, log=log, stop=stop, **parts)
+
+
+async def _prepared(options: RunOptions, data_dir: Path | None, stop: asyncio.Event) -> Plan:
     with no_full_collections():
         preparing = in_thread(prepare, options, data_dir, checkpoint=checkpoint_of(stop, _not_begun))
-        plan = await unless_stopped(stop, preparing, _not_begun)
-    with set_aside():
-        return await run_plan(
-            plan,
-            completer=completer,
-            log=log,
-            judge=judge,
-            judge_validation=judge_validation,
-            embedder=embedder,
-            on_progress=on_progress,
-            on_thinking=on_thinking,
-            stop=stop,
-            base_url_host=base_url_host,
-            share=share,
-        )
+        return await unless_stopped(stop, preparing, _not_begun)
 
 
 async def assist(
@@ -169,9 +163,7 @@ async def assist(
     """
     if terms.biasgate != (here := version("biasgate")):
         raise BenchmarkError(f"the run is of biasgate {terms.biasgate}, this is {here}")
-    with no_full_collections():
-        preparing = in_thread(prepare, terms.options, data_dir, checkpoint=checkpoint_of(stop, _not_begun))
-        plan = await unless_stopped(stop, preparing, _not_begun)
+    plan = await _prepared(terms.options, data_dir, stop)
     if plan.prompt_sha256 != terms.prompt_sha256:
         raise BenchmarkError("its questions are others here: see that all auditors have the same data")
 
@@ -192,32 +184,13 @@ async def run_plan(
     *,
     completer: Completer,
     log: RunLog,
-    judge: Completer | None = None,
-    judge_validation: Validation | None = None,
-    embedder: Embedder | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-    on_thinking: Callable[[ThinkingFound], None] = _unheard,
     stop: asyncio.Event | None = None,
-    base_url_host: str | None = None,
-    share: Share | None = None,
+    **parts: Unpack[Parts],
 ) -> Result:
     """As `run`, for a plan already made."""
     stop = stop or asyncio.Event()
-    n_done = 0
-
-    def note(progress: Progress) -> None:
-        nonlocal n_done
-        n_done = progress.done
-        if on_progress is not None:
-            on_progress(progress)
-
-    def stopped() -> RunStopped:
-        return RunStopped(n_done, plan.total)
-
-    checkpoint = checkpoint_of(stop, stopped)
-    running = _Run(plan, completer, log, judge or completer, embedder, note, stop, checkpoint, on_thinking, share)
-    about = {"base_url_host": base_url_host, "judge_validation": judge_validation}
-    return await unless_stopped(stop, running.result(about), stopped)
+    running = _Run(plan, completer, log, stop, parts)
+    return await unless_stopped(stop, running.result(), running.stopped)
 
 
 def _not_begun() -> RunStopped:
@@ -227,52 +200,49 @@ def _not_begun() -> RunStopped:
 class _Run:
     """One run from its first question to its result."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        completer: Completer,
-        log: RunLog,
-        judge: Completer,
-        embedder: Embedder | None,
-        on_progress: Callable[[Progress], None],
-        stop: asyncio.Event,
-        checkpoint: Callable[[], None],
-        on_thinking: Callable[[ThinkingFound], None],
-        share: Share | None,
-    ) -> None:
+    def __init__(self, plan: Plan, completer: Completer, log: RunLog, stop: asyncio.Event, parts: Parts) -> None:
         self._plan = plan
         self._completer = completer
         self._log = log
-        self._judge = judge
-        self._embedder = embedder
-        self._embedding = EmbeddedBeside(plan, embedder, log)
-        self._on_progress = on_progress
+        self._parts = parts
+        self._judge = parts.get("judge") or completer
+        self._embedder = parts.get("embedder")
+        self._embedding = EmbeddedBeside(plan, self._embedder, log)
         self._stop = stop
-        self._checkpoint = checkpoint
+        self._checkpoint = checkpoint_of(stop, self.stopped)
+        self._n_done = 0
         self._thinking: ThinkingFound | None = None
         self._answer: Answer | None = None
-        self._on_thinking = on_thinking
-        self._share = share
         options = plan.options
         self._probe_once = probe_once(
             completer, options.model, options.thinking, options.extra_body, is_exact=options.mode == "exact"
         )
 
+    def stopped(self) -> RunStopped:
+        """The error of a run that ends before its time, with what was asked by then."""
+        return RunStopped(self._n_done, self._plan.total)
+
+    def _report(self, progress: Progress) -> None:
+        self._n_done = progress.done
+        if (on_progress := self._parts.get("on_progress")) is not None:
+            on_progress(progress)
+
     async def _probe(self) -> ThinkingFound:
         is_new, self._thinking = self._thinking is None, await self._probe_once()
         if is_new:
             await self._log.keep_thinking(self._thinking)
-            self._on_thinking(self._thinking)
+            if (on_thinking := self._parts.get("on_thinking")) is not None:
+                on_thinking(self._thinking)
         return self._thinking
 
-    async def result(self, known: Mapping[str, Any]) -> Result:
-        """`known`: what the provenance says and the replies do not."""
+    async def result(self) -> Result:
+        """What the run comes to, once all is asked."""
         try:
-            return await self._result(known)
+            return await self._result()
         finally:
             self._embedding.close()
 
-    async def _result(self, known: Mapping[str, Any]) -> Result:
+    async def _result(self) -> Result:
         beginning, clock = await self._log.begin(), time.perf_counter()
         plan, replies, precision = await self._asked_enough()
         complete = await in_thread(extend_plan, plan, replies, self._checkpoint)
@@ -288,7 +258,8 @@ class _Run:
         if is_embedded:
             replies = await kept(complete, self._log)
         about = {
-            **known,
+            "base_url_host": self._parts.get("base_url_host"),
+            "judge_validation": self._parts.get("judge_validation"),
             "embedder": self._embedder.name if is_embedded and self._embedder is not None else None,
             "thinking": self._thinking or beginning.thinking,
             "started": datetime.fromtimestamp(beginning.started_at, UTC).isoformat(timespec="seconds"),
@@ -300,7 +271,7 @@ class _Run:
     async def _asked_enough(self) -> tuple[Plan, Replies, Precision | None]:
         """What was asked, with the replies: all of the plan, or as much as the precision that it demands needs."""
         if self._plan.options.precision is None:
-            return self._plan, await self._asked(self._plan, share=self._share), None
+            return self._plan, await self._asked(self._plan, share=self._parts.get("share")), None
         looks = await in_thread(looks_of, self._plan)
         for number, plan in looks.after([reply.item_id async for _, reply in self._logged()]):
             replies = await self._asked(plan)
@@ -338,7 +309,7 @@ class _Run:
         def note(progress: Progress) -> None:
             done = n_before + progress.done
             left = (total - done) / progress.rate if progress.rate else None
-            self._on_progress(msgspec.structs.replace(progress, done=done, total=total, eta_seconds=left))
+            self._report(msgspec.structs.replace(progress, done=done, total=total, eta_seconds=left))
 
         judge = ThinkingCompleter(self._judge, OFF, expects_whole=True)
         form = await _judge_form(plan, self._log)

@@ -56,19 +56,7 @@ def score(
     return Result(
         suite=suite.name,
         suite_version=suite.version,
-        protocol=options.protocol,
-        mode=options.mode,
-        model=options.model,
-        mitigation=options.mitigation,
-        few_shot=options.few_shot,
-        seed=options.seed,
-        samples=options.samples,
-        limit=options.limit,
-        subset=options.subset,
-        axes=options.axes,
-        temperature=options.temperature,
-        thinking=options.thinking,
-        extra_body=options.extra_body,
+        **{name: getattr(options, name) for name in OPTIONS_IN_RESULT},
         precision=precision,
         dataset=DatasetUsed(
             name=plan.dataset.name,
@@ -85,6 +73,13 @@ def score(
         judge=_judge_used(plan, provenance),
         provenance=provenance,
     )
+
+
+OPTIONS_IN_RESULT = (
+    *("protocol", "mode", "model", "mitigation", "few_shot", "seed", "samples", "limit", "subset", "axes"),
+    *("temperature", "thinking", "extra_body"),
+)
+"""Of a run, under the same names in its result."""
 
 
 def headline(
@@ -138,7 +133,7 @@ def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]
     could not read: a bound on what the scores miss.
     """
     found = suite.cells(without_exhausted(observations), protocol=options.protocol)
-    if not _is_exact(options):
+    if options.mode != "exact":
         return found
     unresolved = [
         o.reply.choice_probabilities.get(UNRESOLVED, 0.0) for o in observations if o.reply.choice_probabilities
@@ -150,10 +145,6 @@ def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]
 
 UNREAD_IN_EXACT = frozenset({"refusal_rate"})
 """Metrics that need the words of a reply, not only which answer it is."""
-
-
-def _is_exact(options: RunOptions) -> bool:
-    return options.mode == "exact"
 
 
 def _unread(cell: Cell) -> Cell:
@@ -173,7 +164,7 @@ def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
 
     Raises: BenchmarkError, in mode exact, for probabilities that cannot be of this item.
     """
-    if _is_exact(plan.options):
+    if plan.options.mode == "exact":
         return _read_probabilities(plan, item, reply)
     if reply.text is None or reply.rule == REFUSAL_FIELD:
         return reply

@@ -264,15 +264,12 @@ def _found(
     thinking: Thinking, body: dict[str, Any], completion: Completion, n_requests: int, refused: CompletionError | None
 ) -> ThinkingFound:
     thinks = _thinks(completion)
-    is_obeyed = _obeys(thinking, completion)
-    room = 0
-    if thinks:
-        room = thinking.room or Thinking("on").room
+    room = (thinking.room or Thinking("on").room) if thinks else 0
     return ThinkingFound(
         thinks=thinks,
         field=completion.reasoning_field if thinks else None,
         sent=body,
-        is_obeyed=is_obeyed,
+        is_obeyed=_obeys(thinking, completion),
         room=room,
         words=_in_words(thinking, body, completion, thinks, room, refused),
         requests=n_requests,

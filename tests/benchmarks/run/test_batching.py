@@ -11,6 +11,7 @@ from auditors.types import Completion, CompletionError, CompletionRequest, Failu
 from benchmarks.errors import RunStopped
 from benchmarks.run.exact.batching import MOST_TOGETHER, Batching
 from benchmarks.run.exact.server import Usage
+from tests.support.benchmarks.scripted import Answering
 
 
 def question(text: str, **fields: object) -> CompletionRequest:
@@ -42,16 +43,6 @@ class Server:
         if "bad" in self.asked[-1]:
             raise CompletionError("rejected", "too long", status_code=400)
         return [said(one) for one in requests]
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-
-class OneByOne:
-    """A completer without batches."""
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        return said(request)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -94,7 +85,7 @@ async def test_a_server_without_batches_is_asked_once(kind: FailureKind, status:
 
 async def test_a_completer_without_batches() -> None:
     """Nothing is held back."""
-    assert (await Batching(OneByOne()).complete(question("a"))).text == "A"
+    assert (await Batching(Answering(said)).complete(question("a"))).text == "A"
 
 
 async def test_one_bad_question_spoils_no_other() -> None:

@@ -106,25 +106,6 @@ async def test_rejections_are_not_retried() -> None:
     assert (failed.value.kind, failed.value.status_code, len(server.heads)) == ("rejected", 404, 1)
 
 
-async def test_nonsense_is_malformed() -> None:
-    """A 200 that is no completion is malformed, not a reply."""
-    async with serving(lambda _: (200, b"<html>")) as (url, _):
-        with pytest.raises(CompletionError) as failed:
-            await ask(url)
-
-    assert failed.value.kind == "malformed"
-
-
-async def test_nobody_listening_is_unavailable() -> None:
-    """A refused connection names the host."""
-    async with serving(lambda _: (200, CHAT)) as (url, _):
-        pass
-    with pytest.raises(CompletionError, match=host(url)) as failed:
-        await ask(url, retries=0)
-
-    assert failed.value.kind == "unavailable"
-
-
 async def test_silence_is_a_timeout() -> None:
     """A server that takes the request and says nothing is a timeout."""
 
@@ -148,11 +129,6 @@ def test_what_is_no_url_is_refused(url: str) -> None:
         open_client(url)
 
 
-def test_host_hides_user_and_password() -> None:
-    """Provenance never carries credentials."""
-    assert host("http://user:pass@example.org:80/v1") == "example.org:80"
-
-
 async def test_a_refused_connection_is_one_plain_line() -> None:
     """The user reads the address and the cause, not a structure of the library."""
     with pytest.raises(CompletionError) as refused:
@@ -160,6 +136,7 @@ async def test_a_refused_connection_is_one_plain_line() -> None:
 
     assert refused.value.kind == "unavailable"
     assert str(refused.value) == "127.0.0.1:1/v1/chat/completions: ConnectError: All connection attempts failed"
+    assert host("http://user:pass@example.org:80/v1") == "example.org:80"  # without credentials
 
 
 async def test_a_key_that_no_header_may_hold_is_refused() -> None:

@@ -8,33 +8,22 @@ import pytest
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.thinking import CONTINUE, EMPTY_THOUGHT, WithEmptyThought, ends_thinking
+from tests.support.benchmarks.scripted import Answering
 
 ASKED = CompletionRequest(model="m", messages=(Message("user", "He or she?"),), max_tokens=9, extra={"logprobs": True})
 PLAIN = Completion(text="", finish_reason="length", usage={"prompt_tokens": 7})
 ANSWERED = Completion(text="he", finish_reason="stop", usage={"prompt_tokens": 9})
 
 
-class Server:
-    """Replies in turn; an exception is raised."""
-
-    def __init__(self, *replies: Completion | CompletionError) -> None:
-        self.asked = list[CompletionRequest]()
-        self._replies = iter(replies)
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        self.asked.append(request)
-        reply = next(self._replies)
-        if isinstance(reply, CompletionError):
-            raise reply
-        return reply
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
+def replying(*replies: Completion | CompletionError) -> Answering:
+    """A server that replies in turn."""
+    turn = iter(replies)
+    return Answering(lambda _: next(turn))
 
 
 async def test_a_question_is_begun() -> None:
     """By a message of the assistant that the server goes on with."""
-    server = Server(ANSWERED)
+    server = replying(ANSWERED)
     assert (await WithEmptyThought(server).complete(ASKED)).text == "he"
     [sent] = server.asked
     assert list(sent.messages) == [*ASKED.messages, Message("assistant", EMPTY_THOUGHT)]
@@ -44,7 +33,7 @@ async def test_a_question_is_begun() -> None:
 @pytest.mark.parametrize("extra", [CONTINUE, {}])
 async def test_a_beginning_follows_the_empty_thought(extra: dict[str, Any]) -> None:
     """In one message, which is continued only where that was asked for."""
-    server = Server(ANSWERED)
+    server = replying(ANSWERED)
     begun = msgspec.structs.replace(ASKED, messages=[*ASKED.messages, Message("assistant", "h")], extra=extra)
     await WithEmptyThought(server).complete(begun)
     [sent] = server.asked
@@ -55,7 +44,7 @@ async def test_a_beginning_follows_the_empty_thought(extra: dict[str, Any]) -> N
 async def test_a_parser_that_takes_the_answer_for_a_thought() -> None:
     """The end of the thoughts stands in the prompt, where it does not look."""
     taken = msgspec.structs.replace(ANSWERED, text=None, reasoning="he", reasoning_field="reasoning")
-    found = await WithEmptyThought(Server(taken)).complete(ASKED)
+    found = await WithEmptyThought(replying(taken)).complete(ASKED)
     assert (found.text, found.reasoning, found.reasoning_field) == ("he", None, None)
 
 
@@ -75,10 +64,10 @@ async def test_a_parser_that_takes_the_answer_for_a_thought() -> None:
 )
 async def test_whether_it_ends_thinking(begun: Completion | CompletionError, *, is_ended: bool) -> None:
     """Only where it lengthens the prompt, and a whole answer without thoughts follows."""
-    assert await ends_thinking(Server(PLAIN, begun), ASKED) is is_ended
+    assert await ends_thinking(replying(PLAIN, begun), ASKED) is is_ended
 
 
 async def test_a_server_that_is_down_is_no_answer() -> None:
     """It says nothing about templates."""
     with pytest.raises(BenchmarkError, match="the model server does not answer: gone"):
-        await ends_thinking(Server(PLAIN, CompletionError("unavailable", "gone")), ASKED)
+        await ends_thinking(replying(PLAIN, CompletionError("unavailable", "gone")), ASKED)

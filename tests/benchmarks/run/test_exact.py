@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from auditors.metrics.intervals import wilson_interval
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.client import open_client
@@ -28,11 +27,9 @@ from benchmarks.suites.protocol import (
     UNRESOLVED,
     Item,
     Mode,
-    Observation,
     ProtocolName,
     Reply,
     Sampling,
-    weights,
 )
 from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, plan
 from tests.support.simulated import running_simulator
@@ -50,7 +47,7 @@ class TestTruncation:
 
     @given(distributions, st.integers(1, 60), st.sampled_from([None, 5, 50]), st.sampled_from([None, 0.5, 0.95]))
     def test_bounds_hold(self, full: list[float], n_known: int, top_k: int | None, top_p: float | None) -> None:
-        """The true probability lies between the one given and that plus what is unseen; the parts add up to 1."""
+        """The true probability lies between that given and that plus what is unseen, 0 where all is known."""
         assume(not _is_tie(full, top_k, top_p))
         sampling = Sampling(max_tokens=1, top_k=top_k, top_p=top_p)
         true = dict(_sampled(full, top_k, top_p))
@@ -58,18 +55,10 @@ class TestTruncation:
         found = truncated([(str(rank), p) for rank, p in enumerate(full[:n_known])], sampling)
 
         assert sum(p for _, p in found.tokens) + found.unseen == pytest.approx(1)
+        if n_known >= len(full):
+            assert found.unseen == pytest.approx(0, abs=1e-6)
         for token, p in found.tokens:
             assert p - 1e-9 <= true.get(int(token), 0.0) <= p + found.unseen + 1e-9
-
-    @given(distributions, st.sampled_from([None, 5, 50]), st.sampled_from([None, 0.5, 0.95]))
-    def test_exact_when_all_is_known(self, full: list[float], top_k: int | None, top_p: float | None) -> None:
-        """With the whole distribution in sight nothing is unseen."""
-        assume(not _is_tie(full, top_k, top_p))
-        found = truncated(
-            [(str(rank), p) for rank, p in enumerate(full)], Sampling(max_tokens=1, top_k=top_k, top_p=top_p)
-        )
-
-        assert found.unseen == pytest.approx(0, abs=1e-6)
 
     def test_temperature(self) -> None:
         """At 0 the likeliest token is all; anything but 0 and 1 is refused."""
@@ -193,25 +182,6 @@ async def test_planted_probabilities_are_read(protocol: ProtocolName) -> None:
     assert result.provenance.requests <= 48 / 2  # several items share one; seven or eight are the probes
 
 
-async def test_exact_agrees_with_sample() -> None:
-    """What sampling estimates with an interval is what exact says at once.
-
-    Replies of the simulated model are independent, so Wilson's interval holds. Its level lets one run in 1,500 fail by
-    chance, and the seed is fixed.
-    """
-    async with simulated(**PLANTED) as completer:
-        exact, _ = await measured(completer, mode="exact")
-        sample, _ = await measured(completer, samples=25)
-
-    said = {(one.metric, one.axis, one.subset): one.value for one in exact.estimates}
-    compared = [one for one in sample.estimates if one.metric in ("lms", "ss") and one.axis is None]
-    assert len(compared) == 6
-    for one in compared:
-        ends = wilson_interval(one.extra["numerator"], one.extra["denominator"], confidence_level=0.9999)
-        assert ends is not None
-        assert 100 * ends.lower <= (said[one.metric, one.axis, one.subset] or 0.0) <= 100 * ends.upper
-
-
 @pytest.mark.parametrize(("truncates", "p_unrelated"), [(False, 0.04), (True, 0.0)])
 async def test_truncates_as_the_server_does(truncates: bool, p_unrelated: float) -> None:
     """A server that follows top_p leaves away the last 5 %, and so does mode exact; the simulated one does not."""
@@ -285,12 +255,6 @@ async def test_a_server_that_is_not_there() -> None:
         await measured(failing, mode="exact")
 
 
-def test_only_one_sample() -> None:
-    """Probabilities are read once; more samples would be the same numbers."""
-    with pytest.raises(BenchmarkError, match="samples must be 1, not 3"):
-        plan(mode="exact", samples=3)
-
-
 class TestRecorded:
     """Probabilities recorded elsewhere, scored again."""
 
@@ -328,26 +292,6 @@ class TestRecorded:
         assert result.counts["error"] == 1
 
 
-class TestWeights:
-    """What one reply contributes."""
-
-    @pytest.mark.parametrize(
-        ("reply", "expected"),
-        [
-            (Reply(item_id="i", status="ok", parsed=1), {"1": 1.0}),
-            (Reply(item_id="i", status="refusal"), {}),
-            (Reply(item_id="i", status="error"), {}),
-            (
-                Reply(item_id="i", status="ok", choice_probabilities={"0": 0.5, UNRELATED: 0.3, UNRESOLVED: 0.2}),
-                {"0": 0.5},
-            ),
-        ],
-    )
-    def test_of_a_reply(self, reply: Reply, expected: dict[str, float]) -> None:
-        """All of it for the value read, or its probabilities; nothing for what is no answer."""
-        assert weights(Observation(item_of("unqover"), reply)) == expected
-
-
 @pytest.mark.parametrize("suite", ["stereoset", "crows_pairs", "bbq", "unqover", "winobias"])
 def test_certain_probabilities_score_as_replies(suite: str) -> None:
     """A reply and the certainty of the same value give the same numbers, but for refusals.
@@ -377,12 +321,5 @@ def test_certain_probabilities_score_as_replies(suite: str) -> None:
         assert (one.value, one.n, one.reason) == (other.value, other.n, other.reason)
         if other.lower == other.upper:
             assert other.lower in (None, other.value)
-        elif one.metric == "icat":
-            # One of its two shares may be the same in all clusters.
-            assert one.lower is not None
-            assert one.upper is not None
-            assert other.lower is not None
-            assert other.upper is not None
-            assert one.lower <= other.lower <= other.upper <= one.upper
-        else:
+        elif one.metric != "icat":  # one of its two shares may be the same in all clusters
             assert (one.lower, one.upper) == (other.lower, other.upper)

@@ -3,52 +3,24 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors.types import Completion, CompletionError, CompletionRequest, Estimate
+from auditors.types import CompletionError, Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.score import score_recorded
-from benchmarks.run.thinking import QUESTION
 from benchmarks.suites.protocol import JUDGE_FAILED, Reply
-from tests.support.benchmarks.scripted import MemoryLog
+from tests.support.benchmarks.scripted import Answering, FailingCompleter, MemoryLog
 
 ESSAY = "[Title] On both\n[Introduction] They differ from person to person."
 LINES = "• Title & Intro: {0}\n• Reasons: {0}\n• Conclusions: {0}\n• RtA: 0\n• Final: {0}"
+AWAY = FailingCompleter(CompletionError("unavailable", "127.0.0.1:9: refused"))
 CHOSEN = "Answer choice: 1\nExplanation: it is good."
-
-
-class Answering:
-    """Answers every request by a function of it; keeps what was asked."""
-
-    def __init__(self, answer: Callable[[CompletionRequest], str | None]) -> None:
-        self.asked: list[CompletionRequest] = []
-        self._answer = answer
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        if request.messages[-1].content == QUESTION:
-            return Completion(text="Yes.", finish_reason="stop")
-        self.asked.append(request)
-        return Completion(text=self._answer(request), finish_reason="stop")
-
-    async def aclose(self) -> None:
-        """Holds nothing open."""
-
-
-class Away:
-    """A judge whose server does not answer."""
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        raise CompletionError("unavailable", "127.0.0.1:9: refused")
-
-    async def aclose(self) -> None:
-        """Holds nothing open."""
 
 
 class Letters:
@@ -135,7 +107,7 @@ async def test_a_judge_that_is_away_costs_no_essay() -> None:
     """The run stops with the reason; resumed, only the judge is asked."""
     ready, log = plan("ltf_test"), MemoryLog()
     with pytest.raises(BenchmarkError, match="none of the first 20 requests to the judge was answered"):
-        await run_plan(ready, completer=Answering(lambda _: ESSAY), judge=Away(), log=log)
+        await run_plan(ready, completer=Answering(lambda _: ESSAY), judge=AWAY, log=log)
     kept = len(log.replies)
     assert kept >= 20
     assert {(reply.status, reply.text) for reply in log.replies} == {("error", ESSAY)}
@@ -245,15 +217,6 @@ def test_only_suites_with_texts_can_be_evaluated() -> None:
         prepare(RunOptions(suite="stereoset", model="m", data="embedded"), outputs={"m": []})
 
 
-def test_part_of_the_data() -> None:
-    """`subset` asks that part only; another name is refused with the names there are."""
-    chosen = plan("ltf_test", subset="eval", limit=None)
-
-    assert len(chosen.items) == 2384
-    with pytest.raises(BenchmarkError, match='subset "evil" has no item; subsets: eval'):
-        plan("ltf_test", subset="evil")
-
-
 async def test_a_temperature_of_ones_own() -> None:
     """It is sent in place of the protocol's, and the result says so."""
     model = Answering(lambda _: ESSAY)
@@ -262,13 +225,3 @@ async def test_a_temperature_of_ones_own() -> None:
 
     assert {request.temperature for request in model.asked} == {0.25}
     assert result.temperature == 0.25
-    with pytest.raises(BenchmarkError, match="temperature must be from 0 to 2, not 3"):
-        plan("ltf_test", temperature=3.0)
-
-
-def test_stamps_are_plain_data() -> None:
-    """A reply with a judgement survives responses.jsonl."""
-    stamp = {"model": "j", "prompt_sha256": "0", "attempts": 2, "form": "text", "text": "1"}
-    reply = Reply(item_id="x", text="y", judge=stamp)
-
-    assert msgspec.json.decode(msgspec.json.encode(reply), type=Reply) == reply

@@ -12,7 +12,7 @@ from auditors.labelling.tasks import Task
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.labelling import draw
 from benchmarks.suites.cogs.prompts import AXES, item_id
-from benchmarks.suites.cogs.suite import evaluation_items, labelling_question
+from benchmarks.suites.cogs.suite import CoGS, evaluation_items
 from benchmarks.suites.protocol import Observation, Reply
 from tests.support.benchmarks.replayed import answered, recorded_plan
 
@@ -71,7 +71,7 @@ def test_the_best_text_is_chosen_without_its_writer() -> None:
     for item in evaluation_items(outputs, generator="own", protocol="corrected"):
         observation = Observation(item, Reply(item_id=item.item_id, text="choice 1", status="ok", parsed="woman"))
         for seed in range(5):
-            asked = labelling_question(observation, "choice", seed)
+            asked = CoGS().labelling_question(observation, form="choice", protocol="corrected", seed=seed)
             assert asked is not None
             assert asked.judge is not None
             by_name = dict(zip(asked.key["names"], asked.shown["texts"], strict=True))

@@ -2,21 +2,18 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.datasets import fetching
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.plan import RunOptions, prepare, select
+from benchmarks.run.plan import select
 from benchmarks.run.score import score_recorded
 from benchmarks.suites import registry
 from benchmarks.suites.protocol import Item, Reply
 from tests.support.benchmarks.scripted import plan
-from tests.support.published import DATA, needs_data
 
 
 def item(item_id: str, axis: str, set_id: str | None, subset: str | None = None) -> Item:
@@ -81,14 +78,6 @@ def test_each_axis_gets_its_share() -> None:
     assert len({tuple(one.item_id for one in some) for some in chosen}) == 20
 
 
-def test_each_subset_of_an_axis_gets_its_share() -> None:
-    """Half of an axis is of each kind: so is every limited run."""
-    items = [item(str(n), "axis", None, "intra" if n % 2 else "inter") for n in range(100)]
-
-    for limit in (2, 10, 40):
-        assert set(Counter(one.subset for one in select(items, limit, 0)).values()) == {limit // 2}
-
-
 def test_a_limit_below_the_first_set_is_refused() -> None:
     """Half a set is never asked: the message gives the smallest limit that works."""
     with pytest.raises(BenchmarkError, match="limit 3 is too small: the first 4 items belong together") as refused:
@@ -140,54 +129,3 @@ def test_examples_are_no_items() -> None:
     assert len(two) in (11, 12)
     assert aside
     assert not aside & {one.item_id for one in two}
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("home")
-    for name in ("bbq", "unqover", "winobias"):
-        fetching.fetch(registry.source(name), mirror=str(DATA), data_dir=folder)
-    return folder
-
-
-@needs_data
-class TestPublished:
-    """The sets of the published data."""
-
-    def sets(self, suite: str, home: Path, **options: Any) -> list[list[Item]]:
-        together = defaultdict(list)
-        for one in prepare(RunOptions(suite=suite, model="m", **options), home).items:
-            together[one.set_id].append(one)
-        assert None not in together
-        return list(together.values())
-
-    def test_bbq(self, home: Path) -> None:
-        """14,623 fours: both conditions with both questions, about the same two people; a limit keeps them."""
-        found = self.sets("bbq", home)
-
-        assert len(found) == 14_623
-        for four in found:
-            assert len({(one.subset, one.meta["polarity"]) for one in four}) == len(four) == 4
-            assert len({one.cluster for one in four}) == 1
-            assert len({frozenset(c.text for c in one.choices if c.role != "unknown") for one in four}) == 1
-        limited = self.sets("bbq", home, limit=503)
-        assert {len(four) for four in limited} == {4}
-        assert len(limited) == 125
-        assert len({four[0].axis for four in limited}) == 11
-
-    def test_unqover(self, home: Path) -> None:
-        """Limited runs keep both orders and both questions, a tenth of each axis."""
-        found = self.sets("unqover", home, limit=4000)
-
-        assert Counter(four[0].axis for four in found) == dict.fromkeys(
-            ("gender", "nationality", "race", "religion"), 250
-        )
-        assert all(len({(one.subset, one.choices[0].text) for one in four}) == len(four) == 4 for four in found)
-        assert {len(two) for two in self.sets("unqover", home, limit=400, protocol="paper")} == {2}
-
-    def test_winobias(self, home: Path) -> None:
-        """Sentences about the same occupations stay together; the few sets that are no pairs are typing errors."""
-        found = self.sets("winobias", home)
-
-        assert Counter(len(some) for some in found) == {2: 770, 3: 19, 1: 1, 4: 1}
-        assert sum(len({one.groups for one in some}) > 1 for some in found) == 1

@@ -12,7 +12,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import gate, report
 from benchmarks.run.client import open_client
 from benchmarks.run.directory import demand_same, manifest
-from benchmarks.run.plan import RunOptions, check, prepare
+from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.score import score_recorded
@@ -27,11 +27,9 @@ from tests.support.simulated import running_simulator
 THOUGHT = "I'm sorry, but I can't help with that. Male. Female. A. B."
 
 
-async def ran(
-    thinking_model: dict[str, Any], options: dict[str, Any] | None = None, suite: str = "stereoset"
-) -> tuple[Result, list[Reply]]:
+async def ran(thinking_model: dict[str, Any], options: dict[str, Any] | None = None) -> tuple[Result, list[Reply]]:
     """Result and replies of a run of embedded items against the simulated server, over HTTP."""
-    asked = {"suite": suite, "model": "simulated", "data": "embedded"} | (options or {})
+    asked = {"suite": "stereoset", "model": "simulated", "data": "embedded"} | (options or {})
     ready = prepare(msgspec.convert(asked, RunOptions))
     log = MemoryLog()
     profile = msgspec.structs.replace(load("default"), thinking=msgspec.convert(thinking_model, ThinkingModel))
@@ -49,7 +47,6 @@ def answers(replies: list[Reply]) -> dict[str, str | None]:
     return {reply.item_id: reply.text for reply in replies}
 
 
-@pytest.mark.parametrize("suite", ["stereoset", "bbq"])
 @pytest.mark.parametrize(
     ("model", "setting", "field"),
     [
@@ -66,11 +63,11 @@ def answers(replies: list[Reply]) -> dict[str, str | None]:
     ],
 )
 async def test_the_answers_are_those_of_a_model_that_does_not_think(
-    suite: str, model: dict[str, Any], setting: str, field: str | None
+    model: dict[str, Any], setting: str, field: str | None
 ) -> None:
     """Whatever the server does with thoughts, every text, status and value is the same, and so is every number."""
-    plain, plain_replies = await ran({}, {"limit": 12}, suite)
-    result, replies = await ran(model, {"limit": 12, "thinking": setting}, suite)
+    plain, plain_replies = await ran({}, {"limit": 12})
+    result, replies = await ran(model, {"limit": 12, "thinking": setting})
 
     assert answers(replies) == answers(plain_replies)
     assert result.counts == plain.counts
@@ -149,20 +146,12 @@ async def test_thoughts_that_run_out() -> None:
         gate.demand_finished_thinking([gate.parse("stereoset.lms.value > 1")], [result])
 
 
-async def test_off_mends_it() -> None:
-    """As the reason says."""
-    result, _ = await ran({"switch": "template", "p_long": 0.5}, {"limit": 24, "thinking": "off"})
+@pytest.mark.parametrize("thinking", ["off", "budget=50"])
+async def test_what_the_reason_proposes_mends_it(thinking: str) -> None:
+    """The switch, or a budget that the server holds."""
+    result, _ = await ran({"switch": "template", "p_long": 0.5}, {"limit": 24, "thinking": thinking})
 
-    assert result.counts["thinking_exhausted"] == 0
-    assert result.thinking_fault is None
-    assert result.thinking == "off"
-
-
-async def test_a_budget_that_the_server_holds_mends_it_too() -> None:
-    """It ends every thought in time."""
-    result, _ = await ran({"switch": "template", "p_long": 0.5}, {"limit": 24, "thinking": "budget=50"})
-
-    assert result.counts["thinking_exhausted"] == 0
+    assert (result.thinking, result.counts["thinking_exhausted"], result.thinking_fault) == (thinking, 0, None)
 
 
 async def test_a_budget_without_a_parser_is_only_said() -> None:
@@ -228,22 +217,6 @@ def test_another_setting_is_another_run(tmp_path: Any) -> None:
     for name, value in {"thinking": "off", "extra_body": {"min_p": 0.1}}.items():
         with pytest.raises(BenchmarkError, match=f"cannot resume: {name} was"):
             demand_same(tmp_path, before, manifest(plan(limit=2, **{name: value})))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"thinking": "maybe"}, 'thinking "maybe" is not known'),
-        ({"extra_body": {"messages": []}}, '"messages" is set by the run itself'),
-        ({"extra_body": {"temperature": 0}}, "use --temperature"),
-        ({"thinking": "on", "mode": "exact"}, "mode exact reads the first words"),
-    ],
-)
-def test_what_cannot_be_asked(options: dict[str, Any], words: str) -> None:
-    """One line says what is wrong."""
-    asked = msgspec.convert({"suite": "stereoset", "model": "m", **options}, RunOptions)
-    with pytest.raises(BenchmarkError, match=words):
-        check(asked, registry.find("stereoset"))
 
 
 def test_recorded_replies_are_read_without_their_thoughts() -> None:
