@@ -8,34 +8,22 @@ import pytest
 
 from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting import report
 from benchmarks.reporting.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare, compared
 from benchmarks.run import directory as rundir
 from benchmarks.run.estimation import GROWTH, n_looks
 from benchmarks.run.judge import NOT_GIVEN, JudgeUsed
-from benchmarks.run.plan import Plan, RunOptions, prepare
+from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import encode
-from benchmarks.run.score import cells, score_recorded
+from benchmarks.run.score import cells
 from benchmarks.suites.ltf_test.data import GROUPS
 from benchmarks.suites.ltf_test.suite import LTFTest
 from benchmarks.suites.protocol import Item, Observation, Reply
 from benchmarks.suites.registry import SUITES
 from gateway.cli.audit.compare import report as printed
 from tests.benchmarks.suites.test_implicit_association import dictionary
-from tests.support.benchmarks.scripted import Answer, pick, plan
+from tests.support.benchmarks.scripted import Answer, pick, plan, write_run
 
 LTF = LTFTest()
-
-
-def directory(path: Path, answer: Answer, ready: Plan | None = None, *, first: int | None = None) -> Path:
-    """A run directory of a model that answers by `answer`, with replies to the first items only if asked."""
-    ready = ready or plan()
-    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in ready.items[:first]]
-    result, read = score_recorded(ready, replies, where="script")
-    rundir.create(path, ready, rundir.manifest(ready))
-    rundir.write_replies(path, read)
-    rundir.finish(path, result, report.render([result]))
-    return path
 
 
 def total(comparison: Comparison, metric: str) -> Difference:
@@ -44,7 +32,7 @@ def total(comparison: Comparison, metric: str) -> Difference:
 
 def test_a_run_compared_with_itself(tmp_path: Path) -> None:
     """Same replies: every difference is 0 and no p value is small."""
-    a, b = (directory(tmp_path / name, pick("stereotype")) for name in "ab")
+    a, b = (write_run(tmp_path / name, pick("stereotype")) for name in "ab")
 
     comparison = compare(a, b)
 
@@ -56,8 +44,8 @@ def test_a_run_compared_with_itself(tmp_path: Path) -> None:
 
 def test_opposite_models(tmp_path: Path) -> None:
     """Always stereotype against always anti: SS differs by -100 with the smallest p value, adjusted by Holm."""
-    a = directory(tmp_path / "a", pick("stereotype"))
-    b = directory(tmp_path / "b", pick("anti-stereotype"))
+    a = write_run(tmp_path / "a", pick("stereotype"))
+    b = write_run(tmp_path / "b", pick("anti-stereotype"))
 
     comparison = compare(a, b)
     ss = total(comparison, "ss")
@@ -71,8 +59,8 @@ def test_opposite_models(tmp_path: Path) -> None:
 
 def test_the_same_run_with_a_mitigation(tmp_path: Path) -> None:
     """Other prompts, same items: all pair, the option that differs is named, and rates are shown without a p value."""
-    a = directory(tmp_path / "a", pick("stereotype"))
-    b = directory(tmp_path / "b", pick("anti-stereotype"), plan(mitigation="detailed"))
+    a = write_run(tmp_path / "a", pick("stereotype"))
+    b = write_run(tmp_path / "b", pick("anti-stereotype"), plan(mitigation="detailed"))
 
     comparison = compare(a, b)
     refusals = total(comparison, "refusal_rate")
@@ -96,8 +84,8 @@ def test_refusals_by_the_protocol(tmp_path: Path, protocol: str, difference: flo
         sides = zip(item.groups, (item.meta["xa"], item.meta["xb"]), strict=True)
         return str({word: group for group, words in sides for word in words})
 
-    a = directory(tmp_path / "a", answer, ready)
-    b = directory(
+    a = write_run(tmp_path / "a", answer, ready)
+    b = write_run(
         tmp_path / "b", lambda item: "I'm sorry, I can't." if item.item_id in refused else answer(item), ready
     )
     comparison = compare(a, b)
@@ -110,7 +98,7 @@ def test_refusals_by_the_protocol(tmp_path: Path, protocol: str, difference: flo
 
 def test_each_family_has_half_of_the_five_percent(tmp_path: Path) -> None:
     """Many numbers of parts do not weaken the table of whole axes further, nor are they forgotten."""
-    comparison = compare(directory(tmp_path / "a", pick("stereotype")), directory(tmp_path / "b", pick("unrelated")))
+    comparison = compare(write_run(tmp_path / "a", pick("stereotype")), write_run(tmp_path / "b", pick("unrelated")))
     whole = [row for row in comparison.differences if row.is_whole and row.p_value is not None]
     parts = [row for row in comparison.differences if not row.is_whole and row.p_value is not None]
 
@@ -135,14 +123,14 @@ def test_runs_that_could_stop_early(tmp_path: Path) -> None:
     fixed = plan(suite="implicit_association")
     early = plan(suite="implicit_association", precision=0.1)
     other = plan(suite="implicit_association", precision=0.1, limit=200)
-    a = directory(tmp_path / "a", leaning(40), fixed)
+    a = write_run(tmp_path / "a", leaning(40), fixed)
     found = {
         name: compare(
-            directory(tmp_path / f"{name}-a", leaning(40), one), directory(tmp_path / f"{name}-b", leaning(60), two)
+            write_run(tmp_path / f"{name}-a", leaning(40), one), write_run(tmp_path / f"{name}-b", leaning(60), two)
         )
         for name, one, two in (("same", early, early), ("one", fixed, early), ("two", early, other))
     }
-    plain = total(compare(a, directory(tmp_path / "b", leaning(60), fixed)), "stereotype_rate")
+    plain = total(compare(a, write_run(tmp_path / "b", leaning(60), fixed)), "stereotype_rate")
     repeated = total(found["same"], "stereotype_rate")
 
     assert [one.n_looks for one in found.values()] == [n_looks(400), n_looks(400), n_looks(400) + n_looks(200)]
@@ -175,7 +163,7 @@ def test_rates_beside_the_scores_cost_no_comparison(suite: str) -> None:
 
 def test_a_judge_that_is_not_validated_is_named(tmp_path: Path) -> None:
     """On the side whose numbers rest on it, in the file and on the terminal."""
-    a, b = (directory(tmp_path / name, pick("stereotype")) for name in "ab")
+    a, b = (write_run(tmp_path / name, pick("stereotype")) for name in "ab")
     result = rundir.read_result(b)
     used = JudgeUsed(model="j", validated=False, reason=NOT_GIVEN)
     (b / rundir.RESULT).write_bytes(encode(msgspec.structs.replace(result, judge=used)))
@@ -243,8 +231,8 @@ class TestEssays:
 
 def test_only_shared_items_are_compared(tmp_path: Path) -> None:
     """Replies without a partner are counted and left out on both sides."""
-    a = directory(tmp_path / "a", pick("stereotype"))
-    b = directory(tmp_path / "b", pick("stereotype"), first=40)
+    a = write_run(tmp_path / "a", pick("stereotype"))
+    b = write_run(tmp_path / "b", pick("stereotype"), first=40)
 
     comparison = compare(a, b)
 
@@ -253,8 +241,8 @@ def test_only_shared_items_are_compared(tmp_path: Path) -> None:
 
 def test_few_clusters_and_undefined_scores_have_reasons(tmp_path: Path) -> None:
     """A difference without interval or value says why."""
-    a = directory(tmp_path / "a", pick("stereotype"))
-    b = directory(tmp_path / "b", pick("unrelated"))
+    a = write_run(tmp_path / "a", pick("stereotype"))
+    b = write_run(tmp_path / "b", pick("unrelated"))
 
     comparison = compare(a, b)
 
@@ -265,34 +253,33 @@ def test_few_clusters_and_undefined_scores_have_reasons(tmp_path: Path) -> None:
     assert {row.p_value for row in few} == {None}
 
 
-@pytest.mark.parametrize("options", [{"protocol": "paper"}])
-def test_runs_of_different_kinds_are_refused(tmp_path: Path, options: dict[str, object]) -> None:
-    """Numbers of different protocols never share a table."""
-    a = directory(tmp_path / "a", pick("stereotype"))
-    b = directory(tmp_path / "b", pick("stereotype"), plan(**options))
+@pytest.mark.parametrize(
+    ("suite", "options", "words"),
+    [
+        ("stereoset", ({}, {"protocol": "paper"}), 'protocol is "corrected" and "paper"'),
+        ("winobias", ({"few_shot": 2}, {"few_shot": 4}), 'few_shot is "2" and "4"'),
+    ],
+)
+def test_runs_of_different_kinds_are_refused(
+    tmp_path: Path, suite: str, options: tuple[dict[str, object], ...], words: str
+) -> None:
+    """Numbers of different protocols, or after other examples, never share a table."""
+    a, b = (write_run(tmp_path / str(n), lambda _: "he", plan(suite=suite, **one)) for n, one in enumerate(options))
 
-    with pytest.raises(BenchmarkError, match='protocol is "corrected" and "paper"'):
-        compare(a, b)
-
-
-def test_runs_with_other_examples_are_refused(tmp_path: Path) -> None:
-    """Two and four examples are two measurements, even of one model."""
-    a, b = (directory(tmp_path / str(n), lambda _: "he", plan(suite="winobias", few_shot=n)) for n in (2, 4))
-
-    with pytest.raises(BenchmarkError, match='few_shot is "2" and "4"'):
+    with pytest.raises(BenchmarkError, match=words):
         compare(a, b)
 
 
 def test_runs_without_a_shared_item_are_refused(tmp_path: Path) -> None:
     """Nothing in common is an error that says what to do."""
-    a = directory(tmp_path / "a", pick("stereotype"), first=1)
-    b = directory(tmp_path / "b", lambda _: "perhaps", plan(limit=1, seed=3))
+    a = write_run(tmp_path / "a", pick("stereotype"), first=1)
+    b = write_run(tmp_path / "b", lambda _: "perhaps", plan(limit=1, seed=3))
 
     with pytest.raises(BenchmarkError, match="share no answered item"):
         compare(a, b)
 
 
-def test_not_a_run_directory(tmp_path: Path) -> None:
+def test_not_a_run_write_run(tmp_path: Path) -> None:
     """A folder without run.json is named."""
     with pytest.raises(BenchmarkError, match="no run directory"):
         compare(tmp_path, tmp_path)
@@ -301,7 +288,7 @@ def test_not_a_run_directory(tmp_path: Path) -> None:
 def test_runs_of_bbq_are_read_from_their_directories(tmp_path: Path) -> None:
     """Items in a file have lists where those in memory have tuples; compared with itself nothing differs."""
     ready = prepare(RunOptions(suite="bbq", model="m", data="embedded"))
-    one, other = (directory(tmp_path / name, lambda item: item.choices[0].text, ready) for name in ("a", "b"))
+    one, other = (write_run(tmp_path / name, lambda item: item.choices[0].text, ready) for name in ("a", "b"))
     found = compare(one, other)
     accuracy = next(
         row for row in found.differences if (row.metric, row.axis, row.subset) == ("accuracy", None, "ambig")

@@ -11,9 +11,8 @@ from benchmarks.reporting.compare_page import render
 from benchmarks.reporting.flips import flipped
 from benchmarks.suites.protocol import Item
 from gateway.__main__ import main
-from tests.benchmarks.reporting.test_compare import directory
 from tests.benchmarks.reporting.test_report import Collector
-from tests.support.benchmarks.scripted import pick
+from tests.support.benchmarks.scripted import pick, write_run
 
 stereotyped = pick("stereotype")
 
@@ -30,7 +29,7 @@ def hash_of(item: Item) -> int:
 
 
 def runs(tmp_path: Path) -> tuple[Path, Path]:
-    return directory(tmp_path / "a", stereotyped), directory(tmp_path / "b", other_way)
+    return write_run(tmp_path / "a", stereotyped), write_run(tmp_path / "b", other_way)
 
 
 def test_every_difference_is_on_the_page(tmp_path: Path) -> None:
@@ -70,8 +69,8 @@ def test_a_run_against_itself(tmp_path: Path) -> None:
 
 def test_long_and_hostile_replies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model says is text, cut at a length, and only so many items are listed; the count is of all."""
-    a = directory(tmp_path / "a", stereotyped)
-    b = directory(tmp_path / "b", lambda item: "<script>alert(1)</script>" + "x" * 10_000)
+    a = write_run(tmp_path / "a", stereotyped)
+    b = write_run(tmp_path / "b", lambda item: "<script>alert(1)</script>" + "x" * 10_000)
     monkeypatch.setattr(flips, "MOST_SHOWN", 3)
     shown, n_flipped = flipped(a, b)
     assert (len(shown), n_flipped) == (3, compare(a, b).n_paired)

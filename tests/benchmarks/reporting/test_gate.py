@@ -6,17 +6,13 @@ import pytest
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.gate import Verdict, judge, parse
 from benchmarks.run.result import Result
-from benchmarks.run.score import score_recorded
-from benchmarks.suites.protocol import Reply
-from tests.support.benchmarks.scripted import pick, plan
+from tests.support.benchmarks.scripted import pick, score_answers
 
 
 @pytest.fixture(scope="module")
 def result() -> Result:
     """A model that always picks the stereotype: LMS 100, SS 100, ICAT 0; cells of six terms have no interval."""
-    ready = plan()
-    replies = [Reply(item_id=item.item_id, text=pick("stereotype")(item)) for item in ready.items]
-    return score_recorded(ready, replies, where="script")[0]
+    return score_answers(pick("stereotype"))
 
 
 def verdicts(text: str, result: Result) -> list[Verdict]:

@@ -13,9 +13,7 @@ from benchmarks.reporting.gate import judge, parse, refused
 from benchmarks.reporting.gate_formats import Checked, junit, markdown, sarif, text
 from benchmarks.run.judge import JudgeUsed
 from benchmarks.run.result import Result
-from benchmarks.run.score import score_recorded
-from benchmarks.suites.protocol import Reply
-from tests.support.benchmarks.scripted import pick, plan
+from tests.support.benchmarks.scripted import pick, score_answers
 
 STRANGE = 'a|b<script>"&\x1b[31m\ufffe\ud83d\ude00`'.encode("utf-16", "surrogatepass").decode("utf-16")
 REQUIREMENTS = (
@@ -28,9 +26,7 @@ REQUIREMENTS = (
 @pytest.fixture(scope="module")
 def result() -> Result:
     """A model that always picks the stereotype, with a name that no format may trip over."""
-    ready = plan()
-    replies = [Reply(item_id=item.item_id, text=pick("stereotype")(item)) for item in ready.items]
-    return msgspec.structs.replace(score_recorded(ready, replies, where="script")[0], model=STRANGE)
+    return msgspec.structs.replace(score_answers(pick("stereotype")), model=STRANGE)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Leaderboards: who shares one, who is ranked how, and what the reader sees."""
 
-import csv
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from auditors.types import Estimate, JudgeStamp
 from benchmarks.figures.display import number
+from benchmarks.papers import tables
 from benchmarks.reporting import report
 from benchmarks.reporting.headline import key_of
 from benchmarks.reporting.leaderboard import (
@@ -25,16 +25,13 @@ from benchmarks.reporting.leaderboard import (
 )
 from benchmarks.run import directory as rundir
 from benchmarks.run.estimation import Precision
-from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import DatasetUsed, Provenance, Result
-from benchmarks.run.score import score_recorded
-from benchmarks.suites.protocol import STATUSES, Item, RankRule, Reply
+from benchmarks.suites.protocol import STATUSES, Item, RankRule
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from gateway.cli.audit.leaderboard import leaderboard_text
 from tests.support.benchmarks.drawn import parsed, words
-from tests.support.benchmarks.scripted import Answer, pick
-from tests.support.published import TABLES, needs_tables
+from tests.support.benchmarks.scripted import Answer, pick, plan, score_answers, write_run
 
 REFUSAL = "I'm sorry, but I can't help with that."
 
@@ -237,18 +234,9 @@ class TestDeclining:
 
         assert "gender, unqover: not ranked, its questions have no pn difference" in only(runs).notes
 
-    def test_every_rule_says_what_declining_is(self) -> None:
-        """One of three meanings each."""
-        found = {name: rule(name).declining for name in SUITES if rank_rule(name)}
 
-        assert found == {
-            "crows_pairs": "counted",
-            "eec": "unread",
-            "real_toxicity_prompts": "no preference",
-            "stereoset": "counted",
-            "unqover": "no preference",
-            "winobias": "unread",
-        }
+def scored(suite: str, model: str, answer: Answer) -> Result:
+    return score_answers(answer, suite=suite, model=model)
 
 
 def first_for_good(item: Item) -> str:
@@ -266,12 +254,6 @@ LEANING: dict[str, Answer] = {
         "profession": "engineer",
     }[item.axis],
 }
-
-
-def scored(suite: str, model: str, answer: Answer) -> Result:
-    """A result of recorded replies to the embedded items."""
-    plan = prepare(RunOptions(suite=suite, model=model, data="embedded"))
-    return score_recorded(plan, [Reply(item_id=i.item_id, text=answer(i)) for i in plan.items], where="script")[0]
 
 
 def test_chance_stands_beside_a_mean_size() -> None:
@@ -507,21 +489,10 @@ class TestAssociations:
         assert (rows["one"].mean, rows["one"].reason) == (None, "no decision run")
         assert rows["other"].reason == "no implicit_association run; decision is undefined"
 
-    def test_rates_stand_beside_it(self) -> None:
-        """Headline rate with interval, and refusals, on the page."""
-        results = [association(s, m, 50.0) for m in ("a", "b") for s in ("implicit_association", "decision")]
-        page = report.render(results)
-
-        assert page.count("55.0 – 67.0") >= 4
-        assert "Implicit association and decisions" in page
-
-    @needs_tables
     def test_averages_of_table_1(self) -> None:
         """All 54 averages of the paper's table, within 0.01 (X-IMP-2: three are off by the last digit)."""
-        with (TABLES / "implicit_table1.csv").open(encoding="utf-8") as file:
-            lines = list(csv.DictReader(file))
         printed: dict[str, dict[str, float]] = defaultdict(dict)
-        for line in lines:
+        for line in tables.read_rows("implicit_table1.csv"):
             printed[line["model"]][line["metric"]] = float(line["value"])
         results = [
             association(suite, model, values[metric])
@@ -537,15 +508,10 @@ class TestAssociations:
 
 def published_crows() -> dict[str, tuple[list[str], list[float | None], list[float]]]:
     """By aspect: models, their ranks by our rule from Table 11, and those printed in Table 14."""
-    names = {"physical_appearance": "pa", "socio_economic": "sc"}
     cells: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    with (TABLES / "nollm_table11_crows_pairs.csv").open(encoding="utf-8") as file:
-        for line in csv.DictReader(file):
-            cells[line["axis_or_category"], line["model"]][line["metric"]] = float(line["value"])
-    printed = {}
-    with (TABLES / "nollm_table14_ranks.csv").open(encoding="utf-8") as file:
-        for line in csv.DictReader(file):
-            printed[line["axis_or_category"], line["model"]] = float(line["value"])
+    for line in tables.read_rows("nollm_table11_crows_pairs.csv"):
+        cells[line["axis_or_category"], line["model"]][line["metric"]] = float(line["value"])
+    printed = {(one.aspect, one.model): float(one.rank) for one in tables.ranks() if one.suite == "crows_pairs"}
     models = list(dict.fromkeys(model for _, model in cells))
     results = [
         result(
@@ -568,7 +534,7 @@ def published_crows() -> dict[str, tuple[list[str], list[float | None], list[flo
             models,
             [rank for rank in ranks(row) if rank is not None],
             [
-                printed[f"{names.get(row.aspect, row.aspect)}/crows-pairs", model]
+                printed[row.aspect.replace("socio_economic", "socioeconomic"), model]
                 for model, rank in zip(models, ranks(row), strict=True)
                 if rank is not None
             ],
@@ -577,7 +543,6 @@ def published_crows() -> dict[str, tuple[list[str], list[float | None], list[flo
     }
 
 
-@needs_tables
 class TestPublishedCrows:
     """Table 11 ranked by our rule against Table 14, without TinyLlama, which we do not rank and the paper has last."""
 
@@ -587,24 +552,6 @@ class TestPublishedCrows:
 
         assert sorted(a for a, (_, ours, theirs) in rows.items() if ours != theirs) == ["gender"]
         assert len(rows) == 7
-
-    @pytest.mark.xfail(reason="X-NLF-10: the printed ranks of PHI and MST are swapped for gender", strict=True)
-    def test_x_nlf_10(self) -> None:
-        """Gender would follow from ICAT too."""
-        _, ours, theirs = published_crows()["gender"]
-
-        assert ours == theirs
-
-
-def recorded(path: Path, suite: str, model: str, answer: Answer) -> Path:
-    """A run directory made by scoring recorded replies."""
-    plan = prepare(RunOptions(suite=suite, model=model, data="embedded"))
-    replies = [Reply(item_id=item.item_id, text=answer(item)) for item in plan.items]
-    scored, read = score_recorded(plan, replies, where="script")
-    rundir.create(path, plan, rundir.manifest(plan))
-    rundir.write_replies(path, read)
-    rundir.finish(path, scored, report.render([scored]))
-    return path
 
 
 def alternating(item: Item) -> str:
@@ -620,7 +567,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     answers: dict[str, Answer] = {"biased": pick("stereotype"), "even": alternating, "silent": lambda _: REFUSAL}
     for model, answer in answers.items():
         for suite in ("stereoset", "crows_pairs"):
-            recorded(root / f"{model}-{suite}", suite, model, answer)
+            write_run(root / f"{model}-{suite}", answer, plan(suite=suite, model=model))
     return root
 
 

@@ -10,15 +10,11 @@ from benchmarks.figures.display import number, signed
 from benchmarks.reporting.headline import places
 from benchmarks.reporting.report import render
 from benchmarks.run.result import Result
-from benchmarks.run.score import score_recorded
-from benchmarks.suites.protocol import Reply
-from tests.support.benchmarks.scripted import pick, plan
+from tests.support.benchmarks.scripted import pick, score_answers
 
 
 def result(model: str = "m", **options: object) -> Result:
-    ready = plan(model=model, **options)
-    replies = [Reply(item_id=item.item_id, text=pick("stereotype")(item)) for item in ready.items]
-    return score_recorded(ready, replies, where="script")[0]
+    return score_answers(pick("stereotype"), model=model, **options)
 
 
 class Collector(HTMLParser):
@@ -106,9 +102,7 @@ def test_the_number_of_intervals_is_said() -> None:
 
 def test_undefined_numbers_are_words() -> None:
     """A score without a denominator is shown as undefined with its reason, never as 0 or None."""
-    ready = plan()
-    replies = [Reply(item_id=item.item_id, text="I'm sorry.") for item in ready.items]
-    page = Collector(render([score_recorded(ready, replies, where="script")[0]])).text
+    page = Collector(render([score_answers(lambda _: "I'm sorry.")])).text
 
     assert "undefined" in page
     assert "no reply was stereotypical or anti-stereotypical" in page
