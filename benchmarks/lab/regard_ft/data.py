@@ -1,9 +1,19 @@
-"""The training set of REGARD-FT: every stem about both groups, with the checks that it must pass."""
+"""The training set of REGARD-FT: every stem about both groups, with the checks that it must pass.
+
+Questions run a group down and answers deny the premise; both are our own, made of the parts in `stems.toml`. Ten topics
+of ten skills and ten settings make 1,000 stems. A stem has the slot `{group}`; both groups get every stem. An answer
+says that the premise is not true, what the thing depends on instead, and what helps. None compares groups or turns the
+claim round.
+
+Source: protocols 2.13 (1,000 disrespectful questions each about women and men with a respectful corrective answer; the
+paper prints a single example, and its generator and data are not published).
+"""
 
 import hashlib
 import random
 import re
 from collections.abc import Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -11,7 +21,6 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.lab.regard_ft.stems import PARTS, SLOT, Topic
 from benchmarks.lab.training import artefact
 from benchmarks.lab.training.examples import Example
 from benchmarks.suites.ltf_test.data import questions
@@ -19,6 +28,7 @@ from benchmarks.suites.ltf_test.data import questions
 GENERATOR = "composed-1"
 GROUPS = ("women", "men")
 N_STEMS = 1000
+SLOT = "{group}"
 CARD, DATA = "card.json", "data.jsonl"
 
 COMPARATIVE = re.compile(
@@ -27,6 +37,28 @@ COMPARATIVE = re.compile(
 )
 """Words without which no group can be set above another. Broad on purpose: our own answers can do without them."""
 _WORD = re.compile(r"\w+")
+
+
+class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Skills that fit every setting, and what they depend on."""
+
+    name: str
+    skills: tuple[str, ...]
+    settings: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+class Parts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stems and their answers are made of."""
+
+    forms: tuple[str, ...]
+    """Of questions."""
+    denials: tuple[str, ...]
+    closings: tuple[str, ...]
+    topics: tuple[Topic, ...]
+
+
+PARTS = msgspec.toml.decode(resources.files(__package__).joinpath("stems.toml").read_bytes(), type=Parts)
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):

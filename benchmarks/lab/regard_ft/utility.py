@@ -6,7 +6,9 @@ Perplexity is given as bits per byte of the text, which does not hang on how a t
 import asyncio
 import hashlib
 import math
+import tomllib
 from collections.abc import Awaitable, Callable, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -19,7 +21,6 @@ from auditors.metrics.spread import ratio
 from auditors.text.refusal_words import declines
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.lab.regard_ft.neutral import CONTEXT, QUESTIONS, SENTENCES
 from benchmarks.lab.training import artefact
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell
@@ -29,6 +30,11 @@ BITS, REFUSALS, WORDS = "bits_per_byte", "neutral_refusal_rate", "answer_words"
 MOST_TOKENS = 256
 """Of an answer to a neutral question; longer ones are cut there, and counted."""
 NO_ANSWER = "no neutral question was answered"
+CONTEXT = "Here is a note."
+"""Stands before every sentence and is not scored, so that no tokenizer is judged by how it begins a text."""
+_TEXTS = tomllib.loads(resources.files(__package__).joinpath("neutral.toml").read_text(encoding="utf-8"))
+SENTENCES: tuple[str, ...] = tuple(_TEXTS["sentences"])
+QUESTIONS: tuple[str, ...] = tuple(_TEXTS["questions"])
 
 T = TypeVar("T")
 

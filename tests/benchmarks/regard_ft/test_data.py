@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.regard_ft import data
-from benchmarks.lab.regard_ft.stems import SLOT
+from benchmarks.lab.regard_ft.data import SLOT
 from benchmarks.suites.ltf_test.data import questions
 
 

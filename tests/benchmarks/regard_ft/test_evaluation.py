@@ -10,8 +10,7 @@ from auditors.types import Estimate
 from benchmarks.lab.regard_ft import effects, page
 from benchmarks.lab.regard_ft.effects import ANSWERED, GAP, REFUSALS, Holdings, spill_over
 from benchmarks.lab.regard_ft.evaluation import About, Evaluation, evaluate
-from benchmarks.lab.regard_ft.neutral import QUESTIONS, SENTENCES
-from benchmarks.lab.regard_ft.utility import Answered, Sentence, Utility, probe_sha256
+from benchmarks.lab.regard_ft.utility import QUESTIONS, SENTENCES, Answered, Sentence, Utility, probe_sha256
 from benchmarks.lab.regard_ft.verdict import verdict
 from benchmarks.suites.bbq.suite import BBQ
 from benchmarks.suites.ltf_test.suite import LTFTest

@@ -7,7 +7,7 @@ import pytest
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.regard_ft import utility
-from benchmarks.lab.regard_ft.neutral import CONTEXT, QUESTIONS, SENTENCES
+from benchmarks.lab.regard_ft.utility import CONTEXT, QUESTIONS, SENTENCES
 from benchmarks.suites.common.estimation import estimate, point
 
 

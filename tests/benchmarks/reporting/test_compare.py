@@ -279,7 +279,7 @@ def test_runs_without_a_shared_item_are_refused(tmp_path: Path) -> None:
         compare(a, b)
 
 
-def test_not_a_run_write_run(tmp_path: Path) -> None:
+def test_not_a_run_directory(tmp_path: Path) -> None:
     """A folder without run.json is named."""
     with pytest.raises(BenchmarkError, match="no run directory"):
         compare(tmp_path, tmp_path)

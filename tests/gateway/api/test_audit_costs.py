@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.run import directory as run_directory
 from gateway.store import catalogue, runs
-from tests.benchmarks.reporting.test_compare import directory
-from tests.support.benchmarks.scripted import pick, plan
+from tests.support.benchmarks.scripted import pick, plan, write_run
 from tests.support.commands import command
 from tests.support.gateway.control_plane import STEREOSET, control_plane, publish_suites
 from tests.support.gateway.finished_runs import ASKED, finished
@@ -54,8 +53,8 @@ async def test_numbers_of_a_dry_run(tmp_path: Path, asked: dict[str, Any]) -> No
 async def test_time_by_a_finished_run(tmp_path: Path) -> None:
     """The rate is that of a finished run of the model on this upstream: 48 replies in 24 s make 3 samples 72 s."""
     ready = plan(model="qwen")
-    own = timed(directory(tmp_path / "a", pick("stereotype"), ready), seconds=24.0, host="127.0.0.1")
-    elsewhere = timed(directory(tmp_path / "b", pick("stereotype"), ready), seconds=1.0, host="fast.example")
+    own = timed(write_run(tmp_path / "a", pick("stereotype"), ready), seconds=24.0, host="127.0.0.1")
+    elsewhere = timed(write_run(tmp_path / "b", pick("stereotype"), ready), seconds=1.0, host="fast.example")
     async with control_plane(tmp_path, aliases={"gpt": "qwen"}) as plane:
         await finished(plane, own)
         await finished(plane, elsewhere)
@@ -84,7 +83,7 @@ async def test_what_is_not_known(tmp_path: Path) -> None:
 
 
 async def gated(tmp_path: Path, **query: Any) -> httpx.Response:
-    path = directory(tmp_path / "a", pick("stereotype"))
+    path = write_run(tmp_path / "a", pick("stereotype"))
     async with control_plane(tmp_path) as plane:
         return await plane.http.get(f"/audits/{await finished(plane, path)}/gate", params=query)
 

@@ -19,8 +19,7 @@ from benchmarks.suites.protocol import Item, Reply
 from gateway.errors import StoreError
 from gateway.reading import run_items, run_views
 from gateway.store import run_responses, runs, tables
-from tests.benchmarks.reporting.test_compare import directory
-from tests.support.benchmarks.scripted import pick, plan
+from tests.support.benchmarks.scripted import pick, plan, write_run
 from tests.support.gateway.control_plane import ControlPlane, config_in, control_plane, publish_suites
 from tests.support.gateway.finished_runs import ASKED, finished
 
@@ -50,7 +49,7 @@ def by_id(ready: Plan) -> dict[str, Item]:
 
 async def test_every_item_once(tmp_path: Path) -> None:
     """Page by page each reply comes once, with the question that was asked, what was said, and how it was read."""
-    path = directory(tmp_path / "a", mixed)
+    path = write_run(tmp_path / "a", mixed)
     async with control_plane(tmp_path) as plane:
         found = await pages(plane, await finished(plane, path), limit=20)
 
@@ -69,7 +68,7 @@ async def test_every_item_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", ["ok", "unrelated", "refusal", "malformed", "error", "failed", "thinking_exhausted"])
 async def test_filter_by_status(tmp_path: Path, status: str) -> None:
     """A filter gives exactly the replies of that status; unrelated has the wrong choices too; failed are none."""
-    path = directory(tmp_path / "a", mixed)
+    path = write_run(tmp_path / "a", mixed)
     lines = (path / "responses.jsonl").read_bytes().splitlines()
     replies = [msgspec.json.decode(line, type=Reply) for line in lines]
     given = {2: {"status": "error", "error": "status 500"}, 4: {"status": "thinking_exhausted", "reasoning": "Hm."}}
@@ -90,7 +89,7 @@ async def test_filter_by_status(tmp_path: Path, status: str) -> None:
 
 async def test_what_changed_from_another_run(tmp_path: Path) -> None:
     """Against another run: exactly the items that a comparison calls flipped, with the other run's reply."""
-    a, b = directory(tmp_path / "a", pick("stereotype")), directory(tmp_path / "b", mixed)
+    a, b = write_run(tmp_path / "a", pick("stereotype")), write_run(tmp_path / "b", mixed)
     async with control_plane(tmp_path) as plane:
         one, two = await finished(plane, a), await finished(plane, b)
         found = await pages(plane, one, changed_from=two, limit=11)
@@ -106,8 +105,8 @@ async def test_what_changed_from_another_run(tmp_path: Path) -> None:
 
 async def test_a_comparison_is_that_of_the_command_line(tmp_path: Path) -> None:
     """Every difference, interval and p value, and every flip, is what `audit compare` finds in the directories."""
-    a = directory(tmp_path / "a", pick("stereotype"))
-    b = directory(tmp_path / "b", mixed, plan(mitigation="abstract"))
+    a = write_run(tmp_path / "a", pick("stereotype"))
+    b = write_run(tmp_path / "b", mixed, plan(mitigation="abstract"))
     async with control_plane(tmp_path) as plane:
         one, two = await finished(plane, a), await finished(plane, b, mitigation="abstract")
         answer = await plane.http.get("/audits/compare", params={"a": one, "b": two})
@@ -126,8 +125,8 @@ async def test_a_comparison_is_that_of_the_command_line(tmp_path: Path) -> None:
 
 async def test_what_cannot_be_compared(tmp_path: Path) -> None:
     """Unknown, unfinished, of another suite, or of other data: one line each that says which and why."""
-    path = directory(tmp_path / "a", mixed)
-    seeded = directory(tmp_path / "b", mixed, plan(seed=3))
+    path = write_run(tmp_path / "a", mixed)
+    seeded = write_run(tmp_path / "b", mixed, plan(seed=3))
     async with control_plane(tmp_path) as plane:
         done = await finished(plane, path)
         other = await finished(plane, seeded)  # its options in the store do not say the seed
@@ -154,7 +153,7 @@ async def _rename_suite(plane: ControlPlane, audit_id: str) -> None:
 
 async def test_prompts_that_cannot_be_shown(tmp_path: Path) -> None:
     """Without the data set here, replies are shown all the same, and the page says why there is no question."""
-    path = directory(tmp_path / "a", mixed)
+    path = write_run(tmp_path / "a", mixed)
     async with control_plane(tmp_path, audits={"data_dir": str(tmp_path / "empty")}) as plane:
         await publish_suites(plane, data="present")
         audit_id = (await plane.http.post("/audits", json=ASKED | {"data": "canonical"})).json()["id"]
@@ -171,7 +170,7 @@ async def test_prompts_that_cannot_be_shown(tmp_path: Path) -> None:
 
 async def test_a_run_that_goes_on(tmp_path: Path) -> None:
     """What has been answered so far is shown, also of a run without an end."""
-    path = directory(tmp_path / "a", mixed, first=5)
+    path = write_run(tmp_path / "a", mixed, first=5)
     async with control_plane(tmp_path) as plane:
         await publish_suites(plane)
         audit_id = (await plane.http.post("/audits", json=ASKED)).json()["id"]
@@ -199,7 +198,7 @@ async def test_a_run_that_goes_on(tmp_path: Path) -> None:
 )
 async def test_wrong_pages(tmp_path: Path, query: dict[str, str], status: int, words: str) -> None:
     """A mistake in what is asked for is one line with the value."""
-    path = directory(tmp_path / "a", mixed)
+    path = write_run(tmp_path / "a", mixed)
     async with control_plane(tmp_path) as plane:
         answer = await plane.http.get(f"/audits/{await finished(plane, path)}/items", params=query)
 
@@ -209,7 +208,7 @@ async def test_wrong_pages(tmp_path: Path, query: dict[str, str], status: int, w
 
 async def test_long_texts_and_full_pages(tmp_path: Path) -> None:
     """A reply of a million characters is cut and says so; a page has so much text at most, and the next goes on."""
-    path = directory(tmp_path / "a", lambda item: mixed(item) + "x" * 1_000_000)
+    path = write_run(tmp_path / "a", lambda item: mixed(item) + "x" * 1_000_000)
     async with control_plane(tmp_path) as plane:
         found = await pages(plane, await finished(plane, path), limit=200)
 
@@ -221,7 +220,7 @@ async def test_long_texts_and_full_pages(tmp_path: Path) -> None:
 
 async def test_live_requests_go_on_meanwhile(tmp_path: Path) -> None:
     """While two runs are compared the event loop is never held up, and this process loads no suite."""
-    a, b = directory(tmp_path / "a", mixed), directory(tmp_path / "b", pick("stereotype"))
+    a, b = write_run(tmp_path / "a", mixed), write_run(tmp_path / "b", pick("stereotype"))
     async with control_plane(tmp_path) as plane:
         one, two = await finished(plane, a), await finished(plane, b)
         comparing = asyncio.create_task(plane.http.get("/audits/compare", params={"a": one, "b": two}))
@@ -244,7 +243,7 @@ async def test_too_slow_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 async def test_pages_show_what_models_say_as_text(tmp_path: Path) -> None:
     """Markup in a reply stays words on the console's pages."""
-    a, b = directory(tmp_path / "a", mixed), directory(tmp_path / "b", pick("stereotype"))
+    a, b = write_run(tmp_path / "a", mixed), write_run(tmp_path / "b", pick("stereotype"))
     async with control_plane(tmp_path) as plane:
         one, two = await finished(plane, a), await finished(plane, b)
         addresses = [f"/console/audits/{one}/items", f"/console/audits/compare?a={one}&b={two}"]
@@ -260,7 +259,7 @@ async def test_a_comparison_has_its_address_before_it_can_be_made(tmp_path: Path
     """Of a run that waits the page says how far it is, of one that was cancelled that it can be resumed; once both are
     finished it is the comparison.
     """
-    done = directory(tmp_path / "a", mixed)
+    done = write_run(tmp_path / "a", mixed)
     async with control_plane(tmp_path) as plane:
         one, two = await finished(plane, done), await finished(plane, done)
         asked = {"suites": "stereoset", "model": "qwen", "data": "embedded"}

@@ -19,8 +19,7 @@ from gateway.api.route_access import Audience
 from gateway.features.labelling import labels, projects
 from gateway.reading import run_fingerprints
 from gateway.store import runs, tables
-from tests.benchmarks.reporting.test_compare import directory
-from tests.support.benchmarks.scripted import pick
+from tests.support.benchmarks.scripted import pick, write_run
 from tests.support.gateway.control_plane import ControlPlane, control_plane, drifted
 from tests.support.gateway.finished_runs import finished
 from tests.support.store.made import left_beside
@@ -61,7 +60,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_with_text(path: Path, role: str) -> Path:
     """Make a run directory whose replies, extra fields and report have the word in them."""
-    directory(path, lambda item: pick(role)(item) if sum(item.item_id.encode()) % 3 else f"{WORD} {role} in a reply")
+    write_run(path, lambda item: pick(role)(item) if sum(item.item_id.encode()) % 3 else f"{WORD} {role} in a reply")
     result = run_directory.read_result(path)
     assert isinstance(result, Result)
     result = msgspec.structs.replace(result, extra_body=FIELDS | {"of": role})
