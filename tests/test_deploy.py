@@ -17,6 +17,7 @@ from gateway.auditor.metrics import AuditorMetrics
 from gateway.config.loading import load
 from gateway.features.canary.auditing import families as canary_families
 from gateway.features.coverage.auditing import families as coverage_families
+from gateway.features.evaluations.auditing import families as evaluation_families
 from gateway.features.export.auditing import families as export_families
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
@@ -65,7 +66,12 @@ def exported_families() -> set[str]:
     gateway = GatewayCollector(SharedCounts(WorkerStats(), None))
     auditor = AuditorMetrics(DriftSettings())
     as_text = {f"biasgate_{one.name}" for one in (*OWN, THRESHOLD, ALARM, DAMAGED)}
-    features = (*canary_families([]), *coverage_families(None), *export_families({}, None, every_seconds=1.0))
+    features = (
+        *canary_families([]),
+        *coverage_families(None),
+        *evaluation_families({}, 0.0),
+        *export_families({}, None, every_seconds=1.0),
+    )
     of_features = {metric.name for metric in features}
     return as_text | of_features | {metric.name for collector in (gateway, auditor) for metric in collector.collect()}
 

@@ -86,9 +86,6 @@ _TABLE: dict[Audience, str] = {
         POST /live/alarms/{stream_id}/acknowledge
         GET /live/alarms/acknowledgements
         POST /live/streams/{stream_id}/restart
-        GET /annotations
-        POST /annotations
-        DELETE /annotations/{annotation_id}
         GET /console/audits/{audit_id}/items
     """,
     Audience.ADMIN_WITH_KEY: """

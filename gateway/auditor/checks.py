@@ -9,7 +9,6 @@ from auditors.clients.embedder_packages import EmbedderError, require_packages
 from auditors.text.thinking import parse_thinking
 from gateway.config.schema import AuditorConfig, Config
 from gateway.errors import ConfigError
-from gateway.telemetry import otlp
 
 
 def require_auditable(config: Config) -> None:
@@ -17,9 +16,6 @@ def require_auditable(config: Config) -> None:
     enabled = {name: section for name, section in config.auditors.sections.items() if section.enabled}
     require_sections(config, enabled)
     _require_embedder(config, enabled)
-    telemetry = config.telemetry
-    if telemetry.otlp_endpoint is not None and telemetry.evaluation_signal is not None:
-        otlp.require_installed(telemetry.otlp_endpoint)
     if config.audits.schedules or config.audits.on_model_change:
         from gateway.auditor.scheduling import configured
 

@@ -77,8 +77,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     queue_size: int = 0
     oldest_seconds: float = 0.0
     """Age of the oldest exchange that waits to be audited; 0 when none waits."""
-    oldest_event_seconds: float = 0.0
-    """Age of the oldest audit whose evaluation events wait; 0 when none waits."""
     circuits: Sequence[Circuit] = ()
     waiting: Mapping[str, Waiting] = {}
     """By auditor, exchanges that wait for a server of its."""
@@ -167,10 +165,6 @@ def _pipeline(snapshot: Snapshot, latest: LatestExchanges) -> Iterator[Metric]:
     yield _counter(snapshot, "judge_requests", "Requests to a judge.", ("outcome",))
     words = "Exchanges of which an auditor measured nothing, or not all, by why."
     yield _counter(snapshot, "abstentions", words, ("auditor", "reason"), latest)
-    words = "Evaluation events: exported, rejected (never taken by the collector) or dropped (waited too long)."
-    yield _counter(snapshot, "evaluation_events", words, ("outcome",))
-    lag = "Age of the oldest audit whose events wait."
-    yield GaugeMetricFamily("biasgate_evaluation_events_lag_seconds", lag, value=snapshot.oldest_event_seconds)
     yield GaugeMetricFamily("biasgate_audit_queue_size", "Exchanges that wait.", value=snapshot.queue_size)
     yield GaugeMetricFamily("biasgate_audit_lag_seconds", "Age of the oldest of them.", value=snapshot.oldest_seconds)
 

@@ -12,7 +12,7 @@ from gateway.auditor.metrics import AuditorMetrics, Snapshot, data_kind, thinkin
 from gateway.auditor.part import AuditorPart
 from gateway.auditor.scheduling import due_times
 from gateway.errors import StoreError
-from gateway.store import catalogue, circuits, counters, evaluations, exchanges, runs, schedules, streams
+from gateway.store import catalogue, circuits, counters, exchanges, runs, schedules, streams
 from gateway.store.database import Database
 from gateway.store.runs import Run
 from gateway.store.streams import Stream
@@ -66,7 +66,6 @@ class SnapshotReader:
         self._results: dict[str, tuple[Sequence[Estimate], bool | None]] = {}
 
     async def read(self) -> Snapshot:
-        oldest_event = await evaluations.oldest(self._database)
         queue_size, oldest = await exchanges.backlog(self._database)
         finished = await runs.newest_done(self._database)
         known_schedules = await schedules.list_schedules(self._database)
@@ -76,7 +75,6 @@ class SnapshotReader:
             counters=await counters.read(self._database),
             queue_size=queue_size,
             oldest_seconds=max(0.0, time.time() - oldest) if oldest is not None else 0.0,
-            oldest_event_seconds=max(0.0, time.time() - oldest_event) if oldest_event is not None else 0.0,
             circuits=await circuits.open_circuits(self._database),
             waiting=await circuits.waiting(self._database),
             read_at=time.time(),

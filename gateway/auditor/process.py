@@ -25,7 +25,6 @@ from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.auditor.endpoint import Endpoint, listen
-from gateway.auditor.evaluation_events import EvaluationEvents
 from gateway.auditor.live import LIVE_JOBS, LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_snapshot import MetricsRenewal, SnapshotReader
@@ -83,7 +82,6 @@ TRIM_SECONDS = 60.0
 SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
 RENDER_SECONDS = 60.0
-EVENTS_SECONDS = 1.0
 REFERENCE_SECONDS = 10.0
 """How often it is looked whether a pass over the judge's reference set is due."""
 
@@ -140,9 +138,7 @@ async def run_auditor(
         await circuits.start(enabled_auditors.circuits, live.audit_known_good)
         stack.push_async_callback(live.aclose)
         references = ReferencePasses(config, database, enabled_auditors.judge, settings, stop)
-        events = EvaluationEvents(config, database, stop)
-        stack.callback(events.close)
-        work = _Work(context, live, parts, circuits, references, events)
+        work = _Work(context, live, parts, circuits, references)
         stack.push_async_callback(_leave, database, work.name)
         endpoint = Endpoint(Exposition(work.metrics), work.checks, keys, renew=work.renewal.for_a_scrape)
         async with asyncio.TaskGroup() as group:
@@ -166,7 +162,6 @@ class _Work:
         parts: Sequence[AuditorPart],
         circuits: Circuits,
         references: ReferencePasses,
-        events: EvaluationEvents,
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._context = context
@@ -174,7 +169,6 @@ class _Work:
         self._database = context.database
         self._stop = context.stop
         self._references = references
-        self._events = events
         self._parts = parts
         self._circuits = circuits
         self._live = live
@@ -208,7 +202,6 @@ class _Work:
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, queue, config)),
             _every(RENDER_SECONDS, stop, self._render),
             _every(REFERENCE_SECONDS, stop, self._references),
-            _every(EVENTS_SECONDS, stop, self._events),
             _every(RETIRE_SECONDS, stop, self._retire),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, trim)),

@@ -15,7 +15,6 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from gateway.api import problems
 from gateway.api.access import Access
-from gateway.api.annotations import AnnotationsController
 from gateway.api.audit_views import AuditViewsController
 from gateway.api.audits import AuditsController
 from gateway.api.exchanges import ExchangesController
@@ -99,7 +98,6 @@ def create_app(
         SchedulesController,
         LiveController,
         JudgesController,
-        AnnotationsController,
         ExchangesController,
         *(controller for feature in FEATURES.values() for controller in feature.controllers()),
     ]

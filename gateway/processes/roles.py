@@ -28,7 +28,6 @@ from gateway.processes.listening import bind, reachable, root_url
 from gateway.processes.usable import Role, require_usable
 from gateway.sampling.writer import launch
 from gateway.store import environment as store
-from gateway.telemetry import otlp
 
 _PROGRAM = frozenset(
     {
@@ -49,8 +48,6 @@ def auditor_environment(config: Config, environ: Mapping[str, str]) -> dict[str,
     """Return the auditor's part of an environment: the auditor also asks models and fetches data sets."""
     declared = store.variables(config.store.url) | OUTGOING_HTTP | LOCAL_EMBEDDER | _DATASETS
     declared = declared.union(*(feature.environment(config) for feature in FEATURES.values()))
-    if config.telemetry.evaluation_signal is not None:
-        declared |= otlp.VARIABLES
     return _select(config, environ, "auditor", declared)
 
 

@@ -31,7 +31,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     probability: float
     """With which this exchange reached this auditor: sampled, times the auditor's own rate."""
     sends_events: bool = False
-    """Each measurement becomes an evaluation event (`gateway.store.evaluations`)."""
+    """Each measurement becomes an evaluation event (`gateway.features.evaluations.store`)."""
     text: StoredText | None = None
     """What it left in words."""
 

@@ -76,10 +76,10 @@ def descendants(pid: int) -> dict[str, list[int]]:
 
 def test_demo_says_which_packages_it_lacks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A missing package is named with the command that installs it, in one line, with exit code 2."""
-    import gateway.cli.demo
+    import gateway.demo.command
     from gateway.__main__ import main
 
-    monkeypatch.setattr(gateway.cli.demo, "NEEDED", {"no_such_package_anywhere": "'biasgate[embedder]'"})
+    monkeypatch.setattr(gateway.demo.command, "NEEDED", {"no_such_package_anywhere": "'biasgate[embedder]'"})
 
     assert main(["demo"]) == 2
     assert "pip install 'biasgate[embedder]'" in capsys.readouterr().err

@@ -11,11 +11,12 @@ import httpx
 import pytest
 
 from auditors.types import UNREAD_LANGUAGE, AuditFailure, Measurement
-from gateway.auditor import evaluation_events
-from gateway.auditor.evaluation_events import EvaluationEvents
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.store import counters, evaluations, exchanges
+from gateway.features.evaluations import sending as evaluation_events
+from gateway.features.evaluations import store as evaluations
+from gateway.features.evaluations.sending import EvaluationEvents
+from gateway.store import counters, exchanges
 from gateway.store.database import Database
 from tests.support.integration.collector import Collector, ReceivedEvent, collecting
 from tests.support.integration.serving import serving, write_config

@@ -22,9 +22,10 @@ class Labelling(Feature):
         return {"annotate": Command("gateway.features.labelling.cli", summary)}
 
     def controllers(self) -> Sequence["type[Controller]"]:
+        from gateway.features.labelling.annotations_api import AnnotationsController
         from gateway.features.labelling.api import LabellingController
 
-        return [LabellingController]
+        return [AnnotationsController, LabellingController]
 
     def routers(self) -> Sequence["Router"]:
         from litestar import Router
@@ -59,6 +60,9 @@ class Labelling(Feature):
             "POST /labelling/projects/{project}/next": "RATER",
             "GET /labelling/projects/{project}/tasks/{task}": "RATER",
             "PUT /labelling/projects/{project}/tasks/{task}/labels/{rater}": "RATER",
+            "GET /annotations": "ADMIN",
+            "POST /annotations": "ADMIN",
+            "DELETE /annotations/{annotation_id}": "ADMIN",
             "GET /labelling/projects": "ADMIN",
             "POST /labelling/projects": "ADMIN",
             "GET /labelling/projects/{project}": "ADMIN",

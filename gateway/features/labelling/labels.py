@@ -17,9 +17,9 @@ from auditors.labelling.forms import Form, LabelError, Reading, filled_in, readi
 from auditors.labelling.lines import Line, Role, Said, lines_of
 from auditors.labelling.tasks import Task
 from gateway.errors import ConflictError, NotFoundError, RequestError
+from gateway.features.labelling import annotations
 from gateway.features.labelling.projects import Project, require
 from gateway.features.labelling.tasks import read_task, task_of
-from gateway.store import annotations
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import adjudications, labelling_tasks, task_labels

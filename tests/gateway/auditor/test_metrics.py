@@ -78,7 +78,6 @@ def test_empty_store_exposes_no_estimate() -> None:
     assert samples() == {
         key("audit_queue_size"): 0,
         key("audit_lag_seconds"): 0,
-        key("evaluation_events_lag_seconds"): 0,
     }
 
 

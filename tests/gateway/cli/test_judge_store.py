@@ -8,8 +8,9 @@ import pytest
 
 from auditors.types import JudgeStamp
 from gateway.__main__ import main
-from gateway.store import annotations, calibrations, exchanges
-from gateway.store.annotations import Label
+from gateway.features.labelling import annotations
+from gateway.features.labelling.annotations import Label
+from gateway.store import calibrations, exchanges
 from gateway.store.calibrations import Calibration
 from gateway.store.database import Database
 from tests.support.commands import refused

@@ -2,8 +2,9 @@
 
 import pytest
 
-from gateway.store import annotations, labels, streams
-from gateway.store.annotations import Label
+from gateway.features.labelling import annotations
+from gateway.features.labelling.annotations import Label
+from gateway.store import labels, streams
 from gateway.store.database import Database
 from tests.support.store.made import audited, measurement
 

@@ -17,7 +17,8 @@ from gateway.features.lab.judge.comparison import SCORES, Comparison, compare
 from gateway.features.lab.judge.identity import Identity, identity_of
 from gateway.features.lab.judge.labels import Labels, parsed, read
 from gateway.features.lab.judge.lines import LabelsError
-from gateway.store import annotations, calibrations
+from gateway.features.labelling import annotations
+from gateway.store import calibrations
 from gateway.store.calibrations import AUDITOR, METRIC
 
 MOST_LABELS = 1_000_000

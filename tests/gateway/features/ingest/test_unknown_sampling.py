@@ -8,9 +8,9 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import NO_PROBABILITY
 from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.auditor.live_series import LiveSeries
-from gateway.features.labelling import live
-from gateway.store import annotations, exchanges, streams
-from gateway.store.annotations import Label
+from gateway.features.labelling import annotations, live
+from gateway.features.labelling.annotations import Label
+from gateway.store import exchanges, streams
 from gateway.store.database import Database
 from tests.support.gateway.control_plane import ControlPlane, control_plane
 from tests.support.store.made import exchange, measurement, record

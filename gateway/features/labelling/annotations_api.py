@@ -15,8 +15,8 @@ from msgspec import Meta
 
 from gateway.api.dependencies import Store
 from gateway.api.problems import announced
-from gateway.store import annotations
-from gateway.store.annotations import Annotation, Label
+from gateway.features.labelling import annotations
+from gateway.features.labelling.annotations import Annotation, Label
 
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 
@@ -24,7 +24,7 @@ _COLUMNS = [field.name for field in msgspec.structs.fields(Annotation)]
 
 
 class AnnotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A label of one exchange; see `gateway.store.annotations.Label`."""
+    """A label of one exchange; see `gateway.features.labelling.annotations.Label`."""
 
     exchange_id: Annotated[str, Meta(min_length=1, max_length=36)]
     auditor: Annotated[str, Meta(min_length=1, max_length=32)]

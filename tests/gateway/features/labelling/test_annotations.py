@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from gateway.features.labelling import annotations
+from gateway.features.labelling.annotations import Label
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
-from gateway.store import annotations, exchanges
-from gateway.store.annotations import Label
+from gateway.store import exchanges
 from gateway.store.database import Database
 from tests.support.gateway.control_plane import audit_one, control_plane
 from tests.support.store.made import exchange, measurement, record

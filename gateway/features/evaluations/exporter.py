@@ -13,8 +13,8 @@ import msgspec
 
 from auditors.streams.scales import SCALES
 from auditors.types import UNREAD
+from gateway.features.evaluations.store import Evaluation
 from gateway.proxy.trace_context import TraceParent, read_traceparent
-from gateway.store.evaluations import Evaluation
 from gateway.telemetry import otlp
 
 if TYPE_CHECKING:

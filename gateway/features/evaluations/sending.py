@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 
 from gateway.config.schema import Config
-from gateway.store import evaluations
+from gateway.features.evaluations import store as evaluations
+from gateway.features.evaluations.exporter import EvaluationExporter, Sent
+from gateway.features.evaluations.store import Audit, Evaluation
 from gateway.store.database import Database
-from gateway.store.evaluations import Audit, Evaluation
-from gateway.telemetry.evaluations import EvaluationExporter, Sent
 
 logger = logging.getLogger(__name__)
 

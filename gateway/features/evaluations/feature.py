@@ -1,0 +1,34 @@
+"""The feature `evaluations`: measurements as evaluation events in an OpenTelemetry collector."""
+
+from typing import TYPE_CHECKING
+
+from gateway.feature import Feature
+
+if TYPE_CHECKING:
+    from gateway.auditor.part import AuditorContext, AuditorPart
+    from gateway.config.schema import Config
+
+
+class Evaluations(Feature):
+    """See docs/integrations/opentelemetry.md."""
+
+    name = "evaluations"
+
+    def check(self, config: "Config") -> None:
+        telemetry = config.telemetry
+        if telemetry.otlp_endpoint is not None and telemetry.evaluation_signal is not None:
+            from gateway.telemetry import otlp
+
+            otlp.require_installed(telemetry.otlp_endpoint)
+
+    def environment(self, config: "Config") -> frozenset[str]:
+        if config.telemetry.evaluation_signal is None:
+            return frozenset()
+        from gateway.telemetry import otlp
+
+        return otlp.VARIABLES
+
+    def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
+        from gateway.features.evaluations.auditing import EvaluationsPart
+
+        return EvaluationsPart(context)
