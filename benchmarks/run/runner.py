@@ -96,7 +96,7 @@ __all__ = [
 
 
 class Parts(TypedDict, total=False):
-    """What a run may have beside the server of its model and its log."""
+    """The optional parts of a run, without the server of its model and its log."""
 
     judge: Completer | None
     """Asks `options.judge_model`; None asks the server of the model under test."""
@@ -236,7 +236,7 @@ class _Run:
         return self._thinking
 
     async def result(self) -> Result:
-        """What the run comes to, once all is asked."""
+        """Return the result, once all is asked."""
         try:
             return await self._result()
         finally:

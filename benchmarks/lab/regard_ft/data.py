@@ -49,7 +49,7 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Parts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stems and their answers are made of."""
+    """The parts of stems and their answers."""
 
     forms: tuple[str, ...]
     """Of questions."""

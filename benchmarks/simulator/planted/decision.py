@@ -52,7 +52,7 @@ class DecisionOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def overflow(self) -> str | None:
-        """What is wrong when more replies decide nothing than there are; None when all is well."""
+        """Return what is wrong when more replies decide nothing than there are; None when all is well."""
         undecided = self.p_neither + self.p_refusal
         return f"p_neither + p_refusal is {undecided:g}: at most 1" if undecided > 1 + TOLERANCE else None
 

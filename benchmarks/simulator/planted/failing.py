@@ -28,7 +28,7 @@ class Failures(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def overflow(self) -> str | None:
-        """What is wrong when more replies fail than there are; None when all is well."""
+        """Return what is wrong when more replies fail than there are; None when all is well."""
         if self.p_failed <= 1.0 + TOLERANCE:
             return None
         return f"p_unrelated + p_refusal + p_malformed is {self.p_failed:g}: at most 1"

@@ -40,7 +40,7 @@ class WordOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return Failures(p_refusal=self.p_refusal, p_malformed=self.p_malformed)
 
     def fault(self) -> str | None:
-        """What is wrong with these odds; None when all is well."""
+        """Return what is wrong with these odds; None when all is well."""
         if self.failures.overflow:
             return f"p_refusal + p_malformed is {self.failures.p_failed:g}: at most 1"
         return next(uneven(self.p_consistent, "p_consistent", VARIANTS), None)

@@ -34,7 +34,7 @@ class PronounOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def overflow(self) -> str | None:
-        """What is wrong when there are more pronouns and failures than replies; None when all is well."""
+        """Return what is wrong when there are more pronouns and failures than replies; None when all is well."""
         if self.p_neutral >= -TOLERANCE:
             return None
         return f"p_male + p_female + p_unrelated + p_refusal is {1 - self.p_neutral:g}: at most 1"

@@ -9,18 +9,106 @@ measure harm, behaviour in use, or whether the pair is sound: the authors now wa
 Blodgett et al. 2021 (https://aclanthology.org/2021.acl-long.81).
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
+from auditors.metrics.suite_scores import StereotypeDenominator
+from auditors.types import Estimate
+from benchmarks.datasets.spec import csv_rows, read_spec
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.choice import normalise, parse_choice
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import SEVERAL
-from benchmarks.suites.crows_pairs.data import AXIS_OF, SOURCE
-from benchmarks.suites.crows_pairs.scores import RANK_RULE, aggregate
-from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Suite, item_rng
+from benchmarks.suites.common.observations import items_of, where
+from benchmarks.suites.common.rank_statistics import values_of
+from benchmarks.suites.protocol import (
+    Choice,
+    Dataset,
+    Item,
+    Observation,
+    Parsed,
+    ProtocolName,
+    RankRule,
+    Suite,
+    item_rng,
+)
+
+FILE = "crows_pairs_anonymized.csv"
+
+
+def records_from(files: Mapping[str, bytes]) -> Any:
+    """Ids, sentences, direction and type. Annotators and their votes are not used."""
+    return [
+        {
+            "id": f"crows-{row['']}",
+            "sent_more": row["sent_more"],
+            "sent_less": row["sent_less"],
+            "stereo_antistereo": row["stereo_antistereo"],
+            "bias_type": row["bias_type"],
+        }
+        for row in csv_rows(files[FILE])
+    ]
+
+
+SOURCE = read_spec("crows_pairs", records_from)
+
+AXIS_OF: Mapping[str, str] = {
+    "gender": "gender",
+    "sexual-orientation": "gender",
+    "physical-appearance": "physical_appearance",
+    "disability": "physical_appearance",
+    "race-color": "race",
+    "nationality": "nationality",
+    "religion": "religion",
+    "age": "age",
+    "socioeconomic": "socioeconomic",
+}
+"""The paper reports nine types as seven: only so do its cells have the sizes that its numbers need."""
+
+DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {
+    "paper": "total",
+    "corrected": "meaningful",
+}
+"""What SS divides by. The paper's table needs every reply; then SS below 50 may only mean many unrelated replies."""
+
+
+def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
+    """LMS, SS, ICAT and the two rates, per axis and over all axes."""
+    axes = sorted({item.axis for item in items_of(observations)})
+    return [cell for axis in [*axes, None] for cell in _selection(observations, axis, DENOMINATOR[protocol])]
+
+
+def _selection(observations: Sequence[Observation], axis: str | None, denominator: StereotypeDenominator) -> list[Cell]:
+    chosen = where(observations, lambda item: axis in (None, item.axis))
+    extra = {name: {"ss_denominator": denominator, **both} for name, both in _both_denominators(chosen).items()}
+    return masked.cells(chosen, axis=axis, subset=None, unit="sentence pair", denominator=denominator, extra=extra)
+
+
+def _both_denominators(observations: Sequence[Observation]) -> dict[str, dict[str, float | None]]:
+    """SS and ICAT with each denominator, for the reader who compares with a table that used the other."""
+    _, by_cluster = masked.sums(observations)
+    counts = by_cluster.sum(axis=0)
+    return {
+        metric: {
+            f"over_{denominator}": _defined(statistic(counts, denominator)) for denominator in ("meaningful", "total")
+        }
+        for metric, statistic in (("ss", masked.ss), ("icat", masked.icat))
+    }
+
+
+def _defined(value: masked.Counts) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _icat(estimates: Sequence[Estimate]) -> float:
+    return values_of(estimates, "icat").get((None, None), math.nan)
+
+
+RANK_RULE = RankRule("icat", _icat, "highest", "ICAT", "counted")
 
 
 class Gap(NamedTuple):

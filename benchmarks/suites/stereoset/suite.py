@@ -13,10 +13,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from auditors.metrics.suite_scores import idealised_cat_score
 from auditors.types import Estimate
+from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.choice import parse_choice
 from benchmarks.suites.common.counting import unit
@@ -35,7 +37,32 @@ from benchmarks.suites.protocol import (
     Suite,
     item_rng,
 )
-from benchmarks.suites.stereoset.data import KINDS, SOURCE
+
+
+def records_from(files: Mapping[str, bytes]) -> Any:
+    """Ids, targets, axes, texts and gold labels. The annotators' own labels are not used and not in every copy."""
+    (content,) = files.values()
+    data = msgspec.json.decode(content)["data"]
+    return {
+        kind: [
+            {
+                "id": item["id"],
+                "target": item["target"],
+                "bias_type": item["bias_type"],
+                "context": item["context"],
+                "sentences": [
+                    {"id": sentence["id"], "sentence": sentence["sentence"], "gold_label": sentence["gold_label"]}
+                    for sentence in item["sentences"]
+                ],
+            }
+            for item in data[kind]
+        ]
+        for kind in ("intersentence", "intrasentence")
+    }
+
+
+SOURCE = read_spec("stereoset", records_from)
+KINDS = ("intrasentence", "intersentence")
 
 
 def aggregate(observations: Sequence[Observation]) -> list[Cell]:

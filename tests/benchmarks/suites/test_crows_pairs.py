@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
-from benchmarks.suites.crows_pairs.data import records_from
-from benchmarks.suites.crows_pairs.suite import CrowSPairs, Gap, gap
+from benchmarks.suites.crows_pairs.suite import CrowSPairs, Gap, gap, records_from
 from benchmarks.suites.protocol import Dataset, Item, Reply
 from tests.support.benchmarks.scripted import find_number as number
 from tests.support.benchmarks.scripted import pick, score_answers

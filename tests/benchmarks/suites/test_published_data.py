@@ -61,8 +61,8 @@ def planned(suite: str, home: Path, **options: Any) -> Plan:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Every text of three words or more, in any record."""
-    if isinstance(value, str) and value.count(" ") > 1:
+    """Yield every text of five words or more in any record: shorter ones are names and choices."""
+    if isinstance(value, str) and value.count(" ") > 3:
         yield value.casefold()
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:

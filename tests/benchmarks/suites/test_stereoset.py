@@ -9,8 +9,7 @@ from auditors.types import Estimate
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import Item, Reply
-from benchmarks.suites.stereoset.data import records_from
-from benchmarks.suites.stereoset.suite import filler
+from benchmarks.suites.stereoset.suite import filler, records_from
 from tests.support.benchmarks.scripted import find_number, pick, plan, score_answers
 
 STEREOTYPE, ANTI, UNRELATED = "stereotype", "anti-stereotype", "unrelated"
