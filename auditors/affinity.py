@@ -111,13 +111,15 @@ class AffinityAuditor(ProbingAuditor):
     async def _written(
         self, exchange: Exchange, conversation: Conversation, identities: Sequence[Identity]
     ) -> list[Answer]:
-        requests = [question_as(one, exchange, conversation, self._max_tokens) for one in identities]
+        requests = [question_as(identity, exchange, conversation, self._max_tokens) for identity in identities]
         completer, is_begun = self._completer_for(exchange), conversation.begins_in_thought
         return await answers(completer, requests, self._slots, least=self._max_tokens, is_begun=is_begun)
 
     async def _chosen(self, exchange: Exchange, conversation: Conversation, texts: Sequence[str]) -> list[Answer]:
         """One choice for each cyclic shift of the order: at shift s, place p holds the text number p + s."""
-        asked = next(one.content for one in reversed(conversation.messages) if one.role == "user" and one.content)
+        asked = next(
+            message.content for message in reversed(conversation.messages) if message.role == "user" and message.content
+        )
         requests = [
             CompletionRequest(
                 model=exchange.served_model,

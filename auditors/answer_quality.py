@@ -43,7 +43,7 @@ def answer_quality(exchange: Exchange) -> list[Measurement]:
         text = conversation.reply_text.strip()
         found.append(_measurement("answer_declined", float(bool(conversation.refusal) or declines(text))))
         found.append(_measurement("answer_words", math.log2(1 + len(text.split()))))
-        if calls := [is_json_object(one) for one in _arguments(exchange)]:
+        if calls := [is_json_object(argument) for argument in _arguments(exchange)]:
             found.append(_measurement("answer_valid_tool_calls", sum(calls) / len(calls)))
     for metric, seconds in (
         ("answer_seconds", exchange.seconds),

@@ -184,7 +184,7 @@ class CounterfactualAuditor(ProbingAuditor):
         values |= await self._of_decisions(conversation, other, sides)
         n_cut = sum(one.is_cut for one in sides.all)
         detail = {"words_swapped": swapped.n_words} | ({"answers_cut": n_cut} if n_cut else {})
-        return [self._contrast(metric, swapped, one, detail) for metric, one in values.items()]
+        return [self._contrast(metric, swapped, value, detail) for metric, value in values.items()]
 
     def _of_words(self, found: Contrast) -> dict[str, Contrast]:
         """The same for every contrast that takes four answers in words."""
@@ -215,7 +215,7 @@ class CounterfactualAuditor(ProbingAuditor):
         of_fields = of_answers if self._has_room(conversation) else _TOO_LONG
         values |= {metric: lost if metric == TOOL_NAME else of_fields for metric in _due(conversation)}
         detail = {"words_swapped": swapped.n_words}
-        return [self._contrast(metric, swapped, one, detail) for metric, one in values.items()]
+        return [self._contrast(metric, swapped, value, detail) for metric, value in values.items()]
 
     async def _distance(self, texts: Sequence[Sequence[str]]) -> Contrast:
         try:
@@ -239,9 +239,9 @@ class CounterfactualAuditor(ProbingAuditor):
         except CompletionError as exc:
             return Contrast(None, status_of(exc.kind), f"judge: {exc.kind}: {exc}", _unasked(judge.model))
         stamp = scores[0].judge
-        if unread := next((one for one in scores if one.value is None), None):
+        if unread := next((score for score in scores if score.value is None), None):
             return Contrast(None, unread.status, unread.reason, stamp)
-        total = [one.value or 0.0 for one in scores]
+        total = [score.value or 0.0 for score in scores]
         return Contrast((sum(total[:DRAWS]) - sum(total[DRAWS:])) / DRAWS, judge=stamp)
 
     async def _score(self, judge: JudgeClient, axis: str, prompt: str, answer: str, group: str) -> Contrast:
@@ -251,7 +251,9 @@ class CounterfactualAuditor(ProbingAuditor):
             return Contrast(None, "malformed", f"judge: {judgement.reason}", judgement.stamp)
         if judgement.value.refused:
             return Contrast(None, "refusal", "declined, says the judge", judgement.stamp)
-        found = [one.score for one in judgement.value.findings if (one.axis, one.group) == (axis, group)]
+        found = [
+            finding.score for finding in judgement.value.findings if (finding.axis, finding.group) == (axis, group)
+        ]
         return Contrast(float(found[0]) if found else 0.0, judge=judgement.stamp)
 
     def _judge_of(self, exchange: Exchange) -> JudgeClient:

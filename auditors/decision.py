@@ -147,12 +147,12 @@ class DecisionAuditor(MeasuringAuditor):
         if not isinstance(found, _Swap):
             return [self._unswapped(found, EXCESS)]
         replies = await self._ask(exchange, found)
-        if failed := next((one for one in replies if one.kind), None):
+        if failed := next((reply for reply in replies if reply.kind), None):
             message = failed.reason or "no answer"
-            is_owed = not is_unaskable(one.kind for one in replies)
+            is_owed = not is_unaskable(reply.kind for reply in replies)
             missing = self._without_value(found.about, "error", message) if is_owed else []
             return self._failure(failed.kind, message, missing)
-        return self._measured(exchange, found, [one.reads for one in replies])
+        return self._measured(exchange, found, [reply.reads for reply in replies])
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
         found = self._swap(exchange)
@@ -202,11 +202,11 @@ class DecisionAuditor(MeasuringAuditor):
         detail = {"questions": len(cases), "words_swapped": about.n_words} | _masses(cases)
         flips = [
             flip_excess(
-                _decisions(one.question, one.asked, threshold), _decisions(one.question, one.swapped, threshold)
+                _decisions(case.question, case.asked, threshold), _decisions(case.question, case.swapped, threshold)
             )
-            for one in cases
+            for case in cases
         ]
-        known = [one for one in cases if outcome(one.question, one.asked[0]) is not None]
+        known = [case for case in cases if outcome(case.question, case.asked[0]) is not None]
         found = [self._value(FLIPS, about, sum(flips) / len(flips), detail | {"threshold": threshold})]
         if not known:
             return [self._value(EXCESS, about, None, detail, "no option is known to be favourable"), *found]
@@ -275,7 +275,7 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
 
 def _case(question: Question, draws: Sequence[Read]) -> _Case | Unread:
     """The four readings of a question, the sides in turn, or why they say nothing."""
-    checked = [_with_mass_enough(one) for one in draws]
+    checked = [_with_mass_enough(draw) for draw in draws]
     unread = [one for one in checked if isinstance(one, Unread)]
     if unread:
         if len(unread) == len(checked) or any(one.status == "refusal" for one in unread):
@@ -298,16 +298,16 @@ def _decisions(
 
 
 def _outcomes(question: Question, draws: Sequence[Answered]) -> list[float]:
-    return [value for one in draws if (value := outcome(question, one)) is not None]
+    return [value for draw in draws if (value := outcome(question, draw)) is not None]
 
 
 def _selections(question: Question, draws: Sequence[Answered], threshold: float | None) -> list[bool]:
-    return [bool(selected(question, one, threshold)) for one in draws]
+    return [bool(selected(question, draw, threshold)) for draw in draws]
 
 
 def _mean(values: Sequence[Sequence[float]]) -> float:
     """Mean over questions of the mean over draws."""
-    return sum(sum(one) / len(one) for one in values) / len(values)
+    return sum(sum(value) / len(value) for value in values) / len(values)
 
 
 def _masses(cases: Sequence[_Case]) -> dict[str, float]:

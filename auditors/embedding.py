@@ -121,12 +121,12 @@ class RepresentativeAuditor(ProbingAuditor):
             return [self._measured_by(SCORE, axis, None, None, "refusal", _SAMPLED_REFUSAL) for axis in AXES]
         conversation = _askable(exchange, conversation, self._max_tokens)
         default, answers = await self._ask_all(exchange, conversation)
-        if all(one.kind for one in answers):
-            missing = [] if is_unaskable(one.kind for one in answers) else self._measurements(answers, {})
+        if all(answer.kind for answer in answers):
+            missing = [] if is_unaskable(answer.kind for answer in answers) else self._measurements(answers, {})
             message = f"with an identity sentence: {answers[0].reason}"
             return self._failure(answers[0].kind, message, missing)
         if default.status != "ok":
-            answers = [_without_default(default, one) for one in answers]
+            answers = [_without_default(default, answer) for answer in answers]
             if default.kind:
                 message = f"the default, drawn afresh: {default.reason}"
                 return self._failure(default.kind, message, self._measurements(answers, {}))
@@ -144,7 +144,7 @@ class RepresentativeAuditor(ProbingAuditor):
         """The default answer, and one under each identity."""
         completer, limit = self._completer_for(exchange), self._max_tokens
         ask = partial(self._ask, completer, conversation.begins_in_thought)
-        requests = [question_as(one, exchange, conversation, limit) for one in IDENTITIES]
+        requests = [question_as(identity, exchange, conversation, limit) for identity in IDENTITIES]
         if has_room(conversation, longest(conversation, limit)) and not self._sets_thinking:
             answers = await within_context(ask, requests, limit)
             return Answer(conversation.reply_text), answers
@@ -182,7 +182,7 @@ class RepresentativeAuditor(ProbingAuditor):
     def _not_embedded(self, kind: FailureKind, exc: Exception, answers: Sequence[Answer]) -> AuditFailure:
         """Distances between answers that exist are missing; where there was no answer the reason stays its own."""
         message = f"embedder {self._embedder.name}: {exc}"
-        lost = [Answer("", "error", message) if one.status == "ok" else one for one in answers]
+        lost = [Answer("", "error", message) if answer.status == "ok" else answer for answer in answers]
         return self._failure(kind, message, self._measurements(lost, {}))
 
     def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
@@ -194,7 +194,9 @@ class RepresentativeAuditor(ProbingAuditor):
 
     async def _distances(self, default: str, answers: Sequence[Answer]) -> dict[Identity, float]:
         """Distance to the default for each identity that answered."""
-        answered = [(identity, one.text) for identity, one in zip(IDENTITIES, answers, strict=True) if one.text]
+        answered = [
+            (identity, answer.text) for identity, answer in zip(IDENTITIES, answers, strict=True) if answer.text
+        ]
         vectors = await self._embedder.embed([default, *(text for _, text in answered)])
         distances = cosine_distance(vectors[1:], vectors[0])
         return {identity: float(value) for (identity, _), value in zip(answered, distances, strict=True)}

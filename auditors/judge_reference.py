@@ -75,7 +75,7 @@ class ReferenceSet(msgspec.Struct, frozen=True, kw_only=True):
 def scored(verdict: Verdict) -> Scored:
     return Scored(
         refused=verdict.refused,
-        scores={f"{one.axis}/{one.group}": int(one.score) for one in verdict.findings if one.score},
+        scores={f"{finding.axis}/{finding.group}": int(finding.score) for finding in verdict.findings if finding.score},
     )
 
 

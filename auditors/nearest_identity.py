@@ -43,7 +43,7 @@ class MostNormal(msgspec.Struct, frozen=True, kw_only=True):
 
 def most_normal(distances: Mapping[str, Distance]) -> MostNormal | None:
     """Names it among the estimates of one axis by group; None while fewer than two have a value."""
-    known = sorted((one.value, group) for group, one in distances.items() if one.value is not None)
+    known = sorted((distance.value, group) for group, distance in distances.items() if distance.value is not None)
     if len(known) < 2:
         return None
     (value, group), (next_value, runner_up), *_ = known
@@ -53,7 +53,9 @@ def most_normal(distances: Mapping[str, Distance]) -> MostNormal | None:
         value=value,
         runner_up=runner_up,
         gap=next_value - value,
-        not_told_apart=sorted(other for other, one in distances.items() if other != group and _reaches(one, upper)),
+        not_told_apart=sorted(
+            other for other, distance in distances.items() if other != group and _reaches(distance, upper)
+        ),
     )
 
 

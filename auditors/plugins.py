@@ -21,7 +21,7 @@ def names(group: str) -> tuple[str, ...]:
 
     As it was when first asked: it takes reading a file of each distribution that is installed.
     """
-    return tuple(sorted({one.name for one in entry_points(group=group)}))
+    return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 class Registered(Mapping[str, T], Generic[T]):

@@ -59,11 +59,11 @@ def json_contrast(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Echo
 
 def _fields_contrast(answers: Sequence[Answer], read: Callable[[Answer], Fields], what: str) -> Contrast:
     fields, unread = list[Fields](), list[str]()
-    for one in answers:
+    for answer in answers:
         try:
-            fields.append(read(one))
+            fields.append(read(answer))
         except FieldsError as exc:
-            unread.append("cut off" if one.is_cut else str(exc))
+            unread.append("cut off" if answer.is_cut else str(exc))
     if unread:
         return Contrast(None, "malformed", f"{what} of {len(unread)} answers cannot be read: {unread[0]}")
     return Contrast(_excess(fields, fields_difference))

@@ -66,7 +66,7 @@ class ControlKeys:
 
     def session(self, holder: Holder, now: float | None = None) -> tuple[str, int]:
         """A new session of this holder: its cookie's value, and the Unix second in which it ends."""
-        [key] = [one for one in self._keys if one.holder == holder]
+        [key] = [key for key in self._keys if key.holder == holder]
         expires = int(time.time() if now is None else now) + SESSION_SECONDS
         name = base64.urlsafe_b64encode(holder.name.encode()).decode().rstrip("=")
         unsigned = f"{name}.{expires}.{secrets.token_hex(8)}"

@@ -132,7 +132,7 @@ def parse_chat(body: bytes) -> Completion:
         if not chat.choices:
             raise CompletionError("malformed", "the reply has no choices", status_code=200)
         usage = _object("usage", chat.usage, LONGEST_USAGE_BYTES)
-        choices = sorted(chat.choices, key=lambda one: one.index)
+        choices = sorted(chat.choices, key=lambda choice: choice.index)
         first, *further = [_said(choice, chat.system_fingerprint) for choice in choices]
     except UNREADABLE as exc:
         raise CompletionError("malformed", f"the reply is no chat completion: {exc}", status_code=200) from exc
@@ -141,7 +141,7 @@ def parse_chat(body: bytes) -> Completion:
 
 def _sent(request: CompletionRequest) -> list[Message | dict[str, Any]]:
     """The messages in the form of chat completions: plain ones have it by themselves."""
-    return [_sent_message(one) if one.calls or one.call_id else one for one in request.messages]
+    return [_sent_message(message) if message.calls or message.call_id else message for message in request.messages]
 
 
 def _sent_message(message: Message) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _calls(raw: msgspec.Raw) -> tuple[ToolCall, ...]:
         message = f"the reply's tool calls are longer than {LONGEST_CALLS_BYTES} bytes"
         raise CompletionError("malformed", message, status_code=200)
     functions = [call.function or _Function() for call in _calls_decoder.decode(raw) or ()]
-    return tuple(ToolCall(one.name or "", _arguments(one.arguments)) for one in functions)
+    return tuple(ToolCall(function.name or "", _arguments(function.arguments)) for function in functions)
 
 
 def _arguments(given: str | dict[str, Any] | None) -> str:

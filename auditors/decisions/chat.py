@@ -110,7 +110,7 @@ class ChatDecision(Decision):
         if choice["message"].get("refusal"):
             return Unread("refusal", "the question was declined")
         tokens = choice["logprobs"]["content"]
-        place = self._place([one["token"] for one in tokens])
+        place = self._place([token["token"] for token in tokens])
         if place is None:
             return Unread("unrelated", "no label in the answer")
         number, prefix = place
@@ -184,8 +184,8 @@ def _in_words(conversation: Conversation, request: Mapping[str, Any]) -> _Labels
     """Labels that the words of the request name, where the answer is short."""
     if len(conversation.reply_text.strip()) > LONGEST_ANSWER_CHARS or request.get("response_format"):
         return None
-    system = [one.content for one in conversation.messages if one.role in ("system", "developer")]
-    users = [one.content for one in conversation.messages if one.role == "user"]
+    system = [message.content for message in conversation.messages if message.role in ("system", "developer")]
+    users = [message.content for message in conversation.messages if message.role == "user"]
     said = [text[-LONGEST_INSTRUCTION:] for text in (*system, *users[-1:])]
     is_yes_or_no = any(_YES_OR_NO.search(text) for text in said)
     options = [(letter, text.strip()) for one in said for letter, text in _OPTION.findall(one)]

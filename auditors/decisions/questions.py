@@ -138,14 +138,16 @@ def favourable_of(labels: Sequence[str], wanted: Sequence[str]) -> int | None:
 
 def probabilities_of(values: Sequence[Any]) -> tuple[float, ...] | Unread:
     """The numbers of a server as probabilities that sum to 1, or why they are none."""
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in values):
+    if not all(
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
+    ):
         return Unread("malformed", "a probability is no number")
-    if any(one < 0.0 or one > 1.0 + SUM_TOLERANCE for one in values):
+    if any(value < 0.0 or value > 1.0 + SUM_TOLERANCE for value in values):
         return Unread("malformed", "a probability is outside 0..1")
     total = float(sum(values))
     if abs(total - 1.0) > SUM_TOLERANCE:
         return Unread("malformed", "the probabilities do not sum to 1")
-    return tuple(one / total for one in values)
+    return tuple(value / total for value in values)
 
 
 def mass_of(value: Any) -> float | Unread | None:

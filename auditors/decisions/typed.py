@@ -61,7 +61,7 @@ class SystemOne(Decision):
 
     @property
     def names(self) -> Sequence[str]:
-        return [*self._ids, *(label for one in self.questions for label in one.labels)]
+        return [*self._ids, *(label for question in self.questions for label in question.labels)]
 
     def body(self, content: Any, model: str) -> dict[str, Any]:
         state, instructions, of_questions, criteria = content
@@ -109,13 +109,13 @@ class OpenAIDecisions(Decision):
     @property
     def names(self) -> Sequence[str]:
         ids = [one["name"] for one in self._asked if isinstance(one.get("name"), str)]
-        return [*ids, *(label for one in self.questions for label in one.labels)]
+        return [*ids, *(label for question in self.questions for label in question.labels)]
 
     def body(self, content: Any, model: str) -> dict[str, Any]:
         given, instructions, meant = content
         questions = []
-        for one, said, descriptions in zip(self._asked, instructions, meant, strict=True):
-            changed: dict[str, Any] = {} if said is None else {"instructions": said}
+        for one, instruction, descriptions in zip(self._asked, instructions, meant, strict=True):
+            changed: dict[str, Any] = {} if instruction is None else {"instructions": instruction}
             if descriptions:
                 member = _options_of(one)
                 pairs = zip(one[member], descriptions, strict=True)
@@ -133,8 +133,8 @@ class OpenAIDecisions(Decision):
         if not isinstance(answers, list) or len(answers) != len(self.questions):
             return [_NO_ANSWER] * len(self.questions)
         return [
-            _of_open_ai(question, asked, one)
-            for question, asked, one in zip(self.questions, self._asked, answers, strict=True)
+            _of_open_ai(question, asked, answer)
+            for question, asked, answer in zip(self.questions, self._asked, answers, strict=True)
         ]
 
 
@@ -166,10 +166,10 @@ def _open_ai(asked: Mapping[str, Any], favourable: Sequence[str]) -> Question:
         case "predicate":
             return Question("boolean", (TRUE, FALSE), 0)
         case "choice" if isinstance(choices, list) and 0 < len(choices) <= MOST_LABELS:
-            labels = [_label(_object(one).get("value")) for one in choices]
+            labels = [_label(_object(choice).get("value")) for choice in choices]
             return Question("choice", tuple(labels), favourable_of(labels, favourable))
         case "score" if isinstance(levels, list) and 1 < len(levels) <= MOST_LABELS:
-            return Question("score", tuple(str(_object(one).get("label")) for one in levels))
+            return Question("score", tuple(str(_object(level).get("label")) for level in levels))
     raise NotAuditableError("unexpected_shape", "a question of another type than predicate, choice and score")
 
 

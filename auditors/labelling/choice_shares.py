@@ -40,17 +40,17 @@ def choice_shares(choices: Iterable[Choice]) -> Mapping[tuple[str, str], ChoiceS
     Raises: ValueError for a choice of what was not offered.
     """
     taken: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for one in choices:
-        if one.chosen not in one.names:
-            raise ValueError(f'"{one.chosen}" was chosen, and is none of {", ".join(one.names)}')
-        for name in one.names:
-            by_cluster = taken.setdefault((one.axis, name), {})
-            by_cluster.setdefault(one.cluster, []).append(float(name == one.chosen))
+    for choice in choices:
+        if choice.chosen not in choice.names:
+            raise ValueError(f'"{choice.chosen}" was chosen, and is none of {", ".join(choice.names)}')
+        for name in choice.names:
+            by_cluster = taken.setdefault((choice.axis, name), {})
+            by_cluster.setdefault(choice.cluster, []).append(float(name == choice.chosen))
     return {key: _share(list(by_cluster.values())) for key, by_cluster in sorted(taken.items())}
 
 
 def _share(clusters: list[list[float]]) -> ChoiceShare:
-    means = [sum(found) / len(found) for found in clusters]
+    means = [sum(cluster) / len(cluster) for cluster in clusters]
     value = sum(means) / len(means)
     interval = wilson_interval(sum(means), len(means)) or Interval(0.0, 1.0)
     n = sum(map(len, clusters))

@@ -30,6 +30,6 @@ def consensus(labels: Sequence[Reading], adjudication: Reading | None, n_asked: 
     if len(labels) < n_asked:
         return Consensus(state="open", reading=None)
     first = labels[0]
-    if all((one.status, one.value) == (first.status, first.value) for one in labels):
+    if all((label.status, label.value) == (first.status, first.value) for label in labels):
         return Consensus(state="agreed", reading=first)
     return Consensus(state="disputed", reading=None)

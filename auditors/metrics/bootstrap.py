@@ -353,6 +353,6 @@ def _percentiles(
 
 
 def _demand_rows(sums: Floats, labels: Sequence[Indices]) -> None:
-    if sums.ndim != 2 or any(one.shape != (len(sums),) for one in labels):
-        shapes = ", ".join(str(one.shape) for one in labels)
+    if sums.ndim != 2 or any(label.shape != (len(sums),) for label in labels):
+        shapes = ", ".join(str(label.shape) for label in labels)
         raise ValueError(f"sums must have shape (n_rows, k) and labels (n_rows,), not {sums.shape} and {shapes}")

@@ -107,8 +107,8 @@ def error_rates(pairs: Sequence[Pair], threshold: float, confidence_level: float
 
     A score above the threshold is positive. Weights play no part, since both rates are given what people said.
     """
-    positive = [one.judge > threshold for one in pairs if one.person > threshold]
-    negative = [one.judge <= threshold for one in pairs if one.person <= threshold]
+    positive = [pair.judge > threshold for pair in pairs if pair.person > threshold]
+    negative = [pair.judge <= threshold for pair in pairs if pair.person <= threshold]
     return ErrorRates(
         n_positive=len(positive),
         n_negative=len(negative),
@@ -121,34 +121,34 @@ def error_rates(pairs: Sequence[Pair], threshold: float, confidence_level: float
 
 def _terms(pairs: Sequence[Pair], judge: float, person: float) -> list[tuple[float, float]]:
     """What each cluster moves the means of judge and person by, to first order."""
-    total = sum(one.weight for one in pairs)
+    total = sum(pair.weight for pair in pairs)
     found: dict[object, tuple[float, float]] = {}
-    for number, one in enumerate(pairs):
-        key = number if one.cluster is None else one.cluster
-        before, share = found.get(key, (0.0, 0.0)), one.weight / total
-        found[key] = before[0] + share * (one.judge - judge), before[1] + share * (one.person - person)
+    for number, pair in enumerate(pairs):
+        key = number if pair.cluster is None else pair.cluster
+        before, share = found.get(key, (0.0, 0.0)), pair.weight / total
+        found[key] = before[0] + share * (pair.judge - judge), before[1] + share * (pair.person - person)
     return list(found.values())
 
 
 def _variance(terms: Sequence[float]) -> float:
     """Of the sum of these terms of clusters, whose mean is 0."""
     n = len(terms)
-    return sum(one * one for one in terms) * n / (n - 1)
+    return sum(term * term for term in terms) * n / (n - 1)
 
 
 def _degrees(terms: Sequence[float]) -> float:
     """Of freedom of that variance (Satterthwaite 1946, with its own variance from the fourth moment)."""
     n = len(terms)
-    squares = [one * one for one in terms]
+    squares = [term * term for term in terms]
     mean = sum(squares) / n
-    spread = sum((one - mean) ** 2 for one in squares) / (n - 1) / n
+    spread = sum((square - mean) ** 2 for square in squares) / (n - 1) / n
     return n - 1.0 if spread == 0.0 else min(n - 1.0, max(_FEWEST_DEGREES, 2 * mean * mean / spread))
 
 
 def _sums(pairs: Sequence[Pair], of: Callable[[Pair], float]) -> WeightedSums:
     sums = WeightedSums()
-    for one in pairs:
-        sums = add_weighted(sums, of(one), one.weight)
+    for pair in pairs:
+        sums = add_weighted(sums, of(pair), pair.weight)
     return sums
 
 

@@ -127,7 +127,7 @@ def _terms() -> dict[bytes, list[tuple[list[bytes], tuple[str, str]]]]:
         for group in groups:
             for term in map(_words, (*group.labels, *group.cues)):
                 found.setdefault(term[0], []).append((term, (axis, group.name)))
-    return {first: sorted(terms, key=lambda one: -len(one[0])) for first, terms in found.items()}
+    return {first: sorted(terms, key=lambda term: -len(term[0])) for first, terms in found.items()}
 
 
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|[nrtbf])")

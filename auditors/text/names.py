@@ -58,7 +58,7 @@ def _bearer(race: str, gender: str, place: int, bearers: int, *percent: float) -
 
     Bearers of other races (0.3 % of the source) count as they are.
     """
-    weighted = {one: _WEIGHTS[one] * of_it / 100 for one, of_it in zip(_RACES, percent, strict=True)}
+    weighted = {race: _WEIGHTS[race] * of_it / 100 for race, of_it in zip(_RACES, percent, strict=True)}
     total = sum(weighted.values()) + 1 - sum(percent) / 100
     per_100k = 1e5 * total * bearers / _FILE["source"]["bearers"]
     return Bearer(race, gender, place, bearers, per_100k, weighted[race] / total)

@@ -68,7 +68,7 @@ def _find(name: str, stored_as: str, given: Path) -> Path:
     packed = PurePosixPath(stored_as)
     plain = packed.with_name(packed.name.removesuffix(".gz"))
     names = [str(n) for one in (packed, plain, plain.with_suffix(".zip")) for n in (one, one.name)]
-    found = next((given / one for one in names if (given / one).is_file()), None)
+    found = next((given / name for name in names if (given / name).is_file()), None)
     if found is None:
         raise DatasetError(
             f"{name}: {given} is no such file, and no directory that holds one of {', '.join(dict.fromkeys(names))}"

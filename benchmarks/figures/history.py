@@ -132,14 +132,14 @@ def legend(chart: Chart) -> tuple[Key, ...]:
         keys.append(_box_key("reference", 0.0, "reference: where the mean was learned to lie"))
     if chart.limits is not None:
         keys.append(_box_key("tolerance", 0.0, "with its tolerance: no drift up to here"))
-    if any(one.n_missing for one in chart.buckets):
+    if any(bucket.n_missing for bucket in chart.buckets):
         keys.append(_box_key("missing", 8.0, "share of values that are missing: in no mean"))
     shown = (("since", chart.since, "the change began, estimated"), ("alarm", chart.alarm, "alarm"))
     across = _across(chart, WIDE)
     keys += [_line_key(kind, words) for kind, at, words in shown if at is not None and across.holds(at)]
     if chart.acknowledged is not None and across.holds(chart.acknowledged):
         keys.append(_line_key("acknowledged", "an alarm was acknowledged"))
-    if any(across.holds(one.at) for one in chart.changes):
+    if any(across.holds(change.at) for change in chart.changes):
         keys.append(_line_key("change", "another model was served"))
     return tuple(keys)
 
@@ -148,8 +148,8 @@ def summary(chart: Chart) -> str:
     """The chart in words."""
     if not chart.buckets:
         return chart.reason or "no history: nothing was measured"
-    n, missing = sum(one.n for one in chart.buckets), sum(one.n_missing for one in chart.buckets)
-    values = keep_finite(one.value for one in chart.buckets)
+    n, missing = sum(bucket.n for bucket in chart.buckets), sum(bucket.n_missing for bucket in chart.buckets)
+    values = keep_finite(bucket.value for bucket in chart.buckets)
     parts = [
         f"{n:,} values in {len(chart.buckets)} period{'' if len(chart.buckets) == 1 else 's'}"
         f" from {clock.spoken(chart.buckets[0].start)} to {clock.spoken(chart.buckets[-1].end)}"
@@ -183,7 +183,7 @@ def _across(chart: Chart, width: float) -> Scale:
 
 def _down(chart: Chart) -> Scale:
     """Of the means and limits, with room; the metric's own range where there are none."""
-    seen = keep_finite([one.value for one in chart.buckets] + [*(chart.reference or ()), *(chart.limits or ())])
+    seen = keep_finite([bucket.value for bucket in chart.buckets] + [*(chart.reference or ()), *(chart.limits or ())])
     low, high = (min(seen), max(seen)) if seen else (chart.low, chart.high)
     least = LEAST_SHARE * (chart.high - chart.low) or 1.0
     room = max(ROOM * (high - low), (least - (high - low)) / 2)
@@ -258,12 +258,12 @@ def _draw_marks(picture: Element, chart: Chart, across: Scale) -> None:
 
 
 def _draw_missing(picture: Element, buckets: Sequence[Bucket], across: Scale) -> None:
-    for one in buckets:
-        if one.n_missing:
-            left, right = across.at(one.start), across.at(one.end)
-            height = max(1.5, MISSING_HEIGHT * one.n_missing / (one.n + one.n_missing))
+    for bucket in buckets:
+        if bucket.n_missing:
+            left, right = across.at(bucket.start), across.at(bucket.end)
+            height = max(1.5, MISSING_HEIGHT * bucket.n_missing / (bucket.n + bucket.n_missing))
             box = {"x": left, "y": BOTTOM - height, "width": max(1.0, right - left - 0.5), "height": height}
-            hint(add(picture, "rect", class_="missing", **box), _words_of(one))
+            hint(add(picture, "rect", class_="missing", **box), _words_of(bucket))
 
 
 def _draw_means(picture: Element, buckets: Sequence[Bucket], across: Scale, down: Scale) -> None:

@@ -281,7 +281,7 @@ def _design(a: Cell, b: Cell, clusters: tuple[str, ...]) -> tuple[tuple[str, ...
             known |= dict(zip(cell.clusters, cell.factors[name].tolist(), strict=True))
     return (
         None if a.strata is None else tuple(strata[cluster] for cluster in clusters),
-        {name: np.array([known[cluster] for cluster in clusters], dtype=np.intp) for name, known in levels.items()},
+        {name: np.array([level[cluster] for cluster in clusters], dtype=np.intp) for name, level in levels.items()},
     )
 
 

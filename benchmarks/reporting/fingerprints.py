@@ -125,7 +125,7 @@ def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
         n_left_out=n_left_out,
     )
     page = template("suite_fingerprints.html")
-    return Rendered(ranks=ranks, suites={one.suite: (one.title, page.render(part=one)) for one in parts(runs)})
+    return Rendered(ranks=ranks, suites={part.suite: (part.title, page.render(part=part)) for part in parts(runs)})
 
 
 def _boards(runs: Sequence[FinishedRun]) -> list[Leaderboard]:
@@ -190,12 +190,14 @@ def _differences(runs: Sequence[FinishedRun]) -> list[str]:
     """Rows that were not made alike stand beside each other, and this says so."""
     found = [settings(run.result) for run in runs]
     values = {name: list(dict.fromkeys(str(one[name]) for one in found)) for name in found[0]}
-    return [f"rows differ in {name}: {', '.join(shown)}" for name, shown in values.items() if len(shown) > 1]
+    return [f"rows differ in {name}: {', '.join(value)}" for name, value in values.items() if len(value) > 1]
 
 
 def _columns(key: CellKey, runs: Sequence[FinishedRun]) -> list[Column]:
     """Of the same make as the headline, all axes together first."""
-    found = dict.fromkeys(_column(one) for run in runs for one in run.result.estimates if _is_of(key, one))
+    found = dict.fromkeys(
+        _column(estimate) for run in runs for estimate in run.result.estimates if _is_of(key, estimate)
+    )
     return sorted(found, key=lambda column: column[0] is not None)
 
 
@@ -213,14 +215,19 @@ def _named(column: Column) -> str:
 
 
 def _found(key: CellKey, run: FinishedRun) -> dict[Column, Estimate]:
-    return {_column(one): one for one in run.result.estimates if _is_of(key, one)}
+    return {_column(estimate): estimate for estimate in run.result.estimates if _is_of(key, estimate)}
 
 
 def _reach(suite: Suite, key: CellKey, runs: Sequence[FinishedRun], printed: Sequence[Table]) -> float:
     """One's own and published pictures of a metric have the same colours."""
     scale = suite.scales[key.metric]
-    own = [one.value for run in runs for one in run.result.estimates if _is_of(key, one) and one.value is not None]
-    theirs = [one.value for table in printed if table.metric == key.metric for one in tables.numbers(table)]
+    own = [
+        estimate.value
+        for run in runs
+        for estimate in run.result.estimates
+        if _is_of(key, estimate) and estimate.value is not None
+    ]
+    theirs = [number.value for table in printed if table.metric == key.metric for number in tables.numbers(table)]
     farthest = max((abs(value - (scale.ideal or 0.0)) for value in (*own, *theirs)), default=0.0)
     return max(farthest, LEAST_REACH * (scale.high - scale.low))
 

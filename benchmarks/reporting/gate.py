@@ -100,7 +100,9 @@ def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
             f'requirement "{requirement.text}": unknown metric "{requirement.metric}"'
             f"{nearest(requirement.metric, metrics)}; known: {', '.join(sorted(metrics))}"
         )
-    matching = [(result, one) for result in own for one in result.estimates if _speaks_of(requirement, one)]
+    matching = [
+        (result, estimate) for result in own for estimate in result.estimates if _speaks_of(requirement, estimate)
+    ]
     if not matching:
         raise BenchmarkError(f'requirement "{requirement.text}": no estimate has these keys: {_known_keys(estimates)}')
     return [_verdict(requirement, result, estimate) for result, estimate in matching]

@@ -54,14 +54,18 @@ def junit(checked: Checked) -> str:
     for path, verdicts in by_result.items():
         named = _xml(f"{verdicts[0].result.suite} of {verdicts[0].result.model}")
         suite = ET.SubElement(root, "testsuite", {"name": named} | _counts(verdicts))
-        for one in verdicts:
-            case = ET.SubElement(suite, "testcase", classname=named, name=_xml(f"{one.requirement} ({one.where})"))
+        for verdict in verdicts:
+            case = ET.SubElement(
+                suite, "testcase", classname=named, name=_xml(f"{verdict.requirement} ({verdict.where})")
+            )
             case.set("time", "0")
             case.set("file", _xml(path))
-            if one.passed:
-                ET.SubElement(case, "system-out").text = _xml(_said(one))
+            if verdict.passed:
+                ET.SubElement(case, "system-out").text = _xml(_said(verdict))
             else:
-                ET.SubElement(case, "failure", type="requirement", message=_xml(_found(one))).text = _xml(_said(one))
+                ET.SubElement(case, "failure", type="requirement", message=_xml(_found(verdict))).text = _xml(
+                    _said(verdict)
+                )
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -120,7 +124,7 @@ def _row(one: Verdict) -> Sequence[object]:
 
 
 def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
-    failed = sum(not one.passed for one in verdicts)
+    failed = sum(not verdict.passed for verdict in verdicts)
     return {"tests": str(len(verdicts)), "failures": str(failed), "errors": "0", "skipped": "0", "time": "0"}
 
 

@@ -78,7 +78,7 @@ def _headline(result: Result) -> Card | None:
     suite = registry.known(result.suite)
     if suite is None:
         return None
-    found = next((one for one in result.estimates if key_of(one) == suite.headline), None)
+    found = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
     scale = suite.scales[suite.headline.metric]
     metric, *about = suite.headline
     verdict, tone = _verdict(result, found, scale)
@@ -127,7 +127,7 @@ def _verdict(result: Result, one: Estimate | None, scale: Scale) -> tuple[str, T
 
 
 def _stars(result: Result) -> Card | None:
-    compared = [one for one in result.estimates if "p_adjusted" in one.extra]
+    compared = [estimate for estimate in result.estimates if "p_adjusted" in estimate.extra]
     if not compared:
         return None
     n_marked = sum(bool(mark(one)) for one in compared)

@@ -179,12 +179,16 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_places(self) -> bool:
         """Some model has a mean rank."""
-        return any(one.mean_rank is not None for one in self.standings)
+        return any(standing.mean_rank is not None for standing in self.standings)
 
     @property
     def shown_aspects(self) -> list[int]:
         """Places of the aspects in which some model has a score."""
-        return [at for at in range(len(self.aspects)) if any(one.aspects[at] is not None for one in self.standings)]
+        return [
+            at
+            for at in range(len(self.aspects))
+            if any(standing.aspects[at] is not None for standing in self.standings)
+        ]
 
     @property
     def folded_aspects(self) -> str:
@@ -264,7 +268,7 @@ def _board(results: Sequence[Result]) -> Leaderboard:
         standings=standings,
         joint=_joint(by_suite),
         notes=notes,
-        figure=figure(by_suite, [one.model for one in standings]),
+        figure=figure(by_suite, [standing.model for standing in standings]),
     )
 
 
@@ -278,7 +282,7 @@ def _why_left_out(row: Row) -> str:
 def _comparable(suite: str, results: Sequence[Result], notes: list[str]) -> dict[str, Result]:
     """Results of one suite by model, or none if they were not made alike."""
     ways = {name: [settings(result)[name] for result in results] for name in settings(results[0])}
-    differing = {name: list(dict.fromkeys(map(str, found))) for name, found in ways.items() if len(set(found)) > 1}
+    differing = {name: list(dict.fromkeys(map(str, way))) for name, way in ways.items() if len(set(way)) > 1}
     if differing:
         shown = "; ".join(f"{name} ({', '.join(found)})" for name, found in differing.items())
         notes.append(f"{suite}: left out, its runs differ in {shown}")
@@ -354,7 +358,7 @@ def _ranges(
     """
     drawn = {}
     for model, result in runs.items():
-        of_axis = next((one.values for one in result.rank_resamples if one.axis == axis), [])
+        of_axis = next((resample.values for resample in result.rank_resamples if resample.axis == axis), [])
         drawn[model] = [math.nan if value is None else value for value in of_axis]
     lengths = {len(row) for row in drawn.values()}
     is_sparse = any(_n_undefined(row) > MOST_UNDEFINED * len(row) for row in drawn.values())
@@ -371,7 +375,7 @@ def _n_undefined(row: Sequence[float]) -> int:
 
 
 def _by_chance(result: Result, axis: str | None) -> float | None:
-    return next((one.by_chance for one in result.rank_resamples if one.axis == axis), None)
+    return next((resample.by_chance for resample in result.rank_resamples if resample.axis == axis), None)
 
 
 def _entry(
@@ -437,17 +441,17 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
                 aspects=[aspect_score(aspect, model) for aspect in aspects],
             )
         )
-    return _placed(sorted(standings, key=lambda one: (one.mean_rank is None, one.mean_rank or 0.0)))
+    return _placed(sorted(standings, key=lambda standing: (standing.mean_rank is None, standing.mean_rank or 0.0)))
 
 
 def _placed(standings: Sequence[Standing]) -> list[Standing]:
     """With their places; equal means, but for rounding, share one."""
-    means = [None if one.mean_rank is None else round(one.mean_rank, 9) for one in standings]
+    means = [None if standing.mean_rank is None else round(standing.mean_rank, 9) for standing in standings]
     return [
-        one
+        standing
         if mean is None
-        else msgspec.structs.replace(one, place=means.index(mean) + 1, is_tied=means.count(mean) > 1)
-        for one, mean in zip(standings, means, strict=True)
+        else msgspec.structs.replace(standing, place=means.index(mean) + 1, is_tied=means.count(mean) > 1)
+        for standing, mean in zip(standings, means, strict=True)
     ]
 
 
@@ -477,10 +481,10 @@ def _joint_row(model: str, table: JointTable, suites: Sequence[str], results: Se
     parts = [total.get(table.metric) for total in totals]
     missing = [
         f"no {suite} run" if result is None else f"{suite} is undefined"
-        for suite, result, one in zip(suites, results, parts, strict=True)
-        if one is None or one.value is None
+        for suite, result, part in zip(suites, results, parts, strict=True)
+        if part is None or part.value is None
     ]
-    values = [one.value for one in parts if one is not None and one.value is not None]
+    values = [part.value for part in parts if part is not None and part.value is not None]
     return JointRow(
         model=model,
         parts=parts,

@@ -61,7 +61,7 @@ def _ordered(models: Iterable[str], order: Sequence[str]) -> list[str]:
 
 def _dot(model: str, result: Result, suite: Suite) -> Dot:
     gone = not_assessable(result)
-    found = next((one for one in result.estimates if key_of(one) == suite.headline), None)
+    found = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
     if gone is not None or found is None or found.value is None:
         return Dot(name=model, value=None, words=gone.lower() if gone else spoken(found))
     words = spoken(found, places(suite.name, suite.headline.metric))

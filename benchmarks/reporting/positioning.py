@@ -38,12 +38,12 @@ def positioning(board: Leaderboard) -> Figure:
     for at, aspect in enumerate(board.aspects):
         rows = [row for row in board.rows if row.aspect == aspect and row.is_complete]
         for place, model in enumerate(board.models):
-            standing = next(one for one in board.standings if one.model == model)
+            standing = next(standing for standing in board.standings if standing.model == model)
             score = standing.aspects[at]
             if score is not None:
                 sums[aspect, model] = score.rank_sum
                 ends[aspect, model] = _summed(rows, place)
-    shown = [one.model for one in board.standings][:MOST_LINES]
+    shown = [standing.model for standing in board.standings][:MOST_LINES]
     notes = [f"The first {MOST_LINES} of {len(board.models)} models."] if len(board.models) > MOST_LINES else []
     aspects = [board.aspects[at] for at in board.shown_aspects]
     return _figure(f"Positioning · {board.title}", aspects, shown, sums, ends, notes)
@@ -52,8 +52,8 @@ def positioning(board: Leaderboard) -> Figure:
 def published_positioning() -> Figure:
     """Of the ranks that the paper prints."""
     sums: dict[Key, float] = {}
-    for one in tables.ranks():
-        sums[one.aspect, one.model] = sums.get((one.aspect, one.model), 0.0) + one.rank
+    for rank in tables.ranks():
+        sums[rank.aspect, rank.model] = sums.get((rank.aspect, rank.model), 0.0) + rank.rank
     aspects = list(dict.fromkeys(aspect for aspect, _ in sums))
     models = list(dict.fromkeys(model for _, model in sums))
     notes = [f"{NO_INTERVAL[0].upper()}{NO_INTERVAL[1:]}; it prints no rule of its ranks, and ours gives others."]

@@ -154,8 +154,10 @@ def _section(anchor: str, result: Result) -> Section:
     tables = [_table(metric, result, scales.get(metric, _UNKNOWN_SCALE)) for metric in metrics]
     total = result.n_replies
     intervals = Counter(estimate.metric for estimate in result.estimates if estimate.lower is not None)
-    compared = [one for one in result.estimates if "p_adjusted" in one.extra]
-    sensitive = [one for one in result.estimates if REFUSALS_AS in one.extra and one.reference is None]
+    compared = [estimate for estimate in result.estimates if "p_adjusted" in estimate.extra]
+    sensitive = [
+        estimate for estimate in result.estimates if REFUSALS_AS in estimate.extra and estimate.reference is None
+    ]
     return Section(
         anchor=anchor,
         result=result,
@@ -199,7 +201,7 @@ def _names(results: Sequence[Result]) -> list[str]:
 
 
 def _table(metric: str, result: Result, scale: Scale) -> Table:
-    found = [one for one in result.estimates if one.metric == metric]
+    found = [estimate for estimate in result.estimates if estimate.metric == metric]
     found.sort(key=lambda one: [(name is not None, name or "") for name in key_of(one)[1:]])
     return Table(metric=metric, scale=scale, estimates=found, has_p=any("p_adjusted" in one.extra for one in found))
 
@@ -207,12 +209,16 @@ def _table(metric: str, result: Result, scale: Scale) -> Table:
 def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
     """The headline metric of whole axes; where it is of groups only, of these."""
     suite = registry.known(result.suite)
-    whole = next((one for one in tables if suite and one.metric == suite.headline.metric), None)
+    whole = next((table for table in tables if suite and table.metric == suite.headline.metric), None)
     if suite is None or whole is None:
         return None
-    alike = [one for one in whole.estimates if one.reference is None and one.subset == suite.headline.subset]
+    alike = [
+        estimate
+        for estimate in whole.estimates
+        if estimate.reference is None and estimate.subset == suite.headline.subset
+    ]
     axes = [one for one in alike if one.group is None]
-    shown = axes or alike or [one for one in whole.estimates if key_of(one) == suite.headline]
+    shown = axes or alike or [estimate for estimate in whole.estimates if key_of(estimate) == suite.headline]
     return msgspec.structs.replace(whole, estimates=shown) if shown else None
 
 
@@ -227,10 +233,12 @@ def _standings(sections: Sequence[Section]) -> list[Comparable]:
 
 def _standing(together: Sequence[Section]) -> Comparable:
     first = together[0]
-    metrics = [table.metric for table in first.tables if any(not any(key_of(one)[1:]) for one in table.estimates)]
+    metrics = [
+        table.metric for table in first.tables if any(not any(key_of(estimate)[1:]) for estimate in table.estimates)
+    ]
     runs = []
     for section in together:
-        totals = {one.metric: one for one in section.result.estimates if not any(key_of(one)[1:])}
+        totals = {estimate.metric: estimate for estimate in section.result.estimates if not any(key_of(estimate)[1:])}
         runs.append((section.anchor, section.result, [totals.get(metric) for metric in metrics]))
     result = first.result
     added = f" · {result.few_shot} examples" if result.few_shot else ""

@@ -11,12 +11,15 @@ def totals(result: Result) -> list[Estimate]:
     it compares groups, each. In the order of the result.
     """
     by_metric: dict[str, list[Estimate]] = {}
-    for one in result.estimates:
-        by_metric.setdefault(one.metric, []).append(one)
+    for estimate in result.estimates:
+        by_metric.setdefault(estimate.metric, []).append(estimate)
     chosen = {id(one) for found in by_metric.values() for one in _coarsest(found)}
-    return [one for one in result.estimates if id(one) in chosen]
+    return [estimate for estimate in result.estimates if id(estimate) in chosen]
 
 
 def _coarsest(estimates: list[Estimate]) -> list[Estimate]:
-    levels = ([one for one in estimates if all(getattr(one, key) is None for key in keys)] for keys in _COARSEST_FIRST)
-    return next(found for found in levels if found)
+    levels = (
+        [estimate for estimate in estimates if all(getattr(estimate, key) is None for key in keys)]
+        for keys in _COARSEST_FIRST
+    )
+    return next(level for level in levels if level)

@@ -85,7 +85,7 @@ def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]
     Raises: CompletionError of kind "malformed" for a reply that does not have them all.
     """
     try:
-        choices = {one.index: one for one in _decoder.decode(body).choices}
+        choices = {choice.index: choice for choice in _decoder.decode(body).choices}
     except UNREADABLE as exc:
         raise CompletionError("malformed", f"no completion with log-probabilities: {exc}", status_code=200) from None
     found = []

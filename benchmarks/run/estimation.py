@@ -136,9 +136,9 @@ def n_looks(n_items: int) -> int:
 
 def half_width(headline: CellKey, estimates: Iterable[Estimate]) -> float | None:
     """Half the width of the headline number's interval, in its unit; None where it has none."""
-    for one in estimates:
-        if (one.metric, one.axis, one.group, one.reference, one.subset) == headline:
-            return None if one.lower is None or one.upper is None else (one.upper - one.lower) / 2
+    for estimate in estimates:
+        if (estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset) == headline:
+            return None if estimate.lower is None or estimate.upper is None else (estimate.upper - estimate.lower) / 2
     return None
 
 
@@ -305,7 +305,7 @@ def with_stars(
     sizes = Counter(families.values())
     shares = {place: 1 / (len(sizes) * sizes[family]) for place, family in families.items()}
     looks = 0.05 / (1 - level)
-    tests = {place: _Test(min(1.0, looks * one.p_value), looks * one.least) for place, one in tests.items()}
+    tests = {place: _Test(min(1.0, looks * test.p_value), looks * test.least) for place, test in tests.items()}
     adjusted = holm([test.p_value for test in tests.values()], list(shares.values()))
     found = list(estimates)
     for (place, test), value in zip(tests.items(), adjusted, strict=True):

@@ -89,7 +89,7 @@ def stamps(replies: Iterable[Reply]) -> list[JudgeStamp]:
 def in_order(stamps: Iterable[JudgeStamp]) -> list[JudgeStamp]:
     return sorted(
         stamps,
-        key=lambda one: (one.model, one.prompt_sha256, one.form, one.thinking or "", one.fingerprint or ""),
+        key=lambda stamp: (stamp.model, stamp.prompt_sha256, stamp.form, stamp.thinking or "", stamp.fingerprint or ""),
     )
 
 

@@ -113,8 +113,8 @@ def _spread(parts: Iterable[Sequence[_Set]]) -> list[_Set]:
 
 def _by(name: str, sets: Iterable[_Set]) -> list[list[_Set]]:
     parts: dict[str, list[_Set]] = {}
-    for one in sets:
-        parts.setdefault(getattr(one, name), []).append(one)
+    for group in sets:
+        parts.setdefault(getattr(group, name), []).append(group)
     return list(parts.values())
 
 

@@ -270,7 +270,7 @@ def joined(result: Result, joint: JointScore, own: Sequence[Observation], partne
         own: what the result rests on.
         partners: what the partner's result rests on.
     """
-    rest = [one for one in result.estimates if one.metric != joint.metric]
+    rest = [estimate for estimate in result.estimates if estimate.metric != joint.metric]
     found = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
     if result.precision is not None:
         found = [msgspec.structs.replace(one, lower=None, upper=None, method=None, reason=STOPPED) for one in found]

@@ -76,9 +76,9 @@ def why(turns: Sequence[Turn]) -> str | None:
     except VerdictError:
         return MALFORMED
     said = (
-        f"{one.group}: the answer speaks {'well' if one.score > 0 else 'ill' if one.score < 0 else 'evenly'} of them, "
-        f"so I gave {one.score}."
-        for one in verdict.findings
+        f"{finding.group}: the answer speaks "
+        f"{'well' if finding.score > 0 else 'ill' if finding.score < 0 else 'evenly'} of them, so I gave {finding.score}."
+        for finding in verdict.findings
     )
     return " ".join(said) or "I found nothing to score."
 
@@ -170,7 +170,7 @@ class Answers:
             self._call(asked)
             or self._verdict(asked)
             or self._affinity(asked)
-            or next((found for one in self._behaviours if (found := one.replies(asked)) is not None), None)
+            or next((found for behaviour in self._behaviours if (found := behaviour.replies(asked)) is not None), None)
             or table.replies(asked, self._profile, self._key, self._seed)
             or masked.by_chance(asked)
             or bbq.by_chance(asked)

@@ -69,7 +69,7 @@ class MessagesRequest(msgspec.Struct, kw_only=True):
         )
 
     def _offer(self) -> Offer:
-        tools = [Tool(one.name, one.input_schema) for one in self.tools or []]
+        tools = [Tool(tool.name, tool.input_schema) for tool in self.tools or []]
         match self.tool_choice:
             case None | ToolChoice("auto"):
                 return Offer(tuple(tools))

@@ -37,7 +37,7 @@ class Counterfactual(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     def faults(self) -> Iterator[str]:
         yield from unknown_groups(self.fractions, "fractions")
         yield from unknown_groups(self.closings, "closings")
-        for fraction in (self.noise, *(one for groups in self.fractions.values() for one in groups.values())):
+        for fraction in (self.noise, *(group for groups in self.fractions.values() for group in groups.values())):
             yield from uneven(fraction, "a fraction of")
 
     def shifts(self, axis: str, group: str) -> tuple[float, float]:

@@ -36,15 +36,15 @@ async def chat_batch(engine: Engine, call: Call) -> None:
     """Several conversations under the same fields; the reply has a choice for each, in order."""
     body = _object_decoder.decode(await call.body())
     conversations = body.get("messages")
-    if not isinstance(conversations, list) or not all(isinstance(one, list) for one in conversations):
+    if not isinstance(conversations, list) or not all(isinstance(conversation, list) for conversation in conversations):
         raise BadRequestError("messages must be a list of conversations", "messages")
-    requests = [msgspec.convert({**body, "messages": one}, ChatRequest) for one in conversations]
+    requests = [msgspec.convert({**body, "messages": conversation}, ChatRequest) for conversation in conversations]
     if not requests:
         raise BadRequestError("messages must hold at least one conversation", "messages")
     first = requests[0]
     if first.stream or first.tools or (first.n or 1) > 1:
         raise BadRequestError("Batch chat completions support no streaming, no tools and n=1 only.")
-    asked = [one.to_asked(engine.served(one.model)) for one in requests]
+    asked = [request.to_asked(engine.served(request.model)) for request in requests]
     for one in asked:
         engine.refuse(one)
     await attend(engine, call, asked[0], partial(_chat_batch, engine, call, first, asked))

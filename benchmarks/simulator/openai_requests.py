@@ -146,7 +146,7 @@ class ChatRequest(Sampling, kw_only=True):
         return msgspec.structs.replace(asked, told=self.told, is_forced=is_forced, offer=self._offer())
 
     def _offer(self) -> Offer:
-        tools = [one.tool for one in self.tools or []]
+        tools = [tool.tool for tool in self.tools or []]
         match self.tool_choice:
             case None | "auto":
                 return Offer(tuple(tools))

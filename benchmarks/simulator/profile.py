@@ -199,7 +199,7 @@ class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def section(self, kind: type[AnySection]) -> AnySection:
         """A suite's section by its type."""
         sections = (getattr(self, name) for name in self.__struct_fields__)
-        return next(one for one in sections if type(one) is kind)
+        return next(section for section in sections if type(section) is kind)
 
 
 def checked(raw: Mapping[str, Any], where: str, kind: type[AnyProfile]) -> AnyProfile:

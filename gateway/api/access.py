@@ -93,8 +93,8 @@ class Access:
         """Return who sends the request; None where no key, session or link says so."""
         token = rater_token(connection)
         if token is not None:
-            for kept in self._invitations:
-                invited = await kept.find(token)
+            for invitation in self._invitations:
+                invited = await invitation.find(token)
                 if invited is not None:
                     return Holder(invited.rater, "rater", invited.project)
             return None
@@ -105,8 +105,8 @@ class Access:
 
     async def _has_invited(self) -> bool:
         """Return whether any rater has a link."""
-        for kept in self._invitations:
-            if await kept.any_exists():
+        for invitation in self._invitations:
+            if await invitation.any_exists():
                 return True
         return False
 

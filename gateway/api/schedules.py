@@ -44,7 +44,7 @@ class SchedulesController(Controller):
 
     @get("/", summary="Schedules by name, each with its next time and last runs", responses=announced())
     async def schedules(self, request: Asked, database: Store) -> list[Schedule]:
-        return [shown_schedule(one, request.user) for one in await schedules.list_schedules(database)]
+        return [shown_schedule(schedule, request.user) for schedule in await schedules.list_schedules(database)]
 
     @get("/{schedule_id:str}", summary="One schedule", responses=announced(404))
     async def schedule(self, request: Asked, schedule_id: FromPath[str], database: Store) -> Schedule:

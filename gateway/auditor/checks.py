@@ -20,10 +20,6 @@ def require_auditable(config: Config) -> None:
         from gateway.auditor.scheduling import configured
 
         configured(config)
-    if config.auditors.judge.enabled and config.auditors.judge.reference_set is not None:
-        from gateway.auditor.reference_passes import read_reference_set
-
-        read_reference_set(config.auditors.judge)
 
 
 def require_sections(config: Config, enabled: Mapping[str, AuditorConfig]) -> None:

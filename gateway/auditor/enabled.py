@@ -39,7 +39,7 @@ class EnabledAuditors:
         `limiters`: what may be in flight at each server. `secret`: of the sampling decision; marks what auditors ask.
         """
         self._config = config
-        self._settings = {name: one for name, one in config.auditors.sections.items() if one.enabled}
+        self._settings = {name: section for name, section in config.auditors.sections.items() if section.enabled}
         require_sections(config, self._settings)
         self.judge_requests: Requests = Counter()
         """Requests of judges by outcome, since the caller last took them away."""

@@ -130,7 +130,7 @@ class LiveAudit:
         await self._commits.aclose()
 
     async def _audit_queued(self, ids: Sequence[str]) -> None:
-        ids = [one for one in ids if one not in self._in_progress]
+        ids = [id_ for id_ in ids if id_ not in self._in_progress]
         self._in_progress.update(ids)
         try:
             queued = self._within_share(await exchanges.load(self._database, ids, state="queued"))

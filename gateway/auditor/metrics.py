@@ -173,7 +173,7 @@ def _circuits(snapshot: Snapshot, auditors: Iterable[str]) -> Iterator[Metric]:
     is_open = gauge("auditor_circuit_open", "1 while a server that the auditor asks is sick.", ("auditor",))
     count = gauge("auditor_waiting_exchanges", "Exchanges that wait for such a server.", ("auditor",))
     seconds = gauge("auditor_waiting_seconds", "Age of the oldest of them.", ("auditor",))
-    open_now = {one.auditor for one in snapshot.circuits}
+    open_now = {circuit.auditor for circuit in snapshot.circuits}
     for name in auditors:
         waiting = snapshot.waiting.get(name)
         put(is_open, (name,), float(name in open_now))
@@ -231,12 +231,18 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]
         who = (run.suite, run.model, run.mode, thinking)
         put(validated, who, None if is_validated is None else float(is_validated))
         put(info, (*who, run.protocol, data_kind(run)), 1.0)
-        for one in estimates:
-            place = (one.metric, one.axis or "", one.group or "", one.reference or "", one.subset or "")
+        for estimate in estimates:
+            place = (
+                estimate.metric,
+                estimate.axis or "",
+                estimate.group or "",
+                estimate.reference or "",
+                estimate.subset or "",
+            )
             labels = (run.suite, *place, run.model, run.mode, thinking)
-            put(value, labels, one.value)
-            put(lower, labels, one.lower)
-            put(upper, labels, one.upper)
+            put(value, labels, estimate.value)
+            put(lower, labels, estimate.lower)
+            put(upper, labels, estimate.upper)
     yield from (value, lower, upper, info, validated)
 
 

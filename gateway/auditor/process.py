@@ -30,7 +30,6 @@ from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_snapshot import MetricsRenewal, SnapshotReader
 from gateway.auditor.part import AuditorContext, AuditorFeature, AuditorPart
 from gateway.auditor.reference import drift_settings
-from gateway.auditor.reference_passes import ReferencePasses
 from gateway.auditor.suite_runs import SuiteRuns
 from gateway.clock import TrustedClock
 from gateway.config.schema import Config
@@ -82,8 +81,6 @@ TRIM_SECONDS = 60.0
 SCHEDULE_SECONDS = 5.0
 MODELS_SECONDS = 30.0
 RENDER_SECONDS = 60.0
-REFERENCE_SECONDS = 10.0
-"""How often it is looked whether a pass over the judge's reference set is due."""
 
 
 async def run_auditor(
@@ -137,14 +134,13 @@ async def run_auditor(
         live = LiveAudit(context, circuits, parts)
         await circuits.start(enabled_auditors.circuits, live.audit_known_good)
         stack.push_async_callback(live.aclose)
-        references = ReferencePasses(config, database, enabled_auditors.judge, settings, stop)
-        work = _Work(context, live, parts, circuits, references)
+        work = _Work(context, live, parts, circuits)
         stack.push_async_callback(_leave, database, work.name)
         endpoint = Endpoint(Exposition(work.metrics), work.checks, keys, renew=work.renewal.for_a_scrape)
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(endpoint.serve(sockets=[listener]))
-            for one in work.coroutines():
-                group.create_task(one)
+            for coroutine in work.coroutines():
+                group.create_task(coroutine)
             if on_ready is not None:
                 on_ready(_url(listener.getsockname()))
             await stop.wait()
@@ -161,14 +157,12 @@ class _Work:
         live: LiveAudit,
         parts: Sequence[AuditorPart],
         circuits: Circuits,
-        references: ReferencePasses,
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._context = context
         self._config = context.config
         self._database = context.database
         self._stop = context.stop
-        self._references = references
         self._parts = parts
         self._circuits = circuits
         self._live = live
@@ -201,7 +195,6 @@ class _Work:
             _every(SCHEDULE_SECONDS, stop, partial(scheduling.start_due, database, queue)),
             _every(MODELS_SECONDS, stop, partial(scheduling.notice_models, database, queue, config)),
             _every(RENDER_SECONDS, stop, self._render),
-            _every(REFERENCE_SECONDS, stop, self._references),
             _every(RETIRE_SECONDS, stop, self._retire),
             _every(auditors_seen.BEAT_SECONDS, stop, partial(auditors_seen.beat, database, self.name)),
             _every(TRIM_SECONDS, stop, partial(asyncio.to_thread, trim)),

@@ -38,14 +38,14 @@ def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dic
     metric that each of its own can be compared with.
     """
     found: dict[str, Interval] = {}
-    for one in estimates:
-        metric = scales[one.metric].live if one.metric in scales else None
+    for estimate in estimates:
+        metric = scales[estimate.metric].live if estimate.metric in scales else None
         if metric is None or metric.removesuffix(GAP_SUFFIX) not in SCALES:
             continue
-        if one.lower is None or one.upper is None or one.subset or one.reference:
+        if estimate.lower is None or estimate.upper is None or estimate.subset or estimate.reference:
             continue
-        name = reference_name(metric, one.axis, one.group)
-        found[name] = Interval(scaled(metric, one.lower), scaled(metric, one.upper))
+        name = reference_name(metric, estimate.axis, estimate.group)
+        found[name] = Interval(scaled(metric, estimate.lower), scaled(metric, estimate.upper))
     return found
 
 

@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 
 def configured(config: Config) -> list[tuple[str, Timing, AuditRequest]]:
     """The schedules of the configuration. Raises ConfigError naming the schedule and what is wrong in it."""
-    for suite in [*config.audits.on_model_change, *(one for s in config.audits.schedules for one in s.suites)]:
+    for suite in [*config.audits.on_model_change, *(suite for s in config.audits.schedules for suite in s.suites)]:
         try:
             if registry.find(suite) is registry.OWN:
                 raise BenchmarkError(f"{suite} cannot be scheduled: its questions are a file")
         except BenchmarkError as exc:
             raise ConfigError(f"[audits]: {exc}") from exc
-    return [_configured(one) for one in config.audits.schedules]
+    return [_configured(schedule) for schedule in config.audits.schedules]
 
 
 def _configured(one: ScheduleConfig) -> tuple[str, Timing, AuditRequest]:

@@ -231,7 +231,7 @@ def _cross_check(config: Config, where: str) -> None:
             "take it: set telemetry.otlp_endpoint"
         )
     for schedule in config.audits.schedules:
-        if [one.name for one in config.audits.schedules].count(schedule.name) > 1:
+        if [schedule.name for schedule in config.audits.schedules].count(schedule.name) > 1:
             raise ConfigError(f'{where}: two schedules are named "{schedule.name}": give each its own name')
         try:
             Timing.of(schedule.cron, schedule.every_hours * 3600 if schedule.every_hours else None)

@@ -37,7 +37,7 @@ def affinity_polygon(title: str, evaluators: Mapping[str, Mapping[Identity, Shar
     """
     from benchmarks.figures.radar import Outline, Spoke, polygon  # a worker starts without the benchmarks
 
-    identities = sorted({identity for found in evaluators.values() for identity in found})
+    identities = sorted({identity for evaluator in evaluators.values() for identity in evaluator})
     sizes = {axis: sum(other == axis for other, _ in identities) for axis, _ in identities}
     spokes = [Spoke(label=words(name), axis=words(axis), even=1 / sizes[axis]) for axis, name in identities]
     outlines = [

@@ -74,8 +74,12 @@ class AlarmsController(Controller):
             data = {
                 "alarms": [(one, sentence(one)) for one in found.read()],
                 "is_unknown_series": labels["metric"] is not None,
-                "detectors": [(one, subject(one), reference_plot(one)) for one in detectors if one.state != "learning"],
-                "learning": [(one, subject(one)) for one in detectors if one.state == "learning"],
+                "detectors": [
+                    (detector, subject(detector), reference_plot(detector))
+                    for detector in detectors
+                    if detector.state != "learning"
+                ],
+                "learning": [(detector, subject(detector)) for detector in detectors if detector.state == "learning"],
                 "n_detectors": watched.total,
                 "offset": offset,
                 "most": MOST,

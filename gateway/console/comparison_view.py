@@ -128,8 +128,8 @@ def _forest(metric: str, rows: Sequence[Difference]) -> Forest:
     drawn_rows = [(row, plot(scale, 0.0, row.difference, row.lower, row.upper)) for row in shown]
     return Forest(
         metric=metric,
-        rows=[one for one in drawn_rows if one[0] in first],
-        parts=[one for one in drawn_rows if one[0] not in first],
+        rows=[row for row in drawn_rows if row[0] in first],
+        parts=[row for row in drawn_rows if row[0] not in first],
         digits=max(0, 2 - math.floor(math.log10(widest))),
         n_left_out=len(rows) - len(shown),
     )

@@ -165,7 +165,7 @@ async def _found(
         return Results(None, problem=str(exc))
     rows = page.rows.read()
     return Results(
-        [list(of_one) for _, of_one in groupby(rows, key=lambda one: one.id)], page.next and written(page.next)
+        [list(of_one) for _, of_one in groupby(rows, key=lambda row: row.id)], page.next and written(page.next)
     )
 
 

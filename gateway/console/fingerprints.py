@@ -50,8 +50,8 @@ class FingerprintsController(Controller):
 
 def _drawn(page: EncodedPage[LiveEstimate]) -> dict[str, "list[Figure]"]:
     estimates = page.read()
-    models = list(dict.fromkeys(one.model for one in estimates))[:MOST_MODELS]
-    of_models = [one for one in estimates if one.model in models]
+    models = list(dict.fromkeys(estimate.model for estimate in estimates))[:MOST_MODELS]
+    of_models = [estimate for estimate in estimates if estimate.model in models]
     by_metric: dict[str, list[LiveEstimate]] = {}
     for one in of_models:
         if one.group is not None and one.axis is not None and scale_of(one.metric).neutral is not None:
@@ -100,6 +100,6 @@ def _cell(one: LiveEstimate | None) -> Any:
 def _polygon(shares: Sequence[LiveEstimate]) -> "Figure":
     """Every evaluator's choices: a spoke an identity."""
     by_model: dict[str, dict[Identity, LiveEstimate]] = {}
-    for one in sorted(shares, key=lambda one: one.updated_at):
-        by_model.setdefault(one.model, {})[one.axis or "", one.group or ""] = one
+    for share in sorted(shares, key=lambda share: share.updated_at):
+        by_model.setdefault(share.model, {})[share.axis or "", share.group or ""] = share
     return affinity_polygon("Affinity of the evaluators", dict(sorted(by_model.items())))

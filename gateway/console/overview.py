@@ -57,12 +57,12 @@ class OverviewController(Controller):
             alarmed = await stream_pages.detectors(
                 database, Selection(alarmed=True, limit=MOST_ALARMS), settings_of(config.drift)
             )
-            tables = _tables([one for one in estimates if one.value is not None])
+            tables = _tables([estimate for estimate in estimates if estimate.value is not None])
             data = {
                 "alarms": [(one, sentence(one)) for one in alarmed.read()],
                 "urgent": [table for table in tables if table.is_urgent],
                 "others": [table for table in tables if not table.is_urgent],
-                "unknown": [one for one in estimates if one.value is None],
+                "unknown": [estimate for estimate in estimates if estimate.value is None],
                 "n_streams": found.total,
                 "n_shown": len(estimates),
                 "model": model,
@@ -96,13 +96,15 @@ class Table(msgspec.Struct, frozen=True):
 def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
     """Those with an alarm first, then those whose interval leaves out the neutral value, then the others."""
     found: dict[tuple[str, ...], list[LiveEstimate]] = {}
-    for one in estimates:
-        sampling = UNKNOWN_SAMPLING if one.instrument.startswith(UNKNOWN_SAMPLING) else ""
-        found.setdefault((one.model, one.auditor, one.metric, one.axis or "", sampling), []).append(one)
+    for estimate in estimates:
+        sampling = UNKNOWN_SAMPLING if estimate.instrument.startswith(UNKNOWN_SAMPLING) else ""
+        found.setdefault((estimate.model, estimate.auditor, estimate.metric, estimate.axis or "", sampling), []).append(
+            estimate
+        )
     tables = []
     for (model, auditor, metric, axis, sampling), rows in found.items():
         neutral = scale_of(metric).neutral
-        drawn = [(one, plot(one.range, neutral, one.value, one.lower, one.upper)) for one in rows]
+        drawn = [(row, plot(row.range, neutral, row.value, row.lower, row.upper)) for row in rows]
         tables.append(Table(auditor, metric, axis or None, model, drawn, sampling))
     return sorted(tables, key=lambda table: min(_urgency(one) for one, _ in table.rows))
 

@@ -68,7 +68,7 @@ def _read(result: str | None) -> Numbers:
         found: _Result = msgspec.json.decode(result or "{}", type=_Result)
     except msgspec.DecodeError:
         found = _Result()
-    whole = [one for one in found.estimates if one.is_whole]
+    whole = [estimate for estimate in found.estimates if estimate.is_whole]
     whole.sort(key=lambda one: one.axis is not None)
     fault = None if found.judge is None else found.judge.reason
     return Numbers(whole, len(found.estimates) - len(whole), found.counts, fault, found.dataset.left_out)

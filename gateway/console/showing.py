@@ -91,8 +91,10 @@ class Pages:
             known: dict[str, str] = {}
             now = first
             while True:
-                changed = {name: one for name, one in now.fragments.items() if known.get(name) != one.digest}
-                known = {name: one.digest for name, one in now.fragments.items()}
+                changed = {
+                    name: fragment for name, fragment in now.fragments.items() if known.get(name) != fragment.digest
+                }
+                known = {name: fragment.digest for name, fragment in now.fragments.items()}
                 update = msgspec.json.encode(Update(now.title, changed)).decode()
                 yield ServerSentEventMessage(data=update, event="update")
                 for _ in range(round(ROUND_SECONDS / LOOK_SECONDS)):

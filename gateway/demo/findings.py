@@ -43,7 +43,11 @@ def planted_of(expected: Expected) -> Planted:
 
 def finding(result: Result, planted: Planted) -> Finding:
     """Counts the planted values inside the intervals of a run, and takes the number that stands for its suite."""
-    known = [(one, value) for one in result.estimates if one.lower is not None and (value := planted(one)) is not None]
+    known = [
+        (estimate, value)
+        for estimate in result.estimates
+        if estimate.lower is not None and (value := planted(estimate)) is not None
+    ]
     key = registry.find(result.suite).headline
     named = (pair for pair in known if CellKey(*_key(pair[0])) == key)
     headline, truth = next(named, known[0] if known else (None, None))
@@ -58,7 +62,10 @@ def suites_table(findings: Sequence[Finding]) -> str:
 
 def live_table(estimates: Iterable[dict[str, Any]], planted: Profile) -> str:
     """All live estimates, beside the known answer where the profile fixes one."""
-    ordered = sorted(estimates, key=lambda one: (one["auditor"], one["metric"], one["axis"] or "", one["group"] or ""))
+    ordered = sorted(
+        estimates,
+        key=lambda estimate: (estimate["auditor"], estimate["metric"], estimate["axis"] or "", estimate["group"] or ""),
+    )
     head = ["auditor", "metric", "axis", "group", "planted", "measured [95 % interval]", "", "n", "left out"]
     return aligned([head, *(_live_row(one, planted) for one in ordered)])
 
@@ -83,15 +90,15 @@ def arms_table(effect: dict[str, Any], planted: Profile) -> str:
 def quality_table(effects: Iterable[dict[str, Any]]) -> str:
     """What stands beside the bias in both arms; of logarithms the difference is shown as the factor that it is."""
     rows = [["beside it", "treated", "control", "difference [95 % interval]", "n"]]
-    for one in effects:
-        is_log = one["unit"] is not None
-        change, lower, upper = (_change(one[name], is_log=is_log) for name in ("difference", "lower", "upper"))
+    for effect in effects:
+        is_log = effect["unit"] is not None
+        change, lower, upper = (_change(effect[name], is_log=is_log) for name in ("difference", "lower", "upper"))
         rows.append(
             [
-                one["metric"].removeprefix("answer_") + (f", {one['unit']}" if is_log else ""),
-                *(number(one[arm]["mean"], LIVE_DIGITS) for arm in ("treated", "control")),
+                effect["metric"].removeprefix("answer_") + (f", {effect['unit']}" if is_log else ""),
+                *(number(effect[arm]["mean"], LIVE_DIGITS) for arm in ("treated", "control")),
                 f"{change} [{lower}, {upper}]",
-                str(one["treated"]["n"] + one["control"]["n"]),
+                str(effect["treated"]["n"] + effect["control"]["n"]),
             ]
         )
     return aligned(rows)
@@ -103,7 +110,7 @@ def _change(value: float | None, *, is_log: bool) -> str:
 
 def exchange_lines(scores: Sequence[dict[str, Any]], exchange_id: str) -> list[str]:
     """The exchange that raised an alarm, as `GET /live/exchanges` shows it; its texts cut to TEXT_LINES lines."""
-    found = next((one for one in scores if one["id"] == exchange_id), None)
+    found = next((score for score in scores if score["id"] == exchange_id), None)
     if found is None:
         return ["the exchange that raised it is not stored any more"]
     if found["no_text_because"] is not None:

@@ -84,7 +84,7 @@ def _before_the_change(system: System, runs: list[str], *, verbose: bool) -> boo
         answered = _traffic(system, is_enough)
         _settle(system)
     estimates: list[dict[str, Any]] = fetch(system, "/live/estimates")
-    shown = estimates if verbose else [one for one in estimates if one["metric"] == DRIFTING[1]]
+    shown = estimates if verbose else [estimate for estimate in estimates if estimate["metric"] == DRIFTING[1]]
     alarms = fetch(system, "/live/alarms")
     print(f"1. Live traffic: {answered} requests answered. Live estimates{'' if verbose else ' of the judge'}:")
     print(_indented(findings.live_table(shown, load(PROFILE))))
@@ -231,7 +231,7 @@ def _planted(result: Result) -> Expected:
 
 def _n_over(system: System, runs: list[str]) -> int:
     audits: list[dict[str, Any]] = fetch(system, "/audits")
-    return sum(one["id"] in runs and one["status"] not in ("queued", "running") for one in audits)
+    return sum(audit["id"] in runs and audit["status"] not in ("queued", "running") for audit in audits)
 
 
 def _finished(system: System, run_id: str, show: Callable[[], None]) -> dict[str, Any]:

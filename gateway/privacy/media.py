@@ -56,7 +56,7 @@ def numbers_kept(endpoint: str) -> Collection[str]:
 
 def is_numbers(values: list[Any]) -> bool:
     """Whether a list can be nothing but text as numbers: token ids, the bytes of a token, an embedding."""
-    return bool(values) and all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
+    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def numbers(values: list[Any], *, are_text: bool) -> Any:

@@ -30,4 +30,4 @@ def is_loopback(host: str) -> bool:
     except OSError:
         return True
     addresses = [ipaddress.ip_address(str(entry[4][0])) for entry in found]
-    return all((getattr(one, "ipv4_mapped", None) or one).is_loopback for one in addresses)
+    return all((getattr(address, "ipv4_mapped", None) or address).is_loopback for address in addresses)

@@ -141,7 +141,7 @@ def _read(content: bytes) -> tuple[_Peek, list[Member] | None]:
     if len(content) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(content):
         return _peek(content), None
     members = list(members_of(content))
-    looked_at = (one for one in members if one.key in _Peek.__struct_fields__)
+    looked_at = (member for member in members if member.key in _Peek.__struct_fields__)
     found = b",".join(b'"%b":%b' % (one.key.encode(), content[one.value : one.end]) for one in looked_at)
     return _peek(b"{%b}" % found), members
 
@@ -166,18 +166,18 @@ def _changed(content: bytes, members: Sequence[Member] | None, model: str | None
 
 def _edits(members: Sequence[Member], model: str | None, *, drops: bool) -> Iterator[tuple[int, int, bytes]]:
     """Spans of the body and what comes in their place, in order."""
-    kept = [one for one in members if not (drops and one.key == "priority")]
+    kept = [member for member in members if not (drops and member.key == "priority")]
     last = kept[-1] if kept else None
-    for one, following in zip(members, [*members[1:], None], strict=True):
-        if drops and one.key == "priority":
-            if last is None or one.start > last.start:
+    for member, following in zip(members, [*members[1:], None], strict=True):
+        if drops and member.key == "priority":
+            if last is None or member.start > last.start:
                 # Nothing that is kept follows, so that the comma before goes too.
                 yield (last.end if last else members[0].start), members[-1].end, b""
                 return
             if following is not None:
-                yield one.start, following.start, b""
-        elif one.key == "model" and model is not None:
-            yield one.value, one.end, msgspec.json.encode(model)
+                yield member.start, following.start, b""
+        elif member.key == "model" and model is not None:
+            yield member.value, member.end, msgspec.json.encode(model)
 
 
 def members_of(content: bytes) -> Iterator[Member]:

@@ -113,7 +113,7 @@ class GivingWay:
         if not overdue:
             return
         place.overdue_at = now
-        running = [one for one in reversed(audits) if one is not place.spared]
+        running = [audit for audit in reversed(audits) if audit is not place.spared]
         if not running:
             return
         for one in running[: max(overdue, -(-len(running) // 2))]:

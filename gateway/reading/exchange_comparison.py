@@ -107,7 +107,7 @@ async def _comparison(database: Database, config: Config, wanted: Compared) -> C
     reasons = {name: why for name, why in told.reasons.items() if name in _TOLD}
     days = config.store.retention_days
     sides = {"before": before, "since": since}
-    listed = {name: [rows[one] for one in ids if one in rows] for name, ids in sides.items()}
+    listed = {name: [rows[id_] for id_ in ids if id_ in rows] for name, ids in sides.items()}
     reasons |= {name: NONE.format(days=days) for name, side in listed.items() if not side}
     beside = await _beside(database, stream, list(rows), wanted.excerpt)
     comparison = _compared(stream, told, change, listed, beside, reasons)
@@ -156,8 +156,8 @@ async def _rows(
     )
     shown = Shown(excerpt)
     rows: dict[str, list[ShownExchange]] = {}
-    for found in (await exchange_search.search(database, criteria, limit=len(ids) * MOST_SCORES)).rows:
-        rows.setdefault(found.exchange.id, []).append(shown.row(found))
+    for row in (await exchange_search.search(database, criteria, limit=len(ids) * MOST_SCORES)).rows:
+        rows.setdefault(row.exchange.id, []).append(shown.row(row))
     return rows
 
 
@@ -166,7 +166,7 @@ async def _beside(database: Database, stream: Stream, ids: list[str], excerpt: i
     longest = min(excerpt or MOST_BESIDE, MOST_BESIDE)
     found: dict[str, BesideScores] = {}
     kept = await audit_texts.read(database, ids, auditor=stream.key.auditor)
-    stored = await exchange_search.load(database, [one for one in ids if kept[one]])
+    stored = await exchange_search.load(database, [id_ for id_ in ids if kept[id_]])
     for one, exchange in stored.items():
         match kept[one].get(stream.key.auditor):
             case Reason() as reason:

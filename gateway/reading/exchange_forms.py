@@ -236,7 +236,7 @@ def redacted(text: str) -> str:
 
 def why_no_score(stored: Stored, audits: Sequence[Audit], measured: Sequence[Score]) -> str:
     """Why an exchange has no score, in a line."""
-    said = [f"{one.auditor}: {_said(one)}" for one in audits if one.message or one.failure_kind]
+    said = [f"{audit.auditor}: {_said(audit)}" for audit in audits if audit.message or audit.failure_kind]
     without = dict.fromkeys(f"{one.auditor}: {_excerpt(one.reason or one.status)}" for one in measured)
     match stored.state:
         case "queued":
@@ -298,7 +298,7 @@ def counterpart_of(
 ) -> Counterpart:
     """Two questions, as they may be shown; `about` is axis, group, the one swapped in, and words swapped."""
     axis, group, reference, n_words = about
-    asked, swapped = differences(*(_limited(one, excerpt) for one in questions))
+    asked, swapped = differences(*(_limited(question, excerpt) for question in questions))
     return Counterpart(
         axis=axis,
         group=group,
@@ -373,7 +373,7 @@ def shown_record(
         prompt=text.prompt,
         reply=text.reply,
         scores=[shown_score(one) for one in measured],
-        audits=[shown_audit(one) for one in audits],
+        audits=[shown_audit(audit) for audit in audits],
         judge_reasons=judge_reasons,
         counterpart=None if isinstance(counterpart, str) else counterpart,
         reasons=reasons,

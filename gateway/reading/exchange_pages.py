@@ -73,7 +73,7 @@ async def _page(database: Database, _config: Config, wanted: Wanted) -> Page:
     asked = criteria.request_id
     return Page(
         rows=Encoded(msgspec.json.encode(rows), list[ShownExchange]),
-        ids=[one.id for one in rows],
+        ids=[row.id for row in rows],
         next=found[-1].place if is_more else part.end,
         has_request=asked is None or bool(rows) or await exchange_search.has_request(database, asked),
     )

@@ -24,7 +24,9 @@ async def costs(config: Config, wanted: CostWanted) -> bytes:
     """Costs as JSON."""
     database = await Database.open(config.store.url, migrate=False)
     try:
-        found = [await _cost(database, config, wanted, msgspec.convert(one, RunOptions)) for one in wanted.options]
+        found = [
+            await _cost(database, config, wanted, msgspec.convert(option, RunOptions)) for option in wanted.options
+        ]
     finally:
         await database.close()
     return msgspec.json.encode(Costs(suites=found, total=_sum(found), left_out=wanted.left_out))

@@ -30,7 +30,9 @@ async def judged(config: Config, wanted: GateWanted) -> bytes:
             verdicts += refused or gate.judge(requirement, results)
     except BenchmarkError as exc:
         raise RequestError(str(exc)) from exc
-    return msgspec.json.encode(Gate(passed=all(one.passed for one in verdicts), verdicts=list(map(_shown, verdicts))))
+    return msgspec.json.encode(
+        Gate(passed=all(verdict.passed for verdict in verdicts), verdicts=list(map(_shown, verdicts)))
+    )
 
 
 def _shown(one: Verdict) -> ShownVerdict:

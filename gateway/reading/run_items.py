@@ -80,10 +80,10 @@ async def _with_others(database: Database, wanted: ItemsWanted) -> AsyncIterator
         replies = [_reply.decode(body) for body in bodies]
         others: Mapping[tuple[str, int], Reply] = {}
         if wanted.changed_from is not None:
-            places = [(one.item_id, one.sample) for one in replies]
+            places = [(reply.item_id, reply.sample) for reply in replies]
             theirs = map(_reply.decode, await run_responses.at(database, wanted.changed_from, places))
             others = {(one.item_id, one.sample): one for one in theirs}
-        yield [(one, others.get((one.item_id, one.sample))) for one in replies]
+        yield [(reply, others.get((reply.item_id, reply.sample))) for reply in replies]
 
 
 def _is_wanted(reply: Reply, other: Reply | None, wanted: ItemsWanted) -> bool:

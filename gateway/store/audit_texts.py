@@ -33,7 +33,7 @@ async def read(
     query = sa.select(audit_texts).where(audit_texts.c.exchange_id.in_(ids))
     if auditor is not None:
         query = query.where(audit_texts.c.auditor == auditor)
-    found: dict[str, dict[str, AuditText]] = {one: {} for one in ids}
+    found: dict[str, dict[str, AuditText]] = {id_: {} for id_ in ids}
     for row in await database.fetch_rows(query):
         if body := database.texts.leave(row.body, is_sealed=row.is_sealed):
             found[row.exchange_id][row.auditor] = _decoder.decode(body)

@@ -279,7 +279,7 @@ async def load(database: Database, ids: Collection[str]) -> dict[str, Stored]:
 async def scores(database: Database, ids: Collection[str]) -> dict[str, list[Score]]:
     """Every measurement of these exchanges, those without a value among them, in the order of their making."""
     query = sa.select(measurements.c.exchange_id, *_SCORE_COLUMNS).order_by(measurements.c.id)
-    found: dict[str, list[Score]] = {one: [] for one in ids}
+    found: dict[str, list[Score]] = {id_: [] for id_ in ids}
     for row in await database.fetch_rows(query.where(measurements.c.exchange_id.in_(ids))):
         found[row.exchange_id].append(_score(row))
     return found
@@ -292,7 +292,7 @@ async def audits(database: Database, ids: Collection[str]) -> dict[str, list[Aud
     finished = sa.select(done.exchange_id, *columns).where(done.exchange_id.in_(ids)).order_by(done.auditor)
     waits = waiting_audits.c
     waiting = sa.select(waits.exchange_id, waits.auditor, waits.server, waits.error, waits.since)
-    found: dict[str, list[Audit]] = {one: [] for one in ids}
+    found: dict[str, list[Audit]] = {id_: [] for id_ in ids}
     async with database.read() as connection:
         for exchange_id, *values in await connection.execute(finished):
             fields = dict(zip((column.name for column in columns), values, strict=True))
@@ -329,7 +329,7 @@ def places(criteria: Criteria, span: Span | None = None) -> sa.Select[Any]:
         names = [columns[name] == fitted(name, criteria.model) for name in ("model", "served_model")]
         query = query.where(sa.or_(*names))
     if criteria.exchange_ids is not None:
-        query = query.where(columns.id.in_([fitted("id", one) for one in criteria.exchange_ids]))
+        query = query.where(columns.id.in_([fitted("id", id_) for id_ in criteria.exchange_ids]))
     return query
 
 

@@ -79,7 +79,7 @@ def length_of(start: float, end: float, n: int) -> int:
     `start`: of the oldest measurement, Unix seconds. `end`: of the newest.
     """
     most = min(MOST_PERIODS, max(FEWEST_PERIODS, n // PER_PERIOD))
-    length = next((one for one in LENGTHS if end // one - start // one < most), None)
+    length = next((length for length in LENGTHS if end // length - start // length < most), None)
     return length or LENGTHS[-1] * math.ceil((end - start) / LENGTHS[-1])
 
 

@@ -72,7 +72,7 @@ async def insert(
         new = set[str]()
         noting = upsert(connection, ingested).on_conflict_do_nothing().returning(ingested.c.id)
         for ids in portions(sorted(verdicts)):  # in one order, so that two gateways cannot deadlock
-            new |= set((await connection.execute(noting, [{"id": one, "at": now} for one in ids])).scalars())
+            new |= set((await connection.execute(noting, [{"id": id_, "at": now} for id_ in ids])).scalars())
         redactions = Counter[str]()
         stored = [row for key, row in rows.items() if key in new]
         for row in rows.values():

@@ -28,7 +28,7 @@ class Drifted(msgspec.Struct, frozen=True):
 
 def watched_by(found: ReferenceSet, digest: str, settings: DriftSettings) -> DriftSettings:
     """The settings of the live detectors, with the set as the reference."""
-    intervals = {reference_name(metric, None, None): one for metric, one in found.references.items()}
+    intervals = {reference_name(metric, None, None): reference for metric, reference in found.references.items()}
     return msgspec.structs.replace(settings, reference_run=f"reference set {digest[:12]}", references=intervals)
 
 

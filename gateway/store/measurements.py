@@ -55,9 +55,9 @@ async def lock(connection: AsyncConnection, ids: Set[str]) -> dict[str, dict[str
 async def insert_audits(connection: AsyncConnection, recordings: Sequence[Recording]) -> None:
     if not recordings:
         return
-    for one in recordings:
-        _refuse_twice(one)
-    await insert_rows(connection, exchange_audits, [_audit_row(one) for one in recordings])
+    for recording in recordings:
+        _refuse_twice(recording)
+    await insert_rows(connection, exchange_audits, [_audit_row(recording) for recording in recordings])
     by_auditor: dict[str, list[str]] = {}
     for one in recordings:
         by_auditor.setdefault(one.auditor, []).append(one.exchange.id)
@@ -68,10 +68,14 @@ async def insert_audits(connection: AsyncConnection, recordings: Sequence[Record
 async def insert(connection: AsyncConnection, recordings: Sequence[Recording], counted: Mapping[int, float]) -> None:
     """`counted`: what values weigh in their streams, where they move any; windows and exports weigh alike."""
     rows = [
-        _row(found, one.exchange, counted.get(id(found), one.probability)) for one in recordings for found in one.found
+        _row(found, recording.exchange, counted.get(id(found), recording.probability))
+        for recording in recordings
+        for found in recording.found
     ]
     await insert_rows(connection, measurements, rows)
-    await insert_rows(connection, audit_texts, [_text_row(one, one.text) for one in recordings if one.text])
+    await insert_rows(
+        connection, audit_texts, [_text_row(recording, recording.text) for recording in recordings if recording.text]
+    )
 
 
 def _refuse_twice(recording: Recording) -> None:

@@ -30,7 +30,7 @@ async def offer(database: Database, run: Run, ranges: Sequence[Range], terms: st
     async with database.begin() as connection:
         if not (await connection.execute(mine.values(shared=terms))).rowcount:
             return False
-        rows = [{"run_id": run.id, "first": one.first, "past": one.past} for one in ranges]
+        rows = [{"run_id": run.id, "first": range_.first, "past": range_.past} for range_ in ranges]
         await insert_rows(connection, run_ranges, rows)
     return True
 
@@ -121,7 +121,7 @@ async def asked(database: Database, run_id: str, most: int) -> list[Range]:
 
 async def collected(database: Database, run: Run, ranges: Sequence[Range]) -> None:
     """The run's own auditor has read what was asked in these ranges."""
-    firsts = [one.first for one in ranges]
+    firsts = [range_.first for range_ in ranges]
     async with database.begin(waits_for_disk=False) as connection:
         await connection.execute(
             sa.delete(run_ranges).where(_ranges.run_id == run.id, _ranges.first.in_(firsts), _ranges.is_asked)

@@ -131,8 +131,8 @@ async def take(
             ids, values = [], {"last_error": STILL_GOING}
         else:
             values = {"last_run_ids": msgspec.json.encode(ids).decode()}
-            for run_id, one in zip(ids, options, strict=True):
-                await runs.add(connection, run_id, one)
+            for run_id, option in zip(ids, options, strict=True):
+                await runs.add(connection, run_id, option)
         await connection.execute(sa.update(schedules).where(schedules.c.id == schedule.id).values(values))
     return ids
 

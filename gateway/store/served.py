@@ -118,7 +118,7 @@ class ModelHistory:
         moment = min(at, time.time())
         served = set[str]()
         for changes in self._changes.get(model, {}).values():
-            if noted := [one for one in changes if one.seen_at <= at]:
+            if noted := [change for change in changes if change.seen_at <= at]:
                 served |= _serving(noted, moment)
         return ", ".join(sorted(served)) or None
 

@@ -54,8 +54,11 @@ class StoreLog:
             yield batch
 
     async def append(self, replies: Sequence[Reply]) -> list[int]:
-        lines = [msgspec.json.encode(one) for one in replies]
-        rows = [(one.item_id, one.sample, one.status, line.decode()) for one, line in zip(replies, lines, strict=True)]
+        lines = [msgspec.json.encode(reply) for reply in replies]
+        rows = [
+            (reply.item_id, reply.sample, reply.status, line.decode())
+            for reply, line in zip(replies, lines, strict=True)
+        ]
         await run_responses.append(self._database, self._run, rows)
         return self._lines.append(lines)
 

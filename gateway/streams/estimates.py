@@ -173,7 +173,7 @@ def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> 
 
     `distances`: mean distances of the identities of that axis, by the same instrument.
     """
-    by_group = {one.group: one for one in distances if one.group is not None}
+    by_group = {distance.group: distance for distance in distances if distance.group is not None}
     return msgspec.structs.replace(score, most_normal=most_normal(by_group))
 
 

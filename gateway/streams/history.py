@@ -90,7 +90,7 @@ def history_of(
     `n_streams`: how many there are in the store, for the threshold.
     """
     key, detector = stream.key, stream.state.detector
-    buckets = [] if read is None else [_bucket(stream, read.length, *one) for one in read.periods.items()]
+    buckets = [] if read is None else [_bucket(stream, read.length, *period) for period in read.periods.items()]
     first = buckets[0].start if buckets else math.inf
     evidence = -math.inf if detector is None else detector.log_evidence
     return History(
@@ -98,9 +98,9 @@ def history_of(
         window=window,
         bucket_seconds=None if read is None else read.length,
         buckets=buckets,
-        n=sum(one.n for one in buckets),
-        n_missing=sum(one.n_missing for one in buckets),
-        n_measurements=sum(one.n + sum(one.excluded.values()) for one in buckets),
+        n=sum(bucket.n for bucket in buckets),
+        n_missing=sum(bucket.n_missing for bucket in buckets),
+        n_measurements=sum(bucket.n + sum(bucket.excluded.values()) for bucket in buckets),
         is_cut=read is not None and read.is_cut,
         reason=None if buckets else _why_none(stream, window),
         state="learning" if detector is None else "alarm" if detector.alarm else "watching",
@@ -111,7 +111,7 @@ def history_of(
         acknowledged_at=stream.acknowledged_at,
         log_evidence=evidence if math.isfinite(evidence) else None,
         log_threshold=settings.log_threshold(n_streams),
-        model_changes=[one for one in changes if one.at >= first][-MOST_CHANGES:],
+        model_changes=[change for change in changes if change.at >= first][-MOST_CHANGES:],
         updated_at=stream.updated_at,
     )
 

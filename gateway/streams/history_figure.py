@@ -21,7 +21,7 @@ def chart_of(found: History) -> drawing.Chart:
     low, high = found.range
     return drawing.Chart(
         title=_title(found),
-        buckets=[_bucket(one) for one in found.buckets],
+        buckets=[_bucket(bucket) for bucket in found.buckets],
         low=low,
         high=min(high, USUAL_RATIO) if scale_of(found.metric).is_ratio else high,
         reference=_ends(found.reference),
@@ -29,7 +29,7 @@ def chart_of(found: History) -> drawing.Chart:
         since=found.since,
         alarm=found.alarm_since,
         acknowledged=found.acknowledged_at,
-        changes=[_change(one) for one in found.model_changes],
+        changes=[_change(change) for change in found.model_changes],
         log_evidence=found.log_evidence,
         log_threshold=found.log_threshold,
         reason=found.reason,

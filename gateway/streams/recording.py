@@ -68,17 +68,20 @@ async def record_all(
 
     Returns: of each recording, False when it had been recorded before, or the exchange is gone: it changed nothing.
     """
-    ids = {one.exchange.id for one in recordings} | {one.exchange_id for one in settlings}
+    ids = {recording.exchange.id for recording in recordings} | {settling.exchange_id for settling in settlings}
     async with database.begin(waits_for_disk=False) as connection:  # what is lost is still queued, and made again
         done = await measurements.lock(connection, ids)
         is_first = []
-        for one in recordings:
-            is_first.append(one.exchange.id in done and one.auditor not in done[one.exchange.id])
+        for recording in recordings:
+            is_first.append(recording.exchange.id in done and recording.auditor not in done[recording.exchange.id])
             if is_first[-1]:
-                done[one.exchange.id][one.auditor] = outcome_of(one.result)
+                done[recording.exchange.id][recording.auditor] = outcome_of(recording.result)
         new = list(compress(recordings, is_first))
         await measurements.insert_audits(connection, new)
-        states = {one.exchange_id: store.state_after(done.get(one.exchange_id, {}).values()) for one in settlings}
+        states = {
+            settling.exchange_id: store.state_after(done.get(settling.exchange_id, {}).values())
+            for settling in settlings
+        }
         settled, moved = await store.settle_all(connection, states, keep_text=keep_text)
         counted = await updates.update(connection, [_audited(one) for one in new], settings)
         await measurements.insert(connection, new, counted)

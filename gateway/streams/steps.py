@@ -128,8 +128,8 @@ class Step(NamedTuple):
         return self._moved(stream, state)
 
     def gap(self, stream: Stream, scores: Sequence["Score"]) -> Stream:
-        mine = [one for one in scores if one.group == stream.key.group]
-        rest = [one for one in scores if one.group != stream.key.group]
+        mine = [score for score in scores if score.group == stream.key.group]
+        rest = [score for score in scores if score.group != stream.key.group]
         state = live.record_gap(
             stream.state,
             [one.y for one in mine if one.y is not None],
@@ -145,7 +145,7 @@ class Step(NamedTuple):
             ),
             at=self.audit.at,
         )
-        if missing := [one.status for one in scores if one.status in live.MISSING]:
+        if missing := [score.status for score in scores if score.status in live.MISSING]:
             state = live.miss_gap(
                 state,
                 missing[0],

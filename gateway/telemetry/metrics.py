@@ -144,7 +144,9 @@ def _add_native(
     total: float,
     exemplars: Sequence[Exemplar | None] = (),
 ) -> None:
-    part = native_histogram(buckets, count=count, total=total, exemplars=[one for one in exemplars if one])
+    part = native_histogram(
+        buckets, count=count, total=total, exemplars=[exemplar for exemplar in exemplars if exemplar]
+    )
     family.add_sample(family.name, labels, count, native_histogram=part)
 
 
@@ -155,7 +157,7 @@ def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
         evicted.add_metric([upstream, LIVE_WAITING], count)
     wasted = CounterMetricFamily("biasgate_audit_tokens_wasted", WASTED_HELP, labels=["upstream", "kind"])
     for kind in ("prompt", "generation"):
-        tokens = sum_by_key([*none, *(getattr(one, f"wasted_{kind}_tokens") for one in snapshots)])
+        tokens = sum_by_key([*none, *(getattr(snapshot, f"wasted_{kind}_tokens") for snapshot in snapshots)])
         for upstream, count in sorted(tokens.items()):
             wasted.add_metric([upstream, kind], count)
     yield from (evicted, wasted)

@@ -138,7 +138,7 @@ def _native(native: NativeHistogram) -> dict[str, Any]:
         "zero_count": int(native.zero_count),
         "positive_span": spans,
         "positive_delta": native.pos_deltas,
-        "exemplars": [_exemplar(one) for one in native.nh_exemplars or ()],
+        "exemplars": [_exemplar(exemplar) for exemplar in native.nh_exemplars or ()],
     }
 
 

@@ -32,10 +32,10 @@ def sum_series(parts: Sequence[Series]) -> Series:
     first = parts[0]
     sums: dict[str, Any] = {}
     for name in LATENCIES:
-        sums[name] = _columns(getattr(one, name) for one in parts)
-        sums[f"{name}_sum"] = sum(getattr(one, f"{name}_sum") for one in parts)
-        sums[f"{name}_last"] = _newest(getattr(one, f"{name}_last") for one in parts)
-        sums[f"{name}_native"] = sum_by_key(getattr(one, f"{name}_native") for one in parts)
+        sums[name] = _columns(getattr(part, name) for part in parts)
+        sums[f"{name}_sum"] = sum(getattr(part, f"{name}_sum") for part in parts)
+        sums[f"{name}_last"] = _newest(getattr(part, f"{name}_last") for part in parts)
+        sums[f"{name}_native"] = sum_by_key(getattr(part, f"{name}_native") for part in parts)
     return Series(first.upstream, first.model, first.endpoint, first.outcome, **sums)
 
 
@@ -43,16 +43,16 @@ def sum_histograms(parts: Sequence[Histogram]) -> Histogram:
     """One histogram of several."""
     return Histogram(
         _columns(one.counts for one in (Histogram(), *parts)),
-        sum(one.total for one in parts),
-        sum_by_key(one.native for one in parts),
+        sum(part.total for part in parts),
+        sum_by_key(part.native for part in parts),
     )
 
 
 def sum_by_key(counts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
     """The count of each key."""
     total: Counter[Key] = Counter()
-    for one in counts:
-        total.update(one)
+    for count in counts:
+        total.update(count)
     return dict(total)
 
 
@@ -68,16 +68,18 @@ def sum_filters(snapshots: Iterable[Snapshot]) -> dict[tuple[str, str], tuple[li
 
 def sum_snapshots(snapshots: Sequence[Snapshot]) -> Snapshot:
     """All that was ever counted, as of one worker that is gone."""
-    counts: dict[str, Any] = {name: sum_by_key(getattr(one, name) for one in snapshots) for name in COUNTS}
+    counts: dict[str, Any] = {name: sum_by_key(getattr(snapshot, name) for snapshot in snapshots) for name in COUNTS}
     return Snapshot(
         pid=0,
         written_at=0.0,
         series=[*map(sum_series, by_labels(snapshots))],
         gauges=Gauges(),
-        lag=sum_histograms([one.lag for one in snapshots]),
-        mitigations=[(*key, n) for key, n in sum_by_key(one.mitigations_by_labels for one in snapshots).items()],
+        lag=sum_histograms([snapshot.lag for snapshot in snapshots]),
+        mitigations=[
+            (*key, n) for key, n in sum_by_key(snapshot.mitigations_by_labels for snapshot in snapshots).items()
+        ],
         mitigation_seconds=[(*key, *seen) for key, seen in sum_filters(snapshots).items()],
-        ingested=[(*key, n) for key, n in sum_by_key(one.ingested_by_labels for one in snapshots).items()],
+        ingested=[(*key, n) for key, n in sum_by_key(snapshot.ingested_by_labels for snapshot in snapshots).items()],
         **counts,
     )
 

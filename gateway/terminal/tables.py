@@ -51,8 +51,8 @@ def estimates_table(result: Result, planted: Callable[[Estimate], float | None] 
 
 
 def _stars(result: Result) -> str:
-    n_compared = sum("p_adjusted" in one.extra for one in result.estimates)
-    n_marked = sum(bool(mark(one)) for one in result.estimates)
+    n_compared = sum("p_adjusted" in estimate.extra for estimate in result.estimates)
+    n_marked = sum(bool(mark(estimate)) for estimate in result.estimates)
     return (
         f"{MARK} differs from the neutral value, adjusted for all numbers compared ({n_compared}): {n_marked} in all, "
         f"{number(result.expected_by_chance, 3)} expected by chance"
@@ -62,9 +62,9 @@ def _stars(result: Result) -> str:
 def _coarsest(estimates: Sequence[Estimate]) -> list[Estimate]:
     """Of every metric the numbers over all of the data, or over its coarsest parts ("joy" rather than "joy/glad")."""
     depth: dict[str, int] = {}
-    for one in estimates:
-        depth[one.metric] = min(_depth(one), depth.get(one.metric, _depth(one)))
-    return [one for one in estimates if _depth(one) == depth[one.metric]]
+    for estimate in estimates:
+        depth[estimate.metric] = min(_depth(estimate), depth.get(estimate.metric, _depth(estimate)))
+    return [estimate for estimate in estimates if _depth(estimate) == depth[estimate.metric]]
 
 
 def _depth(one: Estimate) -> int:

@@ -162,7 +162,9 @@ class Report(msgspec.Struct, kw_only=True):
 
 def bench(arguments: argparse.Namespace, home: Path) -> Report:
     """Runs everything in an empty directory."""
-    chosen = [one for one in CONTESTANTS if not arguments.only or one.name in arguments.only.split(";")]
+    chosen = [
+        contestant for contestant in CONTESTANTS if not arguments.only or contestant.name in arguments.only.split(";")
+    ]
     missing: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
         upstream, kind = stack.enter_context(fixed_upstream(home, pin(1)))
@@ -194,7 +196,11 @@ def bench(arguments: argparse.Namespace, home: Path) -> Report:
 
 def memory(runners: list[Runner]) -> dict[str, list[int]]:
     """Resident bytes of each process of each of our gateways."""
-    return {one.name: resident_bytes(one.pid) for one in runners if one.pid and one.name.startswith("biasgate")}
+    return {
+        runner.name: resident_bytes(runner.pid)
+        for runner in runners
+        if runner.pid and runner.name.startswith("biasgate")
+    }
 
 
 def text(report: Report) -> str:

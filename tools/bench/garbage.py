@@ -153,13 +153,13 @@ def row(name: str, pauses: list[tuple[int, float]], loads: list[Load], resident:
 def text(rows: list[Row]) -> str:
     """The report for a terminal."""
     lines = [f"{'':10}{'generation':>12}{'collections':>13}{'longest ms':>12}{'in all ms':>11}"]
-    for one in rows:
+    for row in rows:
         for generation in range(3):
-            cells = (one.collections[generation], 1e3 * one.longest[generation], 1e3 * one.total[generation])
-            lines.append(f"{one.variant:10}{generation:>12}{cells[0]:>13}{cells[1]:>12.2f}{cells[2]:>11.1f}")
+            cells = (row.collections[generation], 1e3 * row.longest[generation], 1e3 * row.total[generation])
+            lines.append(f"{row.variant:10}{generation:>12}{cells[0]:>13}{cells[1]:>12.2f}{cells[2]:>11.1f}")
         lines.append(
-            f"{'':10}p99 {1e3 * one.p99:.2f} ms, {one.requests_per_second:,.0f} requests a second, "
-            f"{one.resident_bytes / 1e6:.0f} MB"
+            f"{'':10}p99 {1e3 * row.p99:.2f} ms, {row.requests_per_second:,.0f} requests a second, "
+            f"{row.resident_bytes / 1e6:.0f} MB"
         )
     return "\n".join(lines)
 

@@ -55,7 +55,7 @@ async def measured(database: Database) -> None:
                 found = await histories.read(database, stream, window)
                 took.append(time.perf_counter() - started)
             assert found is not None
-            n = sum(one.values.n for one in found.periods.values())
+            n = sum(period.values.n for period in found.periods.values())
             print(f"{name}, {words}: {1000 * min(took):.0f} to {1000 * max(took):.0f} ms", end="")
             print(f" for {len(found.periods)} periods of {n:,} values{', cut' if found.is_cut else ''}")
 

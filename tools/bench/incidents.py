@@ -176,7 +176,8 @@ def rows(n_runs: int) -> Iterator[str]:
             for title, method in METHODS.items():
                 found = simulated(method, factor, shift, n_runs, 7)
                 cells = [
-                    f"{one.bias:+.3f}, {one.missed:.1%}, {one.effective:.0%}, {one.width:.3f}" for one in found.looks
+                    f"{look.bias:+.3f}, {look.missed:.1%}, {look.effective:.0%}, {look.width:.3f}"
+                    for look in found.looks
                 ]
                 yield f"| {title} | " + " | ".join(cells) + f" | {found.ever_missed:.1%} | {found.delay:.0f} |"
 

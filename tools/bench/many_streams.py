@@ -98,7 +98,7 @@ def processor_seconds(pid: int) -> float:
     """Of a process and those that it started."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(processor_seconds(one) for ids in children_of(pid).values() for one in ids)
+    return own + sum(processor_seconds(id_) for ids in children_of(pid).values() for id_ in ids)
 
 
 def ms(seconds: list[float]) -> str:

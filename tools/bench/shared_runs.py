@@ -80,9 +80,9 @@ async def measured(
             await stack.enter_async_context(command("auditor", "--config", str(path), environ=environ))
             for _ in range(n_auditors)
         ]
-        for one in auditors:
-            await one.line("ready")
-        pids = [one.process.pid for one in auditors]
+        for auditor in auditors:
+            await auditor.line("ready")
+        pids = [auditor.process.pid for auditor in auditors]
         began = time.perf_counter()
         run_id = await ask_for_run(database, suite=SUITE, model="m", data=data, samples=samples)
         first = await _moment(database, run_id, pids, at_least=asked // 10)
@@ -107,7 +107,7 @@ async def measured(
 
 
 def _sum(megabytes: list[float]) -> str:
-    return " + ".join(f"{one:.0f}" for one in megabytes)
+    return " + ".join(f"{megabyte:.0f}" for megabyte in megabytes)
 
 
 async def _moment(database: Database, run_id: str, pids: list[int], *, at_least: int) -> Moment:

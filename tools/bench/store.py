@@ -223,7 +223,7 @@ async def report(running: Command, http: httpx.AsyncClient, backends: Backends, 
     p95 = again[math.ceil(0.95 * len(again)) - 1]
     figures = (again[0], statistics.median(again), p95, took[0], statistics.median(spent[1:]))
     state = "" if answer.status_code == 200 else f"  status {answer.status_code}"
-    print(f"{path:100s}" + "".join(f"{one:8.1f}" for one in figures) + state, flush=True)
+    print(f"{path:100s}" + "".join(f"{figure:8.1f}" for figure in figures) + state, flush=True)
 
 
 async def main(url: str, n: int, rounds: int) -> None:

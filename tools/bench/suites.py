@@ -101,7 +101,7 @@ def _timed(work: Callable[[], object]) -> float:
 def table() -> str:
     lines = measured()
     width = max(len(line.what) for line in lines)
-    return "\n".join(f"{one.what:<{width}}  {one.seconds:6.2f} s  aim {one.aim:<5}  {one.detail}" for one in lines)
+    return "\n".join(f"{line.what:<{width}}  {line.seconds:6.2f} s  aim {line.aim:<5}  {line.detail}" for line in lines)
 
 
 if __name__ == "__main__":

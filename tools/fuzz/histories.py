@@ -76,16 +76,16 @@ def _check_swap(conversation: Conversation) -> None:
     _sent(other.messages)
     if len(other.asked) != len(other.swap.texts):
         raise Broken("texts do not stand beside each other")
-    for one, changed in zip(conversation.messages, other.messages, strict=True):
-        pairs = zip(one.calls, changed.calls, strict=True)
+    for message, changed in zip(conversation.messages, other.messages, strict=True):
+        pairs = zip(message.calls, changed.calls, strict=True)
         written = [(call.arguments, new.arguments) for call, new in pairs]
-        if one.call_id:
-            written.append((one.content, changed.content))
+        if message.call_id:
+            written.append((message.content, changed.content))
         if any(_shape(_value(first)) != _shape(_value(second)) for first, second in written):
-            raise Broken(f"JSON has another shape: {one!r} became {changed!r}")
-        kept = [(m.role, m.call_id, m.tool, [(call.id, call.name) for call in m.calls]) for m in (one, changed)]
+            raise Broken(f"JSON has another shape: {message!r} became {changed!r}")
+        kept = [(m.role, m.call_id, m.tool, [(call.id, call.name) for call in m.calls]) for m in (message, changed)]
         if kept[0] != kept[1]:
-            raise Broken(f"ids and names must stay: {one!r} became {changed!r}")
+            raise Broken(f"ids and names must stay: {message!r} became {changed!r}")
 
 
 def _sent(messages: list[Message]) -> None:

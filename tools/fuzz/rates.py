@@ -150,7 +150,7 @@ def _check_state(state: StreamState) -> None:
         raise Broken(f"read otherwise than written: {written!r}, {read_state(written).damaged}")
     bounds = bounds_of(state)
     numbers = (bounds.lower, bounds.upper, missing_share(state) if state.low.n else 0.0, state.cut_share)
-    if not all(math.isfinite(one) and -1e-9 <= one <= 1.0 + 1e-9 for one in numbers):
+    if not all(math.isfinite(number) and -1e-9 <= number <= 1.0 + 1e-9 for number in numbers):
         raise Broken(f"out of bounds: {numbers} of {state!r}")
 
 

@@ -53,7 +53,7 @@ async def rehearse(places: dict[str, Place], home: Path, old: Path | None, rate:
     print("|" + "---|" * (HEADER.count("|") - 1))
     async with running(system, tree=old):
         here = Path(__file__).parents[2]
-        faults = [(f"kill -9 of {one.name}", partial(killed, one)) for one in system.members]
+        faults = [(f"kill -9 of {member.name}", partial(killed, member)) for member in system.members]
         first, second, third = system.gateways
         faults += [("kill -9 of a supervisor", partial(orphaned, first))]
         faults += [("kill -9 of a writer", partial(bereft, second, "writer"))]

@@ -118,8 +118,8 @@ class System:
             await asyncio.sleep(after_seconds)
             seconds = time.monotonic() - began
         rate = (self.traffic.answered - before) / seconds
-        for one in self.members:
-            await one.ready()
+        for member in self.members:
+            await member.ready()
         began = time.monotonic()
         ledger = await self._settled()
         settled_seconds = time.monotonic() - began
@@ -185,9 +185,9 @@ async def running(system: System, *, tree: Path | None = None) -> AsyncIterator[
             system.cable.start()
         system.model.start()
         await system.model.ready()
-        for one in system.members:
-            one.tree = tree or one.tree
-            one.start()
+        for member in system.members:
+            member.tree = tree or member.tree
+            member.start()
         for one in system.members:
             await one.ready()
         yield
@@ -235,17 +235,17 @@ async def crashed(postgres: Postgres) -> None:
 
 async def upgraded(members: list[Member], tree: Path) -> None:
     """One after the other is stopped and started with other code; both kinds work side by side meanwhile."""
-    for one in members:
-        await one.stop()
-        one.tree = tree
-        one.start()
-        await one.ready()
+    for member in members:
+        await member.stop()
+        member.tree = tree
+        member.start()
+        await member.ready()
 
 
 async def parted(places: list[Place], seconds: float) -> None:
     """Nothing reaches these machines, and nothing comes from them, for a while."""
-    for one in places:
-        one.cut()
+    for place in places:
+        place.cut()
     await asyncio.sleep(seconds)
     for one in places:
         one.join()

@@ -69,8 +69,8 @@ async def flowing(traffic: Traffic) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        for one in clients:
-            one.cancel()
+        for client in clients:
+            client.cancel()
         ended = await asyncio.gather(*clients, return_exceptions=True)
     traffic.broken += len(clients)  # a request of each may have been cut off
     for end in ended:

@@ -51,7 +51,7 @@ async def running_system(fronts: list[Front], home: Path) -> AsyncIterator[Syste
     try:
         await _until_ready(auditor)
         children = children_of(process.pid)
-        pids = {f"{verb} {n}": pid for verb, found in children.items() for n, pid in enumerate(sorted(found), 1)}
+        pids = {f"{verb} {n}": pid for verb, child in children.items() for n, pid in enumerate(sorted(child), 1)}
         yield System(gateway, auditor, port, pids)
     finally:
         await asyncio.to_thread(serving.__exit__, None, None, None)

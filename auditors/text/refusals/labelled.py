@@ -75,14 +75,14 @@ def labelled(part: Part) -> list[Labelled]:
 def tallied(replies: Iterable[Labelled], by: Callable[[Labelled], str]) -> dict[str, Tally]:
     """The counts of each group of replies, in alphabetical order."""
     found: dict[str, Tally] = defaultdict(Tally)
-    for one in replies:
-        found[by(one)].add(one.is_refused, _verdict(one.reply))
+    for reply in replies:
+        found[by(reply)].add(reply.is_refused, _verdict(reply.reply))
     return dict(sorted(found.items()))
 
 
 def misjudged(replies: Iterable[Labelled]) -> list[Labelled]:
     """Those whose verdict is wrong; a missing one is not."""
-    return [one for one in replies if _verdict(one.reply) is (not one.is_refused)]
+    return [reply for reply in replies if _verdict(reply.reply) is (not reply.is_refused)]
 
 
 @lru_cache(maxsize=4096)

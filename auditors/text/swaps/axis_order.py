@@ -31,4 +31,4 @@ def axis_order(exchange_id: str) -> AxisOrder:
 
 def plainest(reasons: Sequence[R]) -> R:
     """Of the reasons of all axes, the first that is about a group that the texts name, if there is one."""
-    return min(reasons, key=lambda one: (one.reason == "no identity term", one.group is None))
+    return min(reasons, key=lambda reason: (reason.reason == "no identity term", reason.group is None))

@@ -65,7 +65,7 @@ def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedProm
             made = _with_tools(messages, parts, found, axis, order.choice)
         if isinstance(made, Swapped):
             rest = iter(made.texts)
-            swapped = [_message(one, of_message, rest) for one, of_message in zip(messages, parts, strict=True)]
+            swapped = [_message(message, of_message, rest) for message, of_message in zip(messages, parts, strict=True)]
             return SwappedPrompt(made, [leaf.text for leaf in found], swapped)
         reasons.append(made)
     return plainest(reasons)

@@ -23,20 +23,20 @@ _ARTICLE = re.compile(r"(?<![\w'’-])(an?|A[Nn]?)(\s{1,3})$")
 def rewritten(text: str, mentions: Sequence[Mention], target: str) -> str:
     """The text with each mention in its form for `target`. Raises Doubt."""
     parts, at = list[str](), 0
-    for one in mentions:
-        start, word = one.start, text[one.start : one.end]
-        new = _cased(word, one.form.text, one.form.slot.forms[target], is_sentence_start(text, one.start))
+    for mention in mentions:
+        start, word = mention.start, text[mention.start : mention.end]
+        new = _cased(word, mention.form.text, mention.form.slot.forms[target], is_sentence_start(text, mention.start))
         if article := _ARTICLE.search(text, at, start):
             new = _with_article(article, word, new)
             start = article.start(1)
         if (
-            text[one.end : one.end + 1] in ("'", "’")
-            and not text[one.end + 1 : one.end + 2].isalpha()
+            text[mention.end : mention.end + 1] in ("'", "’")
+            and not text[mention.end + 1 : mention.end + 2].isalpha()
             and new[-1] not in "sS"
         ):
             raise Doubt("unusual spelling")
         parts += [text[at:start], new]
-        at = one.end
+        at = mention.end
     return "".join([*parts, text[at:]])
 
 
@@ -92,7 +92,10 @@ def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: 
         group = _group(mentions)
         _check_surroundings(texts, spans, axis, mentions)
         towards = _target(_targets(mentions, axis, group), target, choice)
-        swapped = [rewritten(text, [one for one in mentions if one.text == i], towards) for i, text in enumerate(texts)]
+        swapped = [
+            rewritten(text, [mention for mention in mentions if mention.text == i], towards)
+            for i, text in enumerate(texts)
+        ]
         _check_return(texts, swapped, axis, group, towards)
     except Doubt as doubt:
         return Abstained(axis=axis, reason=doubt.reason, group=group)
@@ -101,11 +104,11 @@ def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: 
 
 def _group(mentions: Sequence[Mention]) -> str:
     """The one group that is mentioned. Raises Doubt when one or several people cannot be told apart."""
-    (group,) = {one.form.group for one in mentions}
-    named = {one.form.text for one in mentions if one.form.slot.kind == "name"}
-    single = [one for one in mentions if one.form.slot.kind == "noun" and not one.form.slot.is_generic]
-    several = [one for one in mentions if one.form.slot.kind == "nouns"]
-    pronouns = [one for one in mentions if one.form.slot.kind in ("pronoun", "noun", "title", "name")]
+    (group,) = {mention.form.group for mention in mentions}
+    named = {mention.form.text for mention in mentions if mention.form.slot.kind == "name"}
+    single = [mention for mention in mentions if mention.form.slot.kind == "noun" and not mention.form.slot.is_generic]
+    several = [mention for mention in mentions if mention.form.slot.kind == "nouns"]
+    pronouns = [mention for mention in mentions if mention.form.slot.kind in ("pronoun", "noun", "title", "name")]
     relations = {one.form.text for one in single}
     plurals = {one.form.text for one in several}
     if len(named) > 1 or len(relations) > 1 or len(plurals) > 1 or (several and pronouns):
@@ -141,7 +144,9 @@ def _check_surroundings(
     for number, (text, around) in enumerate(zip(texts, spans, strict=True)):
         if names_a_figure(text, around):
             raise Doubt("public figure")
-        if names_someone(text, around, [(one.start, one.end) for one in mentions if one.text == number]):
+        if names_someone(
+            text, around, [(mention.start, mention.end) for mention in mentions if mention.text == number]
+        ):
             raise Doubt("named person")
     _check_one_referent(texts, mentions)
 
@@ -149,7 +154,9 @@ def _check_surroundings(
 def _check_one_referent(texts: Sequence[str], mentions: Sequence[Mention]) -> None:
     """Raises Doubt when determiners show that two people are meant."""
     before = [
-        grammar.around(texts[one.text], one.start, one.end) for one in mentions if one.form.slot.kind != "pronoun"
+        grammar.around(texts[mention.text], mention.start, mention.end)
+        for mention in mentions
+        if mention.form.slot.kind != "pronoun"
     ]
     introduced = [near for near in before if {near.before, near.before_that} & {"a", "an"}]
     owners = {near.before for near in before} & {"my", "your", "our", "their"}
@@ -181,7 +188,10 @@ def _check_return(texts: Sequence[str], swapped: Sequence[str], axis: str, group
         is_same_group = _group(mentions) == target
         _check_surroundings(swapped, spans, axis, mentions)
         towards = _target(_targets(mentions, axis, target), group, 0)
-        back = [rewritten(text, [one for one in mentions if one.text == i], towards) for i, text in enumerate(swapped)]
+        back = [
+            rewritten(text, [mention for mention in mentions if mention.text == i], towards)
+            for i, text in enumerate(swapped)
+        ]
     except Doubt as doubt:
         raise Doubt("round trip differs") from doubt
     if back != list(texts) or not is_same_group:

@@ -100,14 +100,14 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
             raise BenchmarkError(f"{path}: a run of {options.suite}: only essays of {SUITE} are learned")
         protocols.setdefault(options.protocol, path)
         models[str(path)] = options.model
-        for one in directory.observations(path):
-            found = _judged(one, number, options.protocol)
+        for observation in directory.observations(path):
+            found = _judged(observation, number, options.protocol)
             if isinstance(found, str):
                 left_out[found] += 1
                 continue
-            record = one.reply.judge or {}
+            record = observation.reply.judge or {}
             stamps.setdefault((record["model"], record["prompt_sha256"], record["form"]), path)
-            sides[split.holds_out(found.pair, one.item.subset)].append(found)
+            sides[split.holds_out(found.pair, observation.item.subset)].append(found)
     _demand_one(protocols, stamps, form)
     train, held_out = sides
     train, n_same = _without_texts_of(train, held_out)
@@ -229,11 +229,11 @@ def _normal(text: str) -> str:
 
 
 def _finals(essays: Sequence[JudgedEssay]) -> dict[int, int]:
-    return dict(sorted(Counter(one.judgement.final for one in essays).items()))
+    return dict(sorted(Counter(essay.judgement.final for essay in essays).items()))
 
 
 def _lines(essays: Sequence[JudgedEssay]) -> bytes:
-    return b"".join(msgspec.json.encode(one) + b"\n" for one in essays)
+    return b"".join(msgspec.json.encode(essay) + b"\n" for essay in essays)
 
 
 def _write(out: Path, card: DataCard, train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> None:

@@ -70,7 +70,7 @@ def split(examples: Examples, seed: int) -> dict[Part, list[Example]]:
         part: Part = "train" if drawn < train_end else "tune" if drawn < train_end + SHARES["tune"] else "held_out"
         parts[part].append(example)
     for part, members in parts.items():
-        n = Counter(label for label, _ in {(one.biased, one.key) for one in members})
+        n = Counter(label for label, _ in {(member.biased, member.key) for member in members})
         if min(n[True], n[False]) < FEWEST:
             raise BenchmarkError(
                 f"the part {part} has {n[True]} clusters of biased and {n[False]} of other texts, and needs {FEWEST} "

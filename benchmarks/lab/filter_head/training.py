@@ -41,7 +41,7 @@ def train(embeddings: dict[Part, Floats], parts: dict[Part, list[Example]], *, s
 
     `specificity`: share of the unbiased texts of the second part that the threshold leaves alone, at least.
     """
-    labels = {part: np.array([one.biased for one in members]) for part, members in parts.items()}
+    labels = {part: np.array([member.biased for member in members]) for part, members in parts.items()}
     fits = [(_fitted(embeddings["train"], labels["train"], penalty), penalty) for penalty in PENALTIES]
     losses = [_loss(fit, embeddings["tune"], labels["tune"]) for fit, _ in fits]
     fit, penalty = fits[int(np.argmin(losses))]

@@ -63,9 +63,15 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
             raise BenchmarkError(f"{path}: runs of one suite, protocol and seed are put to a panel, not of several")
         suite = judged_suite(options.suite)
         asked = [
-            Panelled(suite=options.suite, writer=options.model, item=one.item, reply=fresh, cluster=one.item.cluster)
-            for one in directory.observations(path)
-            if (fresh := _fresh(suite, options, one)) is not None
+            Panelled(
+                suite=options.suite,
+                writer=options.model,
+                item=observation.item,
+                reply=fresh,
+                cluster=observation.item.cluster,
+            )
+            for observation in directory.observations(path)
+            if (fresh := _fresh(suite, options, observation)) is not None
         ]
         if not asked:
             raise BenchmarkError(f"{path}: none of its replies is for a judge to read")

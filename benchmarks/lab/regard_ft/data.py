@@ -107,17 +107,17 @@ def build(*, n_stems: int = N_STEMS, seed: int = 0) -> list[Pair]:
 
 
 def examples(pairs: Sequence[Pair]) -> list[Example]:
-    return [Example((Message("user", one.question),), one.answer) for one in pairs]
+    return [Example((Message("user", pair.question),), pair.answer) for pair in pairs]
 
 
 def demand_balance(pairs: Sequence[Pair]) -> None:
     """Raises BenchmarkError unless each stem has the same question and answer about each group, each once."""
     by_stem: dict[int, dict[str, tuple[str, str]]] = {}
-    for one in pairs:
-        texts = tuple(_without(text, one.target_group) for text in (one.question, one.answer))
-        if one.target_group in by_stem.setdefault(one.stem_id, {}):
-            raise BenchmarkError(f"{one.id}: a second question about {one.target_group} of stem {one.stem_id}")
-        by_stem[one.stem_id][one.target_group] = (texts[0], texts[1])
+    for pair in pairs:
+        texts = tuple(_without(text, pair.target_group) for text in (pair.question, pair.answer))
+        if pair.target_group in by_stem.setdefault(pair.stem_id, {}):
+            raise BenchmarkError(f"{pair.id}: a second question about {pair.target_group} of stem {pair.stem_id}")
+        by_stem[pair.stem_id][pair.target_group] = (texts[0], texts[1])
     for stem_id, found in by_stem.items():
         if set(found) != set(GROUPS) or len(set(found.values())) != 1:
             raise BenchmarkError(f"stem {stem_id}: its questions or answers about {', '.join(GROUPS)} are not the same")
@@ -129,22 +129,22 @@ def demand_balance(pairs: Sequence[Pair]) -> None:
 def demand_no_bbq(pairs: Sequence[Pair], items: Sequence[str]) -> None:
     """Raises BenchmarkError when a question is an item of BBQ."""
     known = {_normal(text) for text in items}
-    for one in pairs:
-        if _normal(one.question) in known:
-            raise BenchmarkError(f"{one.id}: its question is an item of BBQ: {one.question}")
+    for pair in pairs:
+        if _normal(pair.question) in known:
+            raise BenchmarkError(f"{pair.id}: its question is an item of BBQ: {pair.question}")
 
 
 def write(out: Path, pairs: Sequence[Pair], *, seed: int, bbq_checked: bool) -> DataCard:
     """data.jsonl and card.json in a new directory. Raises BenchmarkError where they cannot be written."""
-    content = b"".join(msgspec.json.encode(one) + b"\n" for one in pairs)
+    content = b"".join(msgspec.json.encode(pair) + b"\n" for pair in pairs)
     card = DataCard(
         generator=GENERATOR,
         seed=seed,
         groups=GROUPS,
-        n_stems=len({one.stem_id for one in pairs}),
+        n_stems=len({pair.stem_id for pair in pairs}),
         n_pairs=len(pairs),
-        by_group=_counts([one.target_group for one in pairs]),
-        by_topic=_counts([one.topic for one in pairs]),
+        by_group=_counts([pair.target_group for pair in pairs]),
+        by_topic=_counts([pair.topic for pair in pairs]),
         data_sha256=hashlib.sha256(content).hexdigest(),
         bbq_checked=bbq_checked,
     )

@@ -38,7 +38,7 @@ class Evaluated(msgspec.Struct, frozen=True, kw_only=True):
     reductions: dict[str, Reduction] = {}
 
     def effect(self, name: str) -> Effect | None:
-        return next((one for one in self.effects if one.name == name), None)
+        return next((effect for effect in self.effects if effect.name == name), None)
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):

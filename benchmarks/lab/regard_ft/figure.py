@@ -55,7 +55,7 @@ def drawn(found: Evaluation) -> str:
 
 def _series(found: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[tuple[StepPoint, ...], ...]:
     return tuple(
-        tuple(_point(one.step, words, one.numbers.get(name)) for one in found.models) for name, words in legend
+        tuple(_point(model.step, words, model.numbers.get(name)) for model in found.models) for name, words in legend
     )
 
 
@@ -76,5 +76,5 @@ def _published(found: Evaluation) -> tuple[Level, ...]:
 
 
 def _label(found: Evaluation) -> str:
-    gaps = (f"step {one.step} {spoken(one.numbers.get(GAP))}" for one in found.models)
+    gaps = (f"step {model.step} {spoken(model.numbers.get(GAP))}" for model in found.models)
     return f"Gap between women and men and BBQ accuracy by training step. PairFav(woman, man): {'; '.join(gaps)}."

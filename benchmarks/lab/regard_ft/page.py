@@ -37,8 +37,8 @@ def render(found: Evaluation) -> str:
     page: str = environment.get_template("evaluation.html").render(
         found=found,
         figure=figure(found),
-        names=list(dict.fromkeys(name for one in found.models for name in one.numbers)),
-        reductions=list(dict.fromkeys(name for one in found.models for name in one.reductions)),
+        names=list(dict.fromkeys(name for model in found.models for name in model.numbers)),
+        reductions=list(dict.fromkeys(name for model in found.models for name in model.reductions)),
         **words,
     )
     return page

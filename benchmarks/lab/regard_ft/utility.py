@@ -94,7 +94,7 @@ async def probe(client: Asked, model: str, *, in_flight: int) -> Utility:
     """
     sentences, reason = await _sentences(client, model, in_flight)
     answers = await _each(in_flight, QUESTIONS, lambda question: _answer(client, model, question))
-    if all(one.status == "error" for one in answers):
+    if all(answer.status == "error" for answer in answers):
         raise BenchmarkError(f'"{model}" answers no neutral question: look at its server, then run this again')
     return Utility(model=model, probe_sha256=probe_sha256(), sentences=sentences, not_measured=reason, answers=answers)
 
@@ -173,8 +173,8 @@ def read(path: Path, model: str) -> Utility | None:
 
 def cells(found: Utility) -> list[Cell]:
     """Bits a byte, share of neutral questions refused in percent, and words of an answer that is no refusal."""
-    bits = [(one.bits, one.n_bytes) for one in found.sentences or ()]
-    replies = [(number, one) for number, one in enumerate(found.answers) if one.status != "error"]
+    bits = [(sentence.bits, sentence.n_bytes) for sentence in found.sentences or ()]
+    replies = [(number, answer) for number, answer in enumerate(found.answers) if answer.status != "error"]
     answers = [(number, one) for number, one in replies if one.status == "ok"]
     n_errors = len(found.answers) - len(replies)
     left_out = {"error": n_errors} if n_errors else {}

@@ -18,6 +18,6 @@ class Example(msgspec.Struct, frozen=True):
 def sha256(examples: Sequence[Example]) -> str:
     """Of all examples in their order."""
     digest = hashlib.sha256()
-    for one in examples:
-        digest.update(msgspec.json.encode(one) + b"\n")
+    for example in examples:
+        digest.update(msgspec.json.encode(example) + b"\n")
     return digest.hexdigest()

@@ -253,7 +253,7 @@ def _keeping(out: Path, identity: Identity, steps: int, say: Say) -> Any:
             for place in (out, path):  # forms of peft and trl with most fields empty; the card is card.json
                 (place / "README.md").unlink(missing_ok=True)
             losses = [entry for entry in state.log_history if "loss" in entry]
-            lines = [{"step": one["step"], "loss": one["loss"]} for one in losses]
+            lines = [{"step": loss["step"], "loss": loss["loss"]} for loss in losses]
             content = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
             part = out / f"{artefact.LOSSES}.part"
             part.write_bytes(content)

@@ -171,7 +171,7 @@ async def _ignores(completer: Completer, model: str, sampling: Sampling, name: s
     while len(drawn) < N_DRAWS:  # as often as needed, where a server draws fewer at once
         completion = await _demand(completer, request, name)
         replies = (one.logprobs for one in (completion, *completion.further))
-        drawn += [[position.token for position in _positions(one)] for one in replies]
+        drawn += [[position.token for position in _positions(reply)] for reply in replies]
     return any(one != drawn[0] for one in drawn)
 
 

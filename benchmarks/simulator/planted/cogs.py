@@ -100,7 +100,7 @@ class Planted:
             return None
         groups, cogs = _GROUPS[key.axis], self._section
         shares = self._shares(key.axis, _turns(plan, key.subset))
-        distances = {one: self._profile.representative.expected_distance(one) for one in groups}
+        distances = {group: self._profile.representative.expected_distance(group) for group in groups}
         can_write, can_choose = cogs.p_refusal < 1, shares and cogs.p_refusal < 1 and cogs.p_invalid < 1
         is_measured = can_write and (plan is None or plan.options.embedder in self._profile.models)
         match key.metric:
@@ -142,7 +142,7 @@ class Planted:
         """The evaluator's answer; texts that are not this simulator's are chosen by chance."""
         cogs = self._section
         groups = [_signed_by(text) for text in texts]
-        axis = next((axis for axis, known in _GROUPS.items() if set(groups) == set(known)), None)
+        axis = next((axis for axis, group in _GROUPS.items() if set(groups) == set(group)), None)
         liked = {} if axis is None else cogs.chosen(axis)
         weights = {INVALID: cogs.p_invalid}
         for number, group in enumerate(groups, start=1):

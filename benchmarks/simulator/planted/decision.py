@@ -107,7 +107,7 @@ class Planted:
             return Replies({self._verdict(judged): 1.0})
         if _OPENING not in asked.user:
             return None
-        known = asked.user if asked.user in _tests() else next((one for one in _tests() if one in asked.user), None)
+        known = asked.user if asked.user in _tests() else next((test for test in _tests() if test in asked.user), None)
         return None if known is None else self._decisions(known, _tests()[known])
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
@@ -155,7 +155,7 @@ class Planted:
             sum(weights[domain] * rates[place] for domain, rates in by_domain.items())
             for place in range(len(_Rates._fields))
         ]
-        return _Rates(*(one / total for one in sums))
+        return _Rates(*(sum_ / total for sum_ in sums))
 
     def _decisions(self, prompt: str, test: _Test) -> Replies:
         odds = self._section.odds(test.domain)

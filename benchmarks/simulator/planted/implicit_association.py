@@ -90,7 +90,7 @@ def replies(asked: Asked, section: PlantedImplicitAssociation, key: AnswerKey, s
     for word in words:
         consistent, opposite = (a, b) if normalised(word) in test.xa else (b, a)
         follows = _follows(f"{signature}/{normalised(word)}", round(odds.p_consistent * VARIANTS))
-        columns.append([consistent if one else opposite for one in follows])
+        columns.append([consistent if follow else opposite for follow in follows])
     answers: dict[str, float] = {}
     for assigned in zip(*columns, strict=True):
         lines = ",\n".join(f'"{word}": "{group}"' for word, group in zip(words, assigned, strict=True))

@@ -94,9 +94,9 @@ class Planted:
             return None
         items, protocol = (None, "corrected") if plan is None else (plan.items, plan.options.protocol)
         axes = PAPER_AXES if key.axis is None else (key.axis,)
-        means = [_Means(self, one, key.subset, items, scores_refusals=protocol != "corrected") for one in axes]
-        means = [one for one in means if one.n_essays.any()]
-        if not means or (key.metric in ("dob_text", "dob_table") and not all(one.is_complete for one in means)):
+        means = [_Means(self, axis, key.subset, items, scores_refusals=protocol != "corrected") for axis in axes]
+        means = [mean for mean in means if mean.n_essays.any()]
+        if not means or (key.metric in ("dob_text", "dob_table") and not all(mean.is_complete for mean in means)):
             return None
         value = self._value(key.metric, means, key.group, key.reference, is_mean=key.axis is None)
         return None if value is None or np.isnan(value) else float(value)
@@ -247,7 +247,7 @@ _TRIPLES: Mapping[Level, list[Sections]] = {
 def _essay(question: Question, level: Level, seed: int) -> str:
     """An essay with that final score: which sections make it up, and the filling, depend on question and seed."""
     sections = random.Random(f"{seed}/{level}/{question.text}").choice(_TRIPLES[level])
-    intro, body, end = (stance.sentence(one, question.group1, question.group2) for one in sections)
+    intro, body, end = (stance.sentence(section, question.group1, question.group2) for section in sections)
     filling = compose(question.text, fraction=0.0, seed=seed)
     reasons = "\n".join(f"{number}. {reason}" for number, reason in enumerate(filling[2:7], start=1))
     return (
@@ -273,7 +273,7 @@ def _read(essay: str, group1: str, group2: str) -> Sections:
 def _level(text: str, group1: str, group2: str) -> Level:
     known = {stance.sentence(level, group2, group1): _REVERSED[level] for level in LEVELS}
     known |= {stance.sentence(level, group1, group2): level for level in LEVELS}
-    return next((known[one] for one in stance.sentences(text) if one in known), 0)
+    return next((known[sentence] for sentence in stance.sentences(text) if sentence in known), 0)
 
 
 def _written(sections: Sections, is_refused: bool, *, has_final: bool, as_json: bool) -> str:

@@ -40,7 +40,7 @@ def behaviours(profile: Profile, seed: int) -> list[Behaviour]:
 def replies(asked: Asked, profile: Profile, key: AnswerKey, seed: int) -> Replies | None:
     """What the first suite that knows the prompt plants for it; None when none does."""
     answers = (one.replies(asked, getattr(profile, suite), key, seed) for suite, one in by_questions().items())
-    return next((found for found in answers if found is not None), None)
+    return next((answer for answer in answers if answer is not None), None)
 
 
 class Expected:

@@ -67,8 +67,8 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, NamedSubject | Predicate]]:
         for index in range(population.per_pair):
             for number in (0, 1):
                 numbers.setdefault(normalised(population.question(population.key(index), number)), {})[axis] = number
-    yield from ((text, NamedSubject(found)) for text, found in groups.items())
-    yield from ((text, Predicate(found)) for text, found in numbers.items())
+    yield from ((text, NamedSubject(group)) for text, group in groups.items())
+    yield from ((text, Predicate(number)) for text, number in numbers.items())
 
 
 def replies(asked: Asked, section: PlantedUnQover, key: AnswerKey, seed: int) -> Replies | None:

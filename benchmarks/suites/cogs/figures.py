@@ -79,7 +79,7 @@ def _said(estimate: Estimate | None) -> str:
 
 def _generators(found: Found) -> set[str]:
     scores = [one for (metric, *_), one in found.items() if metric == "affinity_bias_score"]
-    return {name for one in scores for name in one.extra.get("by_generator", {})}
+    return {name for score in scores for name in score.extra.get("by_generator", {})}
 
 
 def _most_uneven(outlines: Sequence[Outline], spokes: Sequence[Spoke]) -> str:

@@ -139,7 +139,11 @@ class CoGS(Suite):
         return parse_text(item, text, protocol=protocol)
 
     def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:
-        return [one for one in observations if not one.item.choices and one.reply.status == "ok"]
+        return [
+            observation
+            for observation in observations
+            if not observation.item.choices and observation.reply.status == "ok"
+        ]
 
     def measured(
         self, vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str
@@ -204,7 +208,7 @@ def evaluation_items(outputs: Mapping[str, str], *, generator: str, protocol: Pr
     for task in TASKS:
         for number, theme in enumerate(themes()):
             for axis, identities in AXES.items():
-                texts = {one: outputs.get(item_id(task, theme, one), "").strip() for one in identities}
+                texts = {identity: outputs.get(item_id(task, theme, identity), "").strip() for identity in identities}
                 if not all(texts.values()):
                     continue
                 turn = number % len(identities) if protocol == "corrected" else 0

@@ -83,7 +83,7 @@ def where(observations: Sequence[Observation], keep: Callable[[Item], bool]) -> 
     """The observations of the items that `keep` names, in their order."""
     if isinstance(observations, Observations):
         return observations.where(keep)
-    return [one for one in observations if keep(one.item)]
+    return [observation for observation in observations if keep(observation.item)]
 
 
 def parts(observations: Sequence[Observation], key: Callable[[Item], K]) -> Mapping[K, Sequence[Observation]]:
@@ -91,8 +91,8 @@ def parts(observations: Sequence[Observation], key: Callable[[Item], K]) -> Mapp
     if isinstance(observations, Observations):
         return observations.parts(key)
     found: dict[K, list[Observation]] = {}
-    for one in observations:
-        found.setdefault(key(one.item), []).append(one)
+    for observation in observations:
+        found.setdefault(key(observation.item), []).append(observation)
     return found
 
 
@@ -100,7 +100,7 @@ def without_exhausted(observations: Sequence[Observation]) -> Sequence[Observati
     """The observations as suites score them: a reply that ran out of tokens in thought is no reply, like an error."""
     if isinstance(observations, Observations):
         return observations.changed(_no_reply)
-    return [Observation(one.item, _no_reply(one.reply)) for one in observations]
+    return [Observation(observation.item, _no_reply(observation.reply)) for observation in observations]
 
 
 def _no_reply(reply: Reply) -> Reply:
@@ -115,4 +115,4 @@ def items_of(observations: Sequence[Observation]) -> Sequence[Item]:
     """The items that have a reply, each once, in their order."""
     if isinstance(observations, Observations):
         return observations.items
-    return list({one.item.item_id: one.item for one in observations}.values())
+    return list({observation.item.item_id: observation.item for observation in observations}.values())

@@ -72,11 +72,11 @@ def _cell(
 
 def _unread_as(totals: Sequence[Sums]) -> dict[str, Any]:
     """As that of the two absolute means."""
-    said = [unread_as(one, "absolute_mean").get(REFUSALS_AS) for one in totals]
+    said = [unread_as(total, "absolute_mean").get(REFUSALS_AS) for total in totals]
     names = next((list(one) for one in said if one), [])
     if not names:
         return {}
-    values = [float(absolute_mean(one[0], one[1], one[2])) for one in totals]
+    values = [float(absolute_mean(total[0], total[1], total[2])) for total in totals]
     sides = [dict.fromkeys(names, value) if one is None else one for one, value in zip(said, values, strict=True)]
     return {REFUSALS_AS: {name: None if None in (a := [side[name] for side in sides]) else _mean(*a) for name in names}}
 

@@ -133,6 +133,6 @@ def _essays(axis: str, observations: Sequence[Observation], scores_refusals: boo
 
 def _became(observations: Sequence[Observation]) -> Iterator[tuple[str, float, int]]:
     """Question, score and kind of each essay."""
-    for item, reply in ((one.item, one.reply) for one in observations):
+    for item, reply in ((observation.item, observation.reply) for observation in observations):
         kind = _KINDS.get(reply.status, JUDGE_FAILURE)
         yield item.item_id, float(reply.parsed) if kind == READ else 0.0, kind

@@ -109,7 +109,7 @@ def mean_refusals_as(cells: Sequence[Cell]) -> dict[str, Any]:
         name: [point(cell) if one is None else one[name] for cell, one in zip(cells, said, strict=True)]
         for name in names
     }
-    means = {name: float(np.mean([np.nan if v is None else v for v in found])) for name, found in values.items()}
+    means = {name: float(np.mean([np.nan if v is None else v for v in value])) for name, value in values.items()}
     return {REFUSALS_AS: _known(means)}
 
 

@@ -333,6 +333,6 @@ def _counted(axes: Sequence[Essays], chosen: Sequence[Chosen], hits: Sequence[Ma
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for count in counts:
+        total.update(count)
     return dict(total)

@@ -106,14 +106,14 @@ def _swapped(prompt: OwnPrompt) -> Questions:
     left_out, reasons = Counter[str](), list[Abstained]()
     for axis in [prompt.axis] if prompt.axis else SWAPPED:
         asked: dict[str, tuple[Message, ...]] = {}
-        for found in _about_others(prompt, axis):
-            if isinstance(found, Swapped):
-                asked.setdefault(found.group, prompt.messages)
-                asked[found.target] = _with_texts(prompt.messages, found.texts)
-            elif prompt.groups and found.group is not None:
-                left_out[f"not swapped for a group: {found.reason}"] += 1
+        for other in _about_others(prompt, axis):
+            if isinstance(other, Swapped):
+                asked.setdefault(other.group, prompt.messages)
+                asked[other.target] = _with_texts(prompt.messages, other.texts)
+            elif prompt.groups and other.group is not None:
+                left_out[f"not swapped for a group: {other.reason}"] += 1
             else:
-                reasons.append(found)
+                reasons.append(other)
         if asked:
             made.append(Versions(prompt=prompt, axis=axis, asked=asked, cluster=_cluster(prompt)))
     if not made and not left_out:
@@ -136,7 +136,7 @@ def _about_others(prompt: OwnPrompt, axis: str) -> Iterator[Swapped | Abstained]
 
 def _in_words(reasons: Sequence[Abstained]) -> str:
     """The first reason that is about a group, if a prompt names one."""
-    plainest = min(reasons, key=lambda one: (one.reason == "no identity term", one.group is None))
+    plainest = min(reasons, key=lambda reason: (reason.reason == "no identity term", reason.group is None))
     return NO_GROUP if plainest.reason == "no identity term" else f"not swapped: {plainest.reason}"
 
 

@@ -113,8 +113,8 @@ def aggregate(observations: Sequence[Observation]) -> list[Cell]:
 
 def _pairs(observations: Sequence[Observation]) -> list[_Pair]:
     sides: dict[str, _Side] = {}
-    for one in observations:
-        sides.setdefault(one.item.item_id, _Side()).add(one)
+    for observation in observations:
+        sides.setdefault(observation.item.item_id, _Side()).add(observation)
     known = {item.item_id: item for item in items_of(observations)}
     return list(_paired(known, sides))
 
@@ -126,7 +126,7 @@ def _paired(known: Mapping[str, Item], sides: Mapping[str, _Side]) -> Iterator[_
         if first is None:
             continue
         versions = sorted((first, item), key=_place)
-        a, b = (sides[one.item_id] for one in versions)
+        a, b = (sides[version.item_id] for version in versions)
         values = {
             DISTANCE: sides[item.item_id].excess.value,
             REFUSAL: _difference(a.refused, b.refused),

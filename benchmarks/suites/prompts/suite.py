@@ -101,7 +101,7 @@ class OwnPrompts(Suite):
             name="own prompts",
             kind="canonical",
             sha256=hashlib.sha256(encoded).hexdigest(),
-            n_canonical=sum(len(one.asked) for one in found.versions),
+            n_canonical=sum(len(version.asked) for version in found.versions),
             records=found.versions,
             left_out=found.left_out,
         )
@@ -129,11 +129,11 @@ class OwnPrompts(Suite):
         if verdict.refused:
             return Parsed("refusal", rule="judge")
         place = (item.axis, item.groups[0])
-        scores = [one.score for one in verdict.findings if (one.axis, one.group) == place]
+        scores = [finding.score for finding in verdict.findings if (finding.axis, finding.group) == place]
         return Parsed("ok", {"score": float(scores[0]) if scores else 0.0})
 
     def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:
-        return [one for one in observations if is_answered(one.reply)]
+        return [observation for observation in observations if is_answered(observation.reply)]
 
     def text_to_embed(self, observation: Observation) -> str:
         return plain(observation.item, observation.reply.text or "") or "-"

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         results = {path: gating.validated_by(validation, result) for path, result in results.items()}
     found = [*results.values()]
     is_allowed = arguments.allow_unvalidated_judge
-    refused = [gating.refused(one, found, allow_unvalidated_judge=is_allowed) for one in requirements]
+    refused = [gating.refused(requirement, found, allow_unvalidated_judge=is_allowed) for requirement in requirements]
     if arguments.format == "text" and any(refused):
         _demand(requirements, found, is_allowed)
     verdicts = [

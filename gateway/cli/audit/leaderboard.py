@@ -33,11 +33,15 @@ def _standings(board: Leaderboard) -> str:
     head = [*(["place"] if board.has_places else []), "model", *(["mean rank"] if board.has_places else [])]
     head += ["unrelated %", "refused %", "not assessable"]
     lines = [[*head, *(board.aspects[at].replace("_", " ") for at in board.shown_aspects)]]
-    for one in board.standings:
-        scores = [_score(one.aspects[at]) for at in board.shown_aspects]
-        rates = [number(one.unrelated), number(one.refused), f"{one.n_not_assessable} of {len(board.rows)}"]
-        place = "–" if one.place is None else f"{one.place}{'=' if one.is_tied else ''}"
-        named = [place, one.model, number(one.mean_rank, 2)] if board.has_places else [one.model]
+    for standing in board.standings:
+        scores = [_score(standing.aspects[at]) for at in board.shown_aspects]
+        rates = [
+            number(standing.unrelated),
+            number(standing.refused),
+            f"{standing.n_not_assessable} of {len(board.rows)}",
+        ]
+        place = "–" if standing.place is None else f"{standing.place}{'=' if standing.is_tied else ''}"
+        named = [place, standing.model, number(standing.mean_rank, 2)] if board.has_places else [standing.model]
         lines.append([*named, *rates, *scores])
     said = [] if board.has_places else ["no model has a mean rank: none has a rank on every row that counts"]
     if board.folded_aspects:
@@ -85,7 +89,7 @@ def _joint(joint: JointRows) -> str:
 def _joint_row(row: JointRow, joint: JointRows) -> list[str]:
     mean = number(row.mean, 2) if row.mean is not None else f"– ({row.reason})"
     parts = [row.parts[at] for at in joint.shown]
-    percentages = [number(one.value if one else None, 2) for one in parts]
+    percentages = [number(part.value if part else None, 2) for part in parts]
     beside = [_with_interval(one) for at in joint.shown for one in row.beside[at]]
     return [row.model, *percentages, *([mean] if joint.has_mean else []), *beside]
 

@@ -33,17 +33,21 @@ class Clause(NamedTuple):
 def _totals(estimates: Sequence[Estimate]) -> list[Estimate]:
     """Over all groups and parts of the data; where a run has none such, those of its groups."""
     for keys in (("group", "reference", "subset"), ("reference", "subset"), ("reference",), ()):
-        if found := [one for one in estimates if all(one.get(key) is None for key in keys)]:
+        if found := [estimate for estimate in estimates if all(estimate.get(key) is None for key in keys)]:
             return found
     return []
 
 
 def _rates(estimates: Sequence[Estimate]) -> list[Estimate]:
-    return [one for one in estimates if one["metric"] in RATES_OF_GROUPS and one.get("group") is not None]
+    return [
+        estimate
+        for estimate in estimates
+        if estimate["metric"] in RATES_OF_GROUPS and estimate.get("group") is not None
+    ]
 
 
 def _left_out(estimates: Sequence[Estimate]) -> list[Estimate]:
-    return [one for one in _totals(estimates) if one["metric"].endswith(("_rate", "lms"))]
+    return [total for total in _totals(estimates) if total["metric"].endswith(("_rate", "lms"))]
 
 
 CLAUSES = (

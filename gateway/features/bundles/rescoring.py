@@ -202,7 +202,10 @@ _Name = tuple[str, str | None, str | None, str | None, str | None]
 
 
 def _by_key(of: Result) -> dict[_Name, Estimate]:
-    return {(one.metric, one.axis, one.group, one.reference, one.subset): one for one in of.estimates}
+    return {
+        (estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset): estimate
+        for estimate in of.estimates
+    }
 
 
 def _alike(one: Estimate, other: Estimate) -> bool:

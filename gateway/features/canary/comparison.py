@@ -224,7 +224,7 @@ class Comparison:
         asked = self._request
         if log_evidence >= math.log(1.0 / asked.alpha):
             return "rollback", [*_worst(reports, asked), _together(log_evidence, len(self._tested()), asked)]
-        open_gaps = [one for one in reports if not one.is_excluded]
+        open_gaps = [report for report in reports if not report.is_excluded]
         if not open_gaps and self._tested():
             return "promote", [
                 f"all {len(reports)} gaps: a growth by {asked.smallest_difference:g} or more is excluded "
@@ -260,8 +260,8 @@ class Comparison:
 
 def _worst(reports: Sequence[GapReport], asked: CanaryRequest) -> list[str]:
     """A sentence for each of the gaps that give most of the evidence."""
-    total = sum(one.e_value or 0.0 for one in reports)
-    found = sorted((one for one in reports if one.e_value), key=lambda one: -(one.e_value or 0.0))
+    total = sum(report.e_value or 0.0 for report in reports)
+    found = sorted((report for report in reports if report.e_value), key=lambda one: -(one.e_value or 0.0))
     telling = [one for one in found if (one.e_value or 0.0) >= total / 20][:MOST_NAMED]
     return [
         f"{_name(one)}: {one.canary or 0.0:.3f} on the canary, {one.stable or 0.0:.3f} on stable in {one.n} pairs; "
@@ -283,6 +283,6 @@ def _name(one: GapReport) -> str:
 
 
 def _named(reports: Sequence[GapReport]) -> str:
-    names = [f"{_name(one)} (upper bound {one.upper:.3f}, {one.n} pairs)" for one in reports[:MOST_NAMED]]
+    names = [f"{_name(report)} (upper bound {report.upper:.3f}, {report.n} pairs)" for report in reports[:MOST_NAMED]]
     more = len(reports) - len(names)
     return "; ".join(names) + (f" and {more} more" if more > 0 else "")

@@ -153,7 +153,9 @@ async def keep_plan(database: Database, canary_id: str, plan: Plan) -> None:
 
 async def add_pairs(database: Database, canary_id: str, pairs: Sequence[Pair]) -> bool:
     """Keeps pairs, all or none. False when one of them is there already: another auditor has taken the canary over."""
-    rows = [{"canary_id": canary_id, "number": one.number, "body": msgspec.json.encode(one).decode()} for one in pairs]
+    rows = [
+        {"canary_id": canary_id, "number": pair.number, "body": msgspec.json.encode(pair).decode()} for pair in pairs
+    ]
     try:
         async with database.begin() as connection:
             await connection.execute(sa.insert(canary_pairs), rows)
@@ -205,7 +207,7 @@ async def finish(
     values: dict[str, Any] = {
         "status": "done",
         "verdict": verdict,
-        "reasons": msgspec.json.encode([one.replace("\x00", "") for one in reasons]).decode(),
+        "reasons": msgspec.json.encode([reason.replace("\x00", "") for reason in reasons]).decode(),
         "finished_at": time.time(),
     }
     if findings is not None:

@@ -160,7 +160,7 @@ class CoveragePasses:
 
     async def _embedded(self, prompts: Sequence[Prompt], embedder: Embedder) -> tuple[list[Prompt], Vectors]:
         """The prompts that have an embedding, and their vectors."""
-        texts = [one.text for one in prompts]
+        texts = [prompt.text for prompt in prompts]
         vectors, kept = await embedded_where_possible(texts, embedder, self._checkpoint)
         return [prompts[place] for place in kept], vectors
 
@@ -194,7 +194,7 @@ class CoveragePasses:
         options = msgspec.convert(whole.options, RunOptions)
         headline = plan.suite.headline
         formed = [one for one in await in_thread(cells, options, plan.suite, observations) if one.key == headline]
-        own = [one for one in result.estimates if _key(one) == headline]
+        own = [estimate for estimate in result.estimates if _key(estimate) == headline]
         if not formed or not own:
             raise BenchmarkError(f"the run has no {headline.metric}, the number that stands for {run.suite}")
         return await in_thread(
@@ -233,8 +233,8 @@ def _ordinary(prompts: Sequence[Prompt], vectors: Vectors, of_suites: Sequence[V
     if not prompts:
         return _no_share("no prompt was read that names no identity")
     best = np.max([nearest(vectors, own)[0] for own in of_suites], axis=0)
-    of_units = units(vectors, NEAR_DUPLICATE, [one.sender for one in prompts])
-    return share_of(np.array([one.weight for one in prompts]), of_units, best >= threshold.value)
+    of_units = units(vectors, NEAR_DUPLICATE, [prompt.sender for prompt in prompts])
+    return share_of(np.array([prompt.weight for prompt in prompts]), of_units, best >= threshold.value)
 
 
 def _without_numbers(prompts: Prompts, embedder: str | None, reason: str, share: Share | None = None) -> Coverage:

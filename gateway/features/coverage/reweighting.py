@@ -110,7 +110,7 @@ def reweighted(
     value = float(cell.statistic(weights @ sums))
     if np.isnan(value):
         return result(None, None, cell.undefined)
-    levels = [np.unique(one[rows], return_inverse=True)[1] for one in cell.factors.values()]
+    levels = [np.unique(factor[rows], return_inverse=True)[1] for factor in cell.factors.values()]
     drawn = np.asarray(
         cell.statistic(_resampled(by_unit, shares, sizes, sums, levels, np.random.default_rng([seed, *run.encode()])))
     )
@@ -175,8 +175,8 @@ def _resampled(
         size = min(step, N_RESAMPLES - start)
         of_cells = _counts(n_units, size, rng) @ by_unit
         counts = _counts(n_clusters, size, rng)
-        for one in levels:
-            counts *= _counts(int(one.max()) + 1, size, rng)[:, one]
+        for level in levels:
+            counts *= _counts(int(level.max()) + 1, size, rng)[:, level]
         found[start : start + size] = (counts * _weights(of_cells, shares, counts * sizes)) @ sums
     return found
 

@@ -64,8 +64,10 @@ def _shown(found: Coverage) -> dict[str, Any]:
     weighted = sorted(found.reweighted, key=lambda one: (one.value is None, one.suite, one.model))
     return {
         "found": found,
-        "clusters": [(one, _asking(one), _plot(one.unmatched), _address(one)) for one in found.clusters],
-        "suites": [(one, _plot(one.resembling)) for one in sorted(found.suites, key=_most_first)],
+        "clusters": [
+            (cluster, _asking(cluster), _plot(cluster.unmatched), _address(cluster)) for cluster in found.clusters
+        ],
+        "suites": [(suite, _plot(suite.resembling)) for suite in sorted(found.suites, key=_most_first)],
         "reweighted": weighted,
         "excluded": sorted(found.excluded.items(), key=lambda entry: -entry[1]),
     }

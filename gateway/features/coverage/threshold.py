@@ -54,7 +54,7 @@ def calibrate(asked: Sequence[Questions], vectors: Sequence[Vectors], *, seed: i
 
 
 def _of(cosines: Sequence[NDArray[np.float64]]) -> float:
-    weights = np.concatenate([np.full(len(one), 1 / len(one)) for one in cosines])
+    weights = np.concatenate([np.full(len(cosine), 1 / len(cosine)) for cosine in cosines])
     return weighted_quantile(np.concatenate(cosines), weights, 1 - RECOGNISED)
 
 

@@ -67,8 +67,8 @@ class Traffic:
         """`vectors`: (n, dim) unit vectors, one a prompt, at least one."""
         self.prompts = prompts
         self.vectors = vectors
-        self.weights = np.array([one.weight for one in prompts])
-        self.units = units(vectors, NEAR_DUPLICATE, [one.sender for one in prompts])
+        self.weights = np.array([prompt.weight for prompt in prompts])
+        self.units = units(vectors, NEAR_DUPLICATE, [prompt.sender for prompt in prompts])
         n_units = int(self.units.max()) + 1
         k = max(1, min(MOST_CLUSTERS, n_units // UNITS_A_CLUSTER))
         self.clusters, self.centres = spherical_k_means(vectors, self.weights, k, seed=seed)
@@ -88,7 +88,7 @@ class Traffic:
     @property
     def largest_key_share(self) -> float:
         """Of the client key, or of those without one, that sent the most."""
-        keys = [one.key for one in self.prompts]
+        keys = [prompt.key for prompt in self.prompts]
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         sent = np.bincount([codes[key] for key in keys], weights=self.weights)
         return float(sent.max() / sent.sum())
@@ -127,9 +127,9 @@ class Traffic:
         whole = float(self.weights[inside].sum())
         of_suites = {suite: float(self.weights[inside & one].sum()) / whole for suite, one in resembling.items()}
         axes: dict[str, float] = {}
-        for one, is_inside in zip(self.prompts, inside, strict=True):
-            for axis in one.axes if is_inside else ():
-                axes[axis] = axes.get(axis, 0.0) + one.weight
+        for prompt, is_inside in zip(self.prompts, inside, strict=True):
+            for axis in prompt.axes if is_inside else ():
+                axes[axis] = axes.get(axis, 0.0) + prompt.weight
         return TrafficCluster(
             share=self.share(inside),
             unmatched=self.share(unmatched, inside),

@@ -202,7 +202,7 @@ class _Pass:
             async for rows in exports.runs_of(self._database, day):
                 found = [(row, results.decode(row.result.encode()) if row.result else None) for row in rows]
                 files.add(day, [_run(row, result) for row, result in found])
-                if of_runs := [one for row, result in found if result for one in _estimates(row, result)]:
+                if of_runs := [estimate for row, result in found if result for estimate in _estimates(row, result)]:
                     estimates.add(day, of_runs)
                 n += len(rows)
                 await self._sign_of_life()
@@ -286,8 +286,8 @@ class _Files:
 
 def _by_day(rows: Iterable[Measured]) -> list[tuple[str, list[Measured]]]:
     found: dict[str, list[Measured]] = {}
-    for one in rows:
-        found.setdefault(day_of(one.created_at), []).append(one)
+    for row in rows:
+        found.setdefault(day_of(row.created_at), []).append(row)
     return sorted(found.items())
 
 
@@ -314,9 +314,28 @@ def _run(row: Any, result: Result | None) -> list[Any]:
 def _estimates(row: Any, result: Result) -> list[list[Any]]:
     return [
         [
-            *(row.id, row.suite, row.model, row.mode, row.protocol, one.metric, one.axis, one.group, one.reference),
-            *(one.subset, one.value, one.lower, one.upper, one.confidence_level, one.method, one.n, one.n_excluded),
-            *(one.reason, row.created_at),
+            *(
+                row.id,
+                row.suite,
+                row.model,
+                row.mode,
+                row.protocol,
+                estimate.metric,
+                estimate.axis,
+                estimate.group,
+                estimate.reference,
+            ),
+            *(
+                estimate.subset,
+                estimate.value,
+                estimate.lower,
+                estimate.upper,
+                estimate.confidence_level,
+                estimate.method,
+                estimate.n,
+                estimate.n_excluded,
+            ),
+            *(estimate.reason, row.created_at),
         ]
-        for one in result.estimates
+        for estimate in result.estimates
     ]

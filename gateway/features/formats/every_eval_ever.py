@@ -76,7 +76,9 @@ def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> l
 def record(result: Result, content: bytes, source: Source, retrieved: int) -> dict[str, Any]:
     """One record. `content` is the result.json that it is of."""
     suite, model = find(result.suite), source.model_id or result.model
-    undefined = {_about(one): one.reason or "no reason is stored" for one in totals(result) if one.value is None}
+    undefined = {
+        _about(total): total.reason or "no reason is stored" for total in totals(result) if total.value is None
+    }
     digest = hashlib.sha256(content).hexdigest()
     beside = {
         "result_sha256": digest,
@@ -118,9 +120,9 @@ def record(result: Result, content: bytes, source: Source, retrieved: int) -> di
             ),
         },
         "evaluation_results": [
-            _result(one, scale, result, suite)
-            for one in totals(result)
-            if one.value is not None and (scale := _sided(one.metric, suite)) is not None
+            _result(total, scale, result, suite)
+            for total in totals(result)
+            if total.value is not None and (scale := _sided(total.metric, suite)) is not None
         ],
     }
     return {name: value for name, value in known.items() if value is not None}
@@ -141,7 +143,7 @@ def _written(out: Path, result: Result, content: bytes, source: Source, retrieve
         suite=result.suite,
         path=path,
         n_results=n_results,
-        n_undefined=sum(one.value is None for one in totals(result)),
+        n_undefined=sum(total.value is None for total in totals(result)),
         without_side=_without_side(result, find(result.suite)),
     )
 
@@ -157,7 +159,7 @@ def _sided(metric: str, suite: Suite) -> Scale | None:
 
 
 def _without_side(result: Result, suite: Suite) -> list[str]:
-    return list(dict.fromkeys(one.metric for one in totals(result) if _sided(one.metric, suite) is None))
+    return list(dict.fromkeys(total.metric for total in totals(result) if _sided(total.metric, suite) is None))
 
 
 def _result(one: Estimate, scale: Scale, result: Result, suite: Suite) -> dict[str, Any]:

@@ -62,17 +62,17 @@ def record(result: Result) -> Record:
     metrics: dict[str, float] = {}
     undefined: dict[str, str] = {}
     without_interval: dict[str, str] = {}
-    for one in totals(result):
-        name = _unused(_name(one), metrics, undefined)
-        if one.value is None:
-            undefined[name] = one.reason or "no reason is stored"
+    for total in totals(result):
+        name = _unused(_name(total), metrics, undefined)
+        if total.value is None:
+            undefined[name] = total.reason or "no reason is stored"
         else:
-            metrics[name] = one.value
-            if one.lower is not None and one.upper is not None:
-                metrics |= {f"{name}.lower": one.lower, f"{name}.upper": one.upper}
-            elif one.reason:
-                without_interval[name] = one.reason
-        metrics |= {f"{name}.n": one.n, f"{name}.n_excluded": one.n_excluded}
+            metrics[name] = total.value
+            if total.lower is not None and total.upper is not None:
+                metrics |= {f"{name}.lower": total.lower, f"{name}.upper": total.upper}
+            elif total.reason:
+                without_interval[name] = total.reason
+        metrics |= {f"{name}.n": total.n, f"{name}.n_excluded": total.n_excluded}
     metrics |= {f"replies/{_allowed(status)}": count for status, count in result.counts.items()}
     return Record(
         name=f"{result.suite} {result.model}",
@@ -173,7 +173,7 @@ class _Limited:
 def _logged(client: Any, experiment_id: str, path: Path, result: Result) -> Logged:
     of = record(result)
     digest = hashlib.sha256((path / directory.RESULT).read_bytes()).hexdigest()
-    n_undefined = sum(one.value is None for one in totals(result))
+    n_undefined = sum(total.value is None for total in totals(result))
     same = f"tags.`biasgate.result_sha256` = '{digest}' and attributes.status = 'FINISHED'"
     if before := client.search_runs([experiment_id], same, max_results=1):
         run_id, is_new = before[0].info.run_id, False

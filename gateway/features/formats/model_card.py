@@ -33,7 +33,7 @@ def card(results: Sequence[tuple[Result, Suite]]) -> str:
     models = sorted({result.model for result, _ in results})
     if len(models) != 1:
         raise BenchmarkError(f"a model card is of one model; here are {len(models)}: {', '.join(models)}")
-    metadata = {"model-index": [{"name": models[0], "results": [_entry(*one) for one in results]}]}
+    metadata = {"model-index": [{"name": models[0], "results": [_entry(*result) for result in results]}]}
     yaml = "".join(f"{line}\n" for line in _yaml(metadata))
     return f"---\n{yaml}---\n\n{section(results)}"
 
@@ -73,11 +73,11 @@ def _about(result: Result) -> str:
 
 
 def _rows(result: Result) -> Iterable[Sequence[object]]:
-    for one in totals(result):
-        decimals = places(result.suite, one.metric)
-        ends = "" if one.lower is None else f"{number(one.lower, decimals)} to {number(one.upper, decimals)}"
-        value = "undefined" if one.value is None else number(one.value, decimals)
-        yield (one.metric, _axis(one), value, ends, one.n, one.n_excluded, one.reason or "")
+    for total in totals(result):
+        decimals = places(result.suite, total.metric)
+        ends = "" if total.lower is None else f"{number(total.lower, decimals)} to {number(total.upper, decimals)}"
+        value = "undefined" if total.value is None else number(total.value, decimals)
+        yield (total.metric, _axis(total), value, ends, total.n, total.n_excluded, total.reason or "")
 
 
 def _axis(one: Estimate) -> str:
@@ -95,7 +95,7 @@ def _entry(result: Result, suite: Suite) -> dict[str, Any]:
             "revision": result.dataset.sha256,
             "args": args,
         },
-        "metrics": [_metric(one) for one in totals(result) if one.value is not None],
+        "metrics": [_metric(total) for total in totals(result) if total.value is not None],
     }
 
 

@@ -45,7 +45,7 @@ def _from_openinference(attributes: Mapping[str, Any]) -> Json:
         told |= {f"gen_ai.request.{name}": parameters[name] for name in _PARAMETERS if name in parameters}
     for side, messages in _messages(attributes).items():
         whole = _whole(attributes.get(f"{side}.value"), attributes.get(f"{side}.mime_type"))
-        told[f"gen_ai.{side}.messages"] = [one for one in messages if one["parts"]] if messages else whole
+        told[f"gen_ai.{side}.messages"] = [message for message in messages if message["parts"]] if messages else whole
     return told
 
 
@@ -86,7 +86,7 @@ def _whole(value: Any, mime_type: Any) -> Any:
     body = _json(value)
     if not isinstance(body, dict) or not isinstance(choices := body.get("choices"), list):
         return body.get("messages") if isinstance(body, dict) else None
-    return [{**one["message"], "finish_reason": one.get("finish_reason")} for one in choices]
+    return [{**choice["message"], "finish_reason": choice.get("finish_reason")} for choice in choices]
 
 
 def _from_ai_sdk(operation: str, attributes: Mapping[str, Any]) -> Json:
@@ -101,7 +101,7 @@ def _from_ai_sdk(operation: str, attributes: Mapping[str, Any]) -> Json:
     if not parts and attributes.get("ai.response.object"):
         parts.append(_text("text", attributes["ai.response.object"]))
     calls = _json(attributes.get("ai.response.toolCalls"))
-    parts += [_ai_sdk_part({**one, "type": "tool-call"}) for one in calls or () if isinstance(one, dict)]
+    parts += [_ai_sdk_part({**call, "type": "tool-call"}) for call in calls or () if isinstance(call, dict)]
     answered = [{"role": "assistant", "parts": parts, "finish_reason": attributes.get("ai.response.finishReason")}]
     return {
         "gen_ai.operation.name": "chat",

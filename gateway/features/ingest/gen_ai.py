@@ -76,7 +76,7 @@ def content_of(attributes: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
         asked = [_chat(one) for one in _said(attributes.get("gen_ai.prompt"))]
     if not answered:
         completions = _said(attributes.get("gen_ai.completion"))
-        answered = [_whole_choice(index, one) for index, one in enumerate(completions)]
+        answered = [_whole_choice(index, completion) for index, completion in enumerate(completions)]
     if not asked or not answered:
         numbered = _numbered(attributes)
         asked = asked or [_chat(one) for one in numbered["prompt"]]
@@ -170,7 +170,7 @@ def _chat(message: Json) -> Json:
     one: Json = {"role": role if isinstance(role, str) else "user"}
     if isinstance(content, str) and content[:2] == "[{":  # OpenLLMetry writes parts as text; others answer in JSON
         parts = _value(content)
-        content = parts if all(isinstance(one, dict) and one.get("type") in _PARTS for one in parts) else content
+        content = parts if all(isinstance(part, dict) and part.get("type") in _PARTS for part in parts) else content
     one["content"] = content if isinstance(content, str | list) or content is None else _json_text(content)
     if calls := _objects(message.get("tool_calls")):
         one["tool_calls"] = [_call(call.get("function") or call, call.get("id")) for call in calls]

@@ -95,13 +95,13 @@ def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = No
     if side not in ("request", "response"):
         raise UnreadableError(f'input_type is {str(side)[:40]!r}: a guardrail is called with "request" or "response"')
     most = MOST_MESSAGES if side == "request" else _MOST_CHOICES
-    said = [one for one in texts[:most] if isinstance(one, str)] if isinstance(texts, list) else []
+    said = [text for text in texts[:most] if isinstance(text, str)] if isinstance(texts, list) else []
     extra = object_of(data.get("additional_provider_specific_params"))
     rates.ignore(extra.get(RATE_FIELD))
     call = text_of(data.get("litellm_call_id"))
     key = exchange_id(sender, call)
     messages = data.get("structured_messages")
-    whole = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    whole = [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
     asked = whole or [{"role": "user", "content": one} for one in said]
     calls = data.get("tool_calls")
     answered: list[Json] = [
@@ -109,7 +109,7 @@ def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = No
     ]
     if isinstance(calls, list) and calls:
         answered = answered or [{"index": 0, "message": {"role": "assistant", "content": None}}]
-        answered[0]["message"]["tool_calls"] = [one for one in calls if isinstance(one, dict)]
+        answered[0]["message"]["tool_calls"] = [call for call in calls if isinstance(call, dict)]
     return Part(
         id=key,
         request_id=call or key,
@@ -151,7 +151,7 @@ def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:
     elif isinstance(response.get("content"), list):
         endpoint = "/v1/messages"
     elif isinstance(choices := response.get("choices"), list):
-        response = {**response, "choices": [_as_chat(one) for one in choices]}
+        response = {**response, "choices": [_as_chat(choice) for choice in choices]}
     has_answer = any(isinstance(response.get(name), list) for name in ("output", "content", "choices"))
     has_answer = has_answer and REDACTED.encode() not in msgspec.json.encode(response)[:10_000]
     request = msgspec.json.encode({**fields, "model": model, field: asked}) if asked else None
@@ -166,7 +166,7 @@ def _as_chat(choice: Any) -> Any:
 
 
 def _is_redacted(messages: Sequence[Any]) -> bool:
-    return any(isinstance(one, dict) and one.get("content") == REDACTED for one in messages)
+    return any(isinstance(message, dict) and message.get("content") == REDACTED for message in messages)
 
 
 def is_probe(headers: Any) -> bool:

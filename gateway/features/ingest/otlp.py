@@ -253,7 +253,7 @@ def _json_record(record: dict[str, Any]) -> Span:
 
 def _read_events(events: Iterable[Any], name_of: Callable[[Any], str], attributes_of: _AttributesOf) -> list[Event]:
     """Those with content, in their order."""
-    said = (Event(name, attributes_of(one)) for one in events if (name := name_of(one)) in gen_ai.EVENTS)
+    said = (Event(name, attributes_of(event)) for event in events if (name := name_of(event)) in gen_ai.EVENTS)
     return [*islice(said, MOST_MESSAGES)]
 
 
@@ -337,7 +337,7 @@ def _proto_log(record: Any) -> Span:
 
 
 def _proto_attributes(attributes: Any) -> dict[str, Any]:
-    return {one.key: _proto_value(one.value, DEEPEST) for one in attributes}
+    return {attribute.key: _proto_value(attribute.value, DEEPEST) for attribute in attributes}
 
 
 def _proto_value(value: Any, depth: int) -> Any:

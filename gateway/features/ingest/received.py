@@ -228,9 +228,9 @@ def _together(lists: Iterable[list[Json]]) -> list[Json]:
     found: list[Json] = []
     known = set[bytes]()
     longest: list[Json] = []
-    for one in lists:
-        longest = max(longest, one, key=len)
-        for piece in one:
+    for listed in lists:
+        longest = max(longest, listed, key=len)
+        for piece in listed:
             told = msgspec.json.encode(piece)
             if told not in known:
                 known.add(told)
@@ -241,8 +241,8 @@ def _together(lists: Iterable[list[Json]]) -> list[Json]:
 
 def _longest_by_index(lists: Iterable[list[Json]]) -> list[Json]:
     found: dict[Any, tuple[int, Json]] = {}
-    for one in lists:
-        for choice in one:
+    for listed in lists:
+        for choice in listed:
             size = len(msgspec.json.encode(choice))
             index = choice.get("index")
             if size > found.get(index, (0, choice))[0] and (index in found or len(found) < MOST_MESSAGES):

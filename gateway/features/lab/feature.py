@@ -1,8 +1,13 @@
-"""The feature `lab`: commands that calibrate, compare and distil judges, and fine-tune models against bias."""
+"""The feature `lab`: calibrates, compares, distils and watches judges, and fine-tunes models against bias."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gateway.feature import Command, Feature
+
+if TYPE_CHECKING:
+    from gateway.auditor.part import AuditorContext, AuditorPart
+    from gateway.config.schema import Config
 
 
 class Lab(Feature):
@@ -17,3 +22,14 @@ class Lab(Feature):
                 "gateway.features.lab.mitigate", "fine-tune a model against bias (REGARD-FT), or train a filter"
             ),
         }
+
+    def check(self, config: "Config") -> None:
+        if config.auditors.judge.enabled and config.auditors.judge.reference_set is not None:
+            from gateway.features.lab.reference_passes import read_reference_set
+
+            read_reference_set(config.auditors.judge)
+
+    def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
+        from gateway.features.lab.reference_passes import ReferencePart
+
+        return ReferencePart(context)

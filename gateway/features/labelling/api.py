@@ -254,8 +254,8 @@ class _Viewer(NamedTuple):
             shown=await self._text(task.shown, task.origin.exchange_id),
             exchange_id=task.origin.exchange_id,
             opinions=[
-                Opinion(rater=one.by, label=one.label, value=one.reading.value, status=one.reading.status)
-                for one in found.labels
+                Opinion(rater=label.by, label=label.label, value=label.reading.value, status=label.reading.status)
+                for label in found.labels
             ],
             decision=None if decision is None else decision.label,
             decided_by=None if decision is None else decision.by,

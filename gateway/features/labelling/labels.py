@@ -201,7 +201,7 @@ async def _labelled(connection: AsyncConnection, project: Project, task_id: str 
         labels = [_task_label(task, one, one.rater, "rater") for one in by_task.get(task.id, ())]
         decision = decisions.get(task.id)
         last = None if decision is None else _task_label(task, decision, decision.by_whom, "adjudicator")
-        readings = [one.reading for one in labels]
+        readings = [label.reading for label in labels]
         state = consensus(readings, None if last is None else last.reading, project.raters_per_task)
         return LabelledTask(task=task, labels=labels, adjudication=last, consensus=state)
 

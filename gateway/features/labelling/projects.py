@@ -62,7 +62,7 @@ async def add(database: Database, project: Project, tasks: Sequence[Task]) -> in
             )
         of_it = labelling_tasks.c.project == project.name
         known = set((await connection.execute(sa.select(labelling_tasks.c.id).where(of_it))).scalars())
-        new = {one.id: one for one in tasks if one.id not in known}
+        new = {task.id: task for task in tasks if task.id not in known}
         rows = [_task_row(project.name, position, one) for position, one in enumerate(new.values(), len(known))]
         for one in (task for task in tasks if task.id in known):
             same = sa.update(labelling_tasks).where(of_it, labelling_tasks.c.id == one.id)

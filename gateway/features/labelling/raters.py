@@ -43,7 +43,7 @@ class RatersController(Controller):
     @get("/")
     async def raters(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
         async def build() -> View:
-            found = [one for one in await projects.list_projects(database) if one.project.form == FORM]
+            found = [project for project in await projects.list_projects(database) if project.project.form == FORM]
             return View(template="raters.html", title="Raters", tab="/console/fingerprints", data={"projects": found})
 
         return await pages.shown(request, build)
@@ -77,10 +77,10 @@ def _drawn(found: Sequence[LabelledTask]) -> tuple[list[Evaluator], "Figure"]:
         by_evaluator[f"{name} (rater)"] = said
     choices = {name: _choices(said) for name, said in by_evaluator.items()}
     evaluators = [
-        Evaluator(name=name, n_choices=len(made), n_without=len(by_evaluator[name]) - len(made))
-        for name, made in choices.items()
+        Evaluator(name=name, n_choices=len(choice), n_without=len(by_evaluator[name]) - len(choice))
+        for name, choice in choices.items()
     ]
-    shares: Mapping[str, Any] = {name: choice_shares(made) for name, made in choices.items() if made}
+    shares: Mapping[str, Any] = {name: choice_shares(choice) for name, choice in choices.items() if choice}
     return evaluators, affinity_polygon("Whose texts were chosen", shares)
 
 

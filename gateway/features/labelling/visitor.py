@@ -94,7 +94,7 @@ class VisitorController(Controller):
 
     @post("/polygon", status_code=200)
     async def polygon(self, data: JSONBody[Choices], config: Settings, database: Store) -> Polygon:
-        chosen = {one.task: one.choice for one in data.choices}
+        chosen = {choice.task: choice.choice for choice in data.choices}
         found = await read_in_order(database, _project(config), list(chosen))
         if len(found) < len(chosen):
             raise RequestError("some of these texts are gone: begin anew")
@@ -139,9 +139,9 @@ def _said(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
     """Whose interval leaves the even share out, in words."""
     sizes = {axis: sum(other == axis for other, _ in shares) for axis, _ in shares}
     apart = [
-        f"{words(name)} {'more' if one.lower > 1 / sizes[axis] else 'less'} often"
-        for (axis, name), one in shares.items()
-        if not one.lower <= 1 / sizes[axis] <= one.upper
+        f"{words(name)} {'more' if share.lower > 1 / sizes[axis] else 'less'} often"
+        for (axis, name), share in shares.items()
+        if not share.lower <= 1 / sizes[axis] <= share.upper
     ]
     if not apart:
         return f"{n} choices do not tell you apart from somebody even-handed: not enough, or there is no difference."
@@ -169,4 +169,4 @@ async def read_in_order(database: Database, project: str, ids: Sequence[str]) ->
             raise ConflictError(f'project "{project}" is of the form {stored.form}: visitors can only choose')
         query = sa.select(labelling_tasks).where(columns.project == project, columns.id.in_(ids))
         found = {row.id: read_task(stored, row) for row in await connection.execute(query)}
-    return [found[one] for one in ids if one in found]
+    return [found[id_] for id_ in ids if id_ in found]

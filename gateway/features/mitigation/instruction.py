@@ -85,9 +85,9 @@ def _places(content: bytes, endpoint: str, parts: Parts) -> list[int]:
     members of that name has no such string.
     """
     name, members = QUESTION_MEMBERS[endpoint], list(members_of(content))
-    if any(one.key == "prompt_embeds" for one in members):
+    if any(member.key == "prompt_embeds" for member in members):
         return []  # answered beside or instead of the prompt
-    wanted = [one for one in members if one.key == name]
+    wanted = [member for member in members if member.key == name]
     if name == "prompt":
         found = [_of_prompt(content, one) for one in wanted]
     else:

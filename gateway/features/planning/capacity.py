@@ -265,4 +265,4 @@ def _free(traffic: Traffic, name: str, each: Range, unit: str, *, sources: tuple
 
 
 def _named(sources: tuple[Cost, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.source for one in sources))
+    return tuple(dict.fromkeys(source.source for source in sources))

@@ -88,9 +88,9 @@ def _traffic(arguments: argparse.Namespace) -> Traffic:
         if arguments.judge_seconds is None
         else _within(arguments.judge_seconds, "--judge-seconds", *above, is_open=True),
         budgets={
-            name: float(one.token_budget_per_minute)
-            for name, one in config.auditors.sections.items()
-            if one.token_budget_per_minute is not None
+            name: float(section.token_budget_per_minute)
+            for name, section in config.auditors.sections.items()
+            if section.token_budget_per_minute is not None
         },
         max_concurrency=config.auditors.judge.max_concurrency,
     )
@@ -122,8 +122,11 @@ def _auditors(text: str) -> dict[str, float]:
 def _shown(found: Plan) -> str:
     width = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDEST
     rows = [["part", "needs", "", "one is full at", "one"]]
-    rows += [[one.name, *_needs(one), _full_at(one), one.one] for one in found.parts]
-    steps = [f"{n}. {one.name}, at {_full_at(one)} ({one.one}): {one.then}." for n, one in enumerate(found.limits, 1)]
+    rows += [[part.name, *_needs(part), _full_at(part), part.one] for part in found.parts]
+    steps = [
+        f"{n}. {limit.name}, at {_full_at(limit)} ({limit.one}): {limit.then}."
+        for n, limit in enumerate(found.limits, 1)
+    ]
     wrapped = ["\n".join(textwrap.wrap(step, width, subsequent_indent="   ")) for step in steps]
     heads = ["\n".join(textwrap.wrap(line, width)) for line in _summary(found)]
     table = "\n".join(line.rstrip() for line in aligned(rows).splitlines())

@@ -17,10 +17,10 @@ from auditors.judge_reference import read
 from auditors.streams.drift import DriftSettings
 from auditors.types import JudgeStamp
 from gateway.__main__ import main
-from gateway.auditor.reference_passes import ReferencePasses
 from gateway.config.loading import validate
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
+from gateway.features.lab.reference_passes import ReferencePasses
 from gateway.store import calibrations, exchanges, judge_passes, streams
 from gateway.store.database import Database
 from tests.gateway.store.test_calibrations import RATES, content

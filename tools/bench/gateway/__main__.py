@@ -99,7 +99,7 @@ class Bench:
                 yield "closed"
             if "paced" in options.sections:
                 say("open loop")
-                chosen = [one for one in runners if one.name in {NGINX.name, OURS, ROUTER.name}]
+                chosen = [runner for runner in runners if runner.name in {NGINX.name, OURS, ROUTER.name}]
                 rates = (50, 1000) if options.quick else (50, 500, 1000, 2000)
                 self.figures += paced.figures([direct, *chosen], rates, options.rounds, options.seconds)
                 yield "paced"
@@ -185,13 +185,13 @@ def text(report: Report) -> str:
     ]
     heading = ("", "")
     order = {(one.section, one.case): place for place, one in reversed(list(enumerate(report.figures)))}
-    for one in sorted(report.figures, key=lambda one: order[one.section, one.case]):
-        if (one.section, one.case) != heading:
-            heading = (one.section, one.case)
-            lines += ["", f"{one.section}: {one.case}" if one.case else one.section]
-        extent = f"[{one.low:,.4g} - {one.high:,.4g}]" if one.low != one.high else ""
-        failed = f"   {one.failures} FAILURES" if one.failures else ""
-        lines.append(f"  {one.who:24}{one.what:16}{one.median:>12,.4g} {one.unit:14}{extent}{failed}")
+    for row in sorted(report.figures, key=lambda row: order[row.section, row.case]):
+        if (row.section, row.case) != heading:
+            heading = (row.section, row.case)
+            lines += ["", f"{row.section}: {row.case}" if row.case else row.section]
+        extent = f"[{row.low:,.4g} - {row.high:,.4g}]" if row.low != row.high else ""
+        failed = f"   {row.failures} FAILURES" if row.failures else ""
+        lines.append(f"  {row.who:24}{row.what:16}{row.median:>12,.4g} {row.unit:14}{extent}{failed}")
     lines += ["", table(verdicts(report.figures))]
     lines += [f"not measured: {name}: {reason.splitlines()[0]}" for name, reason in report.not_measured.items()]
     return "\n".join(lines)

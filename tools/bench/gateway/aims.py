@@ -78,7 +78,7 @@ SLOPE_NOISE = 1.0
 def table(lines: Iterable[Verdict]) -> str:
     """For a terminal."""
     words = {True: "reached", False: "MISSED", None: "not measured"}
-    return "\n".join(f"{one.what:48} {one.value:>17}   aim {one.aim:18} {words[one.is_met]}" for one in lines)
+    return "\n".join(f"{line.what:48} {line.value:>17}   aim {line.aim:18} {words[line.is_met]}" for line in lines)
 
 
 def _times(what: str, ratio: float | None, *, at_least: float | None = None, at_most: float | None = None) -> Verdict:

@@ -109,7 +109,7 @@ async def _upload(url: str, seconds: float) -> str:
     await asyncio.sleep(seconds)
     for uploader in uploaders:
         uploader.stop()
-    return f"{sum(one.done for one in uploaders)} {sum(one.failures for one in uploaders)}"
+    return f"{sum(uploader.done for uploader in uploaders)} {sum(uploader.failures for uploader in uploaders)}"
 
 
 if __name__ == "__main__":

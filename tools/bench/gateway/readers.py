@@ -89,7 +89,11 @@ async def read(url: str, connections: int, seconds: float) -> Reading:
         reader.stop()
     p50, p99 = np.percentile(lags or [seconds], [50, 99])
     return Reading(
-        events, sum(one.streams for one in readers), sum(one.failures for one in readers), float(p50), float(p99)
+        events,
+        sum(reader.streams for reader in readers),
+        sum(reader.failures for reader in readers),
+        float(p50),
+        float(p99),
     )
 
 

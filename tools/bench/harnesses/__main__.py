@@ -101,7 +101,11 @@ def _measure(
     """Adds every turn to the report, which is written after each: a run that is cut off keeps what it has."""
     turns, missing, lengths = report.turns, report.missing, dict[str, float]()
     OUTPUT.mkdir(exist_ok=True)
-    chosen = [one for one in CONTESTANTS if not options.only or options.only in one.name or one.name == SAMPLE]
+    chosen = [
+        contestant
+        for contestant in CONTESTANTS
+        if not options.only or options.only in contestant.name or contestant.name == SAMPLE
+    ]
     for number in range(options.rounds):
         for task in exams:
             # Every second round backwards; only what the lengths come from stays first.

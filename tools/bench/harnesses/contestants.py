@@ -89,8 +89,8 @@ def lm_eval(kind: str, in_flight: int | None = None) -> Callable[[Setting, Exam]
             (log,) = (at.home / "out").glob("*/samples_items_*.jsonl")
             samples = [json.loads(line) for line in log.read_text().splitlines()]
             if is_chat:
-                return Answers([exam.read(one["doc"]["item_id"], one["resps"][0][0]) for one in samples])
-            return Answers([lean(_shares(one)) for one in samples])
+                return Answers([exam.read(sample["doc"]["item_id"], sample["resps"][0][0]) for sample in samples])
+            return Answers([lean(_shares(sample)) for sample in samples])
 
         return ask
 
@@ -132,8 +132,8 @@ def _lm_eval_task(kind: str, items: Path, exam: Exam) -> dict[str, Any]:
 def _shares(sample: Mapping[str, Any]) -> dict[str, float]:
     """What each choice has of the likelihood of all of them, by role."""
     logs = [float(one[0]) for one in sample["filtered_resps"]]
-    odds = [math.exp(one - max(logs)) for one in logs]
-    return {role: one / sum(odds) for role, one in zip(sample["doc"]["roles"], odds, strict=True)}
+    odds = [math.exp(log - max(logs)) for log in logs]
+    return {role: odd / sum(odds) for role, odd in zip(sample["doc"]["roles"], odds, strict=True)}
 
 
 _INSPECT_TASK = """
@@ -173,7 +173,7 @@ def inspect(at: Setting, exam: Exam) -> Callable[[], Answers]:
         _run(argv, at.home, {"LOCAL_API_KEY": "none", "LOCAL_BASE_URL": f"{at.url}/v1"})
         (log,) = (at.home / "out").glob("*.json")
         samples = json.loads(log.read_text())["samples"]
-        return Answers([exam.read(one["id"], one["output"]["completion"]) for one in samples])
+        return Answers([exam.read(sample["id"], sample["output"]["completion"]) for sample in samples])
 
     return ask
 
@@ -191,7 +191,7 @@ def vllm_bench(at: Setting, exam: Exam) -> Callable[[], Answers]:
     """vLLM's own load generator: the same prompts, sampled alike, replies as long as biasgate's were on average."""
     (libraries,) = environment("vllm-bench", PANDAS, "BIASGATE_BENCH_PANDAS_ENV").glob("lib/python*/site-packages")
     prompts = at.home / "prompts.jsonl"
-    texts = ["\n".join(filter(None, (one.system, one.prompt))) for one in exam.questions]
+    texts = ["\n".join(filter(None, (question.system, question.prompt))) for question in exam.questions]
     prompts.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in texts))
     n_tokens = max(1, round(at.lengths[exam.suite]))
     argv = [str(at.vllm_env / "bin/python"), "-c", _WITH_LIBRARIES, str(libraries)]
@@ -213,7 +213,7 @@ def vllm_bench(at: Setting, exam: Exam) -> Callable[[], Answers]:
 
 def _written(at: Setting, exam: Exam) -> Path:
     path = at.home / "items.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in exam.questions))
+    path.write_bytes(b"".join(msgspec.json.encode(question) + b"\n" for question in exam.questions))
     return path
 
 

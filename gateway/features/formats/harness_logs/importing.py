@@ -34,8 +34,8 @@ class Matcher:
     def __init__(self, contents: Iterable[Content]) -> None:
         self._by_passage: defaultdict[str, list[Content]] = defaultdict(list)
         self._by_answers: defaultdict[frozenset[str], list[Content]] = defaultdict(list)
-        for one in contents:
-            known = Content(item_id=one.item_id, passages=_all(one.passages), answers=_all(one.answers))
+        for content in contents:
+            known = Content(item_id=content.item_id, passages=_all(content.passages), answers=_all(content.answers))
             self._by_passage[known.passages[0]].append(known)
             self._by_answers[frozenset(known.answers)].append(known)
 
@@ -46,7 +46,9 @@ class Matcher:
     def _of_fields(self, answered: Answered) -> list[str]:
         texts = set(_all(answered.fields))
         candidates = (one for text in texts for one in self._by_passage.get(text, ()))
-        return [one.item_id for one in candidates if texts.issuperset((*one.passages, *one.answers))]
+        return [
+            candidate.item_id for candidate in candidates if texts.issuperset((*candidate.passages, *candidate.answers))
+        ]
 
     def _of_question(self, answered: Answered) -> list[str]:
         """The question holds all passages of the item; of several the one with the longest, since one may continue

@@ -86,10 +86,10 @@ def _sample(epoch: Any) -> int | None:
 
 def _asked(messages: Iterable[Said]) -> Iterable[Message]:
     """Up to the model's first reply."""
-    for one in messages:
-        if one.role == "assistant":
+    for message in messages:
+        if message.role == "assistant":
             return
-        yield Message(one.role, _text(one))
+        yield Message(message.role, _text(message))
 
 
 def _reply(output: Output) -> str | None:

@@ -37,7 +37,7 @@ def read(path: Path) -> Log:
     content = read_file(path)
     lines = _lines(path, without_mark(path, content))
     first = lines[0].filter
-    answers = [one for line in lines if line.filter == first for one in _answers(line)]
+    answers = [answer for line in lines if line.filter == first for answer in _answers(line)]
     name = _NAME.fullmatch(path.name)
     about = _results(path.with_name(f"results_{name['time']}.json")) if name else {}
     model = about.get("model_name")
@@ -74,7 +74,7 @@ def _answers(line: Line) -> Iterable[Answered]:
 
 
 def _replies(line: Line, arguments: list[dict[str, Any]]) -> list[str | None]:
-    if all(isinstance(one.get("arg_1"), str) for one in arguments):
+    if all(isinstance(argument.get("arg_1"), str) for argument in arguments):
         return [_likeliest(line, arguments)]
     return [one if isinstance(one, str) else None for one in (line.resps[0] if line.resps else [None])]
 
@@ -82,7 +82,7 @@ def _replies(line: Line, arguments: list[dict[str, Any]]) -> list[str | None]:
 def _likeliest(line: Line, arguments: list[dict[str, Any]]) -> str | None:
     """The first of the likeliest, as the harness itself has it."""
     try:
-        found = [float(one[0][0]) for one in line.resps]
+        found = [float(resp[0][0]) for resp in line.resps]
     except (TypeError, ValueError, IndexError, KeyError, OverflowError):
         return None
     if len(found) != len(arguments) or not found or any(map(math.isnan, found)):

@@ -136,7 +136,7 @@ def _write(arguments: argparse.Namespace, identity: Identity, labels: Labels, fo
         raise LabelsError(f"{_name(arguments)}: its labels are no scores of {SCORES}: they validate no judge")
     kappa, exact = found.judge.kappa, found.judge.exact
     people = found.people
-    rates = {name: known_rates(one) for name, one in found.rates.items()}
+    rates = {name: known_rates(rate) for name, rate in found.rates.items()}
     validation = Validation(
         judge_model=identity.model,
         prompt_sha256=identity.prompt_sha256,

@@ -88,16 +88,16 @@ def compare(labels: Labels, threshold: float) -> Comparison:
         threshold: a score above it is positive.
     """
     judgements = labels.judgements
-    judged = [one for one in judgements if one.judge is not None]
+    judged = [judgement for judgement in judgements if judgement.judge is not None]
     scores = None if labels.names is None else tuple(range(len(labels.names)))
-    if scores is None and all(value in SCORES for one in judgements for value in _values(one)):
+    if scores is None and all(value in SCORES for judgement in judgements for value in _values(judgement)):
         scores = SCORES
     agreed = [] if scores is None else [one for one in judged if one.consensus is not None]
     level: Level = "nominal" if labels.names is not None else "interval" if scores is None else "ordinal"
     return Comparison(
         judge=_against(agreed, scores) if agreed and scores else None,
         n_decided=sum(one.decided is not None for one in agreed),
-        people=_people([one for one in judgements if len(one.people) > 1], level),
+        people=_people([judgement for judgement in judgements if len(judgement.people) > 1], level),
         parts=_parts(agreed, scores) if scores else [],
         sections=_sections(judgements),
         rates=_all_rates(judged, threshold) if labels.names is None else {},
@@ -118,10 +118,10 @@ def _all_rates(judged: Sequence[Judgement], threshold: float) -> dict[str, Error
 def _sections(judgements: Sequence[Judgement]) -> list[Section]:
     """Those that any judgement has, in the order of the first that has them."""
     found = []
-    for name in dict.fromkeys(name for one in judgements for name in one.parts):
-        parts = [_as_judgement(one, one.parts[name]) for one in judgements if name in one.parts]
-        several = [one for one in parts if len(one.people) > 1]
-        agreed = [one for one in parts if one.judge is not None and one.consensus is not None]
+    for name in dict.fromkeys(name for judgement in judgements for name in judgement.parts):
+        parts = [_as_judgement(judgement, judgement.parts[name]) for judgement in judgements if name in judgement.parts]
+        several = [part for part in parts if len(part.people) > 1]
+        agreed = [part for part in parts if part.judge is not None and part.consensus is not None]
         section = Section(
             name=name,
             people=_with_one_another(several, "ordinal") if several else None,
@@ -146,17 +146,17 @@ def _parts(agreed: Sequence[Judgement], scores: Sequence[int]) -> list[Part]:
     parts = {kind: _by(agreed, name) for kind, name in kinds.items()}
     return [
         Part(kind=kind, name=name, found=_against(of, scores))
-        for kind, found in parts.items()
-        for name, of in found
+        for kind, part in parts.items()
+        for name, of in part
         if len(of) < len(agreed) or kind != "axis"
     ]
 
 
 def _by(judgements: Iterable[Judgement], name: Callable[[Judgement], str | None]) -> list[tuple[str, list[Judgement]]]:
     found: dict[str, list[Judgement]] = {}
-    for one in judgements:
-        if key := name(one):
-            found.setdefault(key, []).append(one)
+    for judgement in judgements:
+        if key := name(judgement):
+            found.setdefault(key, []).append(judgement)
     return sorted(found.items())
 
 
@@ -167,9 +167,9 @@ def _against(agreed: Sequence[Judgement], scores: Sequence[int]) -> JudgeAgreeme
 
 def _rates(judgements: Sequence[Judgement], threshold: float) -> ErrorRates:
     return error_rates(
-        [one.person > threshold for one in judgements],
-        [(one.judge or 0.0) > threshold for one in judgements],
-        [one.exchange for one in judgements],
+        [judgement.person > threshold for judgement in judgements],
+        [(judgement.judge or 0.0) > threshold for judgement in judgements],
+        [judgement.exchange for judgement in judgements],
     )
 
 
@@ -201,7 +201,7 @@ def _kappa(several: Sequence[Judgement], ratings: Ratings) -> Coefficient | None
     names = {frozenset(one.annotators) for one in several}
     if len(names) == 1 and len(pair := sorted(filter(None, next(iter(names))))) == 2:
         labels = [dict(zip(one.annotators, one.people, strict=True)) for one in several]
-        return cohen_kappa(*([one[name] for one in labels] for name in pair))
+        return cohen_kappa(*([label[name] for label in labels] for name in pair))
     if len({len(one.people) for one in several}) == 1:
         return fleiss_kappa(*counts_of(ratings))
     return None

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     adapter = _adapter(arguments.adapter, card)
     people, n_differ = evaluation.people(arguments.labels) if arguments.labels else ({}, 0)
     essays = essays if arguments.limit is None else essays[: arguments.limit]
-    if people and not people.keys() & {one.essay_id for one in essays}:
+    if people and not people.keys() & {essay.essay_id for essay in essays}:
         raise BenchmarkError(f"{arguments.labels}: none of its essay_id is held out: take them from {data.HELD_OUT}")
     return asyncio.run(_run(arguments, card, essays, adapter, people, n_differ))
 
@@ -101,7 +101,7 @@ async def _run(
     print(f"\n{_costs(costs, judged)}")
     if gained is not None:
         print(f"\nsame final score more often than {untrained}: {_points(gained)}")
-    fingerprints = sorted({one for said in judged[name] for one in said.fingerprints})
+    fingerprints = sorted({fingerprint for said in judged[name] for fingerprint in said.fingerprints})
     if len(fingerprints) > 1:
         print(f"\nthe judge changed while it was asked: {', '.join(fingerprints)}", file=sys.stderr)
     if arguments.out is not None:
@@ -212,7 +212,10 @@ def _agreement(card: DataCard, strong: dict[str, AgreementWith], people: Agreeme
         "conclusions": first.sections["conclusions"],
         "refusal to answer": first.refusals,
     }
-    own = [["sections, where read", "same"], *([name, _share(one)] for name, one in parts.items() if one is not None)]
+    own = [
+        ["sections, where read", "same"],
+        *([name, _share(part)] for name, part in parts.items() if part is not None),
+    ]
     differ = f"\npeople differ on {n_differ} essays: left out" if n_differ else ""
     return f"{aligned(rows)}{differ}\n\n{aligned(own)}"
 
@@ -251,14 +254,14 @@ def _confusion(found: AgreementWith) -> str:
 
 def _costs(costs: dict[str, Cost], judged: dict[str, list[Judged]]) -> str:
     rows = [["judge", "seconds each", "a second", "tokens read", "tokens written", "unread", "no reply"]]
-    for name, one in costs.items():
+    for name, cost in costs.items():
         failures = [each.failure for each in judged[name]]
-        read, wrote = one.prompt_tokens, one.completion_tokens
+        read, wrote = cost.prompt_tokens, cost.completion_tokens
         rows.append(
             [
                 name,
-                f"{one.seconds:.2f}",
-                f"{one.a_second:.2f}",
+                f"{cost.seconds:.2f}",
+                f"{cost.a_second:.2f}",
                 "unknown" if read is None else f"{read:.0f}",
                 "unknown" if wrote is None else f"{wrote:.0f}",
                 str(failures.count(evaluation.UNREAD)),
@@ -271,5 +274,5 @@ def _costs(costs: dict[str, Cost], judged: dict[str, list[Judged]]) -> str:
 def _numbers(found: AgreementWith) -> dict[str, Any]:
     parts = {"final": found.of_all, "final_of_those_read": found.found.exact, "kappa": found.found.kappa}
     parts |= found.sections | ({} if found.refusals is None else {"rta": found.refusals})
-    numbers: dict[str, Any] = {name: msgspec.to_builtins(one) for name, one in parts.items()}
+    numbers: dict[str, Any] = {name: msgspec.to_builtins(part) for name, part in parts.items()}
     return numbers | {"confusion": found.found.confusion.tolist()}

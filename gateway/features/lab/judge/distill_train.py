@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         training.show_estimate(recipe, len(essays))
         return 0
-    examples = [example(one, card.protocol, card.form) for one in essays]
+    examples = [example(essay, card.protocol, card.form) for essay in essays]
     about = msgspec.to_builtins(card, str_keys=True)
     adapter = lora.train(recipe, examples, arguments.out, kind=KIND, about=about, say=_say)
     training.show_trained(adapter)

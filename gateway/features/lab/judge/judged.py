@@ -58,7 +58,7 @@ def read(path: Path, labels: Labels) -> Others:
     """Raises LabelsError or IdentityError, one line."""
     lines = _of_run(path) if path.is_dir() else _of_file(path)
     require_same(labels.judges, lines, path)
-    once = {one.judgement or number: one for number, one in enumerate(lines)}
+    once = {line.judgement or number: line for number, line in enumerate(lines)}
     usable = [one for one in once.values() if one.measured_value is not None and one.group is not None]
     if not usable:
         raise LabelsError(f"{path}: no line has a measured_value and a group: there is no group's share to correct")
@@ -67,7 +67,7 @@ def read(path: Path, labels: Labels) -> Others:
 
 def shares(others: Others, judgements: Sequence[Judgement], threshold: float) -> dict[str, GroupShare]:
     """Each group's share above the threshold, by name of the group."""
-    labelled = [one for one in judgements if one.judge is not None and one.group is not None]
+    labelled = [judgement for judgement in judgements if judgement.judge is not None and judgement.group is not None]
     return shares_by_group(
         Labelled(
             [one.person > threshold for one in labelled],
@@ -76,8 +76,8 @@ def shares(others: Others, judgements: Sequence[Judgement], threshold: float) ->
             [one.exchange for one in labelled],
         ),
         Judged(
-            [(one.measured_value or 0.0) > threshold for one in others.scores],
-            [one.group or "" for one in others.scores],
+            [(score.measured_value or 0.0) > threshold for score in others.scores],
+            [score.group or "" for score in others.scores],
             _clusters(others.scores),
         ),
     )
@@ -107,9 +107,9 @@ def tables(found: dict[str, GroupShare], others: Others, threshold: float) -> st
 def _pairs(found: dict[str, GroupShare], others: Others) -> list[tuple[GroupShare, GroupShare]]:
     """Groups of one axis, those that have a corrected share."""
     axes: dict[str | None, set[str]] = {}
-    for one in others.scores:
-        if one.group is not None and found[one.group].corrected.value is not None:
-            axes.setdefault(one.axis, set()).add(one.group)
+    for score in others.scores:
+        if score.group is not None and found[score.group].corrected.value is not None:
+            axes.setdefault(score.axis, set()).add(score.group)
     return [(found[a], found[b]) for names in axes.values() for a, b in combinations(sorted(names), 2)]
 
 
@@ -120,7 +120,7 @@ def _cell(corrected: CorrectedShare, *, signed: bool = False) -> str:
 
 
 def _clusters(scores: Sequence[OtherScore]) -> list[str]:
-    return [one.cluster or one.exchange_id or f"{number} alone" for number, one in enumerate(scores)]
+    return [score.cluster or score.exchange_id or f"{number} alone" for number, score in enumerate(scores)]
 
 
 def _of_file(path: Path) -> list[OtherScore]:

@@ -114,7 +114,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def n_exchanges(self) -> int:
-        return len({one.exchange for one in self.judgements})
+        return len({judgement.exchange for judgement in self.judgements})
 
 
 def read(path: Path) -> Labels:
@@ -126,12 +126,12 @@ def parsed(path: str, content: bytes) -> Labels:
     """The labels in JSON lines, of a file or a store of this name. Raises LabelsError as `read`."""
     decoded = decoded_lines(path, content, Label, "give value and measured_value on every line")
     lines = [_checked(path, number, line) for number, line in enumerate(decoded, start=1)]
-    metrics = sorted({one.metric for one in lines if one.metric is not None})
+    metrics = sorted({line.metric for line in lines if line.metric is not None})
     if len(metrics) > 1:
         raise LabelsError(f"{path}: labels of several metrics, {', '.join(metrics)}: take those of one (?metric=)")
-    usable = [one for one in lines if one.status != "rejected"]
+    usable = [line for line in lines if line.status != "rejected"]
     newest = _newest(usable)
-    without = {one.judgement for one in lines if one.role == "adjudicator" and one.value is None} - {None}
+    without = {line.judgement for line in lines if line.role == "adjudicator" and line.value is None} - {None}
     scored = [
         one for one in newest if one.value is not None and (one.judgement is None or one.judgement not in without)
     ]
@@ -163,7 +163,7 @@ def _judge_seen(label: Label) -> JudgeSeen:
 
 
 def _names(path: str, labels: Sequence[Label]) -> tuple[str, ...] | None:
-    values = [value for one in labels for value in (one.value, one.measured_value) if value is not None]
+    values = [value for label in labels for value in (label.value, label.measured_value) if value is not None]
     names = {value for value in values if isinstance(value, str)}
     if not names:
         return None
@@ -188,12 +188,12 @@ def _checked(path: str, number: int, label: Label) -> Label:
 def _newest(labels: Iterable[Label]) -> list[Label]:
     """One label a person and judgement: that of the latest time, of equal times the last in the file."""
     found: dict[object, Label] = {}
-    for number, one in enumerate(labels):
-        is_known = one.judgement is not None and one.annotator is not None
-        key: object = (one.judgement, one.role, one.annotator) if is_known else number
+    for number, label in enumerate(labels):
+        is_known = label.judgement is not None and label.annotator is not None
+        key: object = (label.judgement, label.role, label.annotator) if is_known else number
         before = found.get(key)
-        if before is None or (one.created_at or 0.0) >= (before.created_at or 0.0):
-            found[key] = one
+        if before is None or (label.created_at or 0.0) >= (before.created_at or 0.0):
+            found[key] = label
     return list(found.values())
 
 
@@ -221,8 +221,8 @@ def _judgements(compared: Sequence[Label], all_of: Sequence[Label], names: Seque
                 group=first.group,
                 reference=first.reference,
                 judge=number(max(raters, key=_when).measured_value),
-                people=tuple(number(one.value) or 0.0 for one in raters),
-                annotators=tuple(one.annotator for one in raters),
+                people=tuple(number(rater.value) or 0.0 for rater in raters),
+                annotators=tuple(rater.annotator for rater in raters),
                 decided=None if decision is None else number(decision.value),
                 parts=_parts(with_refusals[key]),
             )
@@ -232,19 +232,19 @@ def _judgements(compared: Sequence[Label], all_of: Sequence[Label], names: Seque
 
 def _by_judgement(labels: Sequence[Label]) -> dict[object, list[Label]]:
     together: dict[object, list[Label]] = {}
-    for one in labels:
-        together.setdefault(id(one) if one.judgement is None else one.judgement, []).append(one)
+    for label in labels:
+        together.setdefault(id(label) if label.judgement is None else label.judgement, []).append(label)
     return together
 
 
 def _parts(labels: Sequence[Label]) -> dict[str, Parts]:
     """Sections that all of its labels have, and refusal where the file says of the judge whether it saw one."""
-    raters = [one for one in labels if one.role == "rater"]
-    decision = max((one for one in labels if one.role == "adjudicator"), key=_when, default=None)
+    raters = [label for label in labels if label.role == "rater"]
+    decision = max((label for label in labels if label.role == "adjudicator"), key=_when, default=None)
     judge = max(raters, key=_when)
     found = {}
     for name in judge.measured_sections or raters[0].sections:
-        scored = [one for one in raters if name in one.sections]
+        scored = [rater for rater in raters if name in rater.sections]
         if scored:
             found[name] = Parts(
                 people=tuple(one.sections[name] for one in scored),
@@ -254,8 +254,8 @@ def _parts(labels: Sequence[Label]) -> dict[str, Parts]:
             )
     if judge.task is not None:
         found["refusal"] = Parts(
-            people=tuple(int(one.status == "refusal") for one in raters),
-            annotators=tuple(one.annotator for one in raters),
+            people=tuple(int(rater.status == "refusal") for rater in raters),
+            annotators=tuple(rater.annotator for rater in raters),
             judge=None if judge.measured_status is None else int(judge.measured_status == "refusal"),
             decided=None if decision is None else int(decision.status == "refusal"),
         )

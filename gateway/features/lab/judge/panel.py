@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     members = [_member(one) for one in arguments.judge]
-    if len({one.model for one in members}) < max(2, len(members)):
+    if len({member.model for member in members}) < max(2, len(members)):
         raise BenchmarkError("--judge: a panel has two judges or more, each under a name of its own")
     if arguments.concurrency < 1 or (arguments.n is not None and arguments.n < 1):
         raise BenchmarkError("--concurrency and --n must be 1 or more")
@@ -99,7 +99,7 @@ def _summary(
     runs: Sequence[Path], found: Sequence[Panelled], verdicts: Sequence[Verdicts], n_unread: Mapping[str, int]
 ) -> str:
     n_clusters = len({one.cluster for one in found})
-    failed = [f"{one.judge} gave no reply to {one.n_failed}" for one in verdicts if one.n_failed]
+    failed = [f"{verdict.judge} gave no reply to {verdict.n_failed}" for verdict in verdicts if verdict.n_failed]
     failed += [f"{judge} could not score {n}" for judge, n in n_unread.items() if n]
     whose = f"{len(found)} replies of {len(runs)} run{'' if len(runs) == 1 else 's'}, {n_clusters} clusters"
     return "; ".join([f"{len(verdicts)} judges on {whose}", *failed])
@@ -107,8 +107,8 @@ def _summary(
 
 def _tables(panel: Panel) -> list[str]:
     pairs = [
-        [" and ".join(one.judges), percent_cell(one.exact), agreement_cell(one.kappa), *_counts(one.exact)]
-        for one in panel.pairs
+        [" and ".join(pair.judges), percent_cell(pair.exact), agreement_cell(pair.kappa), *_counts(pair.exact)]
+        for pair in panel.pairs
     ]
     biased = [
         [writer, one.judge, percent_cell(one.biased), *_counts(one.biased)]
@@ -116,7 +116,7 @@ def _tables(panel: Panel) -> list[str]:
         for one in of_writer
     ]
     own = [[one.judge, _own(one), f"{one.n:,}", f"{one.n_clusters:,}"] for one in panel.own]
-    orders = [[one.judge, percent_cell(one.exact), *_counts(one.exact)] for one in panel.orders]
+    orders = [[order.judge, percent_cell(order.exact), *_counts(order.exact)] for order in panel.orders]
     found = [
         [["judges", "same score", "Cohen's kappa", "replies", "clusters"], *pairs],
         [[f"{panel.alpha.name} of all judges: {agreement_cell(panel.alpha)}"]],

@@ -134,9 +134,9 @@ def _drawn(arguments: argparse.Namespace) -> list[Line]:
         raise GatewayError(f"--n must be {FEWEST_ITEMS} or more and --repeats 1 or more")
     if arguments.source.is_dir():
         found = [
-            Line("\n".join(message.text for message in one.item.messages), one.reply.text)
-            for one in directory.observations(arguments.source)
-            if one.reply.text
+            Line("\n".join(message.text for message in observation.item.messages), observation.reply.text)
+            for observation in directory.observations(arguments.source)
+            if observation.reply.text
         ]
     else:
         found = list(_lines(arguments.source))

@@ -31,7 +31,7 @@ def tables(comparison: Comparison, labels: Labels) -> Iterator[str]:
         yield table(_sections(comparison.sections))
     if comparison.judge is not None:
         yield table(_confusion(comparison.judge, labels.names))
-    shown = [one for one in comparison.parts if one.found.n >= FEWEST_SHOWN]
+    shown = [part for part in comparison.parts if part.found.n >= FEWEST_SHOWN]
     if shown:
         yield table(_parts(shown))
     if len(shown) < len(comparison.parts):
@@ -43,7 +43,7 @@ def tables(comparison: Comparison, labels: Labels) -> Iterator[str]:
 
 def summary(labels: Labels) -> str:
     """How many labels there are, and of what."""
-    has_judge = any(one.judge is not None for one in labels.judgements)
+    has_judge = any(judgement.judge is not None for judgement in labels.judgements)
     left_out = {
         "without one left out": labels.n_without if has_judge else None,
         "replaced by newer ones of the same person": labels.n_replaced or None,
@@ -113,14 +113,14 @@ def _kappa(found: Agreement) -> str:
 
 def _sections(sections: Sequence[Section]) -> list[list[str]]:
     rows = []
-    for one in sections:
-        people = ["", "", ""] if one.people is None else _raters_cells(one.people)
+    for section in sections:
+        people = ["", "", ""] if section.people is None else _raters_cells(section.people)
         judge = (
             ["", "", ""]
-            if one.judge is None
-            else [percent_cell(one.judge.exact), agreement_cell(one.judge.kappa), str(one.judge.n)]
+            if section.judge is None
+            else [percent_cell(section.judge.exact), agreement_cell(section.judge.kappa), str(section.judge.n)]
         )
-        rows.append([one.name, *people, *judge])
+        rows.append([section.name, *people, *judge])
     return [["section", "people", "kappa", "judgements", "judge with people", "kappa", "judgements"], *rows]
 
 
@@ -140,14 +140,20 @@ def _confusion(found: JudgeAgreement, names: Sequence[str] | None) -> list[list[
 
 def _parts(parts: Sequence[Part]) -> list[list[str]]:
     rows = [
-        [one.kind, one.name, percent_cell(one.found.exact), agreement_cell(one.found.kappa), *_counts(one.found.exact)]
-        for one in parts
+        [
+            part.kind,
+            part.name,
+            percent_cell(part.found.exact),
+            agreement_cell(part.found.kappa),
+            *_counts(part.found.exact),
+        ]
+        for part in parts
     ]
     return [["judge with people", "", "same score", "Cohen's kappa", "judgements", "exchanges"], *rows]
 
 
 def _rates(rates: Mapping[str, ErrorRates]) -> list[list[str]]:
-    shown = {name: one for name, one in rates.items() if not name or _n(one) >= FEWEST_SHOWN}
+    shown = {name: rate for name, rate in rates.items() if not name or _n(rate) >= FEWEST_SHOWN}
     rows = [_rates_row(group, one) for group, one in shown.items()]
     return [["group", "sensitivity", "positive", "specificity", "negative"], *rows]
 

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BenchmarkError(f"--out {arguments.out}: there is no directory {arguments.out.parent}")
     examples = read_examples(arguments.examples)
     parts = split(examples, arguments.seed)
-    shown = {part: [_shown(one.text) for one in members] for part, members in parts.items()}
+    shown = {part: [_shown(member.text) for member in members] for part, members in parts.items()}
     try:
         vectors = asyncio.run(_embedded(arguments, shown))
     except (EmbedderError, CompletionError, ValueError) as exc:

@@ -45,4 +45,4 @@ def _bbq_questions() -> list[str] | None:
         records = BBQ().load("canonical").records
     except DatasetError:
         return None
-    return sorted({text for one in records for text in (one["question"], one["context"])})
+    return sorted({text for record in records for text in (record["question"], record["context"])})

@@ -33,16 +33,16 @@ def shown(found: Evaluation) -> str:
     if found.checkpoints:
         parts += [*(f"- {line}" for line in verdict(found, found.checkpoints[-1]))]
     parts += ["other axes: degree of bias, and its change from the base model with p adjusted", aligned(_axes(found))]
-    parts += [f"{_name(one)}, {text}" for one in found.models for text in _unmeasured(one)]
+    parts += [f"{_name(model)}, {text}" for model in found.models for text in _unmeasured(model)]
     return "\n".join(parts)
 
 
 def _summary(found: Evaluation) -> list[list[str]]:
     rows = [["model", "reduction %", *COLUMNS]]
-    for one in found.models:
-        cells = [_interval(one.numbers.get(name), places) for name, places in COLUMNS.values()]
-        rows.append([_name(one), _reduction(one), *cells])
-    if any(f"{effects.GAP}/{effects.EVAL}" in one.numbers for one in found.models):
+    for model in found.models:
+        cells = [_interval(model.numbers.get(name), places) for name, places in COLUMNS.values()]
+        rows.append([_name(model), _reduction(model), *cells])
+    if any(f"{effects.GAP}/{effects.EVAL}" in model.numbers for model in found.models):
         for one in found.models:
             cells = [_interval(one.numbers.get(f"{name}/{effects.EVAL}"), places) for name, places in COLUMNS.values()]
             rows.append([f"{_name(one)}, eval", _reduction(one, f"/{effects.EVAL}"), *cells])
@@ -51,11 +51,11 @@ def _summary(found: Evaluation) -> list[list[str]]:
 
 def _axes(found: Evaluation) -> list[list[str]]:
     names = [effects.spill_over(axis) for axis in PAPER_AXES if axis != effects.AXIS]
-    asked = [name for name in names if any(name in one.numbers for one in found.models)]
+    asked = [name for name in names if any(name in model.numbers for model in found.models)]
     rows = [["axis", *map(_name, found.models)]]
     for name in asked:
         axis = name.split("/")[1].replace("_", " ")
-        rows.append([axis, *(_spread(one, name) for one in found.models)])
+        rows.append([axis, *(_spread(model, name) for model in found.models)])
     return rows
 
 

@@ -53,7 +53,7 @@ async def _read(arguments: argparse.Namespace) -> tuple[bytes, str]:
         match arguments.format:
             case "jsonl":
                 lines = await labels.lines(database, arguments.project)
-                return b"".join(msgspec.json.encode(one) + b"\n" for one in lines), _told(project, found)
+                return b"".join(msgspec.json.encode(line) + b"\n" for line in lines), _told(project, found)
             case "label-studio":
                 _require_texts(project)
                 tasks = list(label_studio.tasks(one.task for one in found))

@@ -45,7 +45,7 @@ class Piece(msgspec.Struct, frozen=True):
 def pieces_of_answer(body: bytes) -> list[Piece] | None:
     """Of an answer that came at once; None for what is none."""
     try:
-        return [_piece(one, _said(one)) for one in _answer(body).choices]
+        return [_piece(choice, _said(choice)) for choice in _answer(body).choices]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _leniently(read_json, body)
 
@@ -55,7 +55,7 @@ def pieces_of_events(events: bytes) -> list[Piece] | None:
     pieces: list[Piece] = []
     for event in server_events(events):
         try:
-            found: list[Piece] | None = [_piece(one, _said(one)) for one in _answer(event.data).choices]
+            found: list[Piece] | None = [_piece(choice, _said(choice)) for choice in _answer(event.data).choices]
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             found = _leniently(read_piece, event.data.strip())
             if found is None and len(event.data) > LONGEST_LENIENT:
@@ -71,7 +71,7 @@ def _leniently(read: Callable[[Any], Any], said_as: str | bytes) -> list[Piece] 
     try:
         said = read(said_as)
         choices = said["choices"]
-        found = [msgspec.convert(one, _Choice) for one in choices]
+        found = [msgspec.convert(choice, _Choice) for choice in choices]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return [_piece(one, _said(one)) for one in found]

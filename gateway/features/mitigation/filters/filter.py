@@ -50,7 +50,7 @@ class Filter:
         """
         if demands_all and not all(text.is_whole for text in texts):
             return "unsupported"
-        looks = (self._detector.is_biased(one.text) for one in texts if one.text.strip())
+        looks = (self._detector.is_biased(text.text) for text in texts if text.text.strip())
         found = await asyncio.gather(*looks, return_exceptions=True)
         if any(one is True for one in found):
             return "biased"
@@ -60,7 +60,7 @@ class Filter:
         for failure in failures:
             if not isinstance(failure, DetectorError):
                 logger.error("%s: a detector failed", self.plan.name, exc_info=failure)
-        is_late = any(isinstance(one, DetectorError) and one.timed_out for one in failures)
+        is_late = any(isinstance(failure, DetectorError) and failure.timed_out for failure in failures)
         return "timed_out" if is_late else "failed"
 
     async def aclose(self) -> None:

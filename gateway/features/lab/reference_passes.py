@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from auditors import judge_reference
@@ -14,6 +15,7 @@ from auditors.streams.drift import DriftSettings
 from auditors.text.thinking import OFF, Thinking, parse_thinking
 from auditors.types import Completer, CompletionError
 from gateway.auditor.clients import own_server
+from gateway.auditor.part import AuditorContext, AuditorPart, Periodic
 from gateway.config.schema import Config, JudgeConfig
 from gateway.errors import ConfigError
 from gateway.store import judge_passes, served
@@ -21,6 +23,9 @@ from gateway.store.database import Database
 from gateway.streams import updates
 
 logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 10.0
+"""Pause between two looks whether a pass is due."""
 
 
 _NEEDS_OWN_SERVER = "auditors.judge.reference_set needs auditors.judge.model and base_url: the judge's own"
@@ -91,3 +96,15 @@ class ReferencePasses:
             seen = {stamp.model: stamp.fingerprint}
             await served.observe(self._database, own_server("judge"), seen, asked_at=time.time(), runs_of=lambda _: ())
         await updates.record_judgement(self._database, found, self._judge.model, self._settings)
+
+
+class ReferencePart(AuditorPart):
+    """The watch over the judge in an auditor."""
+
+    def __init__(self, context: AuditorContext) -> None:
+        """Raises ConfigError for a reference set that cannot be used."""
+        judge = context.enabled_auditors.judge
+        self._passes = ReferencePasses(context.config, context.database, judge, context.settings, context.stop)
+
+    def periodic(self) -> Sequence[Periodic]:
+        return [Periodic(LOOK_SECONDS, self._passes)]
