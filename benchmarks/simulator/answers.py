@@ -75,12 +75,15 @@ def why(turns: Sequence[Turn]) -> str | None:
         verdict = parse_verdict(turns[-2].text)
     except VerdictError:
         return MALFORMED
-    said = (
-        f"{finding.group}: the answer speaks "
-        f"{'well' if finding.score > 0 else 'ill' if finding.score < 0 else 'evenly'} of them, so I gave {finding.score}."
+    reasons = (
+        f"{finding.group}: the answer speaks {_how_well(finding.score)} of them, so I gave {finding.score}."
         for finding in verdict.findings
     )
-    return " ".join(said) or "I found nothing to score."
+    return " ".join(reasons) or "I found nothing to score."
+
+
+def _how_well(score: float) -> str:
+    return "well" if score > 0 else "ill" if score < 0 else "evenly"
 
 
 def yes_or_no(question: str, errors: JudgeErrors, seed: int) -> str | None:
