@@ -58,10 +58,11 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").
 SPECIFICATIONS = ("protocols", "contract")
 """Pages of docs/ that code cites by section."""
 MANUAL = sorted([ROOT / "README.md", *(page for page in DOCS.glob("*.md") if page.stem not in SPECIFICATIONS)])
-TASKS = [page for page in MANUAL if page.parent == DOCS and page.stem != "architecture"]
+TASKS = [page for page in MANUAL if page.parent == DOCS and page.stem not in ("architecture", "README", "glossary")]
 LINE_LENGTH = 120
 README_LINES, README_BYTES, IMAGE_BYTES = 150, 12_000, 200_000
-WRAPPED = sorted({*MANUAL, *DOCS.glob("*.md"), *(DOCS / "evidence").glob("*.md"), *(DOCS / "runbooks").glob("*.md")})
+WRAPPED_FOLDERS = (DOCS, DOCS / "evidence", DOCS / "runbooks", DOCS / "tutorials")
+WRAPPED = sorted({*MANUAL, *(page for folder in WRAPPED_FOLDERS for page in folder.glob("*.md"))})
 PACKAGES = ("biasgate", "gateway", "auditors", "benchmarks", "tests", "grafana")
 CITING = sorted(
     [*PAGES, ROOT / "pyproject.toml"]
@@ -139,6 +140,8 @@ def test_every_auditor_is_documented() -> None:
 def test_every_example_of_a_configuration_is_valid(tmp_path: Path) -> None:
     """Each block of TOML in the manual is read by the program without complaint."""
     examples = re.findall(r"^```toml\n(.*?)^```", "".join(map(text_of, MANUAL)), re.MULTILINE | re.DOTALL)
+    tutorials = [text_of(page) for page in (DOCS / "tutorials").glob("*.md")]
+    examples += re.findall(r"<<'TOML'\n(.*?)^TOML", "".join(tutorials), re.MULTILINE | re.DOTALL)
     upstream = '[[upstreams]]\nname = "one"\nbase_url = "http://127.0.0.1:1"\n'
     path = tmp_path / "biasgate.toml"
     assert len(examples) > len(SECTIONS)
@@ -152,6 +155,14 @@ def test_every_section_has_an_example(page: Path) -> None:
     """Each section of a page that says how to do something shows a command, a query, a configuration or an answer."""
     sections = re.split(r"^## ", text_of(page), flags=re.MULTILINE)[1:]
     assert [section.splitlines()[0] for section in sections if "\n```" not in section] == []
+
+
+def test_every_page_is_in_one_list_of_the_manual() -> None:
+    """docs/README.md lists each page of docs/ and each tutorial once."""
+    linked = re.findall(r"^- .*?\]\((.+?\.md)\)", text_of(DOCS / "README.md"), re.MULTILINE)
+    pages = [*DOCS.glob("*.md"), *(DOCS / "tutorials").glob("*.md")]
+    names = [str(page.relative_to(DOCS)) for page in pages if page.stem != "README"]
+    assert sorted(linked) == sorted([*names, "adr/README.md", "integrations/README.md"])
 
 
 async def test_every_route_is_documented(tmp_path: Path) -> None:

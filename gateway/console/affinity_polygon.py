@@ -1,4 +1,4 @@
-"""Whose texts evaluators choose, models and people alike: the polygon of paper 004 with intervals (protocols 5.7)."""
+"""Whose texts models and people choose: the polygon of *Subtle Biases Need Subtler Measures* (protocols 5.7)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
