@@ -9,7 +9,7 @@ _SHOWN_PARAMETERS = frozenset(
         *("api-version", "version", "region", "endpoint_override", "window", "limit", "model", "run", "status"),
     }
 )
-"""Parameters of a query that are no secrets; the value of any other is masked."""
+"""Parameters of a query that are not secret; the value of any other is masked."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}://[^\s\"'<>`]+")
 _PARAMETER = re.compile(r"(?<=[?&;])([^=&;#?]+)(=?)([^&#]*)")
 _HOST_AND_PORT = re.compile(r"(?:\[[^]]{0,64}\]|[^:@\[\]]*)(?::\d*)?")
@@ -33,15 +33,15 @@ def mask_url(url: str) -> str:
         return f"{scheme}{separator}{_mask_query(rest)}"
     name, colon, _ = user.partition(":")
     if scheme in _NAMES_NO_USER and not colon:
-        shown = name
+        masked_user = name
     else:
-        shown = f"{name}:{MASK}" if scheme in _KEEPS_USER and colon else name if scheme in _KEEPS_USER else MASK
-    return f"{scheme}{separator}{shown}@{_mask_query(place)}"
+        masked_user = f"{name}:{MASK}" if scheme in _KEEPS_USER and colon else name if scheme in _KEEPS_USER else MASK
+    return f"{scheme}{separator}{masked_user}@{_mask_query(place)}"
 
 
 def mask_addresses(text: str) -> str:
     """Return a text in which every address is masked."""
-    return _ADDRESS.sub(lambda found: mask_url(found[0]), text) if "://" in text else text
+    return _ADDRESS.sub(lambda match: mask_url(match[0]), text) if "://" in text else text
 
 
 def without_credentials(url: str) -> str:
@@ -64,6 +64,6 @@ def _mask_query(rest: str) -> str:
     if not mark:
         return rest
     return path + _PARAMETER.sub(
-        lambda found: found[0] if found[1].lower() in _SHOWN_PARAMETERS else f"{found[1]}={MASK}" if found[2] else MASK,
+        lambda match: match[0] if match[1].lower() in _SHOWN_PARAMETERS else f"{match[1]}={MASK}" if match[2] else MASK,
         mark + query,
     )

@@ -1,5 +1,4 @@
-"""Measures of one stored answer besides bias: whether it declines, its length and times, and validity of its tool
-calls.
+"""Measures a stored answer apart from bias: refusal, length, times, and validity of its tool calls.
 
 A policy can lower a bias by answering less, or worse; these say so. They have no axis and no group. Length and times
 are kept as logarithms, so that a difference is a factor and no single answer of a heavy tail weighs more than its
@@ -21,7 +20,7 @@ from auditors.text.refusal_words import declines
 from auditors.types import Exchange, Measurement
 
 NAME, VERSION = "answer", "1"
-"""Where an auditor has its name and version: no auditor is called so."""
+"""Name and version in the place where a measurement has its auditor's; no auditor has this name."""
 
 
 def answer_quality(exchange: Exchange) -> list[Measurement]:
@@ -31,31 +30,31 @@ def answer_quality(exchange: Exchange) -> list[Measurement]:
     cannot be read. `answer_seconds` and, of a stream, `answer_first_chunk_seconds` are log2 of the gateway's own
     seconds. `answer_valid_tool_calls` is the share of an answer's calls whose arguments are a JSON object.
     """
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     try:
         conversation = read_conversation(exchange)
     except NotAuditableError as exc:
-        found += [
+        measurements += [
             _measurement(metric, None, status="malformed", reason=exc.reason)
             for metric in ("answer_declined", "answer_words")
         ]
     else:
         text = conversation.reply_text.strip()
-        found.append(_measurement("answer_declined", float(bool(conversation.refusal) or declines(text))))
-        found.append(_measurement("answer_words", math.log2(1 + len(text.split()))))
+        measurements.append(_measurement("answer_declined", float(bool(conversation.refusal) or declines(text))))
+        measurements.append(_measurement("answer_words", math.log2(1 + len(text.split()))))
         if calls := [is_json_object(argument) for argument in _arguments(exchange)]:
-            found.append(_measurement("answer_valid_tool_calls", sum(calls) / len(calls)))
+            measurements.append(_measurement("answer_valid_tool_calls", sum(calls) / len(calls)))
     for metric, seconds in (
         ("answer_seconds", exchange.seconds),
         ("answer_first_chunk_seconds", exchange.first_chunk_seconds if exchange.stream else None),
     ):
         if seconds is not None and seconds > 0.0:
-            found.append(_measurement(metric, math.log2(seconds)))
-    return found
+            measurements.append(_measurement(metric, math.log2(seconds)))
+    return measurements
 
 
 def is_json_object(arguments: str) -> bool:
-    """Whether the arguments of a call are what every tool takes."""
+    """Return whether the arguments of a call are a JSON object, as every tool takes."""
     try:
         msgspec.json.decode(arguments, type=dict)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -64,16 +63,16 @@ def is_json_object(arguments: str) -> bool:
 
 
 def _arguments(exchange: Exchange) -> Iterator[str]:
-    """Of each call in the first choice of an answer that could be read."""
+    """Yield the arguments of each call in the first choice of an answer that could be read."""
     if is_event_stream(exchange):
         answer: Any = joined(exchange.endpoint, exchange.response_body)
     else:
         answer = read_json(exchange.response_body)
     if isinstance(answer, dict):
-        yield from map(_as_text, _given(answer))
+        yield from map(_as_text, _raw_arguments(answer))
 
 
-def _given(answer: Mapping[str, Any]) -> Iterator[Any]:
+def _raw_arguments(answer: Mapping[str, Any]) -> Iterator[Any]:
     for choice in _objects(answer.get("choices"))[:1]:
         message = choice.get("message")
         for call in _objects(message.get("tool_calls")) if isinstance(message, dict) else ():
@@ -87,12 +86,12 @@ def _given(answer: Mapping[str, Any]) -> Iterator[Any]:
             yield block.get("input", {})  # a stored answer leaves an empty one out
 
 
-def _as_text(given: Any) -> str:
-    return given if isinstance(given, str) else msgspec.json.encode(given).decode()
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _objects(given: Any) -> list[dict[str, Any]]:
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _measurement(metric: str, value: float | None, **further: Any) -> Measurement:

@@ -1,4 +1,5 @@
-"""What an audit may leave in words beside its numbers: why a judge scored so, what a model answered about both groups.
+"""Texts that an audit may leave with its numbers: a judge's reason for its scores, and a model's answers about both
+groups.
 
 No number hangs on it. Whoever wants it listens (`listening`) while an audit runs; else nothing is made. All of it is
 what models wrote, each text cut to LONGEST_CHARS.
@@ -14,17 +15,19 @@ import msgspec
 from auditors.types import Exchange, Measurement
 
 LONGEST_CHARS = 20_000
-"""Of one text that is kept; about what a page can show beside another."""
+"""Most characters of a text that is kept; about as many as a page can show next to another text."""
 MOST_CALLS = 64
-"""Of one answer; as many as are compared."""
+"""Most calls of an answer that are kept; as many as are compared."""
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, tag="reason"):
-    """What a judge said when it was asked, after its verdict, why it scored so; or why it said nothing."""
+    """A judge's answer when it was asked, after its verdict, for the reason of its scores; or the reason why it gave
+    none.
+    """
 
     text: str | None = None
     why_none: str | None = None
-    """In our own words."""
+    """Reason for the missing text, in our own words."""
 
 
 class KeptCall(msgspec.Struct, frozen=True):
@@ -65,7 +68,7 @@ AuditText = Reason | Answers
 class SaysWhy(Protocol):
     """An auditor that can be asked for the reason of what it measured."""
 
-    async def reason(self, exchange: Exchange, found: Sequence[Measurement]) -> Reason | None:
+    async def reason(self, exchange: Exchange, measurements: Sequence[Measurement]) -> Reason | None:
         """Asks its judge once more, after the verdict, which stays as it is. None where there is nothing to explain."""
         ...
 
@@ -75,7 +78,7 @@ _listener: ContextVar[list[AuditText] | None] = ContextVar("audit_texts", defaul
 
 @contextmanager
 def listening() -> Iterator[list[AuditText]]:
-    """What the audit inside the block leaves; empty before its end."""
+    """Yield the list of texts that the audit inside the block leaves; it is empty before the block's end."""
     heard: list[AuditText] = []
     token = _listener.set(heard)
     try:
@@ -84,29 +87,31 @@ def listening() -> Iterator[list[AuditText]]:
         _listener.reset(token)
 
 
-def leave(made: Callable[[], AuditText]) -> None:
-    """For whoever listens; `made` is called only then."""
+def leave(make_text: Callable[[], AuditText]) -> None:
+    """Hand a text to the listener; `make_text` is called only if there is a listener."""
     if (heard := _listener.get()) is not None:
-        heard.append(made())
+        heard.append(make_text())
 
 
 def fitted(text: str) -> str:
-    """As much of a text as is kept, and nothing that UTF-8 cannot hold."""
+    """Return as much of a text as is kept, without anything that UTF-8 cannot hold."""
     return text[:LONGEST_CHARS].encode("utf-8", "replace").decode()
 
 
-def changed(one: AuditText, change: Callable[[str], str]) -> AuditText:
+def changed(audit_text: AuditText, change: Callable[[str], str]) -> AuditText:
     """The same with every text in it changed."""
-    if isinstance(one, Reason):
-        return one if one.text is None else msgspec.structs.replace(one, text=change(one.text))
+    if isinstance(audit_text, Reason):
+        return (
+            audit_text if audit_text.text is None else msgspec.structs.replace(audit_text, text=change(audit_text.text))
+        )
     return msgspec.structs.replace(
-        one,
-        question=change(one.question),
-        asked=[_changed(answer, change) for answer in one.asked],
-        swapped=[_changed(answer, change) for answer in one.swapped],
+        audit_text,
+        question=change(audit_text.question),
+        asked=[_changed(answer, change) for answer in audit_text.asked],
+        swapped=[_changed(answer, change) for answer in audit_text.swapped],
     )
 
 
-def _changed(one: KeptAnswer, change: Callable[[str], str]) -> KeptAnswer:
-    calls = [KeptCall(change(call.name), change(call.arguments)) for call in one.calls]
-    return msgspec.structs.replace(one, text=change(one.text), calls=calls)
+def _changed(answer: KeptAnswer, change: Callable[[str], str]) -> KeptAnswer:
+    calls = [KeptCall(change(call.name), change(call.arguments)) for call in answer.calls]
+    return msgspec.structs.replace(answer, text=change(answer.text), calls=calls)

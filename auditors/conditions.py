@@ -18,10 +18,10 @@ from auditors.text.conversation import Conversation, NotAuditableError
 
 _FILE: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("conditions.toml").read_text(encoding="utf-8"))
 CARRIED, LEFT_OUT, NUMBERS_KEPT = (frozenset(_FILE[name].split()) for name in ("carried", "left_out", "numbers_kept"))
-"""Members that shape the answer; that are left out; in which a list of numbers is no text."""
+"""Members that shape the answer; members that are left out; members in which a list of numbers is not text."""
 
 LARGEST_BYTES = 200_000
-"""Of all that is carried, as JSON."""
+"""Most bytes of all carried fields together, as JSON."""
 DEEPEST_CARRIED = 40
 """Objects and arrays in each other; less than where a stored body ends, so what was cut off there is not carried."""
 
@@ -43,39 +43,41 @@ _KNOWN: Mapping[str, tuple[Any, ...]] = {
     "container": (),
     "context_management": (),
 }
-"""What is known and cannot be carried, with the values that change nothing. Its name may be told, as it is nobody's."""
+"""Known fields that cannot be carried, with the values that change nothing. Their names may be told, as they hold no
+client's data."""
 _NAMED = frozenset({*_KNOWN, "text", "reasoning", "thinking", "output_config", "the fields"})
 REDACTED = re.compile(r"\[(?:key|email|iban|card|ip|phone|number|name|media|user)\]")
-"""What stands in a stored request in place of what was taken out."""
+"""Pattern of the marks in a stored request in place of redacted parts."""
 _OF_TOOLS = ("tools", "tool_choice", "parallel_tool_calls")
 _OF_FUNCTIONS = ("name", "description", "strict", "defer_loading")
 _JSON_FORMATS = ("json_object", "json_schema")
 
 
 def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    """The fields that a probe of this request carries beside its messages, temperature, top_p and limit of tokens.
+    """Return the fields that a probe of this request carries in addition to its messages, temperature, top_p and limit
+    of tokens.
 
     Args: endpoint: path of the live request, which says how its fields are to be read; max_tokens: the probe's own
         limit, which `min_tokens` must not exceed.
 
     Raises: NotAuditableError for a field that cannot be carried.
     """
-    given = {name: value for name, value in request.items() if not _is_empty(value)}
-    translated = _TRANSLATED.get(endpoint, _plain)(given)
-    found: dict[str, Any] = {}
+    fields = {name: value for name, value in request.items() if not _is_empty(value)}
+    translated = _TRANSLATED.get(endpoint, _plain)(fields)
+    carried: dict[str, Any] = {}
     for name, value in translated.items():
         if name in CARRIED:
-            found[name] = value
+            carried[name] = value
         elif name not in LEFT_OUT and value not in _KNOWN.get(name, ()):
             _not_carried(name, "no rule says how")
-    _check_tools(found)
-    _check_numbers(given, found, max_tokens)
-    _check_sizes(found)
-    return found
+    _check_tools(carried)
+    _check_numbers(fields, carried, max_tokens)
+    _check_sizes(carried)
+    return carried
 
 
 def returns_json(conditions: Mapping[str, Any]) -> bool:
-    """Whether an answer in words is held to JSON."""
+    """Return whether an answer in words is held to JSON."""
     form, guided = conditions.get("response_format"), conditions.get("structured_outputs")
     return (
         (isinstance(form, dict) and form.get("type") in _JSON_FORMATS)
@@ -85,12 +87,12 @@ def returns_json(conditions: Mapping[str, Any]) -> bool:
 
 
 def offers_tools(conditions: Mapping[str, Any]) -> bool:
-    """Whether an answer may be a call of a tool."""
+    """Return whether an answer may be a call of a tool."""
     return "tools" in conditions and conditions.get("tool_choice") != "none"
 
 
 def has_room(conversation: Conversation, max_tokens: int) -> bool:
-    """Whether the live answer is known to be no longer than a probe of so many tokens may be.
+    """Return whether the live answer is known to be no longer than a probe of so many tokens may be.
 
     A text has at most as many tokens as bytes. Where the live request had no more room itself, limits are the same.
     """
@@ -102,8 +104,8 @@ def has_room(conversation: Conversation, max_tokens: int) -> bool:
 
 
 def _not_carried(name: str, why: str) -> Never:
-    shown = name if name in CARRIED | LEFT_OUT | _NAMED else "a field of an unknown name"
-    raise NotAuditableError("field_not_carried", f"{shown} cannot be carried into a probe: {why}")
+    field = name if name in CARRIED | LEFT_OUT | _NAMED else "a field of an unknown name"
+    raise NotAuditableError("field_not_carried", f"{field} cannot be carried into a probe: {why}")
 
 
 def _is_empty(value: Any) -> bool:
@@ -116,7 +118,7 @@ def _plain(request: dict[str, Any]) -> dict[str, Any]:
 
 def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
     """Fields of /v1/responses under the names of a chat completion."""
-    found = {name: value for name, value in request.items() if name not in ("text", "reasoning", "tools")}
+    fields = {name: value for name, value in request.items() if name not in ("text", "reasoning", "tools")}
     text, reasoning = request.get("text") or {}, request.get("reasoning") or {}
     if not isinstance(text, dict) or set(text) - {"format", "verbosity"}:
         _not_carried("text", "it has an unknown form")
@@ -127,40 +129,40 @@ def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
         _not_carried("text", "it has an unknown form")
     if form.get("type") == "json_schema":
         schema = {name: form[name] for name in ("name", "description", "schema", "strict") if name in form}
-        found["response_format"] = {"type": "json_schema", "json_schema": schema}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif form and form.get("type") != "text":
-        found["response_format"] = form
+        fields["response_format"] = form
     if "verbosity" in text:
-        found["verbosity"] = text["verbosity"]
+        fields["verbosity"] = text["verbosity"]
     if not _is_empty(effort := reasoning.get("effort")):
-        found["reasoning_effort"] = effort
+        fields["reasoning_effort"] = effort
     if "tools" in request:
-        found["tools"] = [_chat_tool(one, "parameters") for one in _list(request["tools"], "tools")]
+        fields["tools"] = [_chat_tool(tool, "parameters") for tool in _list(request["tools"], "tools")]
     choice = request.get("tool_choice")
     if isinstance(choice, dict) and choice.get("type") == "function" and "name" in choice:
-        found["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}}
-    return found
+        fields["tool_choice"] = {"type": "function", "function": {"name": choice["name"]}}
+    return fields
 
 
 def _of_messages(request: dict[str, Any]) -> dict[str, Any]:
     """Fields of /v1/messages under the names of a chat completion."""
     apart = ("stop_sequences", "tools", "tool_choice", "thinking", "output_config")
-    found = {name: value for name, value in request.items() if name not in apart}
+    fields = {name: value for name, value in request.items() if name not in apart}
     if "stop_sequences" in request:
-        found["stop"] = request["stop_sequences"]
+        fields["stop"] = request["stop_sequences"]
     if "tools" in request:
-        found["tools"] = [_chat_tool(one, "input_schema") for one in _list(request["tools"], "tools")]
+        fields["tools"] = [_chat_tool(tool, "input_schema") for tool in _list(request["tools"], "tools")]
     if "tool_choice" in request:
-        found |= _choice_of_messages(request["tool_choice"])
+        fields |= _choice_of_messages(request["tool_choice"])
     if "thinking" in request:
-        found |= _thinking_of_messages(request["thinking"])
+        fields |= _thinking_of_messages(request["thinking"])
     if "output_config" in request:
-        found |= _output_of_messages(request["output_config"])
-    return found
+        fields |= _output_of_messages(request["output_config"])
+    return fields
 
 
 def _thinking_of_messages(thinking: Any) -> dict[str, Any]:
-    """As vLLM itself reads it: a budget of tokens, no effort at all, or nothing."""
+    """Translate thinking as vLLM itself reads it: to a budget of tokens, to no effort at all, or to nothing."""
     match thinking:
         case {"type": "enabled", "budget_tokens": int(budget)}:
             return {"thinking_token_budget": budget}
@@ -174,17 +176,20 @@ def _thinking_of_messages(thinking: Any) -> dict[str, Any]:
 def _output_of_messages(config: Any) -> dict[str, Any]:
     if not isinstance(config, dict) or set(config) - {"effort", "format"}:
         _not_carried("output_config", "it has an unknown form")
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     match config.get("format"):
         case None:
             pass
         case {"type": "json_schema", "schema": dict(schema)} | {"type": "json_schema", "json_schema": dict(schema)}:
-            found["response_format"] = {"type": "json_schema", "json_schema": {"name": "json_schema", "schema": schema}}
+            fields["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "json_schema", "schema": schema},
+            }
         case _:
             _not_carried("output_config", "it has an unknown form")
     if not _is_empty(effort := config.get("effort")):
-        found["reasoning_effort"] = effort
-    return found
+        fields["reasoning_effort"] = effort
+    return fields
 
 
 def _choice_of_messages(choice: Any) -> dict[str, Any]:
@@ -193,20 +198,20 @@ def _choice_of_messages(choice: Any) -> dict[str, Any]:
     kind = choice.get("type")
     plain = {"auto": "auto", "any": "required", "none": "none"}
     if kind == "tool":
-        found: dict[str, Any] = {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}}
+        fields: dict[str, Any] = {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}}
     elif kind in plain:
-        found = {"tool_choice": plain[kind]}
+        fields = {"tool_choice": plain[kind]}
     else:
         _not_carried("tool_choice", "it has an unknown form")
     if choice.get("disable_parallel_tool_use"):
-        found["parallel_tool_calls"] = False
-    return found
+        fields["parallel_tool_calls"] = False
+    return fields
 
 
 def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
     """A function that is described flat, as chat completions describe it."""
-    known = {"type", "name", "description", "strict", "defer_loading", "cache_control", schema}
-    if not isinstance(tool, dict) or tool.get("type", "function") not in ("function", "custom") or set(tool) - known:
+    members = {"type", "name", "description", "strict", "defer_loading", "cache_control", schema}
+    if not isinstance(tool, dict) or tool.get("type", "function") not in ("function", "custom") or set(tool) - members:
         _not_carried("tools", "one is no plain function")
     if tool.get("type") == "custom" and schema not in tool:
         _not_carried("tools", "one is no plain function")
@@ -222,13 +227,13 @@ def _list(value: Any, name: str) -> list[Any]:
     return value
 
 
-def _check_tools(found: dict[str, Any]) -> None:
+def _check_tools(fields: dict[str, Any]) -> None:
     """Only functions, which no server runs by itself; what is said about tools goes where there are none."""
-    if "tools" not in found:
+    if "tools" not in fields:
         for name in _OF_TOOLS:
-            found.pop(name, None)
+            fields.pop(name, None)
         return
-    for tool in _list(found["tools"], "tools"):
+    for tool in _list(fields["tools"], "tools"):
         function = (
             tool.get("function") if isinstance(tool, dict) and tool.get("type", "function") == "function" else None
         )
@@ -236,20 +241,22 @@ def _check_tools(found: dict[str, Any]) -> None:
             _not_carried("tools", "one is no plain function")
 
 
-def _check_numbers(given: Mapping[str, Any], found: Mapping[str, Any], max_tokens: int) -> None:
-    """What a question takes as a number must be one; a probe must be let end within its own limit."""
+def _check_numbers(fields: Mapping[str, Any], carried: Mapping[str, Any], max_tokens: int) -> None:
+    """Check that fields which a question takes as numbers are numbers, and that a probe may end within its own
+    limit.
+    """
     for name in ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens"):
-        if isinstance(given.get(name, 0), bool) or not isinstance(given.get(name, 0), int | float):
+        if isinstance(fields.get(name, 0), bool) or not isinstance(fields.get(name, 0), int | float):
             _not_carried(name, "it is no number")
-    least = found.get("min_tokens", 0)
+    least = carried.get("min_tokens", 0)
     if not isinstance(least, int) or least > max_tokens:
         _not_carried("min_tokens", "it is more than a probe may have")
 
 
-def _check_sizes(found: Mapping[str, Any]) -> None:
-    for name, value in found.items():
+def _check_sizes(fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
         _check(name, value, 0)
-    if found and len(msgspec.json.encode(found)) > LARGEST_BYTES:
+    if fields and len(msgspec.json.encode(fields)) > LARGEST_BYTES:
         _not_carried("the fields", f"they have more than {LARGEST_BYTES} bytes")
 
 
@@ -261,12 +268,12 @@ def _check(name: str, value: Any, depth: int) -> None:
         case str() if REDACTED.search(value):
             _not_carried(name, "a part of it was redacted")
         case dict():
-            for key, one in value.items():
+            for key, item in value.items():
                 _check(name, key, depth)
-                _check(name, one, depth + 1)
+                _check(name, item, depth + 1)
         case list():
-            for one in value:
-                _check(name, one, depth + 1)
+            for item in value:
+                _check(name, item, depth + 1)
 
 
 _TRANSLATED: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

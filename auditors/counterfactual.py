@@ -140,12 +140,12 @@ class CounterfactualAuditor(ProbingAuditor):
         if isinstance(other, NotSwapped):
             return [self._unswapped(other, DISTANCE, embedder=self._embedder.name)]
         sides = await self._ask(exchange, conversation, other)
-        if failed := next((one for one in sides.all if one.kind), None):
+        if failed := next((answer for answer in sides.all if answer.kind), None):
             message = failed.reason or "no answer"
-            is_owed = not is_unaskable(one.kind for one in sides.all)
+            is_owed = not is_unaskable(answer.kind for answer in sides.all)
             missing = self._lost(conversation, other.swap, message, sides) if is_owed else []
             return self._failure(failed.kind, message, missing)
-        leave(lambda: _kept(other, sides))
+        leave(lambda: _kept_sides(other, sides))
         return await self._measured(exchange, conversation, other, sides)
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
@@ -161,35 +161,37 @@ class CounterfactualAuditor(ProbingAuditor):
             for messages in (conversation.messages, other.messages)
         ]
         completer, is_begun = self._completer_for(exchange), conversation.begins_in_thought
-        found = await answers(completer, requests, self._slots, least=self._max_tokens, is_begun=is_begun)
-        return Sides(found[0::2], found[1::2])
+        drawn_answers = await answers(completer, requests, self._slots, least=self._max_tokens, is_begun=is_begun)
+        return Sides(drawn_answers[0::2], drawn_answers[1::2])
 
     async def _measured(
         self, exchange: Exchange, conversation: Conversation, other: SwappedPrompt, sides: Sides
     ) -> list[Measurement]:
         swapped = other.swap
-        refused = [sum(one.is_refusal for one in side) / DRAWS for side in sides]
+        refused = [sum(answer.is_refusal for answer in side) / DRAWS for side in sides]
         values = {REFUSAL: Contrast(refused[0] - refused[1])}
         if any(refused):
             values |= self._of_words(_DECLINED)
-        elif any(one.has_only_calls for one in sides.all):
+        elif any(answer.has_only_calls for answer in sides.all):
             values |= self._of_words(_CALLED)
         else:
-            texts = await _read(sum(len(one.text) for one in sides.all), _masked, sides, swapped.axis)
+            texts = await _read(sum(len(answer.text) for answer in sides.all), _masked, sides, swapped.axis)
             values[DISTANCE] = await self._distance(texts)
             words = [sum(len(text.split()) for text in side) for side in texts]
             values[LENGTH] = Contrast(signed_difference(*words))
             if self._judge_model:
                 values[FAVORITISM] = await self._favoritism(exchange, conversation, other, sides)
         values |= await self._of_decisions(conversation, other, sides)
-        n_cut = sum(one.is_cut for one in sides.all)
+        n_cut = sum(answer.is_cut for answer in sides.all)
         detail = {"words_swapped": swapped.n_words} | ({"answers_cut": n_cut} if n_cut else {})
         return [self._contrast(metric, swapped, value, detail) for metric, value in values.items()]
 
-    def _of_words(self, found: Contrast) -> dict[str, Contrast]:
+    def _of_words(self, contrast: Contrast) -> dict[str, Contrast]:
         """The same for every contrast that takes four answers in words."""
-        values = {DISTANCE: found, LENGTH: found}
-        return values | ({FAVORITISM: found._replace(judge=_unasked(self._judge_model))} if self._judge_model else {})
+        values = {DISTANCE: contrast, LENGTH: contrast}
+        return values | (
+            {FAVORITISM: contrast._replace(judge=_unasked_stamp(self._judge_model))} if self._judge_model else {}
+        )
 
     async def _of_decisions(
         self, conversation: Conversation, other: SwappedPrompt, sides: Sides
@@ -197,20 +199,20 @@ class CounterfactualAuditor(ProbingAuditor):
         """The contrasts of tools and JSON that are due."""
         if not (due := _due(conversation)):
             return {}
-        length = sum(len(one.text) + sum(len(call.arguments) for call in one.calls) for one in sides.all)
-        found = await _read(length, _decisions, other, sides)
+        length = sum(len(answer.text) + sum(len(call.arguments) for call in answer.calls) for answer in sides.all)
+        contrasts = await _read(length, _decisions, other, sides)
         if not self._has_room(conversation):
-            found |= {metric: _TOO_LONG for metric in found if metric != TOOL_NAME}
-        return {metric: found[metric] for metric in due}
+            contrasts |= {metric: _TOO_LONG for metric in contrasts if metric != TOOL_NAME}
+        return {metric: contrasts[metric] for metric in due}
 
     def _has_room(self, conversation: Conversation) -> bool:
         return has_room(conversation, longest(conversation, self._max_tokens))
 
     def _lost(self, conversation: Conversation, swapped: Swapped, reason: str, sides: Sides) -> list[Measurement]:
         """Every contrast without its value, after these answers."""
-        failed = next((one for one in sides.all if one.kind), None)
+        failed = next((answer for answer in sides.all if answer.kind), None)
         lost = Contrast(None, status_of(failed and failed.kind), reason)
-        of_answers = _DECLINED if any(one.is_refusal for one in sides.all) else lost
+        of_answers = _DECLINED if any(answer.is_refusal for answer in sides.all) else lost
         values = {REFUSAL: lost} | self._of_words(of_answers)
         of_fields = of_answers if self._has_room(conversation) else _TOO_LONG
         values |= {metric: lost if metric == TOOL_NAME else of_fields for metric in _due(conversation)}
@@ -230,14 +232,14 @@ class CounterfactualAuditor(ProbingAuditor):
         """Mean score of the named group less that of the group swapped in; a group not reported scores 0."""
         judge = self._judge_of(exchange)
         swapped, about_other = other.swap, text_of(other.messages)
-        asked = [
-            *((conversation.prompt_text, one.text, swapped.group) for one in sides.asked),
-            *((about_other, one.text, swapped.target) for one in sides.swapped),
+        cases = [
+            *((conversation.prompt_text, answer.text, swapped.group) for answer in sides.asked),
+            *((about_other, answer.text, swapped.target) for answer in sides.swapped),
         ]
         try:
-            scores = await all_of(self._score(judge, swapped.axis, *one) for one in asked)
+            scores = await all_of(self._score(judge, swapped.axis, *case) for case in cases)
         except CompletionError as exc:
-            return Contrast(None, status_of(exc.kind), f"judge: {exc.kind}: {exc}", _unasked(judge.model))
+            return Contrast(None, status_of(exc.kind), f"judge: {exc.kind}: {exc}", _unasked_stamp(judge.model))
         stamp = scores[0].judge
         if unread := next((score for score in scores if score.value is None), None):
             return Contrast(None, unread.status, unread.reason, stamp)
@@ -251,10 +253,10 @@ class CounterfactualAuditor(ProbingAuditor):
             return Contrast(None, "malformed", f"judge: {judgement.reason}", judgement.stamp)
         if judgement.value.refused:
             return Contrast(None, "refusal", "declined, says the judge", judgement.stamp)
-        found = [
+        scores = [
             finding.score for finding in judgement.value.findings if (finding.axis, finding.group) == (axis, group)
         ]
-        return Contrast(float(found[0]) if found else 0.0, judge=judgement.stamp)
+        return Contrast(float(scores[0]) if scores else 0.0, judge=judgement.stamp)
 
     def _judge_of(self, exchange: Exchange) -> JudgeClient:
         if exchange.upstream not in self._judges:
@@ -263,16 +265,16 @@ class CounterfactualAuditor(ProbingAuditor):
             self._judges[exchange.upstream] = JudgeClient(judge, self._judge_model or exchange.served_model)
         return self._judges[exchange.upstream]
 
-    def _contrast(self, metric: str, swapped: Swapped, found: Contrast, detail: dict[str, Any]) -> Measurement:
+    def _contrast(self, metric: str, swapped: Swapped, contrast: Contrast, detail: dict[str, Any]) -> Measurement:
         return self._measurement(
             metric,
             swapped.axis,
             swapped.group,
-            found.value,
-            found.status,
-            found.reason,
+            contrast.value,
+            contrast.status,
+            contrast.reason,
             reference=swapped.target,
-            judge=found.judge,
+            judge=contrast.judge,
             detail={"embedder": self._embedder.name, **detail},
         )
 
@@ -285,13 +287,13 @@ def _about_another(exchange: Exchange, conversation: Conversation) -> SwappedPro
 
 
 async def _read(length: int, read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """What `read` finds in so many characters; off the event loop where they are many."""
+    """Return the result of `read` for so many characters; computed off the event loop if they are many."""
     if length > LONGEST_READ_AT_ONCE:
         return await asyncio.to_thread(read, *args, **named)
     return read(*args, **named)
 
 
-def _kept(other: SwappedPrompt, sides: Sides) -> Answers:
+def _kept_sides(other: SwappedPrompt, sides: Sides) -> Answers:
     """Both sides in words, as far as they are kept."""
     return Answers(
         axis=other.swap.axis,
@@ -304,22 +306,22 @@ def _kept(other: SwappedPrompt, sides: Sides) -> Answers:
     )
 
 
-def _kept_answer(one: Answer) -> KeptAnswer:
-    text, room = fitted(one.text), LONGEST_CHARS
+def _kept_answer(answer: Answer) -> KeptAnswer:
+    text, room = fitted(answer.text), LONGEST_CHARS
     calls = list[KeptCall]()
-    for call in one.calls[:MOST_CALLS]:
-        kept = KeptCall(fitted(call.name)[:room], fitted(call.arguments)[: max(0, room - len(call.name))])
-        room -= len(kept.name) + len(kept.arguments)
-        calls.append(kept)
+    for call in answer.calls[:MOST_CALLS]:
+        kept_call = KeptCall(fitted(call.name)[:room], fitted(call.arguments)[: max(0, room - len(call.name))])
+        room -= len(kept_call.name) + len(kept_call.arguments)
+        calls.append(kept_call)
         if room <= 0:
             break
-    written = sum(len(call.name) + len(call.arguments) for call in one.calls) + len(one.text)
+    written = sum(len(call.name) + len(call.arguments) for call in answer.calls) + len(answer.text)
     is_whole = written == len(text) + LONGEST_CHARS - room
-    return KeptAnswer(text=text, calls=calls, is_refusal=one.is_refusal, is_cut=one.is_cut or not is_whole)
+    return KeptAnswer(text=text, calls=calls, is_refusal=answer.is_refusal, is_cut=answer.is_cut or not is_whole)
 
 
 def _masked(sides: Sides, axis: str) -> list[list[str]]:
-    return [[masked(one.text, axis) for one in side] for side in sides]
+    return [[masked(answer.text, axis) for answer in side] for side in sides]
 
 
 def _due(conversation: Conversation) -> list[str]:
@@ -331,13 +333,13 @@ def _due(conversation: Conversation) -> list[str]:
 def _decisions(other: SwappedPrompt, sides: Sides) -> dict[str, Contrast]:
     """Contrasts of tools and of JSON, whether they are due or not."""
     echo = Echo(other.asked, other.swap)
-    found = tool_contrasts(*sides, echo)
-    if any(one.is_refusal for one in sides.all):
-        return found | {TOOL_ARGUMENTS: _DECLINED, JSON: _DECLINED}
-    if any(one.has_only_calls for one in sides.all):
-        return found | {JSON: _CALLED}
-    return found | {JSON: json_contrast(*sides, echo)}
+    contrasts = tool_contrasts(*sides, echo)
+    if any(answer.is_refusal for answer in sides.all):
+        return contrasts | {TOOL_ARGUMENTS: _DECLINED, JSON: _DECLINED}
+    if any(answer.has_only_calls for answer in sides.all):
+        return contrasts | {JSON: _CALLED}
+    return contrasts | {JSON: json_contrast(*sides, echo)}
 
 
-def _unasked(model: str) -> JudgeStamp:
+def _unasked_stamp(model: str) -> JudgeStamp:
     return JudgeStamp(model=model, prompt_sha256=PROMPT_SHA256, attempts=0, thinking=str(OFF))

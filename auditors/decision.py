@@ -72,7 +72,7 @@ DRAWS = 2
 
 @runtime_checkable
 class DecisionSettings(Protocol):
-    """What this auditor reads of its section beside what all read."""
+    """The settings that this auditor reads from its section, in addition to those common to all auditors."""
 
     @property
     def threshold(self) -> float | None: ...
@@ -81,7 +81,7 @@ class DecisionSettings(Protocol):
 
 
 class _Reply(NamedTuple):
-    """What came of one probe."""
+    """The outcome of a probe: readings, or the kind and reason of its failure."""
 
     reads: Sequence[Read] = ()
     kind: FailureKind | None = None
@@ -143,26 +143,26 @@ class DecisionAuditor(MeasuringAuditor):
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         """Two or three contrasts; or one measurement without a value that says why there is none."""
-        found = await asyncio.to_thread(self._swap, exchange)
-        if not isinstance(found, _Swap):
-            return [self._unswapped(found, EXCESS)]
-        replies = await self._ask(exchange, found)
+        swap = await asyncio.to_thread(self._swap, exchange)
+        if not isinstance(swap, _Swap):
+            return [self._unswapped(swap, EXCESS)]
+        replies = await self._ask(exchange, swap)
         if failed := next((reply for reply in replies if reply.kind), None):
             message = failed.reason or "no answer"
             is_owed = not is_unaskable(reply.kind for reply in replies)
-            missing = self._without_value(found.about, "error", message) if is_owed else []
+            missing = self._without_value(swap.about, "error", message) if is_owed else []
             return self._failure(failed.kind, message, missing)
-        return self._measured(exchange, found, [reply.reads for reply in replies])
+        return self._measured(exchange, swap, [reply.reads for reply in replies])
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
-        found = self._swap(exchange)
-        return self._without_value(found.about, "error", CUT_SHORT) if isinstance(found, _Swap) else []
+        swap = self._swap(exchange)
+        return self._without_value(swap.about, "error", CUT_SHORT) if isinstance(swap, _Swap) else []
 
     def _swap(self, exchange: Exchange) -> _Swap | NotSwapped:
         """Takes processor time in proportion to the request. Raises NotAuditableError."""
         decision = read_decision(exchange, self._favourable)
-        found = swapped_decision(exchange.id, decision)
-        return found if isinstance(found, NotSwapped) else _Swap(decision, *found)
+        swapped = swapped_decision(exchange.id, decision)
+        return swapped if isinstance(swapped, NotSwapped) else _Swap(decision, *swapped)
 
     async def _ask(self, exchange: Exchange, swap: _Swap) -> list[_Reply]:
         """All four replies, of the sides in turn, so that a change of load meets both."""
@@ -180,7 +180,7 @@ class DecisionAuditor(MeasuringAuditor):
         return await all_of(one(body) for _ in range(DRAWS) for body in sides)
 
     def _measured(self, exchange: Exchange, swap: _Swap, reads: Sequence[Sequence[Read]]) -> list[Measurement]:
-        """What four readings of each question say, the sides in turn."""
+        """Compute the measurements from four readings of each question, the sides in turn."""
         cases, unread = list[_Case](), list[Unread]()
         for question, draws in zip(swap.decision.questions, zip(*reads, strict=True), strict=True):
             case = _case(question, draws)
@@ -189,14 +189,14 @@ class DecisionAuditor(MeasuringAuditor):
             else:
                 cases.append(case)
         if not cases:
-            worst = min(unread, key=lambda one: _WORST.index(one.status))
+            worst = min(unread, key=lambda reading: _WORST.index(reading.status))
             return self._without_value(swap.about, worst.status, worst.reason)
         threshold = exchange.threshold if exchange.threshold is not None else self._threshold
-        found = self._of_cases(swap.about, cases, threshold)
+        measurements = self._of_cases(swap.about, cases, threshold)
         if unread:  # questions without a value, counted by a reason
-            reason = min(one.reason for one in unread)
-            found.append(self._measurement(EXCESS, None, None, None, "unrelated", reason))
-        return found
+            reason = min(reading.reason for reading in unread)
+            measurements.append(self._measurement(EXCESS, None, None, None, "unrelated", reason))
+        return measurements
 
     def _of_cases(self, about: Swapped, cases: Sequence[_Case], threshold: float | None) -> list[Measurement]:
         detail = {"questions": len(cases), "words_swapped": about.n_words} | _masses(cases)
@@ -206,27 +206,31 @@ class DecisionAuditor(MeasuringAuditor):
             )
             for case in cases
         ]
-        known = [case for case in cases if outcome(case.question, case.asked[0]) is not None]
-        found = [self._value(FLIPS, about, sum(flips) / len(flips), detail | {"threshold": threshold})]
-        if not known:
-            return [self._value(EXCESS, about, None, detail, "no option is known to be favourable"), *found]
-        asked = [_outcomes(one.question, one.asked) for one in known]
-        swapped = [_outcomes(one.question, one.swapped) for one in known]
-        differences = [mean_difference(mine, theirs) for mine, theirs in zip(asked, swapped, strict=True)]
+        cases_with_outcome = [case for case in cases if outcome(case.question, case.asked[0]) is not None]
+        measurements = [self._value(FLIPS, about, sum(flips) / len(flips), detail | {"threshold": threshold})]
+        if not cases_with_outcome:
+            return [self._value(EXCESS, about, None, detail, "no option is known to be favourable"), *measurements]
+        asked_outcomes = [_outcomes(case.question, case.asked) for case in cases_with_outcome]
+        swapped = [_outcomes(case.question, case.swapped) for case in cases_with_outcome]
+        differences = [mean_difference(mine, theirs) for mine, theirs in zip(asked_outcomes, swapped, strict=True)]
         within = [
             (abs(mine[0] - mine[1]) + abs(theirs[0] - theirs[1])) / 2
-            for mine, theirs in zip(asked, swapped, strict=True)
+            for mine, theirs in zip(asked_outcomes, swapped, strict=True)
         ]
-        shown = detail | {"asked": _mean(asked), "swapped": _mean(swapped), "within": sum(within) / len(within)}
-        found.insert(0, self._value(EXCESS, about, sum(differences) / len(differences), shown))
+        excess_detail = detail | {
+            "asked": _mean(asked_outcomes),
+            "swapped": _mean(swapped),
+            "within": sum(within) / len(within),
+        }
+        measurements.insert(0, self._value(EXCESS, about, sum(differences) / len(differences), excess_detail))
         share = impact(
-            [chosen for one in known for chosen in _selections(one.question, one.asked, threshold)],
-            [chosen for one in known for chosen in _selections(one.question, one.swapped, threshold)],
+            [chosen for case in cases_with_outcome for chosen in _selections(case.question, case.asked, threshold)],
+            [chosen for case in cases_with_outcome for chosen in _selections(case.question, case.swapped, threshold)],
         )
         if share is not None:
             ratio = self._value(IMPACT, about, share.share, detail | {"threshold": threshold}, weight=share.weight)
-            found.append(ratio)
-        return found
+            measurements.append(ratio)
+        return measurements
 
     def _value(
         self,
@@ -250,16 +254,21 @@ class DecisionAuditor(MeasuringAuditor):
 
 
 _WORST: Sequence[Status] = ("malformed", "error", "refusal", "unrelated", "ok")
-"""Of several reasons for no value, the one that claims least comes first."""
+"""Order of several reasons for a missing value: the status that claims least comes first."""
 
 
 def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
-    """What an exchange asked to decide. Raises NotAuditableError where it asked for prose, or cannot be read."""
+    """Return the decision that an exchange asked for. Raises NotAuditableError if it asked for prose, or cannot be
+    read.
+    """
     if exchange.endpoint in TYPED_PATHS:
         decision = typed_decision(exchange.endpoint, json_object(exchange.request_body, "request"), favourable)
         if not exchange.response_body:
             raise NotAuditableError("no_text", "the response was dropped, or was no JSON")
-        if all(isinstance(one, Unread) and one.status != "refusal" for one in decision.read(exchange.response_body)):
+        if all(
+            isinstance(reading, Unread) and reading.status != "refusal"
+            for reading in decision.read(exchange.response_body)
+        ):
             raise NotAuditableError("unexpected_shape", f"{exchange.endpoint}: the answer has no probabilities")
         return decision
     if exchange.endpoint != ChatDecision.path:
@@ -268,20 +277,20 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
     if not request.get("logprobs"):
         raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
     conversation = read_conversation(exchange)
-    if found := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
-        raise NotAuditableError(NOT_ASKED_AGAIN[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
+    if notes := [note for note in conversation.notes if note in NOT_ASKED_AGAIN]:
+        raise NotAuditableError(NOT_ASKED_AGAIN[notes[0]], f"cannot be asked again faithfully: {', '.join(notes)}")
     return ChatDecision(request, conversation, favourable, exchange.instruction)
 
 
 def _case(question: Question, draws: Sequence[Read]) -> _Case | Unread:
     """The four readings of a question, the sides in turn, or why they say nothing."""
     checked = [_with_mass_enough(draw) for draw in draws]
-    unread = [one for one in checked if isinstance(one, Unread)]
+    unread = [reading for reading in checked if isinstance(reading, Unread)]
     if unread:
-        if len(unread) == len(checked) or any(one.status == "refusal" for one in unread):
-            return min(unread, key=lambda one: _WORST.index(one.status))
+        if len(unread) == len(checked) or any(reading.status == "refusal" for reading in unread):
+            return min(unread, key=lambda reading: _WORST.index(reading.status))
         return Unread("malformed", unread[0].reason)
-    first, other, second, last = (one for one in checked if isinstance(one, Answered))
+    first, other, second, last = (reading for reading in checked if isinstance(reading, Answered))
     return _Case(question, (first, second), (other, last))
 
 
@@ -312,5 +321,10 @@ def _mean(values: Sequence[Sequence[float]]) -> float:
 
 def _masses(cases: Sequence[_Case]) -> dict[str, float]:
     """The least label mass, where the server tells any."""
-    told = [one.label_mass for case in cases for one in (*case.asked, *case.swapped) if one.label_mass is not None]
-    return {"label_mass": min(told)} if told else {}
+    masses = [
+        answered.label_mass
+        for case in cases
+        for answered in (*case.asked, *case.swapped)
+        if answered.label_mass is not None
+    ]
+    return {"label_mass": min(masses)} if masses else {}

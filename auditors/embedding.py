@@ -62,15 +62,17 @@ from auditors.types import (
 )
 
 _ORDER: tuple[Status, ...] = ("refusal", "unrelated", "thinking_exhausted", "malformed", "error", "ok")
-"""Of several reasons why there is no value, the first one counts: what was never due comes before what is missing."""
+"""Order of several reasons for a missing value, of which the first counts: values that were never due come before
+missing ones."""
 _SAMPLED_REFUSAL = "the sampled answer is a refusal"
 AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
 NOT_COMPARED: Mapping[str, NotAuditable] = {**NOT_ASKED_AGAIN, "stream cut off": "cut_off"}
-"""Half an answer is no default output to measure a distance from."""
+"""Notes with the reason why an answer is not compared: half an answer is not a default output to measure a distance
+from."""
 
 
 class Answer(NamedTuple):
-    """What came back under one identity: a text, or the status and reason of its absence."""
+    """The answer under an identity: a text, or the status and reason of its absence."""
 
     text: str
     status: Status = "ok"
@@ -180,13 +182,13 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measurements(answers, distances)
 
     def _not_embedded(self, kind: FailureKind, exc: Exception, answers: Sequence[Answer]) -> AuditFailure:
-        """Distances between answers that exist are missing; where there was no answer the reason stays its own."""
+        """Report the distances between existing answers as missing; an absent answer keeps its own reason."""
         message = f"embedder {self._embedder.name}: {exc}"
         lost = [Answer("", "error", message) if answer.status == "ok" else answer for answer in answers]
         return self._failure(kind, message, self._measurements(lost, {}))
 
     def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
-        """One of every identity and every axis; without a value where there is no distance."""
+        """Return a measurement for every identity and every axis, without a value if it has no distance."""
         return [
             *(self._distance(*pair, distances) for pair in zip(IDENTITIES, answers, strict=True)),
             *(self._axis_score(axis, answers, distances) for axis in AXES),
@@ -210,12 +212,12 @@ class RepresentativeAuditor(ProbingAuditor):
 
         An answer that was declined or calls a tool leaves no score, and so none is missing.
         """
-        asked = [pair for pair in zip(IDENTITIES, answers, strict=True) if pair[0].axis == axis]
-        if absent := [pair for pair in asked if pair[0] not in distances]:
+        pairs = [pair for pair in zip(IDENTITIES, answers, strict=True) if pair[0].axis == axis]
+        if absent := [pair for pair in pairs if pair[0] not in distances]:
             identity, answer = min(absent, key=lambda pair: _ORDER.index(pair[1].status))
             reason = f"no answer as {identity.group}: {answer.reason}"
             return self._measured_by(SCORE, axis, None, None, answer.status, reason)
-        by_group = {identity.group: distances[identity] for identity, _ in asked}
+        by_group = {identity.group: distances[identity] for identity, _ in pairs}
         score = representative_bias_score(list(by_group.values()))
         return self._measured_by(SCORE, axis, None, score, distances=by_group)
 

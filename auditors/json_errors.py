@@ -3,4 +3,4 @@
 import msgspec
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are no JSON, not of the shape asked for, no UTF-8, or nested too deeply."""
+"""Exceptions of msgspec for bytes that are not JSON, not of the shape asked for, not UTF-8, or nested too deeply."""

@@ -1,4 +1,4 @@
-"""The judge auditor: a language model is asked, in a structured reply, whom an answer favours.
+"""The judge auditor: a language model says, in a structured reply, which groups an answer favours.
 
 Estimand of the stream (axis, group): the mean favouritism, -1..2, over sampled exchanges that *concern* the group: a
 term of the group occurs in the prompt or the answer (`identity.groups_mentioned`), or the judge reports the group. A
@@ -206,21 +206,30 @@ class JudgeAuditor(MeasuringAuditor):
         conversation = read_conversation(exchange)
         return self._lost(exchange, conversation, "error") if conversation.reply_text.strip() else []
 
-    async def reason(self, exchange: Exchange, found: Sequence[Measurement]) -> Reason | None:
-        """What the judge says of its findings when it is shown its verdict and asked why; see `SaysWhy`.
+    async def reason(self, exchange: Exchange, measurements: Sequence[Measurement]) -> Reason | None:
+        """Return the judge's explanation of its findings, asked for with its verdict shown; see `SaysWhy`.
 
         What it thought before that is no reason, and left out.
         """
-        reported = [one for one in found if one.value is not None and one.detail.get("reported")]
+        reported = [
+            measurement
+            for measurement in measurements
+            if measurement.value is not None and measurement.detail.get("reported")
+        ]
         if not reported:
             return None
         findings = [
-            {"axis": one.axis, "group": one.group, "reference": one.reference, "score": int(one.value or 0)}
-            for one in reported
+            {
+                "axis": measurement.axis,
+                "group": measurement.group,
+                "reference": measurement.reference,
+                "score": int(measurement.value or 0),
+            }
+            for measurement in reported
         ]
         verdict = msgspec.json.encode({"refused": False, "findings": findings}).decode()
-        asked = self._question(read_conversation(exchange)).messages
-        messages = [*asked, Message("assistant", verdict), Message("user", WHY_PROMPT)]
+        question_messages = self._question(read_conversation(exchange)).messages
+        messages = [*question_messages, Message("assistant", verdict), Message("user", WHY_PROMPT)]
         model = self._model or exchange.served_model
         request = CompletionRequest(model=model, messages=messages, max_tokens=self._max_tokens, temperature=0.0)
         try:
@@ -257,7 +266,9 @@ class JudgeAuditor(MeasuringAuditor):
         return self._judges[key]
 
     def _teller_of(self, exchange: Exchange) -> Completer:
-        """Of reasons: what it learns of a server, and what comes of it, is none of the scores' business."""
+        """Return the completer that asks for reasons; its knowledge of servers and its outcomes do not affect the
+        scores.
+        """
         if exchange.upstream not in self._tellers:
             if len(self._tellers) >= MOST_JUDGES:
                 self._tellers.clear()
@@ -276,10 +287,10 @@ class JudgeAuditor(MeasuringAuditor):
             places: Sequence[tuple[str | None, str | None]] = mentioned or [(None, None)]
             conflict = {"conflict": True} if any(finding.score for finding in verdict.findings) else {}
             return [self._one(stamp, axis, group, None, "refusal", None, detail | conflict) for axis, group in places]
-        found = {(finding.axis, finding.group): finding for finding in verdict.findings}
+        finding_by_group = {(finding.axis, finding.group): finding for finding in verdict.findings}
         measurements = []
-        for axis, group in dict.fromkeys([*mentioned, *found]):
-            finding = found.get((axis, group))
+        for axis, group in dict.fromkeys([*mentioned, *finding_by_group]):
+            finding = finding_by_group.get((axis, group))
             extra = {"mentioned": (axis, group) in mentioned, "reported": finding is not None}
             score, reference = (float(finding.score), finding.reference) if finding else (0.0, None)
             measurements.append(self._one(stamp, axis, group, reference, "ok", score, detail | extra))

@@ -27,7 +27,7 @@ VERSION = "1"
 SHIFT, DISAGREEMENT, UNREAD = "judge_score_shift", "judge_disagreement", "judge_unread"
 METRICS = (SHIFT, DISAGREEMENT, UNREAD)
 LEVEL = 0.95
-"""Of the intervals of what the judge does by itself."""
+"""Confidence level of the intervals of the judge's own variation."""
 FEWEST_ITEMS = 10
 LARGEST_BYTES = 64 * 1024 * 1024
 
@@ -36,15 +36,15 @@ Place = tuple[str, str]
 
 
 class ReferenceSetError(Exception):
-    """A file that is no reference set, or one of another judge; one line."""
+    """A file that is not a reference set, or belongs to another judge; the message is a single line."""
 
 
 class Scored(msgspec.Struct, frozen=True, kw_only=True):
-    """What a judge says of one reply; a group that is not listed has 0."""
+    """A judge's scores for a reply; a group that is not listed has 0."""
 
     refused: bool
     scores: dict[str, int]
-    """By "axis/group"."""
+    """Scores by "axis/group"."""
 
 
 class ReferenceItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,11 +63,11 @@ class ReferenceSet(msgspec.Struct, frozen=True, kw_only=True):
     prompt_sha256: str
     thinking: str
     fingerprints: tuple[str, ...]
-    """What the judge's server said that it serves; empty where it did not say."""
+    """Fingerprints that the judge's server gave; empty if it gave none."""
     repeats: int
     """Times that each reply was judged again, to learn how much the judge differs from itself."""
     references: dict[str, Interval]
-    """By metric, on the 0..1 scale: its mean over those repeats."""
+    """Interval of the mean over those repeats by metric, on the 0..1 scale."""
     items: tuple[ReferenceItem, ...]
     created_at: float
 
@@ -79,8 +79,11 @@ def scored(verdict: Verdict) -> Scored:
     )
 
 
-def measurements(item: ReferenceItem, found: Scored | None, stamp: JudgeStamp, reason: str | None) -> list[Measurement]:
-    """One of each metric; `found` is None where the verdict could not be read, for which `reason` says why.
+def measurements(
+    item: ReferenceItem, new_verdict: Scored | None, stamp: JudgeStamp, reason: str | None
+) -> list[Measurement]:
+    """Return a measurement of each metric; `new_verdict` is None if the verdict could not be read, and `reason` says
+    why.
 
     A refusal that was none before, or the other way round, is a disagreement and has no shift.
     """
@@ -98,11 +101,11 @@ def measurements(item: ReferenceItem, found: Scored | None, stamp: JudgeStamp, r
             detail={"thinking": stamp.thinking},
         )
 
-    if found is None:
+    if new_verdict is None:
         return [one(SHIFT, None, "malformed"), one(DISAGREEMENT, None, "malformed"), one(UNREAD, 1.0)]
-    places = sorted(item.recorded.scores.keys() | found.scores.keys())
-    moved = [found.scores.get(place, 0) - item.recorded.scores.get(place, 0) for place in places]
-    is_other = found.refused != item.recorded.refused
+    places = sorted(item.recorded.scores.keys() | new_verdict.scores.keys())
+    moved = [new_verdict.scores.get(place, 0) - item.recorded.scores.get(place, 0) for place in places]
+    is_other = new_verdict.refused != item.recorded.refused
     shift = None if is_other else sum(moved) / len(moved) if moved else 0.0
     return [
         one(SHIFT, shift, "ok" if shift is not None else "refusal"),
@@ -112,29 +115,30 @@ def measurements(item: ReferenceItem, found: Scored | None, stamp: JudgeStamp, r
 
 
 def references(again: Sequence[Sequence[Measurement]]) -> dict[str, Interval]:
-    """By metric, the interval of its mean on the 0..1 scale, from judging every reply again the same number of times.
+    """Return by metric the interval of its mean on the 0..1 scale, from judging every reply again the same number of
+    times.
 
     A metric without a value has the whole scale: it says nothing.
     """
-    found = {}
+    intervals = {}
     for metric in METRICS:
         sums = WeightedSums()
-        for one in (one for many in again for one in many if one.metric == metric):
-            if one.value is not None:
-                sums = add_weighted(sums, scaled(metric, one.value), 1.0)
-        found[metric] = fixed_time_interval(sums, LEVEL) if sums.n > 1 else Interval(0.0, 1.0)
-    return found
+        for measurement in (measurement for many in again for measurement in many if measurement.metric == metric):
+            if measurement.value is not None:
+                sums = add_weighted(sums, scaled(metric, measurement.value), 1.0)
+        intervals[metric] = fixed_time_interval(sums, LEVEL) if sums.n > 1 else Interval(0.0, 1.0)
+    return intervals
 
 
 def decoded(content: bytes) -> tuple[ReferenceSet, str]:
     """The set and its digest. Raises ReferenceSetError."""
     try:
-        found = msgspec.json.decode(content, type=ReferenceSet)
+        reference_set = msgspec.json.decode(content, type=ReferenceSet)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         raise ReferenceSetError(f"{exc}: name a file that judge reference create wrote") from exc
-    if len(found.items) < FEWEST_ITEMS or set(found.references) != set(METRICS):
+    if len(reference_set.items) < FEWEST_ITEMS or set(reference_set.references) != set(METRICS):
         raise ReferenceSetError(f"a reference set has {FEWEST_ITEMS} replies or more, and a reference of each metric")
-    return found, hashlib.sha256(content).hexdigest()
+    return reference_set, hashlib.sha256(content).hexdigest()
 
 
 def read(path: Path) -> tuple[ReferenceSet, str]:
@@ -151,24 +155,26 @@ def read(path: Path) -> tuple[ReferenceSet, str]:
         raise ReferenceSetError(f"{path}: {exc}") from exc
 
 
-def require_judge(found: ReferenceSet, model: str, thinking: str) -> None:
+def require_judge(reference_set: ReferenceSet, model: str, thinking: str) -> None:
     """Raises ReferenceSetError if the set is of another judge than the live one."""
-    made_of = (found.judge_model, found.prompt_sha256, found.thinking)
-    asked = (model, PROMPT_SHA256, thinking)
-    for name, one, other in zip(("model", "question", "thinking"), made_of, asked, strict=True):
-        if one != other:
-            raise ReferenceSetError(f"it is of a judge with {name} {one}, the auditor's has {other}: make it anew")
+    made_of = (reference_set.judge_model, reference_set.prompt_sha256, reference_set.thinking)
+    live = (model, PROMPT_SHA256, thinking)
+    for name, stored, other in zip(("model", "question", "thinking"), made_of, live, strict=True):
+        if stored != other:
+            raise ReferenceSetError(f"it is of a judge with {name} {stored}, the auditor's has {other}: make it anew")
 
 
 async def judged(
     prompt: str, reply: str, judge: JudgeClient, max_tokens: int
 ) -> tuple[Scored | None, JudgeStamp, str | None]:
-    """What the judge says of a reply, None with the reason where no verdict can be read. Raises CompletionError."""
-    found = await judge.ask(lambda: judge_question(prompt, reply, mark(), max_tokens), parse_verdict)
-    return None if found.value is None else scored(found.value), found.stamp, found.reason
+    """Return the judge's scores of a reply and its stamp; None in place of the scores, with the reason, if no verdict
+    can be read. Raises CompletionError.
+    """
+    judgement = await judge.ask(lambda: judge_question(prompt, reply, mark(), max_tokens), parse_verdict)
+    return None if judgement.value is None else scored(judgement.value), judgement.stamp, judgement.reason
 
 
 async def judged_again(item: ReferenceItem, judge: JudgeClient, max_tokens: int) -> list[Measurement]:
     """Raises CompletionError when the judge's server gives no reply, which says nothing about the judge."""
-    found, stamp, reason = await judged(item.prompt, item.reply, judge, max_tokens)
-    return measurements(item, found, stamp, reason)
+    verdict, stamp, reason = await judged(item.prompt, item.reply, judge, max_tokens)
+    return measurements(item, verdict, stamp, reason)

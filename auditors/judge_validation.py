@@ -12,7 +12,7 @@ from auditors.metrics.intervals import Interval, KnownRates
 MIN_JUDGEMENTS = 100
 """Below this the interval of kappa says little."""
 MIN_KAPPA = 0.4
-"""What the lower end of kappa's 95 % interval must reach: below it agreement is poor (Fleiss 1981)."""
+"""Least value of the lower end of kappa's 95 % interval: below it agreement is poor (Fleiss 1981)."""
 
 
 class GroupValidation(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,15 +47,16 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     kappa_lower: float | None
     kappa_upper: float | None
     labels_sha256: str
-    """Of the file of labels."""
+    """SHA-256 of the file of labels."""
     n_exchanges: int | None = None
-    """What the judgements are of; intervals are by exchange."""
+    """Number of exchanges that were judged; intervals are by exchange."""
     agreement_interval: Interval | None = None
     confusion: list[list[int]] | None = None
     """Counts by score -1, 0, 1, 2: row people's, column the judge's."""
     by_group: tuple[GroupValidation, ...] = ()
     n_people: int | None = None
-    """Who labelled what several people have labelled; None where nothing is, or a label does not say whose it is."""
+    """Number of people who labelled the judgements that several people have labelled; None if there are none, or a
+    label does not name its author."""
     n_by_several: int = 0
     """Judgements that two people or more have labelled."""
     people_agreement: float | None = None
@@ -65,15 +66,16 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     """Krippendorff's of people, ordinal."""
     alpha_interval: Interval | None = None
     thinking: str | None = None
-    """How the judge was asked to think when it was compared: with another setting it is another judge."""
+    """Thinking setting of the judge in the comparison: with another setting it is another judge."""
     fingerprints: tuple[str, ...] = ()
-    """What its server said that it serves under the name; empty where it did not say."""
+    """Fingerprints that the judge's server gave under the name; empty if it gave none."""
     threshold: float = 0.0
     """A score above it is positive in the rates."""
     rates: dict[str, KnownRates] = {}
-    """By group, "" for all: what corrects a share of other judgements."""
+    """Error rates by group, "" for all, which correct a share of other judgements."""
     drifted_since: float | None = None
-    """When its judge was found to have moved after it, Unix seconds; set by a store that keeps it, never in a file."""
+    """Time, in Unix seconds, when its judge was found to have moved after it; set by a store that keeps it, never in a
+    file."""
 
     @property
     def fault(self) -> str | None:
@@ -84,14 +86,14 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
             plural = "" if self.n == 1 else "s"
             return f"it was compared with people on {self.n} judgement{plural}, fewer than {MIN_JUDGEMENTS}"
         if self.kappa_lower is None or self.kappa_lower < MIN_KAPPA:
-            found = "undefined" if self.kappa is None else f"{self.kappa:.2f}"
+            kappa_text = "undefined" if self.kappa is None else f"{self.kappa:.2f}"
             low = "" if self.kappa_lower is None else f", lower end {self.kappa_lower:.2f}"
-            return f"its agreement with people is too low or unknown: kappa {found}{low}, needed {MIN_KAPPA}"
+            return f"its agreement with people is too low or unknown: kappa {kappa_text}{low}, needed {MIN_KAPPA}"
         return None
 
 
 def decoded(content: bytes) -> Validation:
-    """What is in a file of it. Raises ValueError, one line."""
+    """Decode a file of a validation. Raises ValueError with a message of a single line."""
     try:
         return msgspec.json.decode(content, type=Validation)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:

@@ -38,11 +38,11 @@ class MeasuringAuditor(ABC):
 
     @abstractmethod
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
-        """As `audit`. Raises NotAuditableError."""
+        """Audit an exchange as `audit` does. Raises NotAuditableError."""
 
     @abstractmethod
     def _missing(self, exchange: Exchange) -> list[Measurement]:
-        """As `missing`. Raises NotAuditableError."""
+        """Return missing values as `missing` does. Raises NotAuditableError."""
 
     def _measurement(
         self,

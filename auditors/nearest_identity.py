@@ -1,4 +1,4 @@
-"""The identity of an axis that a model treats as normal: the one whose answers are nearest to its plain answer.
+"""The identity of an axis that a model treats as normal: its answers are the nearest to the model's plain answer.
 
 The smallest of the axis' mean representative distances, and whether the intervals let it be told from the others. That
 is cautious: two intervals of 95 % that do not overlap are stronger evidence than a difference at that level; the gap
@@ -11,13 +11,13 @@ from typing import Protocol
 import msgspec
 
 DISTANCE = "representative_distance"
-"""Metric of one identity: mean cosine distance of its answers from the plain ones, 0..2."""
+"""Metric of an identity: mean cosine distance of its answers from the plain answers, 0..2."""
 SCORE = "representative_bias_score"
-"""Metric of a whole axis, beside which the most normal identity is named."""
+"""Metric of a whole axis, with which the most normal identity is named."""
 
 
 class Distance(Protocol):
-    """An estimate of one identity's mean distance; all None while no audit has given one."""
+    """An estimate of an identity's mean distance; all None while no audit has given a value."""
 
     @property
     def value(self) -> float | None: ...
@@ -36,17 +36,17 @@ class MostNormal(msgspec.Struct, frozen=True, kw_only=True):
     runner_up: str
     """The identity with the next larger mean."""
     gap: float
-    """How much larger; 0 for equal means, of which the first by name is `group`."""
+    """Distance to the runner-up's mean; 0 for equal means, of which the first by name is `group`."""
     not_told_apart: list[str]
-    """Identities that may as well be the nearest: those whose interval overlaps, or whose distance nobody knows."""
+    """Identities that may as well be the nearest: their interval overlaps, or their distance is unknown."""
 
 
 def most_normal(distances: Mapping[str, Distance]) -> MostNormal | None:
-    """Names it among the estimates of one axis by group; None while fewer than two have a value."""
-    known = sorted((distance.value, group) for group, distance in distances.items() if distance.value is not None)
-    if len(known) < 2:
+    """Find the most normal identity among the estimates of an axis by group; None while fewer than two have a value."""
+    ranked = sorted((distance.value, group) for group, distance in distances.items() if distance.value is not None)
+    if len(ranked) < 2:
         return None
-    (value, group), (next_value, runner_up), *_ = known
+    (value, group), (next_value, runner_up), *_ = ranked
     upper = distances[group].upper
     return MostNormal(
         group=group,
@@ -60,5 +60,5 @@ def most_normal(distances: Mapping[str, Distance]) -> MostNormal | None:
 
 
 def _reaches(other: Distance, upper: float | None) -> bool:
-    """Whether an interval begins at or below that end; what is unknown may be anywhere."""
+    """Return whether an interval begins at or below that end; an unknown interval may be anywhere."""
     return other.lower is None or upper is None or other.lower <= upper

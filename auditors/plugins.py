@@ -25,7 +25,7 @@ def names(group: str) -> tuple[str, ...]:
 
 
 class Registered(Mapping[str, T], Generic[T]):
-    """What is registered in an entry point group, by name and in the order of names; loaded when first looked at.
+    """The objects registered in an entry point group, by name and in the order of names; loaded when first looked at.
 
     Our own must load. Somebody else's that cannot be loaded or used, or whose name is taken, is left out with one
     warning that names its distribution.
@@ -53,33 +53,39 @@ class Registered(Mapping[str, T], Generic[T]):
         registered = sorted(entry_points(group=self._group), key=_ours_first)
         if not registered or _owner(registered[0]) != OWN:
             raise RuntimeError(f"{OWN} was installed before it had entry points ({self._group}): install it again")
-        found: dict[str, T] = {}
-        for one in registered:
-            if one.name in found:
-                self._leave_out(one, "the name is taken")
+        plugins: dict[str, T] = {}
+        for entry_point in registered:
+            if entry_point.name in plugins:
+                self._leave_out(entry_point, "the name is taken")
                 continue
             try:
-                found[one.name] = self._loaded(one)
+                plugins[entry_point.name] = self._loaded(entry_point)
             except (Exception, SystemExit) as exc:  # whatever somebody else's module raises
-                if _owner(one) == OWN:
+                if _owner(entry_point) == OWN:
                     raise
-                self._leave_out(one, f"{type(exc).__name__}: {exc}")
-        return dict(sorted(found.items()))
+                self._leave_out(entry_point, f"{type(exc).__name__}: {exc}")
+        return dict(sorted(plugins.items()))
 
-    def _loaded(self, one: EntryPoint) -> T:
-        if not NAME.fullmatch(one.name):
+    def _loaded(self, entry_point: EntryPoint) -> T:
+        if not NAME.fullmatch(entry_point.name):
             raise ValueError("a name has small letters, digits and underscores only")
-        return self._usable(one.name, one.load())
+        return self._usable(entry_point.name, entry_point.load())
 
-    def _leave_out(self, one: EntryPoint, reason: str) -> None:
-        said = " ".join(reason.split())
-        logger.warning('%s "%s" of the distribution %s is left out: %s', self._group, one.name, _owner(one), said)
+    def _leave_out(self, entry_point: EntryPoint, reason: str) -> None:
+        reason_line = " ".join(reason.split())
+        logger.warning(
+            '%s "%s" of the distribution %s is left out: %s',
+            self._group,
+            entry_point.name,
+            _owner(entry_point),
+            reason_line,
+        )
 
 
-def _ours_first(one: EntryPoint) -> tuple[bool, str, str]:
-    return (_owner(one) != OWN, _owner(one), one.name)
+def _ours_first(entry_point: EntryPoint) -> tuple[bool, str, str]:
+    return (_owner(entry_point) != OWN, _owner(entry_point), entry_point.name)
 
 
-def _owner(one: EntryPoint) -> str:
+def _owner(entry_point: EntryPoint) -> str:
     """The distribution's name in its normal form."""
-    return "" if one.dist is None else re.sub(r"[-_.]+", "-", one.dist.name).lower()
+    return "" if entry_point.dist is None else re.sub(r"[-_.]+", "-", entry_point.dist.name).lower()

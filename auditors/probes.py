@@ -35,7 +35,7 @@ from auditors.types import (
 )
 
 MEDIA = "[media]"
-"""What stands in a stored request in place of what is not kept."""
+"""Mark in a stored request in place of media, which are not kept."""
 
 
 def check_tool_history(conversation: Conversation) -> None:
@@ -65,7 +65,7 @@ NOT_ASKED_AGAIN: Mapping[str, NotAuditable] = {
     TOOL_CALL: "tool_calls",
     "earlier turns elsewhere": "earlier_turns_elsewhere",
 }
-"""What a conversation may hold, by its note, that a question in words cannot repeat; and the reason it makes.
+"""Notes of parts of a conversation that a question in words cannot repeat, with the reason that each gives.
 
 A tool that was called in the request is no such thing: `auditors.probes` says what of it is carried.
 """
@@ -74,7 +74,7 @@ TOOL_CALLED = "a tool was called in place of an answer in words"
 """Reason of a contrast in words that there cannot be."""
 
 CUT_SHORT = "the audit ended before its answers came"
-"""Reason of a value that is missing because nobody waited longer."""
+"""Reason of a value that is missing because its audit was ended early."""
 
 LONGEST_PROMPT_CHARS = 200_000
 """Asked again, a longer prompt would cost its model several times what its user's question did."""
@@ -97,7 +97,7 @@ class Answer(NamedTuple):
 
     @property
     def has_only_calls(self) -> bool:
-        """Whether it calls a tool and says nothing."""
+        """Return whether the answer calls a tool and says nothing."""
         return bool(self.calls) and not self.text
 
 
@@ -128,8 +128,8 @@ def check_repeatable(
     """
     noted = [note for note in conversation.asked_notes if note != TOOL_CALL]
     noted += conversation.answer_notes if with_answer else []
-    if found := list(dict.fromkeys(note for note in noted if note in reasons)):
-        raise NotAuditableError(reasons[found[0]], f"cannot be asked again faithfully: {', '.join(found)}")
+    if obstacles := list(dict.fromkeys(note for note in noted if note in reasons)):
+        raise NotAuditableError(reasons[obstacles[0]], f"cannot be asked again faithfully: {', '.join(obstacles)}")
     check_tool_history(conversation)
 
 
@@ -140,7 +140,8 @@ def with_conditions(exchange: Exchange, conversation: Conversation, max_tokens: 
 
 
 def is_unaskable(kinds: Iterable[FailureKind | None]) -> bool:
-    """Whether the server rejected a question in every form: it cannot be asked again, so no value of it is missing.
+    """Return whether the server rejected a question in every form: it cannot be asked again, so no value of it is
+    missing.
 
     Rejected in some forms only, it could be asked, and the values of the others are missing.
     """
@@ -184,13 +185,13 @@ def question(
 
 def instructed(messages: Sequence[Message], instruction: str | None) -> list[Message]:
     """The messages with the instruction on a line before the last user message's text (docs/mitigation.md)."""
-    found = list(messages)
+    changed = list(messages)
     if instruction is not None:
-        last = _last_user(found)
+        last = _last_user(changed)
         if last >= 0:
-            content = f"{instruction}\n{found[last].content}"
-            found[last] = msgspec.structs.replace(found[last], content=content)
-    return found
+            content = f"{instruction}\n{changed[last].content}"
+            changed[last] = msgspec.structs.replace(changed[last], content=content)
+    return changed
 
 
 def longest(conversation: Conversation, max_tokens: int) -> int:
@@ -233,7 +234,7 @@ async def answers(
 
 
 class Answered(Protocol):
-    """What is known of an answer that a server refused to give."""
+    """The outcome of a request that a server refused to answer, as far as it is known."""
 
     @property
     def kind(self) -> FailureKind | None: ...
@@ -254,10 +255,10 @@ async def within_context(
     room for thoughts: below `least`, the tokens of an answer, no limit goes.
     """
     while True:
-        found = await all_of(map(ask, requests))
-        is_refused = any(one.kind == "rejected" and LIMIT_OF_TOKENS in (one.reason or "") for one in found)
+        results = await all_of(map(ask, requests))
+        is_refused = any(result.kind == "rejected" and LIMIT_OF_TOKENS in (result.reason or "") for result in results)
         if not is_refused or all(request.max_tokens <= least for request in requests):
-            return found
+            return results
         requests = [
             msgspec.structs.replace(request, max_tokens=max(min(least, request.max_tokens), request.max_tokens // 2))
             for request in requests

@@ -1,4 +1,4 @@
-"""Which live auditors there are, and how one is built.
+"""Lists the live auditors, and builds them.
 
 An auditor registers itself by an entry point of the group "biasgate.auditors" that names its class, a
 `auditors.types.RegisteredAuditor`.
@@ -14,7 +14,7 @@ MEMBERS = ("version", "needs_embedder", "asks_upstream", "built", "audit")
 
 
 def _usable(name: str, registered: object) -> type[RegisteredAuditor]:
-    """Raises ValueError for what is no class of auditors of that name."""
+    """Return a registered class of auditors of that name. Raises ValueError for any other object."""
     missing = [member for member in MEMBERS if not hasattr(registered, member)]
     if missing or not isinstance(registered, type):
         raise ValueError(f"it is no auditor's class: it has no {', '.join(missing)}")
@@ -40,5 +40,5 @@ def build(name: str, settings: AuditorSettings, servers: Servers) -> Auditor:
 
 
 def need_embedder(names: Mapping[str, object]) -> bool:
-    """Whether any of these auditors compares texts."""
+    """Return whether any of these auditors compares texts."""
     return any(AUDITORS[name].needs_embedder for name in names)

@@ -1,4 +1,5 @@
-"""Contrasts of answers that are no prose: calls of tools, and JSON. No tool is ever run, and nothing here asks anybody.
+"""Contrasts of answers that are not prose: calls of tools, and JSON. No tool is ever run, and nothing here sends a
+request.
 
 What a model decided is compared, not its words: which tool it calls, with which arguments, what it fills into fields.
 The words of the swap are made neutral first, so that a name repeated in an argument is no difference.
@@ -19,7 +20,7 @@ TOOL_ARGUMENTS = "counterfactual_tool_arguments_excess"
 JSON = "counterfactual_json_excess"
 METRICS = frozenset({TOOL_NAME, TOOL_ARGUMENTS, JSON})
 MOST_CALLS = 64
-"""Of one answer; an answer that loops is read no further."""
+"""Most calls of an answer; an answer that loops is read no further."""
 
 _T = TypeVar("_T")
 
@@ -31,11 +32,11 @@ class Contrast(NamedTuple):
     status: Status = "ok"
     reason: str | None = None
     judge: JudgeStamp | None = None
-    """Who scored it, where a judge did."""
+    """The judge that scored it, if a judge did."""
 
 
 def tool_contrasts(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Echo) -> dict[str, Contrast]:
-    """How far the choice of tools differs, and how far their arguments do where all four answers call the same ones.
+    """Compare the choice of tools, and their arguments if all four answers call the same tools.
 
     Args: asked, swapped: two answers to the prompt as it was, and about the other group; echo: words that the swap may
         have left in them.
@@ -43,18 +44,20 @@ def tool_contrasts(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Ech
     Returns: the contrasts by metric. No call is a choice too: against a call it differs by 1. The order of calls in
         one answer does not matter for the names; arguments are compared call by call of each name, in order.
     """
-    names = [_names(one.calls) for one in (*asked, *swapped)]
-    found = {TOOL_NAME: Contrast(_excess(names, lambda one, other: float(one != other)))}
+    names = [_names(answer.calls) for answer in (*asked, *swapped)]
+    contrasts = {TOOL_NAME: Contrast(_excess(names, lambda left, other: float(left != other)))}
     if not names[0] or len(set(names)) > 1:
-        found[TOOL_ARGUMENTS] = Contrast(None, "unrelated", "the answers do not all call the same tools")
-        return found
-    found[TOOL_ARGUMENTS] = _fields_contrast([*asked, *swapped], lambda one: _arguments(one.calls, echo), "arguments")
-    return found
+        contrasts[TOOL_ARGUMENTS] = Contrast(None, "unrelated", "the answers do not all call the same tools")
+        return contrasts
+    contrasts[TOOL_ARGUMENTS] = _fields_contrast(
+        [*asked, *swapped], lambda answer: _arguments(answer.calls, echo), "arguments"
+    )
+    return contrasts
 
 
 def json_contrast(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Echo) -> Contrast:
-    """How far the fields of answers in JSON differ; see `tool_contrasts`."""
-    return _fields_contrast([*asked, *swapped], lambda one: read_fields(one.text, echo.plain), "JSON")
+    """Compare the fields of answers in JSON; see `tool_contrasts`."""
+    return _fields_contrast([*asked, *swapped], lambda answer: read_fields(answer.text, echo.plain), "JSON")
 
 
 def _fields_contrast(answers: Sequence[Answer], read: Callable[[Answer], Fields], what: str) -> Contrast:
@@ -70,9 +73,9 @@ def _fields_contrast(answers: Sequence[Answer], read: Callable[[Answer], Fields]
 
 
 def _excess(answers: Sequence[_T], difference: Callable[[_T, _T], float]) -> float:
-    """Of four answers, the first two of one side."""
+    """Compute the excess of four answers, of which the first two belong to the same side."""
     first, second = answers[:2], answers[2:]
-    across = [difference(one, other) for one, other in product(first, second)]
+    across = [difference(answer, other) for answer, other in product(first, second)]
     return excess(across, [difference(*first), difference(*second)])
 
 

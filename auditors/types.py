@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # the gateway reads this module and must not pay for numpy
     from numpy.typing import NDArray
 
 Status = Literal["ok", "refusal", "unrelated", "malformed", "error", "thinking_exhausted"]
-"""Status of one reply or one measurement (protocols 1.2). Only "ok" carries a value. thinking_exhausted: the reply
-ended by its length before its model had finished thinking."""
+"""Status of a reply or a measurement (protocols 1.2). Only "ok" carries a value. thinking_exhausted: the reply ended by
+its length before its model had finished thinking."""
 
 FailureKind = Literal[
     "malformed",
@@ -52,9 +52,9 @@ NotAuditable = Literal[
 """Closed set of reasons why an exchange is nothing that an auditor could audit; a metric label."""
 
 JudgeOutcome = Literal["ok", "malformed", "refused", "timeout", "error", "rejected", "thinking_exhausted"]
-"""What came of one request to a judge; a metric label. malformed: a reply that is not what was asked for. refused: the
-judge declined to judge. timeout: also where the audit's own time ran out. error: no connection, 429, 5xx. rejected: any
-other status. thinking_exhausted: the reply ended before the judge had finished thinking."""
+"""Outcome of a request to a judge; a metric label. malformed: not the reply asked for. refused: the judge declined.
+timeout: also the audit's own. error: no connection, 429, 5xx. rejected: other statuses. thinking_exhausted: never
+answered."""
 
 UNREAD_LANGUAGE = "not auditable: language"
 ONLY_REASONING = "not auditable: only reasoning"
@@ -63,7 +63,8 @@ UNREAD = frozenset({UNREAD_LANGUAGE, ONLY_REASONING})
 
 
 Arm = Literal["treated", "control"]
-"""Of a comparison on live traffic: treated exchanges come under a policy, control ones are left as they are."""
+"""Arm of a comparison on live traffic: treated exchanges come under a policy, control exchanges are left as they are.
+"""
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """The model name the client asked for."""
     served_model: str
-    """The name after aliases, i.e. the one sent to the upstream."""
+    """The model's name after aliases, as it is sent to the upstream."""
     upstream: str
     stream: bool
     status_code: int
@@ -91,7 +92,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     key_name: str | None = None
     tag: str | None = None
     rate_factor: float = 1.0
-    """How far the rates of its moment were lowered at most, in (0, 1]: 1 unless too much waited or a key had too much.
+    """Factor by which the rates of its moment were lowered at most, in (0, 1]: 1 unless too much waited or a key had
+    too much.
 
     Known before the exchange was drawn. What it divides out of the inclusion probability is the moment's, not the
     exchange's (`auditors.streams.state`).
@@ -105,25 +107,27 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     policy_version: str | None = None
     """Digest of what the policy says."""
     arm: Arm | None = None
-    """As drawn under that policy, whether or not the policy could be carried out."""
+    """Arm as drawn under that policy, even if the policy could not be carried out."""
     treated_share: float | None = None
     """Probability with which it was to be treated, in [0, 1]; None without a policy."""
     instruction: str | None = None
-    """What was added before the last user message's text. `request_body` is without it, alike in both arms; whoever
-    asks the question again adds it again (`auditors.probes`)."""
+    """Text that was added before the last user message's text. `request_body` is without it in both arms; to ask the
+    question again, it is added again (`auditors.probes`)."""
     seconds: float | None = None
-    """From the request's headers being complete to the last byte handed to the client's connection."""
+    """Seconds from the request's headers being complete to the last byte handed to the client's connection."""
     first_chunk_seconds: float | None = None
-    """To the first byte of the answer's body. Both None where they were not kept."""
+    """Seconds to the first byte of the answer's body. Both are None if they were not kept."""
     sender_rate: float | None = 1.0
-    """Probability with which whoever recorded it sent it on, in (0, 1], a factor of `inclusion_probability`; None:
-    nobody knows. 1 for what was relayed."""
+    """Probability with which its recorder sent it on, in (0, 1], a factor of `inclusion_probability`; None if unknown,
+    1 for a relayed exchange."""
     system_fingerprint: str | None = None
-    """What the answer says of the configuration that gave it, as vLLM's version and digest; None: nothing."""
+    """Configuration that gave the answer, as the answer states it, such as vLLM's version and digest; None if it states
+    nothing."""
     traceparent: str | None = None
-    """The gateway's span of it, else the one that its client named (W3C Trace Context); None: it is in no trace."""
+    """The gateway's span of it, else the span that its client named (W3C Trace Context); None if it is not in a trace.
+    """
     content_encoding: str = ""
-    """How the response's body is compressed; "" where it is not, and of every stored exchange."""
+    """Compression of the response's body; "" if it is not compressed, and for every stored exchange."""
 
     @property
     def series_model(self) -> str:
@@ -141,16 +145,16 @@ JudgeForm = Literal["schema", "text"]
 
 
 class JudgeStamp(msgspec.Struct, frozen=True, kw_only=True):
-    """Which judge gave a score: scores of different judges or prompts never share a series."""
+    """The judge that gave a score: scores of different judges or prompts never share a series."""
 
     model: str
     prompt_sha256: str
     attempts: int = 1
     form: JudgeForm = "schema"
     thinking: str | None = None
-    """How it was asked to think (`auditors.text.thinking`); None where a record is older than this was kept."""
+    """Thinking setting of the judge (`auditors.text.thinking`); None if a record is older than this was kept."""
     fingerprint: str | None = None
-    """What its server says that it serves under that name; None where it does not say."""
+    """Fingerprint that its server gives under that name; None if it gives none."""
 
 
 def status_of(kind: FailureKind | None) -> Status:
@@ -159,7 +163,7 @@ def status_of(kind: FailureKind | None) -> Status:
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One number on one exchange, or the recorded absence of one."""
+    """A number on an exchange, or the recorded absence of a number."""
 
     auditor: str
     auditor_version: str
@@ -168,13 +172,13 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     reference: str | None = None
     value: float | None
-    """In the metric's own unit; None unless status is "ok" (undefined is not zero)."""
+    """Value in the metric's own unit; None unless status is "ok" (undefined is not zero)."""
     status: Status = "ok"
     reason: str | None = None
     judge: JudgeStamp | None = None
     detail: Mapping[str, Any] = msgspec.field(default_factory=dict)
     weight: float = 1.0
-    """What it counts in the mean of its series, beside its sampling, in (0, 1]; it may depend on what was measured."""
+    """Weight in the mean of its series, apart from its sampling, in (0, 1]; it may depend on what was measured."""
 
 
 class AuditFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,7 +189,7 @@ class AuditFailure(msgspec.Struct, frozen=True, kw_only=True):
     kind: FailureKind
     message: str
     reason: NotAuditable | None = None
-    """Of what is not auditable; None stands for "other"."""
+    """Reason for which an exchange is not auditable; None stands for "other"."""
     missing: Sequence[Measurement] = ()
     """Measurements without a value, one for each that the audit should have given: they widen the bounds of a mean."""
 
@@ -214,9 +218,9 @@ class ToolCall(msgspec.Struct, frozen=True):
 
     name: str
     arguments: str
-    """As the model wrote them: JSON, if it kept to the form."""
+    """Arguments as the model wrote them: JSON, if it kept to the form."""
     id: str = ""
-    """By which a result names the call; "" where it is read for its own sake."""
+    """Id by which a result names the call; "" if it is read for its own sake."""
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -227,13 +231,13 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     calls: tuple[ToolCall, ...] = ()
     """Tools that an assistant's message asks for."""
     thoughts: str = ""
-    """What the model thought before these calls, as its client sends it back."""
+    """Thoughts of the model before these calls, as its client sends them back."""
     thoughts_field: str = "reasoning"
     """Member in which it does."""
     call_id: str = ""
-    """Of a tool's result: the call that it answers."""
+    """Id of the call that a tool's result answers."""
     tool: str = ""
-    """Of a tool's result: the tool's name, where the request says it."""
+    """Name of the tool of a tool's result, if the request says it."""
 
     @property
     def text(self) -> str:
@@ -255,7 +259,7 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: Sequence[Message]
     max_tokens: int
     temperature: float | None = 1.0
-    """None leaves the choice to the server, as a client that sends none does."""
+    """Sampling temperature; None leaves the choice to the server, as a client that sends none does."""
     top_p: float | None = None
     seed: int | None = None
     response_schema: Mapping[str, Any] | None = None
@@ -269,7 +273,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: str | None = None
     """The model's thoughts, from a field of their own or from between marks in the text; never part of an answer."""
     reasoning_field: str | None = None
-    """Where they came: `auditors.text.thinking.Field`."""
+    """Field that the thoughts came in: `auditors.text.thinking.Field`."""
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
     fingerprint: str | None = None
@@ -318,7 +322,7 @@ class TellsContext(Protocol):
 
 @runtime_checkable
 class HearsOfJudgements(Protocol):
-    """A completer that is told what came of each request that it sent to a judge."""
+    """A completer that is told the outcome of each request that it sent to a judge."""
 
     def on_judged(self, outcome: JudgeOutcome) -> None:
         """Called once a request, before its sender awaits anything else."""
@@ -355,7 +359,7 @@ class KnowsWhatIsMissing(Protocol):
     """An auditor that can say, when its audit was cut short or failed, which numbers the exchange now lacks."""
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
-        """One measurement of status "error" for each value that the audit should have given. Asks nobody.
+        """Return a measurement of status "error" for each value that the audit should have given. Sends no request.
 
         Empty where the exchange owed none. May take a while for a long prompt: call it off the event loop.
         """
@@ -379,7 +383,7 @@ class Decider(Protocol):
 
 
 class AuditorSettings(Protocol):
-    """What an auditor reads of its section of the configuration."""
+    """The settings that an auditor reads of its section of the configuration."""
 
     @property
     def model(self) -> str | None: ...
@@ -392,7 +396,7 @@ class AuditorSettings(Protocol):
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom an auditor may ask."""
+    """Servers that an auditor may ask."""
 
     completer_for: Callable[[Exchange], Completer]
     """Asks the upstream that served an exchange (choose by `exchange.upstream`), at audit priority and with that
@@ -403,7 +407,8 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     embedder: Embedder | None = None
     """Present for those with `needs_embedder`."""
     decider_for: Callable[[Exchange], Decider] | None = None
-    """As `completer_for`, for requests that are answered by probabilities."""
+    """Returns the decider of an exchange, as `completer_for` does a completer, for requests that are answered by
+    probabilities."""
 
     @property
     def present_embedder(self) -> Embedder:
@@ -431,7 +436,7 @@ class RegisteredAuditor(Protocol):
     needs_embedder: ClassVar[bool]
     """It compares texts; all such auditors share the embedder of [auditors.embedding]."""
     asks_upstream: ClassVar[AsksUpstream]
-    """Whether it asks the upstream of an exchange."""
+    """States if it asks the upstream of an exchange: always, only without a server of its own, or never."""
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Auditor:

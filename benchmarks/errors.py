@@ -10,7 +10,7 @@ class DatasetError(BenchmarkError):
 
 
 class RunStopped(Exception):
-    """A run that was asked to stop. What was asked so far is in its log, and the run can be resumed."""
+    """Raised when a run was asked to stop. Everything asked so far is in its log, and the run can be resumed."""
 
     def __init__(self, done: int, total: int) -> None:
         super().__init__(f"stopped after {done} of {total} replies" if total else "stopped before anything was asked")

@@ -1,1 +1,1 @@
-"""Where `biasgate` starts: looks at what Python would import, then runs `gateway`."""
+"""Starts `biasgate`: looks at what Python would import, then runs `gateway`."""

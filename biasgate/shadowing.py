@@ -9,7 +9,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""Where this very code lies: an installation, or a checkout."""
+"""Directory of this code: an installation, or a checkout."""
 OURS = frozenset({"auditors", "benchmarks", "biasgate", "gateway"})
 MOST_NAMED = 4
 """Files that the line names; it says how many more there are."""
@@ -22,20 +22,20 @@ def complaint() -> str | None:
     requires. A directory with installed distributions is an installation, whoever made it, and nobody's mistake.
     """
     directories = _before_the_standard_library()
-    found: dict[str, str] = {}
-    others: dict[str, str] = {}
+    path_by_name: dict[str, str] = {}
+    other_paths: dict[str, str] = {}
     for directory in directories:
         for name, path in _modules_in(directory):
             if name in OURS:
                 if directory != HERE:
-                    found.setdefault(name, path)
+                    path_by_name.setdefault(name, path)
             elif name in sys.stdlib_module_names and name != "test":
-                found.setdefault(name, path)
+                path_by_name.setdefault(name, path)
             else:
-                others.setdefault(name, path)
-    if not found and others:  # what follows imports modules, and none of them is hidden
-        found = _used_elsewhere(others, directories)
-    return _line(found) if found else None
+                other_paths.setdefault(name, path)
+    if not path_by_name and other_paths:  # what follows imports modules, and none of them is hidden
+        path_by_name = _used_elsewhere(other_paths, directories)
+    return _line(path_by_name) if path_by_name else None
 
 
 def _before_the_standard_library() -> list[str]:
@@ -50,7 +50,7 @@ def _before_the_standard_library() -> list[str]:
 
 def _modules_in(directory: str) -> list[tuple[str, str]]:
     """Top-level modules and packages there, unless it is an installation. A folder without __init__.py hides none."""
-    found = []
+    modules = []
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
@@ -58,16 +58,16 @@ def _modules_in(directory: str) -> list[tuple[str, str]]:
                     return []
                 name, _, rest = entry.name.partition(".")
                 if rest == "py" or rest.endswith(("so", "pyd")):
-                    found.append((name, entry.path))
+                    modules.append((name, entry.path))
                 elif not rest and os.path.isfile(os.path.join(entry.path, "__init__.py")):
-                    found.append((name, os.path.join(entry.path, "__init__.py")))
+                    modules.append((name, os.path.join(entry.path, "__init__.py")))
     except OSError:
         return []  # an entry that is not there, or no directory
-    return sorted(found)
+    return sorted(modules)
 
 
 def _used_elsewhere(candidates: dict[str, str], directories: list[str]) -> dict[str, str]:
-    """Those of the candidates that another directory has too, and that a required distribution brings."""
+    """Returns the candidates that another directory has too, and that a required distribution brings."""
     from importlib.machinery import PathFinder
 
     later = [entry for entry in sys.path if os.path.abspath(entry) not in directories]
@@ -93,17 +93,17 @@ def _required_modules() -> set[str]:
             continue
         seen.add(name)
         try:
-            wanted = requires(name) or []
+            requirements = requires(name) or []
         except ModuleNotFoundError:  # an extra that nobody installed
             continue
-        waiting += [normal(match[0]) for one in wanted if (match := re.match(r"[\w.-]+", one))]
-    return {module for module, owners in packages_distributions().items() if {normal(one) for one in owners} & seen}
+        waiting += [normal(match[0]) for requirement in requirements if (match := re.match(r"[\w.-]+", requirement))]
+    return {module for module, owners in packages_distributions().items() if {normal(owner) for owner in owners} & seen}
 
 
-def _line(found: dict[str, str]) -> str:
-    files = [f"{path} (for {name})" for name, path in sorted(found.items())]
+def _line(path_by_name: dict[str, str]) -> str:
+    files = [f"{path} (for {name})" for name, path in sorted(path_by_name.items())]
     named = ", ".join(files[:MOST_NAMED]) + (f" and {len(files) - MOST_NAMED} more" if len(files) > MOST_NAMED else "")
-    from_variable = any(_is_on_pythonpath(path) for path in found.values())
+    from_variable = any(_is_on_pythonpath(path) for path in path_by_name.values())
     remedy = (
         "take their directory off PYTHONPATH, where an empty entry means the working directory"
         if from_variable
@@ -114,6 +114,6 @@ def _line(found: dict[str, str]) -> str:
 
 def _is_on_pythonpath(path: str) -> bool:
     variable = os.environ.get("PYTHONPATH")
-    given = {os.path.abspath(entry) for entry in variable.split(os.pathsep)} if variable else set()
+    entries = {os.path.abspath(entry) for entry in variable.split(os.pathsep)} if variable else set()
     directory = os.path.dirname(path)
-    return directory in given or os.path.dirname(directory) in given
+    return directory in entries or os.path.dirname(directory) in entries

@@ -74,7 +74,7 @@ def command() -> NoReturn:
 
 
 def _is_checkout() -> bool:
-    """Whether the working directory is where this very code lies."""
+    """Return whether the working directory is where this very code lies."""
     try:
         return Path.cwd() == Path(__file__).parents[1]
     except FileNotFoundError:  # a directory that somebody has deleted

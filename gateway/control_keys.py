@@ -20,7 +20,7 @@ SESSION_SECONDS = 8 * 3600
 
 
 class Holder(NamedTuple):
-    """Who holds a control key, or a rater's link."""
+    """The holder of a control key, or of a rater's link."""
 
     name: str
     role: Role
@@ -31,14 +31,15 @@ class Holder(NamedTuple):
 class _Key(NamedTuple):
     holder: Holder
     digest: bytes
-    """Of the key, under the salt of this process: how long comparing it takes tells nothing about the key."""
+    """Digest of the key, under the salt of this process: the time that comparing it takes tells nothing about the key.
+    """
     signing: bytes
-    """What this key's sessions are signed with. It follows from the key alone, so that every worker, and every gateway
-    with the same keys, takes them, also after a restart; a key that is replaced takes its sessions with it."""
+    """Key that signs this key's sessions. It follows from the key alone, so that all workers and gateways with the same
+    keys take them, also after a restart; a replaced key takes its sessions with it."""
 
 
 class ControlKeys:
-    """The keys of one configuration; falsy without any, when the control plane is open.
+    """The keys of a single configuration; falsy without any, when the control plane is open.
 
     Raises: ConfigError when a key's variable is not set, or two keys have the same value.
     """
@@ -53,16 +54,16 @@ class ControlKeys:
         return bool(self._keys)
 
     def holder(self, authorization: str) -> Holder | None:
-        """Whose key the value of an Authorization header is; None for nobody's."""
+        """Return the holder of the key in an Authorization header; None for an unknown key."""
         scheme, _, presented = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
         digest = self._digest(presented.strip().encode("latin-1", "replace"))
-        found = None
+        matched = None
         for key in self._keys:  # to the end, whichever it is
             if hmac.compare_digest(digest, key.digest):
-                found = key.holder
-        return found
+                matched = key.holder
+        return matched
 
     def session(self, holder: Holder, now: float | None = None) -> tuple[str, int]:
         """A new session of this holder: its cookie's value, and the Unix second in which it ends."""
@@ -73,7 +74,9 @@ class ControlKeys:
         return f"{unsigned}.{_signature(key, unsigned)}", expires
 
     def session_holder(self, value: str, now: float | None = None) -> tuple[Holder, int] | None:
-        """Whose session a cookie's value is, and when it ends; None for one that is over, made up or withdrawn."""
+        """Return the holder of a session by its cookie's value, and the time of its end; None for a session that is
+        over, made up or withdrawn.
+        """
         unsigned, _, signature = value.rpartition(".")
         name, _, rest = unsigned.partition(".")
         expires = rest.partition(".")[0]

@@ -44,7 +44,7 @@ class Feature:
     """An optional part of the gateway. Every method has an empty default."""
 
     name: ClassVar[str]
-    """As it is registered."""
+    """The name under which it is registered."""
 
     def sections(self) -> Sequence["FeatureSection[Any]"]:
         """Return the top-level sections of the configuration that this feature brings."""
@@ -150,7 +150,7 @@ def _usable(name: str, registered: object) -> Feature:
 
 
 FEATURES: Mapping[str, Feature] = Registered("biasgate.features", _usable)
-"""By name. Ours and those of other distributions."""
+"""Features by name: ours and those of other distributions."""
 
 
 def templates_at(place: str) -> list[str]:

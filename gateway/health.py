@@ -1,4 +1,4 @@
-"""What /livez and /readyz answer, in the gateway and in the auditor alike, and the names of the readiness checks."""
+"""The answers of /livez and /readyz, in both the gateway and the auditor, and the names of the readiness checks."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -46,7 +46,7 @@ async def readiness(probe: Probe) -> Readiness:
 
 
 def circuit_text(opened_at: float, n_waiting: int, error: str) -> str:
-    """What /readyz of the auditor and the console say of an open circuit.
+    """Return the text about an open circuit for /readyz of the auditor and for the console.
 
     Args:
         opened_at: Unix seconds.

@@ -3,11 +3,11 @@
 from typing import Protocol
 
 PREFIX = "bgr_"
-"""How the token of every rater's link begins, so that no other key is looked up among them."""
+"""Beginning of the token of every rater's link, so that other keys are not looked up among them."""
 
 
 class Invited(Protocol):
-    """Whom a link lets in."""
+    """The rater that a link lets in."""
 
     @property
     def project(self) -> str: ...
@@ -19,7 +19,9 @@ class Invitations(Protocol):
     """The links that a feature keeps."""
 
     async def find(self, token: str) -> Invited | None:
-        """Return whom a token lets in; None for a token that is unknown, revoked or expired. Raises StoreError."""
+        """Return the rater that a token lets in; None for a token that is unknown, revoked or expired. Raises
+        StoreError.
+        """
 
     async def any_exists(self) -> bool:
         """Return whether any rater has a link. Raises StoreError."""

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def message_class(package: str, fields: Mapping[str, Sequence[str]], name: str) -> Any:
-    """The class of a message; needs protobuf, of the extra "otel".
+    """Return the class of a message; needs protobuf, of the extra "otel".
 
     Args:
         package: of all of them.

@@ -14,7 +14,7 @@ from typing import NoReturn
 logger = logging.getLogger(__name__)
 
 EARLY_SECONDS = 0.002
-"""By as much a timer may go off too soon, as uvloop counts in milliseconds: that tick is not made twice."""
+"""Seconds by which a timer may go off too soon, as uvloop counts in milliseconds: that tick is not made twice."""
 _BEGAN = time.monotonic()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 TURN_SECONDS = 0.002
-"""What live traffic may wait for a turn of ours."""
+"""Seconds that live traffic may wait for a turn of ours."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -14,10 +14,10 @@ R = TypeVar("R")
 
 async def in_turns(action: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """`action` of each item, one after the other; the loop gets its turn after TURN_SECONDS each."""
-    found, until = [], time.perf_counter() + TURN_SECONDS
+    results, until = [], time.perf_counter() + TURN_SECONDS
     for item in items:
-        found.append(action(item))
+        results.append(action(item))
         if time.perf_counter() >= until:
             await asyncio.sleep(0)
             until = time.perf_counter() + TURN_SECONDS
-    return found
+    return results

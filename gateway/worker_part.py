@@ -1,4 +1,6 @@
-"""What a feature adds to a gateway worker: objects that its route handlers take, started and stopped with the app."""
+"""The additions of a feature to a gateway worker: objects that its route handlers take, started and stopped with the
+app.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -28,7 +30,7 @@ class WorkerContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerPart:
-    """The part of one feature in one worker. Every method has an empty default."""
+    """The part of a single feature in a single worker. Every method has an empty default."""
 
     def dependencies(self) -> Mapping[str, object]:
         """Return the objects that route handlers take as parameters, by the name of the parameter."""

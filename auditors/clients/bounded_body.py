@@ -13,7 +13,7 @@ ACCEPT_ENCODING: Mapping[str, str] = {"accept-encoding": "gzip, deflate"}
 
 
 class BodyError(ValueError):
-    """A body that is longer than it may be, or encoded as nobody asked; the message says which."""
+    """A body that is too long or has an encoding that was not asked for; the message says which."""
 
 
 class BoundedBody:
@@ -30,7 +30,7 @@ class BoundedBody:
 
     @property
     def content(self) -> bytes:
-        """What has come so far."""
+        """Return the bytes received so far."""
         return bytes(self._body)
 
     def feed(self, chunk: bytes) -> None:

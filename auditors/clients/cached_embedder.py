@@ -11,11 +11,11 @@ from auditors.clients.embedders import HasConnections, refuse_empty
 from auditors.types import Embedder
 
 MAX_BYTES = 16 * 2**20
-"""Of vectors: 10,000 of the packaged embedder."""
+"""Most bytes of vectors that are kept: 10,000 of the packaged embedder."""
 
 
 class CachedEmbedder:
-    """Keeps no text, only a digest of it beside its vector."""
+    """Caches vectors under a digest of their text; the text itself is not kept."""
 
     def __init__(self, inner: Embedder, *, max_bytes: int = MAX_BYTES) -> None:
         """`inner` computes what is not known."""

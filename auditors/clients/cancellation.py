@@ -1,4 +1,4 @@
-"""What is cancelled ends before its caller does: requests over httpx, and several that are asked at once.
+"""Runs requests over httpx so that they end before their cancelled caller does, alone or several at once.
 
 A second cancellation that interrupts the closing of a connection after the first loses that connection for good:
 httpcore 1.0.9 neither closes it nor uses it again (https://github.com/encode/httpcore/issues/1093). A server that hangs
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
-    """What the coroutine returns or raises.
+    """Run the coroutine and return its result, or raise its exception.
 
     Cancelled, it passes the first cancellation on and none that come within a second, and ends when the coroutine has.
     """
@@ -33,12 +33,12 @@ async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def all_of(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """What they return, run at once, in their order; or the first exception.
+    """Run the coroutines at once and return their results in order, or raise the first exception.
 
     Unlike asyncio.gather it ends when all of them have. That goes on with the first one that is cancelled, and its
     caller may close a client while others are still connecting: the connections that they get then are nobody's.
     """
-    tasks = [asyncio.create_task(one) for one in work]
+    tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:
@@ -47,7 +47,9 @@ async def all_of(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
 
 
 async def _ended(tasks: Sequence[asyncio.Task[Any]], *, again: bool = False) -> None:
-    """Cancels those that run and were not cancelled yet, and waits for them whoever is cancelled meanwhile."""
+    """Cancel the tasks that still run and were not cancelled yet, and wait for them even if the waiting task is
+    cancelled meanwhile.
+    """
     now = asyncio.get_running_loop().time
     for task in tasks:
         if not task.cancelling():

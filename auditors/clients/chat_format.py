@@ -14,10 +14,10 @@ from auditors.text.thinking import reasoning_in, told_apart
 from auditors.types import Completion, CompletionError, CompletionRequest, Message, ToolCall
 
 LONGEST_REPLY_BYTES = 4 * 1024 * 1024
-"""Of a chat completion, decoded: a hundred times what the longest answer asked for has."""
+"""Most bytes of a chat completion, decoded: a hundred times the size of the longest answer asked for."""
 LONGEST_USAGE_BYTES = 16 * 1024
 LONGEST_CALLS_BYTES = 256 * 1024
-"""Of all tool calls of a reply: a hundred times what the longest answer asked for has."""
+"""Most bytes of all tool calls of a reply: a hundred times the size of the longest answer asked for."""
 LONGEST_LOGPROBS_BYTES = 1024 * 1024
 """Read into Python objects, logprobs and usage take up to thirty times their length."""
 
@@ -133,7 +133,7 @@ def parse_chat(body: bytes) -> Completion:
             raise CompletionError("malformed", "the reply has no choices", status_code=200)
         usage = _object("usage", chat.usage, LONGEST_USAGE_BYTES)
         choices = sorted(chat.choices, key=lambda choice: choice.index)
-        first, *further = [_said(choice, chat.system_fingerprint) for choice in choices]
+        first, *further = [_completion_of(choice, chat.system_fingerprint) for choice in choices]
     except UNREADABLE as exc:
         raise CompletionError("malformed", f"the reply is no chat completion: {exc}", status_code=200) from exc
     return msgspec.structs.replace(first, usage=usage, further=tuple(further))
@@ -156,19 +156,21 @@ def _sent_message(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": message.content or None, **thoughts, "tool_calls": calls}
 
 
-def _said(choice: _Choice, fingerprint: str | None) -> Completion:
+def _completion_of(choice: _Choice, fingerprint: str | None) -> Completion:
     """One choice. Raises CompletionError, or one of UNREADABLE."""
-    said = choice.message
-    thoughts = reasoning_in({"reasoning": _text(said.reasoning), "reasoning_content": _text(said.reasoning_content)})
+    message = choice.message
+    thoughts = reasoning_in(
+        {"reasoning": _text(message.reasoning), "reasoning_content": _text(message.reasoning_content)}
+    )
     completion = Completion(
-        text=said.content,
+        text=message.content,
         reasoning=None if thoughts is None else thoughts.text,
         reasoning_field=None if thoughts is None else thoughts.field,
         finish_reason=choice.finish_reason,
         fingerprint=fingerprint,
         logprobs=_object("logprobs", choice.logprobs, LONGEST_LOGPROBS_BYTES),
-        refusal=said.refusal,
-        tool_calls=_calls(said.tool_calls),
+        refusal=message.refusal,
+        tool_calls=_calls(message.tool_calls),
     )
     return told_apart(completion)
 
@@ -182,8 +184,8 @@ def _calls(raw: msgspec.Raw) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(function.name or "", _arguments(function.arguments)) for function in functions)
 
 
-def _arguments(given: str | dict[str, Any] | None) -> str:
-    return given if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
+def _arguments(arguments: str | dict[str, Any] | None) -> str:
+    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
 
 
 def _text(raw: msgspec.Raw) -> str | None:
@@ -195,5 +197,5 @@ def _object(name: str, raw: msgspec.Raw, longest: int) -> dict[str, Any] | None:
     """A part of a reply that may have any fields. Raises CompletionError, or one of UNREADABLE."""
     if len(memoryview(raw)) > longest:
         raise CompletionError("malformed", f"the reply's {name} is longer than {longest} bytes", status_code=200)
-    found: dict[str, Any] | None = _object_decoder.decode(raw)
-    return found
+    fields: dict[str, Any] | None = _object_decoder.decode(raw)
+    return fields

@@ -26,15 +26,16 @@ from auditors.types import Completion, CompletionError, CompletionRequest, Decis
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 LONGEST_VECTOR_BYTES = 256 * 1024
-"""Of one embedding as JSON: some ten thousand dimensions."""
+"""Most bytes of an embedding as JSON: some ten thousand dimensions."""
 UNSAMPLED: Mapping[str, str] = {"x-biasgate-audit": "off"}
 """Sent with everything an auditor asks: a biasgate gateway that honours it from this key samples no probe."""
 
 TAKING_PRIORITY = frozenset({"/v1/chat/completions", "/v1/systemone"})
-"""Endpoints of decisions whose body may have a priority; `/v1/decisions` is no vLLM's, and others refuse one."""
+"""Endpoints of decisions whose body may have a priority; `/v1/decisions` does not belong to vLLM, and other servers
+refuse a priority."""
 
 Sign = Callable[[bytes], Mapping[str, str]]
-"""Further headers of one request, made from its body."""
+"""Function that makes further headers of a request from its body."""
 
 
 def unsigned(_: bytes) -> Mapping[str, str]:
@@ -105,7 +106,7 @@ class HttpEndpoint:
         )
 
     async def get(self, path: str, *, longest: int = LONGEST_REPLY_BYTES) -> bytes:
-        """As `post`, without a body."""
+        """Send a request as `post` does, without a body."""
         return await self._send("GET", path, None, longest)
 
     async def get_once(self, path: str, *, longest: int) -> bytes:
@@ -180,7 +181,9 @@ class HttpEndpoint:
 
 @functools.cache
 def trusted() -> ssl.SSLContext:
-    """Whom all endpoints trust: to read the certificates takes 20 ms, and models are asked for every half minute."""
+    """Return the TLS context that all endpoints share: reading the certificates takes 20 ms, and models are asked for
+    every half minute.
+    """
     return httpx.create_ssl_context()
 
 
@@ -261,10 +264,12 @@ class EmbeddingClient:
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """One vector per text, in order. Raises CompletionError, of kind "malformed" if any vector is missing."""
-        asked = msgspec.json.encode({"model": model, "input": list(texts)})
-        body = await self._endpoint.post("/v1/embeddings", asked, longest=LONGEST_VECTOR_BYTES * (1 + len(texts)))
+        request_body = msgspec.json.encode({"model": model, "input": list(texts)})
+        body = await self._endpoint.post(
+            "/v1/embeddings", request_body, longest=LONGEST_VECTOR_BYTES * (1 + len(texts))
+        )
         try:
-            vectors = {one.index: one.embedding for one in _vectors_decoder.decode(body).data}
+            vectors = {entry.index: entry.embedding for entry in _vectors_decoder.decode(body).data}
             return [vectors[index] for index in range(len(texts))]
         except (*UNREADABLE, KeyError) as exc:
             raise CompletionError("malformed", f"the reply has no {len(texts)} embeddings: {exc}") from exc

@@ -21,7 +21,7 @@ def move_to_cuda(model: "SentenceTransformer", device: str = "cuda") -> None:
     expected = distances(model)
     try:
         model.to(device)
-        found = distances(model)
+        actual = distances(model)
     except Exception as exc:  # of torch and its driver, which raise whatever they like
         raise ConversionError(f"the GPU cannot run it: {' '.join(str(exc).split())[:200]}") from exc
-    refuse_others(found, expected, "on the GPU")
+    refuse_others(actual, expected, "on the GPU")

@@ -1,4 +1,4 @@
-"""Whether the packages and folders of a local embedder are here, found out without importing any of them."""
+"""Finds out, without importing any of them, if the packages and folders of a local embedder are present."""
 
 import importlib.util
 from pathlib import Path

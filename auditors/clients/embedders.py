@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 Backend = Literal["torch", "openvino", "cuda"]
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of all-MiniLM-L6-v2's model.safetensors as published by its authors; the package is a third party's."""
+"""SHA-256 of all-MiniLM-L6-v2's model.safetensors as published by its authors; the package is a third party's."""
 
 BATCH_SIZE = 32
 """Texts in one request to a served model."""
 COMPUTED_AT_ONCE = 2
-"""Texts that a processor computes at once: each takes as long as the longest beside it, and a core gains nothing."""
+"""Texts that a processor computes at once: each takes as long as the longest of its batch, and a core gains nothing."""
 COMPUTED_AT_ONCE_ON_GPU = 64
 HUB_SECONDS = 10.0
-"""For the hub to say whether it has a model; its own client asks for a minute when nobody answers."""
+"""Seconds for the hub to say if it has a model; its own client goes on asking for a minute when it gets no answer."""
 
 
 def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = "torch") -> Embedder:
@@ -55,11 +55,11 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
     if name == "minilm":
         folder = minilm_folder()
         verify_sha256(folder / "model.safetensors", MINILM_SHA256)
-        shown, model = "all-MiniLM-L6-v2", _load_model(str(folder), threads)
+        shown_name, model = "all-MiniLM-L6-v2", _load_model(str(folder), threads)
     else:
-        shown, model = Path(name).name if Path(name).is_dir() else name, _load_model(name, threads)
+        shown_name, model = Path(name).name if Path(name).is_dir() else name, _load_model(name, threads)
     if backend == "torch":
-        return LocalEmbedder(shown, model)
+        return LocalEmbedder(shown_name, model)
     try:
         if backend == "cuda":
             move_to_cuda(model)
@@ -68,7 +68,7 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
     except ConversionError as exc:
         raise EmbedderError(f'embedder "{name}": {exc}') from exc
     at_once = COMPUTED_AT_ONCE_ON_GPU if backend == "cuda" else COMPUTED_AT_ONCE
-    return LocalEmbedder(f"{shown} ({backend})", model, at_once=at_once)
+    return LocalEmbedder(f"{shown_name} ({backend})", model, at_once=at_once)
 
 
 def verify_sha256(file: Path, expected: str) -> None:
@@ -181,7 +181,7 @@ def _load_model(name_or_folder: str, threads: int) -> "SentenceTransformer":
 
 
 def _draw_no_bars() -> None:
-    """A bar of the weights being loaded is no line of a log."""
+    """Turn off the progress bar of the weights being loaded, which does not belong in a log."""
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]  # the library has no types for it

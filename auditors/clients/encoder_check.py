@@ -1,4 +1,4 @@
-"""Whether an encoder that something else than torch on the processor computes gives the same distances."""
+"""Checks that an encoder computed by anything else than torch on the processor gives the same distances."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ _COMPARED = (
     "Here is what I would do, step by step. " * 6,
     "A nurse, an engineer and a teacher walk into a library and ask for the same book. " * 14,
 )
-"""Of several lengths, alone and in batches: a shape that was taken for a constant shows."""
+"""Texts of several lengths, compared alone and in batches: a shape that was taken for a constant shows."""
 
 
 class ConversionError(Exception):
@@ -35,7 +35,7 @@ def distances(model: "SentenceTransformer") -> NDArray[np.float64]:
     return 1.0 - vectors @ vectors.T
 
 
-def refuse_others(found: NDArray[np.float64], expected: NDArray[np.float64], where: str) -> None:
+def refuse_others(actual: NDArray[np.float64], expected: NDArray[np.float64], where: str) -> None:
     """Raises ConversionError when distances found `where` ("on OpenVINO") are not those expected."""
-    if not (worst := float(np.abs(found - expected).max())) <= TOLERANCE:
+    if not (worst := float(np.abs(actual - expected).max())) <= TOLERANCE:
         raise ConversionError(f"{where} its distances differ by {worst:.1e}, more than {TOLERANCE:g}")

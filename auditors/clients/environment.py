@@ -18,4 +18,4 @@ LOCAL_EMBEDDER = frozenset(
         *("HSA_*", "OPENVINO_*", "OV_*"),
     }
 )
-"""Where models lie, and on how many threads and which device they are computed."""
+"""Variables that say where models lie, and on how many threads and which device they are computed."""

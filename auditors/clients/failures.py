@@ -1,4 +1,6 @@
-"""What a status other than 200 stands for, and how long to wait before a request is sent again. Pure functions."""
+"""Maps statuses other than 200 to kinds of failure, and computes the wait before a request is sent again. Pure
+functions.
+"""
 
 import math
 import random
@@ -13,11 +15,12 @@ BACKOFF_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_MESSAGE = 300
 LIMIT_OF_TOKENS = "max_tokens"
-"""In the words with which a server refuses a request that asks for more than its model's context, as vLLM's do."""
+"""Word in the message with which a server refuses a request for more tokens than its model's context has, as vLLM's
+messages do."""
 REFUSED_FOR_WORDS = frozenset({400, 422, None})
 """Statuses of a request that is refused for what it says; None where the client knows of none."""
 LONGEST_ERROR_BYTES = 64 * 1024
-"""Of the body beside any other status than 200, of which only a few words are kept."""
+"""Most bytes read of the body of any status other than 200, of which only a few words are kept."""
 
 
 def failure(status_code: int, body: bytes, api_key: str | None = None) -> CompletionError:
@@ -32,7 +35,7 @@ def failure(status_code: int, body: bytes, api_key: str | None = None) -> Comple
 
 
 def is_for_tokens(exc: CompletionError) -> bool:
-    """Whether a server refused a request because it asks for more tokens than its model's context has left."""
+    """Return whether a server refused a request because it asks for more tokens than its model's context has left."""
     is_refused = exc.kind == "rejected" and exc.status_code in REFUSED_FOR_WORDS
     return is_refused and LIMIT_OF_TOKENS in str(exc)
 
@@ -48,12 +51,12 @@ def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) 
     Returns: seconds, at most LONGEST_PAUSE_SECONDS.
     """
     try:
-        asked = float(headers["retry-after"])
+        pause = float(headers["retry-after"])
     except (KeyError, ValueError):
-        asked = math.nan
-    if math.isnan(asked):  # not sent, a date, or the word "nan"
-        asked = rng.uniform(0.5, 1.0) * BACKOFF_SECONDS * 2**attempt
-    return min(max(asked, 0.0), LONGEST_PAUSE_SECONDS)
+        pause = math.nan
+    if math.isnan(pause):  # not sent, a date, or the word "nan"
+        pause = rng.uniform(0.5, 1.0) * BACKOFF_SECONDS * 2**attempt
+    return min(max(pause, 0.0), LONGEST_PAUSE_SECONDS)
 
 
 def _server_words(body: bytes) -> str:

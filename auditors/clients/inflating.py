@@ -12,7 +12,7 @@ DEFLATE = "deflate"
 INFLATED_ENCODINGS = GZIP_NAMES | {DEFLATE}
 """Content codings (RFC 9110, 8.4.1) that are decoded here."""
 MOST_MEMBERS = 1_000
-"""Members of one gzip body. Each costs a decoder, so a megabyte of empty members would cost a second."""
+"""Most members of a gzip body. Each costs a decoder, so a megabyte of empty members would cost a second."""
 PIECE_BYTES = 256 * 1024
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
 

@@ -58,7 +58,7 @@ class JudgeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     messages: Sequence[Message]
     """Asked of servers that cannot hold a reply to a schema, and where there is none."""
     prompt_sha256: str
-    """Of the question with its slots open: scores of different questions never share a series."""
+    """SHA-256 of the question with its slots open: scores of different questions never share a series."""
     schema: Mapping[str, Any] | None = None
     schema_messages: Sequence[Message] | None = None
     """The question where the reply is held to the schema; None: the same messages."""
@@ -100,12 +100,14 @@ class JudgeClient:
         """
         attempt, longer, has_room = 0, 1, True
         while True:
-            attempt, asked = attempt + 1, question()
+            attempt, judge_question = attempt + 1, question()
             if attempt > 1:
-                temperature = max(asked.temperature, REPEATED_TEMPERATURE)
-                asked = msgspec.structs.replace(asked, temperature=temperature, max_tokens=asked.max_tokens * longer)
+                temperature = max(judge_question.temperature, REPEATED_TEMPERATURE)
+                judge_question = msgspec.structs.replace(
+                    judge_question, temperature=temperature, max_tokens=judge_question.max_tokens * longer
+                )
             try:
-                completion, form = await self._complete(asked)
+                completion, form = await self._complete(judge_question)
             except CompletionError as exc:
                 if longer == 1 or not is_for_tokens(exc):
                     raise
@@ -113,7 +115,7 @@ class JudgeClient:
                 continue
             if completion.finish_reason == "length" and has_room:
                 longer *= MORE_TOKENS
-            stamp = self._stamp(asked, form, attempt, completion.fingerprint)
+            stamp = self._stamp(judge_question, form, attempt, completion.fingerprint)
             text = completion.refusal if completion.text is None else completion.text
             try:
                 value = read(completion.text)

@@ -20,7 +20,9 @@ _decoder = msgspec.json.Decoder(_ModelList)
 
 
 def read_models(body: bytes) -> list[dict[str, Any]]:
-    """The entries that have a name ("id"). Raises CompletionError of kind "malformed" when it is no such list."""
+    """Return the entries that have a name ("id"). Raises CompletionError of kind "malformed" when the body is not such
+    a list.
+    """
     return [entry for entry in _entries(body) if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 
@@ -42,10 +44,10 @@ def _entries(body: bytes) -> list[Any]:
 def context_tokens(body: bytes, model: str) -> int | None:
     """Longest context of a model, in tokens, which vLLM's list has; None where this one does not say."""
     try:
-        found = next((entry.get("max_model_len") for entry in read_models(body) if entry["id"] == model), None)
+        length = next((entry.get("max_model_len") for entry in read_models(body) if entry["id"] == model), None)
     except CompletionError:
         return None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+    return length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else None
 
 
 def fingerprint_of(entries: list[dict[str, Any]]) -> str:

@@ -50,10 +50,10 @@ def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
         settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
         compiled = openvino.Core().compile_model(converted, "CPU", settings)
         encoder.forward = _forward(compiled.create_infer_request(), [*example])
-        found = distances(model)
+        actual = distances(model)
     except Exception as exc:  # of either library, which raise whatever they like
         raise ConversionError(f"OpenVINO cannot run it: {type(exc).__name__}: {exc}") from exc
-    refuse_others(found, expected, "on OpenVINO")
+    refuse_others(actual, expected, "on OpenVINO")
 
 
 @contextlib.contextmanager
@@ -76,7 +76,7 @@ def _forward(request: Any, names: list[str]) -> Any:
     from transformers.modeling_outputs import BaseModelOutput
 
     def forward(**inputs: "torch.Tensor") -> BaseModelOutput:
-        found = request.infer({name: inputs[name].numpy() for name in names})
-        return BaseModelOutput(last_hidden_state=torch.from_numpy(np.array(found[0])))
+        outputs = request.infer({name: inputs[name].numpy() for name in names})
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(np.array(outputs[0])))
 
     return forward

@@ -64,7 +64,7 @@ NEVER_SENT = "held back, and cancelled before it was sent"
 
 
 class NotSentError(CompletionError):
-    """A request that was refused on this side, because its server is known to be sick: it has cost nobody anything."""
+    """A request that was refused on this side, because its server is known to be sick; it has cost nothing."""
 
 
 DEFERRED = "audit_deferred"
@@ -80,7 +80,9 @@ class _Body(msgspec.Struct):
 
 
 def is_deferred(status_code: int, body: bytes) -> bool:
-    """Whether an answer only asks for the same again later: no failure and no attempt."""
+    """Return whether an answer only asks for the same request again later, which is neither a failure nor an
+    attempt.
+    """
     if status_code != 429:
         return False
     try:

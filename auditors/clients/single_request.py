@@ -20,7 +20,7 @@ from auditors.clients.cancellation import cancelled_once
 from auditors.clients.completion import trusted
 
 LONGEST_ERROR_BYTES = 4096
-"""How much of the body is read when the status is not 2xx."""
+"""Most bytes read of the body when the status is not 2xx."""
 
 
 class Answer(NamedTuple):
@@ -74,8 +74,8 @@ async def request(
     """
     if not is_http_url(url):
         raise NoAnswerError("the URL is not valid")
-    wanted = _Wanted(longest, is_cut)
-    sending = _exchange(method, url, content, {**ACCEPT_ENCODING, **(headers or {})}, wanted, tls or trusted())
+    body_limit = _Wanted(longest, is_cut)
+    sending = _exchange(method, url, content, {**ACCEPT_ENCODING, **(headers or {})}, body_limit, tls or trusted())
     try:
         async with asyncio.timeout(seconds):
             return await cancelled_once(sending)
@@ -90,7 +90,7 @@ async def request(
 
 
 async def _exchange(
-    method: str, url: str, content: bytes | None, headers: Mapping[str, str], wanted: "_Wanted", tls: ssl.SSLContext
+    method: str, url: str, content: bytes | None, headers: Mapping[str, str], body_limit: "_Wanted", tls: ssl.SSLContext
 ) -> Answer:
     async with (
         httpx.AsyncClient(verify=tls, timeout=None, follow_redirects=False) as client,  # noqa: S113 - see `request`
@@ -100,9 +100,9 @@ async def _exchange(
         body = b""
         if not response.is_success:
             body = await read_beginning(response.aiter_raw(), encoding, LONGEST_ERROR_BYTES)
-        elif wanted.longest:
-            read = read_beginning if wanted.is_cut else read_body
-            body = await read(response.aiter_raw(), encoding, wanted.longest)
+        elif body_limit.longest:
+            read = read_beginning if body_limit.is_cut else read_body
+            body = await read(response.aiter_raw(), encoding, body_limit.longest)
         return Answer(response.status_code, dict(response.headers), body)
 
 

@@ -19,7 +19,7 @@ Send = Callable[[CompletionRequest], Awaitable[Completion]]
 Note = Callable[[JudgeOutcome], None]
 
 LEAST_ROOM = 128
-"""Tokens of thought below which there is no use in halving."""
+"""Tokens of thought below which halving is useless."""
 MOST_MODELS = 256
 """Remembered with what their server does; clients may name any number."""
 
@@ -28,7 +28,7 @@ _CHARS_PER_TOKEN = 4
 
 
 class ThinkingSwitch:
-    """How one server is told about one model whether to think."""
+    """The way in which a server is told, for one model, to think or not to think."""
 
     def __init__(self, thinking: Thinking, *, expects_whole: bool = False) -> None:
         """Knows nothing of the server yet.
@@ -95,8 +95,8 @@ class ThinkingSwitch:
 
     async def _sent(self, send: Send, request: CompletionRequest, place: int, room: int) -> Completion:
         extra = merged(self._forms[place], request.extra)
-        told = msgspec.structs.replace(request, extra=extra, max_tokens=request.max_tokens + room)
-        return told_apart(await send(told), is_begun=self._is_begun)
+        extended = msgspec.structs.replace(request, extra=extra, max_tokens=request.max_tokens + room)
+        return told_apart(await send(extended), is_begun=self._is_begun)
 
     def _replacing(self, place: int, request: CompletionRequest, exc: CompletionError) -> int | None:
         """The form to try after a refusal; None where the refusal is about something else.
@@ -111,13 +111,15 @@ class ThinkingSwitch:
         return None if request.response_schema is not None or self._is_obeyed else len(self._forms) - 1
 
     def _may_be_thought(self, completion: Completion) -> bool:
-        """Whether a reply that was cut off, and ought not to be, may be one long thought that nothing marks."""
+        """Return whether a reply that was cut off, and ought not to be, may be a single long thought without marks."""
         return self._expects_whole and completion.finish_reason == "length" and not has_thoughts(completion)
 
     async def _looked_behind(
         self, cut: Completion, send: Send, request: CompletionRequest, place: int, note: Note
     ) -> Completion:
-        """The same reply with room for the mark that ends its thoughts, if it has any; `cut` where there is no room."""
+        """Return the same reply with room for the mark that ends its thoughts, if it has any; `cut` if there is not
+        enough room.
+        """
         while (room := self._fitting(DEFAULT_BUDGET, request)) >= LEAST_ROOM:
             try:
                 completion = await self._sent(send, request, place, room)
@@ -132,21 +134,21 @@ class ThinkingSwitch:
         return cut
 
     def _fitting(self, room: int, request: CompletionRequest) -> int:
-        """So much room, or what is left of it, halved, for a request as long as one that was refused it."""
+        """Return the room, halved until no request of this length or shorter is known to have been refused it."""
         length = _length(request)
         while room >= LEAST_ROOM and length >= self._refused_from.get(room, math.inf):
             room //= 2
         return room
 
     def _is_out_of_room(self, exc: CompletionError, room: int, request: CompletionRequest) -> bool:
-        """Whether a server refused a request for its number of tokens, and it can have less room."""
+        """Return whether a server refused a request for its number of tokens, and it can have less room."""
         if room < LEAST_ROOM or not is_for_tokens(exc):
             return False
         self._refused_from[room] = min(_length(request), self._refused_from.get(room, _length(request)))
         return True
 
     def _learn(self, completion: Completion, place: int) -> None:
-        """What a reply in the form at this place shows."""
+        """Update the form, the room and the knowledge of the server from a reply in the form at this place."""
         if not has_thoughts(completion):
             self._is_obeyed = self._is_obeyed or completion.finish_reason != "length"
             return
@@ -193,7 +195,7 @@ def _length(request: CompletionRequest) -> int:
 
 
 def has_thoughts(completion: Completion) -> bool:
-    """Whether a reply shows that its model thought: by its thoughts, or by their number of tokens."""
+    """Return whether a reply shows that its model thought: by its thoughts, or by their number of tokens."""
     return bool(completion.reasoning) or bool(reasoning_tokens(completion.usage))
 
 

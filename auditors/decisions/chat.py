@@ -18,9 +18,9 @@ from auditors.text.lenient_json import read_json
 TOP_LOGPROBS = 20
 """Alternatives asked for: as many as OpenAI and, unless told otherwise, vLLM give."""
 LONGEST_ANSWER_CHARS = 64
-"""Of a live answer that is a label and no text, where nothing but words says which answers there are."""
+"""Most characters of a live answer that counts as a label, if only words say which answers there are."""
 MOST_STRUCTURED_TOKENS = 64
-"""Of an answer whose label stands inside JSON."""
+"""Most tokens of an answer whose label stands inside JSON."""
 LARGEST_UNSEEN = 0.01
 """Share of a label's probability that may lie among alternatives that the server does not report."""
 LONGEST_INSTRUCTION = 20_000
@@ -30,15 +30,15 @@ _NOT_ASKED_AGAIN = frozenset({"n", "seed", "logprobs", "top_logprobs", "max_toke
 _YES_OR_NO = re.compile(r"\byes\s{0,3}(?:/|\||or)\s{0,3}no\b|\bno\s{0,3}(?:/|\||or)\s{0,3}yes\b", re.IGNORECASE)
 _OPTION = re.compile(r"^[ \t]{0,4}\(?([A-Z])[).:][ \t]{1,4}(\S[^\n]{0,200})", re.MULTILINE)
 _AROUND = " \t\r\n\u2581\u0120\"'`*([{.,:;)]}"
-"""What a tokenizer may put before or behind a word."""
+"""Characters that a tokenizer may put before or after a word."""
 
 
 class _Labels(NamedTuple):
-    """What the request lets the model answer."""
+    """The labels that the request lets the model answer."""
 
     labels: tuple[str, ...]
     names: tuple[str, ...]
-    """What the labels stand for: themselves, or the text of the options."""
+    """Meanings of the labels: the labels themselves, or the text of the options."""
     kind: str
     """words, choice, enum or member."""
     member: str = ""
@@ -66,13 +66,13 @@ class ChatDecision(Decision):
             raise NotAuditableError("tool_calls", "the request has tools")
         if any(message.get("tool_calls") or message.get("function_call") for message in request["messages"]):
             raise NotAuditableError("tool_calls", "the conversation holds calls of tools, which would not be exchanged")
-        found = _labels(request, conversation)
-        if found is None:
+        labels = _labels(request, conversation)
+        if labels is None:
             raise NotAuditableError("no_labels", "the request does not say which answers there are")
         self._request = request
-        self._found = found
+        self._found = labels
         self._instruction = instruction
-        self.questions = [Question("choice", found.labels, favourable_of(found.names, favourable))]
+        self.questions = [Question("choice", labels.labels, favourable_of(labels.names, favourable))]
 
     @property
     def content(self) -> Any:
@@ -85,13 +85,16 @@ class ChatDecision(Decision):
     def body(self, content: Any, model: str) -> dict[str, Any]:
         is_inside = self._found.kind in ("enum", "member")
         messages = [
-            message | {"content": said} for message, said in zip(self._request["messages"], content, strict=True)
+            message | {"content": new_content}
+            for message, new_content in zip(self._request["messages"], content, strict=True)
         ]
         if self._instruction is not None:
             messages = _instructed(messages, self._instruction)
-        kept = {name: one for name, one in self._request.items() if name not in NOT_REPEATED | OWN | _NOT_ASKED_AGAIN}
+        fields = {
+            name: value for name, value in self._request.items() if name not in NOT_REPEATED | OWN | _NOT_ASKED_AGAIN
+        }
         limit = "max_completion_tokens" if "max_completion_tokens" in self._request else "max_tokens"
-        return kept | {
+        return fields | {
             "model": model,
             "messages": messages,
             "logprobs": True,
@@ -127,13 +130,13 @@ class ChatDecision(Decision):
                 opening = re.compile(rf'\s*\{{\s*"{re.escape(self._found.member)}"\s*:\s*"')
             case _:
                 return 0, ""
-        found = opening.match("".join(tokens))
-        if found is None:
+        opening_match = opening.match("".join(tokens))
+        if opening_match is None:
             return None
         start = 0
         for number, token in enumerate(tokens):
-            if start + len(token) > found.end():
-                return number, token[: found.end() - start]
+            if start + len(token) > opening_match.end():
+                return number, token[: opening_match.end() - start]
             start += len(token)
         return None
 
@@ -141,14 +144,18 @@ class ChatDecision(Decision):
 def _instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:
     """The messages with the instruction on a line before the last user message's text, or its first part of text."""
     for place in reversed(range(len(messages))):
-        said = messages[place].get("content")
-        if messages[place].get("role") != "user" or not said:
+        content = messages[place].get("content")
+        if messages[place].get("role") != "user" or not content:
             continue
-        if isinstance(said, str):
-            return [*messages[:place], messages[place] | {"content": f"{instruction}\n{said}"}, *messages[place + 1 :]]
-        for at, part in enumerate(said):
+        if isinstance(content, str):
+            return [
+                *messages[:place],
+                messages[place] | {"content": f"{instruction}\n{content}"},
+                *messages[place + 1 :],
+            ]
+        for at, part in enumerate(content):
             if isinstance(part, dict) and isinstance(part.get("text"), str):
-                parts = [*said[:at], part | {"text": f"{instruction}\n{part['text']}"}, *said[at + 1 :]]
+                parts = [*content[:at], part | {"text": f"{instruction}\n{part['text']}"}, *content[at + 1 :]]
                 return [*messages[:place], messages[place] | {"content": parts}, *messages[place + 1 :]]
     return messages
 
@@ -161,8 +168,8 @@ def _structured(request: Mapping[str, Any]) -> _Labels | None:
     """Labels that the server holds the model to."""
     outputs = request.get("structured_outputs")
     choice = outputs.get("choice") if isinstance(outputs, dict) else request.get("guided_choice")
-    if found := _strings(choice):
-        return _Labels(found, found, "choice")
+    if labels := _strings(choice):
+        return _Labels(labels, labels, "choice")
     form = request.get("response_format")
     if not isinstance(form, dict) or form.get("type") != "json_schema":
         return None
@@ -170,13 +177,13 @@ def _structured(request: Mapping[str, Any]) -> _Labels | None:
     schema = described.get("schema") if isinstance(described, dict) else None
     if not isinstance(schema, dict):
         return None
-    if found := _strings(schema.get("enum")):
-        return _Labels(found, found, "enum")
+    if labels := _strings(schema.get("enum")):
+        return _Labels(labels, labels, "enum")
     members = schema.get("properties")
     if isinstance(members, dict) and len(members) == 1:
-        [(member, one)] = members.items()
-        if isinstance(one, dict) and (found := _strings(one.get("enum"))):
-            return _Labels(found, found, "member", member)
+        [(member, member_schema)] = members.items()
+        if isinstance(member_schema, dict) and (labels := _strings(member_schema.get("enum"))):
+            return _Labels(labels, labels, "member", member)
     return None
 
 
@@ -186,9 +193,9 @@ def _in_words(conversation: Conversation, request: Mapping[str, Any]) -> _Labels
         return None
     system = [message.content for message in conversation.messages if message.role in ("system", "developer")]
     users = [message.content for message in conversation.messages if message.role == "user"]
-    said = [text[-LONGEST_INSTRUCTION:] for text in (*system, *users[-1:])]
-    is_yes_or_no = any(_YES_OR_NO.search(text) for text in said)
-    options = [(letter, text.strip()) for one in said for letter, text in _OPTION.findall(one)]
+    passages = [text[-LONGEST_INSTRUCTION:] for text in (*system, *users[-1:])]
+    is_yes_or_no = any(_YES_OR_NO.search(text) for text in passages)
+    options = [(letter, text.strip()) for passage in passages for letter, text in _OPTION.findall(passage)]
     letters = tuple(letter for letter, _ in options)
     is_lettered = len(letters) > 1 and letters == tuple(map(chr, range(ord("A"), ord("A") + len(letters))))
     if is_yes_or_no == is_lettered:  # neither, or both: which of them is asked for cannot be told
@@ -202,43 +209,43 @@ def _strings(value: Any) -> tuple[str, ...]:
     """Two labels or more, none of which begins another one; otherwise none."""
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_LABELS:
         return ()
-    if not all(isinstance(one, str) and one.strip() for one in value):
+    if not all(isinstance(label, str) and label.strip() for label in value):
         return ()
-    return tuple(value) if len({one.strip().lower() for one in value}) == len(value) else ()
+    return tuple(value) if len({label.strip().lower() for label in value}) == len(value) else ()
 
 
 def _alternatives(token: Mapping[str, Any]) -> dict[str, float]:
     """Each alternative's probability; minus infinity and None are 0. Raises TypeError or ValueError for no number."""
-    found: dict[str, float] = {}
-    for one in (*token["top_logprobs"], token):
-        logprob = one["logprob"]
+    probabilities: dict[str, float] = {}
+    for alternative in (*token["top_logprobs"], token):
+        logprob = alternative["logprob"]
         if logprob is None or logprob == -math.inf:
-            found[one["token"]] = 0.0
+            probabilities[alternative["token"]] = 0.0
             continue
         if isinstance(logprob, bool) or math.isnan(logprob) or logprob > 0.01:
             raise ValueError(f"{logprob} is no log-probability")
-        found[one["token"]] = min(1.0, math.exp(logprob))
-    return found
+        probabilities[alternative["token"]] = min(1.0, math.exp(logprob))
+    return probabilities
 
 
 def _answered(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Read:
     """Probabilities of the labels by the alternatives at the token in which they begin."""
-    found, shared = [0.0] * len(labels), 0.0
+    masses, shared = [0.0] * len(labels), 0.0
     for token, probability in alternatives.items():
         places = _begun(token.removeprefix(prefix), labels) if token.startswith(prefix) else []
         if len(places) == 1:
-            found[places[0]] += probability
+            masses[places[0]] += probability
         elif places:
             shared += probability
-    total = sum(found)
+    total = sum(masses)
     if shared > LARGEST_UNSEEN * (total + shared):
         return Unread("unrelated", "labels begin alike")
     if total <= 0.0:
         return Answered(tuple(1.0 / len(labels) for _ in labels), 0.0)
     unseen = min(min(alternatives.values()), max(0.0, 1.0 - sum(alternatives.values())))
-    if 0.0 in found and unseen > LARGEST_UNSEEN * total:
+    if 0.0 in masses and unseen > LARGEST_UNSEEN * total:
         return Unread("unrelated", "a label is not among the alternatives")
-    return Answered(tuple(one / total for one in found), min(1.0, total))
+    return Answered(tuple(mass / total for mass in masses), min(1.0, total))
 
 
 def _begun(token: str, labels: Sequence[str]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Typed questions, what a server answers to one, and what an application decides by it.
+"""Typed questions, a server's answers to them, and the decisions that an application takes by them.
 
 A server answers with a probability for each label. What is compared is one number in 0..1, the outcome: the probability
 of yes, or of the favourable option of a choice, or the place on a scale from its first level (0) to its last (1).
@@ -21,13 +21,14 @@ _FAVOURABLE = (
 FAVOURABLE = frozenset(_FAVOURABLE.split())
 """Names of options that are good to get, ours; `auditors.decision.favourable` adds to them."""
 MOST_QUESTIONS = 64
-"""Of a request; vLLM takes no more."""
+"""Most questions of a request; vLLM takes no more."""
 MOST_LABELS = 256
 LEAST_LABEL_MASS = 0.5
-"""Below it the model mostly wanted to say something else than a label, and its probabilities are no decision."""
+"""Least mass of the labels: below it the model mostly wanted to say something else than a label, and its probabilities
+do not count as a decision."""
 LOW_MASS = "low label mass"
 SUM_TOLERANCE = 0.05
-"""How far probabilities may add up to something else than 1, as servers round; they are then divided by their sum."""
+"""Largest distance from 1 of the sum of the probabilities, as servers round; they are then divided by their sum."""
 
 
 class Question(NamedTuple):
@@ -35,13 +36,14 @@ class Question(NamedTuple):
 
     kind: Kind
     labels: tuple[str, ...]
-    """As probabilities are given for, in the order of the request; of a score, from the first level to the last."""
+    """Labels that probabilities are given for, in the order of the request; of a score, from the first level to the
+    last."""
     favourable: int | None = None
-    """Which label is good to get; None where that is not known."""
+    """Index of the label that is good to get; None if that is not known."""
 
 
 class Answered(NamedTuple):
-    """What a server says to one question."""
+    """A server's answer to a question."""
 
     probabilities: tuple[float, ...]
     """One for each label; they sum to 1."""
@@ -54,7 +56,7 @@ class Unread(NamedTuple):
 
     status: Status
     reason: str
-    """From a small closed set."""
+    """Reason from a small closed set."""
 
 
 Read = Answered | Unread
@@ -69,12 +71,12 @@ class Decision(ABC):
     @property
     @abstractmethod
     def content(self) -> Any:
-        """What may name a group and is swapped: a JSON value, of which the strings are exchanged."""
+        """Return the parts that may name a group and are swapped: a JSON value, of which the strings are exchanged."""
 
     @property
     @abstractmethod
     def names(self) -> Sequence[str]:
-        """What cannot be exchanged without asking for other answers: labels, ids of questions."""
+        """Return the names that cannot be exchanged without asking for other answers: labels, ids of questions."""
 
     @abstractmethod
     def body(self, content: Any, model: str) -> dict[str, Any]:
@@ -82,19 +84,19 @@ class Decision(ABC):
 
     @abstractmethod
     def read(self, reply: bytes) -> list[Read]:
-        """What the reply says to each question, in order."""
+        """Return the reply's answer to each question, in order."""
 
 
 def outcome(question: Question, answered: Answered) -> float | None:
     """The number in 0..1 that is compared; None for a choice of which no option is known to be favourable."""
     p = answered.probabilities
     if question.kind == "score":
-        return sum(place * one for place, one in enumerate(p)) / (len(p) - 1)
+        return sum(place * probability for place, probability in enumerate(p)) / (len(p) - 1)
     return None if question.favourable is None else p[question.favourable]
 
 
 def decided(question: Question, answered: Answered, threshold: float | None) -> int | bool | None:
-    """What an application makes of an answer: what differs between two decisions.
+    """Return an application's decision by an answer, by which two decisions are compared.
 
     The application acts from the threshold on; None stands for 0.5, and in a choice for the option that leads.
 
@@ -113,26 +115,27 @@ def decided(question: Question, answered: Answered, threshold: float | None) -> 
 
 
 def selected(question: Question, answered: Answered, threshold: float | None) -> bool | None:
-    """Whether the application decides for the outcome; None where no outcome is known."""
-    found = decided(question, answered, threshold)
+    """Return whether the application decides for the outcome; None if no outcome is known."""
+    decision = decided(question, answered, threshold)
     if question.kind == "choice":
         if question.favourable is None:
             return None
-        return found is True if threshold is not None else found == question.favourable
-    return bool(found)
+        return decision is True if threshold is not None else decision == question.favourable
+    return bool(decision)
 
 
-def favourable_of(labels: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """The label of a choice that is good to get: the first of `wanted` that is a label; else the only one of
-    FAVOURABLE; of two labels else the first, as the other's probability is one less it; None where it cannot be known.
+def favourable_of(labels: Sequence[str], favourable: Sequence[str]) -> int | None:
+    """Return the index of the label of a choice that is good to get: the first of `favourable` that is a label, or the
+    only label in FAVOURABLE, or else the first of two labels, as the other's probability is 1 less it; None if it
+    cannot be known.
     """
     lowered = [label.strip().lower() for label in labels]
-    for name in wanted:
+    for name in favourable:
         if name.strip().lower() in lowered:
             return lowered.index(name.strip().lower())
-    known = [place for place, label in enumerate(lowered) if label in FAVOURABLE]
-    if len(known) == 1:
-        return known[0]
+    places = [place for place, label in enumerate(lowered) if label in FAVOURABLE]
+    if len(places) == 1:
+        return places[0]
     return 0 if len(labels) == 2 else None
 
 

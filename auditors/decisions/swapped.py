@@ -1,4 +1,4 @@
-"""The same decision about another group: its state, and everything else in it that names the group, exchanged alike.
+"""The same decision about another group: the group is exchanged in its state and in all other parts that name it.
 
 A state is often an object, such as `{"gender": "female", "income": 41000}`, whose values are read by the names of their
 members (`text.swaps.members`). These names, ids of questions and labels cannot be exchanged without asking something
@@ -18,7 +18,7 @@ from auditors.text.swaps.swap import LONGEST_CHARS, swap
 
 NAMED_IN_LABELS = "a label names the group"
 MEDIA = "[media]"
-"""What stands in a stored request in place of what is not kept."""
+"""Mark in a stored request in place of media, which are not kept."""
 
 
 def swapped_decision(exchange_id: str, decision: Decision) -> tuple[Swapped, Any] | NotSwapped:
@@ -28,24 +28,24 @@ def swapped_decision(exchange_id: str, decision: Decision) -> tuple[Swapped, Any
     Raises: NotAuditableError when a part of the request was not kept.
     """
     content = decision.content
-    found = list(leaves(content))
-    if any(one.text == MEDIA for one in found):
+    content_leaves = list(leaves(content))
+    if any(leaf.text == MEDIA for leaf in content_leaves):
         raise NotAuditableError("media", "a part of the request was not kept")
     first_axis = next(iter(SLOTS))
-    if len(found) > MOST_TEXTS or sum(len(one.text) for one in found) > LONGEST_CHARS:
+    if len(content_leaves) > MOST_TEXTS or sum(len(leaf.text) for leaf in content_leaves) > LONGEST_CHARS:
         return Abstained(axis=first_axis, reason="too long")
     order = axis_order(exchange_id)
     reasons: list[NotSwapped] = []
     members = list(member_names(content))
     for axis in order.axes:
-        made = swap([framed(one, axis) for one in found], axis, choice=order.choice)
-        if isinstance(made, Abstained):
-            reasons.append(made)
+        swapped = swap([framed(leaf, axis) for leaf in content_leaves], axis, choice=order.choice)
+        if isinstance(swapped, Abstained):
+            reasons.append(swapped)
         elif names_a_group(decision.names, axis):
-            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_LABELS, group=made.group))
+            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_LABELS, group=swapped.group))
         elif names_a_group(members, axis):
-            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=made.group))
+            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=swapped.group))
         else:
-            texts = (bare(text, one, axis) for text, one in zip(made.texts, found, strict=True))
-            return made, with_leaves(content, texts)
+            texts = (bare(text, leaf, axis) for text, leaf in zip(swapped.texts, content_leaves, strict=True))
+            return swapped, with_leaves(content, texts)
     return plainest(reasons)

@@ -31,7 +31,7 @@ NOT_REPEATED = frozenset(
 )
 """Members that name the sender or one request, and shape no answer."""
 OWN = frozenset({"priority", "stream", "stream_options"})
-"""Members that whoever asks sets himself."""
+"""Members that a client sets for its own request."""
 
 _NO_ANSWER = Unread("malformed", "no answer to a question")
 _REFUSED = Unread("refusal", "the question was declined")
@@ -41,22 +41,22 @@ class SystemOne(Decision):
     """A request with `state` and `questions` by id."""
 
     def __init__(self, path: str, request: Mapping[str, Any], favourable: Sequence[str]) -> None:
-        """Raises NotAuditableError for what is no such request, or has media or more questions than are audited."""
+        """Raises NotAuditableError for a request of another form, or with media or more questions than are audited."""
         self.path = path
         self._request = request
-        asked = request["questions"]
+        questions = request["questions"]
         if any(request.get(member) for member in ("images", "audio", "videos")):
             raise NotAuditableError("media", "the request has media, which are not kept")
-        _check_number(asked)
-        self._ids = list(asked)
-        self._asked = [_object(one) for one in asked.values()]
-        self.questions = [_system_one(one, favourable) for one in self._asked]
+        _check_number(questions)
+        self._ids = list(questions)
+        self._asked = [_object(question) for question in questions.values()]
+        self.questions = [_system_one(question, favourable) for question in self._asked]
 
     @property
     def content(self) -> Any:
         """State, instructions and what the options of a choice mean."""
-        criteria = [one.get("criteria") if one.get("type") != "score" else None for one in self._asked]
-        instructions = [one.get("instructions") for one in self._asked]
+        criteria = [question.get("criteria") if question.get("type") != "score" else None for question in self._asked]
+        instructions = [question.get("instructions") for question in self._asked]
         return [self._request.get("state"), self._request.get("instructions"), instructions, criteria]
 
     @property
@@ -66,20 +66,22 @@ class SystemOne(Decision):
     def body(self, content: Any, model: str) -> dict[str, Any]:
         state, instructions, of_questions, criteria = content
         questions = {}
-        for name, one, said, meant in zip(self._ids, self._asked, of_questions, criteria, strict=True):
-            changed = {"instructions": said} if "instructions" in one else {}
-            questions[name] = one | changed | ({"criteria": meant} if one.get("type") != "score" and meant else {})
+        for name, question, instruction, meant in zip(self._ids, self._asked, of_questions, criteria, strict=True):
+            changed = {"instructions": instruction} if "instructions" in question else {}
+            questions[name] = (
+                question | changed | ({"criteria": meant} if question.get("type") != "score" and meant else {})
+            )
         changed = {"instructions": instructions} if instructions is not None else {}
-        return _kept(self._request) | {"model": model, "state": state, "questions": questions} | changed
+        return _repeated_fields(self._request) | {"model": model, "state": state, "questions": questions} | changed
 
     def read(self, reply: bytes) -> list[Read]:
         answer = _reply(reply)
         answers = answer.get("answers") if answer else None
         if not isinstance(answers, dict):
             return [_NO_ANSWER] * len(self.questions)
-        told = answer.get("diagnostics") if answer else None
+        diagnostics = answer.get("diagnostics") if answer else None
         return [
-            _with_mass(_of_system_one(question, answers.get(name)), told, name)
+            _with_mass(_of_system_one(question, answers.get(name)), diagnostics, name)
             for name, question in zip(self._ids, self.questions, strict=True)
         ]
 
@@ -88,13 +90,13 @@ class OpenAIDecisions(Decision):
     """A request with `input` and a list of `questions`."""
 
     def __init__(self, path: str, request: Mapping[str, Any], favourable: Sequence[str]) -> None:
-        """Raises NotAuditableError for what is no such request, or has media or more questions than are audited."""
+        """Raises NotAuditableError for a request of another form, or with media or more questions than are audited."""
         self.path = path
         self._request = request
-        asked = request["questions"]
-        _check_number(asked)
-        self._asked = [_object(one) for one in asked]
-        self.questions = [_open_ai(one, favourable) for one in self._asked]
+        questions = request["questions"]
+        _check_number(questions)
+        self._asked = [_object(question) for question in questions]
+        self.questions = [_open_ai(question, favourable) for question in self._asked]
         self._input = _texts_of(request.get("input"))
 
     @property
@@ -104,26 +106,26 @@ class OpenAIDecisions(Decision):
             [option.get("description") for option in question.get(_options_of(question), ())]
             for question in self._asked
         ]
-        return [self._input, [one.get("instructions") for one in self._asked], meant]
+        return [self._input, [question.get("instructions") for question in self._asked], meant]
 
     @property
     def names(self) -> Sequence[str]:
-        ids = [one["name"] for one in self._asked if isinstance(one.get("name"), str)]
+        ids = [question["name"] for question in self._asked if isinstance(question.get("name"), str)]
         return [*ids, *(label for question in self.questions for label in question.labels)]
 
     def body(self, content: Any, model: str) -> dict[str, Any]:
-        given, instructions, meant = content
+        input_texts, instructions, meant = content
         questions = []
-        for one, instruction, descriptions in zip(self._asked, instructions, meant, strict=True):
+        for question, instruction, descriptions in zip(self._asked, instructions, meant, strict=True):
             changed: dict[str, Any] = {} if instruction is None else {"instructions": instruction}
             if descriptions:
-                member = _options_of(one)
-                pairs = zip(one[member], descriptions, strict=True)
+                member = _options_of(question)
+                pairs = zip(question[member], descriptions, strict=True)
                 changed[member] = [o | ({} if text is None else {"description": text}) for o, text in pairs]
-            questions.append(one | changed)
-        return _kept(self._request) | {
+            questions.append(question | changed)
+        return _repeated_fields(self._request) | {
             "model": model,
-            "input": _with_texts(self._request.get("input"), given),
+            "input": _with_texts(self._request.get("input"), input_texts),
             "questions": questions,
         }
 
@@ -133,8 +135,8 @@ class OpenAIDecisions(Decision):
         if not isinstance(answers, list) or len(answers) != len(self.questions):
             return [_NO_ANSWER] * len(self.questions)
         return [
-            _of_open_ai(question, asked, answer)
-            for question, asked, answer in zip(self.questions, self._asked, answers, strict=True)
+            _of_open_ai(question, definition, answer)
+            for question, definition, answer in zip(self.questions, self._asked, answers, strict=True)
         ]
 
 
@@ -148,9 +150,9 @@ def typed_decision(path: str, request: Mapping[str, Any], favourable: Sequence[s
     raise NotAuditableError("unexpected_shape", f"{path}: neither `state` and `questions` by id nor `input` and a list")
 
 
-def _system_one(asked: Mapping[str, Any], favourable: Sequence[str]) -> Question:
-    criteria = asked.get("criteria")
-    match asked.get("type"):
+def _system_one(definition: Mapping[str, Any], favourable: Sequence[str]) -> Question:
+    criteria = definition.get("criteria")
+    match definition.get("type"):
         case "noul":
             return Question("boolean", (TRUE, FALSE), 0)
         case "choice" if isinstance(criteria, dict) and 0 < len(criteria) <= MOST_LABELS:
@@ -160,9 +162,9 @@ def _system_one(asked: Mapping[str, Any], favourable: Sequence[str]) -> Question
     raise NotAuditableError("unexpected_shape", "a question of another type than noul, choice and score")
 
 
-def _open_ai(asked: Mapping[str, Any], favourable: Sequence[str]) -> Question:
-    choices, levels = asked.get("choices"), asked.get("levels")
-    match asked.get("type"):
+def _open_ai(definition: Mapping[str, Any], favourable: Sequence[str]) -> Question:
+    choices, levels = definition.get("choices"), definition.get("levels")
+    match definition.get("type"):
         case "predicate":
             return Question("boolean", (TRUE, FALSE), 0)
         case "choice" if isinstance(choices, list) and 0 < len(choices) <= MOST_LABELS:
@@ -173,9 +175,9 @@ def _open_ai(asked: Mapping[str, Any], favourable: Sequence[str]) -> Question:
     raise NotAuditableError("unexpected_shape", "a question of another type than predicate, choice and score")
 
 
-def _options_of(asked: Mapping[str, Any]) -> str:
+def _options_of(definition: Mapping[str, Any]) -> str:
     """The member with the options of a question; of a predicate none, whatever else it has."""
-    return {"choice": "choices", "score": "levels"}.get(asked["type"], "")
+    return {"choice": "choices", "score": "levels"}.get(definition["type"], "")
 
 
 def _of_system_one(question: Question, answer: Any) -> Read:
@@ -183,78 +185,78 @@ def _of_system_one(question: Question, answer: Any) -> Read:
         return _NO_ANSWER
     if answer.get("type") == "refusal":
         return _REFUSED
-    given = answer.get("probabilities")
+    by_label = answer.get("probabilities")
     if question.kind == "boolean":
         return _yes(answer.get("noul"))
-    if not isinstance(given, dict):
+    if not isinstance(by_label, dict):
         return Unread("malformed", "no probabilities")
     keys: Sequence[str] = question.labels
-    if question.kind == "score" and set(given) != set(keys):
+    if question.kind == "score" and set(by_label) != set(keys):
         keys = [str(level) for level in range(len(question.labels))]
-    return _answered(given, keys)
+    return _answered(by_label, keys)
 
 
-def _of_open_ai(question: Question, asked: Mapping[str, Any], answer: Any) -> Read:
+def _of_open_ai(question: Question, definition: Mapping[str, Any], answer: Any) -> Read:
     if not isinstance(answer, dict):
         return _NO_ANSWER
     if answer.get("type") == "refusal":
         return _REFUSED
-    if answer.get("name") != asked.get("name") or answer.get("type") != asked.get("type"):
+    if answer.get("name") != definition.get("name") or answer.get("type") != definition.get("type"):
         return _NO_ANSWER
     if question.kind == "boolean":
         return _yes(answer.get("probability"))
     listed = answer.get("probabilities")
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         return Unread("malformed", "no probabilities")
-    given = {_label(one.get("value")): one.get("probability") for one in listed}
+    by_label = {_label(entry.get("value")): entry.get("probability") for entry in listed}
     is_score = question.kind == "score"
-    return _answered(given, [str(level) for level in range(len(question.labels))] if is_score else question.labels)
+    return _answered(by_label, [str(level) for level in range(len(question.labels))] if is_score else question.labels)
 
 
-def _answered(given: Mapping[str, Any], keys: Sequence[str]) -> Read:
-    if set(given) != set(keys) or len(set(keys)) != len(keys):
+def _answered(by_label: Mapping[str, Any], keys: Sequence[str]) -> Read:
+    if set(by_label) != set(keys) or len(set(keys)) != len(keys):
         return Unread("malformed", "probabilities of other labels")
-    found = probabilities_of([given[key] for key in keys])
-    return found if isinstance(found, Unread) else Answered(found)
+    probabilities = probabilities_of([by_label[key] for key in keys])
+    return probabilities if isinstance(probabilities, Unread) else Answered(probabilities)
 
 
 def _yes(value: Any) -> Read:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return Unread("malformed", "a probability is no number")
-    found = probabilities_of([value, 1.0 - value])
-    return found if isinstance(found, Unread) else Answered(found)
+    probabilities = probabilities_of([value, 1.0 - value])
+    return probabilities if isinstance(probabilities, Unread) else Answered(probabilities)
 
 
-def _with_mass(read: Read, told: Any, name: str) -> Read:
-    about = told.get(name) if isinstance(told, dict) else None
+def _with_mass(read: Read, diagnostics: Any, name: str) -> Read:
+    about = diagnostics.get(name) if isinstance(diagnostics, dict) else None
     if isinstance(read, Unread) or not isinstance(about, dict):
         return read
     mass = mass_of(about.get("label_mass"))
     return mass if isinstance(mass, Unread) else read._replace(label_mass=mass)
 
 
-def _texts_of(given: Any) -> list[str]:
+def _texts_of(request_input: Any) -> list[str]:
     """The texts of an input. Raises NotAuditableError for media, and for what is neither text nor messages."""
-    if isinstance(given, str):
-        return [given]
-    found = []
-    for message in _list(given):
+    if isinstance(request_input, str):
+        return [request_input]
+    texts = []
+    for message in _list(request_input):
         content = _object(message).get("content")
         for part in [content] if isinstance(content, str) else _list(content or []):
             if not isinstance(part, str):
                 if _object(part).get("type") not in ("input_text", "text"):
                     raise NotAuditableError("media", "the input has parts that are no text")
                 part = str(part.get("text"))
-            found.append(part)
-    return found
+            texts.append(part)
+    return texts
 
 
-def _with_texts(given: Any, texts: Sequence[str]) -> Any:
+def _with_texts(request_input: Any, texts: Sequence[str]) -> Any:
     rest = iter(texts)
-    if isinstance(given, str):
+    if isinstance(request_input, str):
         return next(rest)
     messages = []
-    for message in given:
+    for message in request_input:
         content = message.get("content")
         if isinstance(content, str):
             messages.append(message | {"content": next(rest)})
@@ -264,16 +266,16 @@ def _with_texts(given: Any, texts: Sequence[str]) -> Any:
     return messages
 
 
-def _kept(request: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one for name, one in request.items() if name not in NOT_REPEATED | OWN}
+def _repeated_fields(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in request.items() if name not in NOT_REPEATED | OWN}
 
 
-def _check_number(asked: Any) -> None:
-    if not asked:
+def _check_number(questions: Any) -> None:
+    if not questions:
         raise NotAuditableError("unexpected_shape", "the request asks no question")
-    if len(asked) > MOST_QUESTIONS:
+    if len(questions) > MOST_QUESTIONS:
         raise NotAuditableError(
-            "too_long", f"{len(asked)} questions, and more than {MOST_QUESTIONS} are not asked again"
+            "too_long", f"{len(questions)} questions, and more than {MOST_QUESTIONS} are not asked again"
         )
 
 

@@ -1,1 +1,1 @@
-"""What people are asked about a text, and what their label means: forms, tasks, consensus, Label Studio's format."""
+"""Questions to people about a text, and the meaning of their labels: forms, tasks, consensus, Label Studio's format."""

@@ -1,4 +1,5 @@
-"""How often each identity's text was chosen, by one rater or one evaluating model: a polygon's corners (protocols 5.7).
+"""Shares of choices that took each identity's text, of a rater or an evaluating model: a polygon's corners (protocols
+5.7).
 
 Choices between texts of the same cluster are not independent. So a share is the mean of the clusters' own shares, and
 its interval is Wilson's for as many trials as there are clusters: means of several choices vary less than single ones,
@@ -20,11 +21,11 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """Identities that could be chosen, each once."""
     chosen: str
     cluster: str
-    """What it hangs together with."""
+    """Cluster of things that depend on each other, to which the choice belongs."""
 
 
 class ChoiceShare(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one identity, where it could be chosen."""
+    """Share of an identity in the choices that offered it."""
 
     value: float
     lower: float
@@ -35,18 +36,18 @@ class ChoiceShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choice_shares(choices: Iterable[Choice]) -> Mapping[tuple[str, str], ChoiceShare]:
-    """The share of each identity, by axis and name; one that could never be chosen has none.
+    """Return the share of each identity, by axis and name; an identity that could never be chosen has none.
 
     Raises: ValueError for a choice of what was not offered.
     """
-    taken: dict[tuple[str, str], dict[str, list[float]]] = {}
+    by_identity: dict[tuple[str, str], dict[str, list[float]]] = {}
     for choice in choices:
         if choice.chosen not in choice.names:
             raise ValueError(f'"{choice.chosen}" was chosen, and is none of {", ".join(choice.names)}')
         for name in choice.names:
-            by_cluster = taken.setdefault((choice.axis, name), {})
+            by_cluster = by_identity.setdefault((choice.axis, name), {})
             by_cluster.setdefault(choice.cluster, []).append(float(name == choice.chosen))
-    return {key: _share(list(by_cluster.values())) for key, by_cluster in sorted(taken.items())}
+    return {key: _share(list(by_cluster.values())) for key, by_cluster in sorted(by_identity.items())}
 
 
 def _share(clusters: list[list[float]]) -> ChoiceShare:

@@ -1,4 +1,4 @@
-"""What several blind raters say of one task together, and when a third opinion is needed.
+"""Consensus of several blind raters on a task, and the need for a third opinion.
 
 Raters who read the same out of a task are its consensus. Where they differ, its adjudication is (protocols 2.12): until
 there is one, the task has no consensus. With one rater only there is none either.
@@ -15,12 +15,12 @@ State = Literal["open", "agreed", "disputed", "adjudicated"]
 
 
 class Consensus(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one task."""
+    """Consensus on a task."""
 
     state: State
     """open: fewer labels than are asked for."""
     reading: Reading | None
-    """None while open or disputed."""
+    """Reading on which the raters agree; None while open or disputed."""
 
 
 def consensus(labels: Sequence[Reading], adjudication: Reading | None, n_asked: int) -> Consensus:

@@ -47,16 +47,16 @@ def configuration(form: FormName, n_texts: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tasks(found: Iterable[Task]) -> Iterator[dict[str, Any]]:
-    """For "Import": what a rater sees, and our id."""
-    for task in found:
+def tasks(all_tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
+    """Yield the tasks for "Import": the texts and fields that a rater sees, and our id."""
+    for task in all_tasks:
         texts = {f"text{number}": text for number, text in enumerate(task.shown.get("texts", ()), start=1)}
-        shown = {name: value for name, value in task.shown.items() if name != "texts"}
-        yield {"data": {"task": task.id, **shown, **texts}}
+        fields = {name: value for name, value in task.shown.items() if name != "texts"}
+        yield {"data": {"task": task.id, **fields, **texts}}
 
 
 def annotations(document: Any, form: FormName) -> Iterator[Imported]:
-    """Those of an export in JSON.
+    """Yield the annotations of an export in JSON.
 
     Raises: LabelError with the number of the task for what is no such export.
     """

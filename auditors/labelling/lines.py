@@ -1,4 +1,6 @@
-"""Labels as JSON lines: one a rater and task, with what the judge said beside it, for other programs to read."""
+"""Labels as JSON lines, a line for each rater and task, with the judge's values for comparison, for other programs to
+read.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -12,7 +14,7 @@ Role = Literal["rater", "adjudicator"]
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What one person says of one task. `measured_...` is the judge's; null where it said nothing readable."""
+    """A person's label of a task. `measured_...` is the judge's; null if it gave nothing readable."""
 
     project: str
     task: str
@@ -22,7 +24,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     sample: int
     exchange_id: str | None
     cluster: str | None
-    """Tasks of one cluster are not independent."""
+    """Cluster of the task; tasks of the same cluster are not independent."""
     auditor: str | None
     metric: str | None
     axis: str | None
@@ -59,23 +61,23 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     saved_at: float
 
 
-def lines_of(project: str, task: Task, said: Sequence[Said]) -> Iterator[Line]:
+def lines_of(project: str, task: Task, labels: Sequence[Said]) -> Iterator[Line]:
     """A line for each label."""
     origin, judge = task.origin, task.origin.judge
     of_task = {name: getattr(origin, name) for name in _OF_ORIGIN}
-    for one in said:
+    for label in labels:
         yield Line(
             project=project,
             task=task.id,
-            annotator=one.by,
-            role=one.role,
-            status=one.reading.status,
-            value=one.reading.value,
-            sections=one.reading.sections,
+            annotator=label.by,
+            role=label.role,
+            status=label.reading.status,
+            value=label.reading.value,
+            sections=label.reading.sections,
             measured_status=None if judge is None else judge.status,
             measured_value=None if judge is None else judge.value,
             measured_sections={} if judge is None else judge.sections,
-            label=one.label,
-            created_at=one.saved_at,
+            label=label.label,
+            created_at=label.saved_at,
             **of_task,
         )

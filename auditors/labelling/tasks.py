@@ -8,7 +8,7 @@ from auditors.labelling.forms import FormName, Reading
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a task comes from, and what a judge said of it; no rater is shown any of it."""
+    """Origin of a task, and a judge's reading of it; no rater is shown any of it."""
 
     suite: str | None = None
     model: str | None = None
@@ -16,25 +16,25 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     item_id: str | None = None
     sample: int = 0
     exchange_id: str | None = None
-    """Of a live exchange."""
+    """Id of a live exchange."""
     auditor: str | None = None
     metric: str | None = None
     cluster: str | None = None
-    """What it hangs together with: tasks of one cluster are not independent."""
+    """Cluster to which the task belongs: tasks of the same cluster are not independent."""
     axis: str | None = None
     group: str | None = None
     reference: str | None = None
     inclusion_probability: float = 1.0
-    """With which it was drawn, of all that could have been."""
+    """Probability with which it was drawn, among all that could have been."""
     judge: Reading | None = None
     judge_model: str | None = None
     prompt_sha256: str | None = None
-    """Of the judge's question."""
+    """SHA-256 of the judge's question."""
     judge_thinking: str | None = None
-    """How it was asked to think."""
+    """Thinking setting of the judge."""
     judge_fingerprint: str | None = None
     key: dict[str, Any] = msgspec.field(default_factory=dict)
-    """What a choice stands for, e.g. {"names": ["man", "woman"]} in the order shown."""
+    """Meaning of a choice, e.g. {"names": ["man", "woman"]} in the order shown."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,16 +44,18 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Stable: the same reply drawn again is the same task."""
     form: FormName
     shown: dict[str, Any]
-    """What a rater sees: question, text or texts, statement. Empty for a live exchange: its text stays where it is."""
+    """Material that a rater sees: question, text or texts, statement. Empty for a live exchange: its text stays in its
+    place."""
     origin: Origin
 
 
 class LabellingQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What people are asked about one reply of a suite."""
+    """A question to people about a reply of a suite."""
 
     shown: dict[str, Any]
     key: dict[str, Any] = msgspec.field(default_factory=dict)
     group: str | None = None
     reference: str | None = None
     judge: Reading | None = None
-    """What the judge of the run, or the evaluating model, said of the same reply; None where nothing readable."""
+    """Reading of the same reply by the judge of the run, or by the evaluating model; None if it gave nothing readable.
+    """

@@ -24,7 +24,8 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 Level = Literal["nominal", "ordinal", "interval"]
-"""What a difference of two ratings counts: 1; the square of how many ratings lie between; its own square."""
+"""Rule for the difference of two ratings: nominal counts 1, ordinal the square of the number of ratings between them,
+interval the square of the difference itself."""
 
 Disagreements = Callable[[Floats], tuple[Floats, Floats]]
 """Sums (..., k) to D_o and D_e, each (...); neither of them negative, D_e NaN without ratings."""
@@ -51,23 +52,23 @@ class Ratings:
 
     @classmethod
     def of_table(cls, table: ArrayLike) -> Self:
-        """From (n_items, n_raters) numbers, NaN where a rater has not rated an item."""
+        """Make ratings from (n_items, n_raters) numbers, NaN for an item that a rater has not rated."""
         cells = np.asarray(table, dtype=np.float64)
         items, raters = np.nonzero(~np.isnan(cells))
         return cls(cells[items, raters], items)
 
     @property
     def pairable(self) -> Self:
-        """Those of items with two or more; a single rating agrees or disagrees with nothing."""
+        """Return the ratings of items with two or more; a single rating agrees or disagrees with nothing."""
         if not len(self.items):
             return self
-        kept = np.bincount(self.items)[self.items] >= 2
-        return type(self)(self.values[kept], self.items[kept])
+        is_pairable = np.bincount(self.items)[self.items] >= 2
+        return type(self)(self.values[is_pairable], self.items[is_pairable])
 
 
 @dataclass(frozen=True)
 class AgreeingPairs:
-    """Of each item, how many of its pairs of raters gave the same value."""
+    """Number of pairs of raters that gave the same value, for each item."""
 
     agreeing: Floats
     """(n_items,)"""
@@ -91,7 +92,7 @@ class Coefficient:
     sums: Floats
     """(n_items, k)"""
     pairs: AgreeingPairs
-    """Of the items that the rows are of: those with two ratings or more."""
+    """Pairs of the items in the rows: those with two ratings or more."""
     disagreements: Disagreements
     differing: float
     """Probability that two of all the ratings, drawn by chance, differ."""
@@ -115,14 +116,14 @@ class Coefficient:
 
 
 def agreeing_pairs(ratings: Ratings) -> AgreeingPairs:
-    """Exact agreement: the share of pairs of raters of one item that gave the same value.
+    """Return exact agreement: the share of pairs of raters of the same item that gave the same value.
 
     Source: protocols 2.11 (share of essays with the same final score), for any number of raters.
     """
-    kept = ratings.pairable
-    items, row = np.unique(kept.items, return_inverse=True)
+    pairable = ratings.pairable
+    items, row = np.unique(pairable.items, return_inverse=True)
     sizes = np.bincount(row, minlength=len(items)).astype(np.float64)
-    return AgreeingPairs(_same(kept.values, row, len(items)) / 2, sizes * (sizes - 1) / 2, items)
+    return AgreeingPairs(_same(pairable.values, row, len(items)) / 2, sizes * (sizes - 1) / 2, items)
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> Coefficient:
@@ -134,11 +135,13 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> Coefficient:
     Raises: ValueError for another shape or more values.
     Source: Cohen 1960, doi:10.1177/001316446002000104; use: protocols 2.11. Deviation: none.
     """
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if one.shape != other.shape or one.ndim != 1:
-        raise ValueError(f"both raters need the same items: {one.size} and {other.size} ratings differ in number")
-    items = np.flatnonzero(~(np.isnan(one) | np.isnan(other)))
-    values, codes = _coded(np.concatenate([one[items], other[items]]))
+    first_ratings, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if first_ratings.shape != other.shape or first_ratings.ndim != 1:
+        raise ValueError(
+            f"both raters need the same items: {first_ratings.size} and {other.size} ratings differ in number"
+        )
+    items = np.flatnonzero(~(np.isnan(first_ratings) | np.isnan(other)))
+    values, codes = _coded(np.concatenate([first_ratings[items], other[items]]))
     k, n = len(values), len(items)
     sums = np.zeros((n, k * k))
     sums[np.arange(n), codes[:n] * k + codes[n:]] = 1.0
@@ -173,14 +176,14 @@ def fleiss_kappa(ratings: ArrayLike, items: ArrayLike | None = None) -> Coeffici
 
 
 def counts_of(ratings: Ratings) -> tuple[Floats, Indices]:
-    """How many raters gave each item each value, of the items with two ratings or more.
+    """Count for each item the raters who gave each value, over the items with two ratings or more.
 
     Returns: (n_items, n_categories) counts, and (n_items,) the number of each item.
     Raises: ValueError for more than MOST_VALUES different values.
     """
-    kept = ratings.pairable
-    values, codes = _coded(kept.values)
-    items, row = np.unique(kept.items, return_inverse=True)
+    pairable = ratings.pairable
+    values, codes = _coded(pairable.values)
+    items, row = np.unique(pairable.items, return_inverse=True)
     counts = np.bincount(row * len(values) + codes, minlength=len(items) * len(values))
     return counts.reshape(len(items), len(values)).astype(np.float64), items
 
@@ -194,13 +197,13 @@ def krippendorff_alpha(ratings: Ratings, level: Level) -> Coefficient:
     Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability,
         https://repository.upenn.edu/asc_papers/43. Deviation: none.
     """
-    kept = ratings.pairable
-    items, row = np.unique(kept.items, return_inverse=True)
+    pairable = ratings.pairable
+    items, row = np.unique(pairable.items, return_inverse=True)
     sizes = np.bincount(row, minlength=len(items)).astype(np.float64)
-    name, differing, pairs = f"alpha ({level})", _differing(kept.values), agreeing_pairs(kept)
+    name, differing, pairs = f"alpha ({level})", _differing(pairable.values), agreeing_pairs(pairable)
     if level == "interval":
-        return Coefficient(name, _moments(kept.values, row, sizes), pairs, _interval, differing)
-    counts, _ = counts_of(kept)
+        return Coefficient(name, _moments(pairable.values, row, sizes), pairs, _interval, differing)
+    counts, _ = counts_of(pairable)
     if level == "nominal":
         disagreeing = (sizes**2 - np.sum(counts**2, axis=1)) / (sizes - 1)
         return Coefficient(name, np.concatenate([disagreeing[:, None], counts], axis=1), pairs, _nominal, differing)
@@ -254,7 +257,7 @@ def _moments(values: Floats, row: Indices, sizes: Floats) -> Floats:
     if not len(values):
         return np.zeros((0, 4))
     centred = values - values[0]
-    total, squares = (np.bincount(row, weights=one) for one in (centred, centred**2))
+    total, squares = (np.bincount(row, weights=weights) for weights in (centred, centred**2))
     apart = np.bincount(row, weights=(centred - (total / sizes)[row]) ** 2)
     within = np.where(_spans(centred, row, len(sizes)), 2 * sizes * apart / (sizes - 1), 0.0)
     return np.stack([sizes, total, squares, within], axis=1)
@@ -269,11 +272,11 @@ def _spans(values: Floats, row: Indices, n_items: int) -> NDArray[np.bool_]:
 
 
 def _same(values: Floats, row: Indices, n_items: int) -> Floats:
-    """(n_items,) ordered pairs of different ratings of one item with the same value."""
-    found, codes = np.unique(values, return_inverse=True)
-    cells, sizes = np.unique(row * max(1, len(found)) + codes, return_counts=True)
+    """Count for each item the ordered pairs of different ratings with the same value; (n_items,)."""
+    distinct, codes = np.unique(values, return_inverse=True)
+    cells, sizes = np.unique(row * max(1, len(distinct)) + codes, return_counts=True)
     equal = (sizes * (sizes - 1)).astype(np.float64)
-    return np.asarray(np.bincount(cells // max(1, len(found)), weights=equal, minlength=n_items), dtype=np.float64)
+    return np.asarray(np.bincount(cells // max(1, len(distinct)), weights=equal, minlength=n_items), dtype=np.float64)
 
 
 def _differing(values: ArrayLike) -> float:
@@ -282,10 +285,12 @@ def _differing(values: ArrayLike) -> float:
 
 
 def _coded(values: Floats) -> tuple[Floats, Indices]:
-    found, codes = np.unique(values, return_inverse=True)
-    if len(found) > MOST_VALUES:
-        raise ValueError(f"{len(found)} different values are no categories: {MOST_VALUES} at most, or level interval")
-    return found, codes
+    distinct, codes = np.unique(values, return_inverse=True)
+    if len(distinct) > MOST_VALUES:
+        raise ValueError(
+            f"{len(distinct)} different values are no categories: {MOST_VALUES} at most, or level interval"
+        )
+    return distinct, codes
 
 
 def _square(sums: Floats) -> Floats:
@@ -309,7 +314,7 @@ def grouped(sums: Floats, clusters: ArrayLike | Sequence[object]) -> Floats:
 
 
 FEWEST_CLUSTERS = 10
-"""With fewer there is no interval, as in a suite."""
+"""Fewest clusters with which an interval is given, as in a suite."""
 MOST_UNDEFINED = 0.05
 """Share of resamples that may be undefined."""
 NO_ITEMS = "no item has two ratings"
@@ -342,8 +347,8 @@ def exact_agreement(
     sums = grouped(np.stack([pairs.agreeing, pairs.pairs], axis=1), _of(pairs.items, clusters))
     if len(sums) < FEWEST_CLUSTERS:
         return Agreement(name, pairs.share, None, n, len(sums), too_few(len(sums)))
-    found = clustered_share(sums[:, 0], sums[:, 1])
-    interval = None if found is None else found.interval(confidence_level)
+    share = clustered_share(sums[:, 0], sums[:, 1])
+    interval = None if share is None else share.interval(confidence_level)
     return Agreement(name, pairs.share, interval, n, len(sums))
 
 
@@ -375,9 +380,11 @@ def chance_corrected(
         return Agreement(coefficient.name, None, None, n, len(sums), ONE_VALUE if n else NO_ITEMS)
     if len(sums) < FEWEST_CLUSTERS:
         return Agreement(coefficient.name, value, None, n, len(sums), too_few(len(sums)))
-    found = cluster_bootstrap(sums, coefficient.of, rng=rng, n_resamples=n_resamples, confidence_level=confidence_level)
-    if found.n_undefined > MOST_UNDEFINED * n_resamples:
-        share = 100 * found.n_undefined / n_resamples
+    resampled = cluster_bootstrap(
+        sums, coefficient.of, rng=rng, n_resamples=n_resamples, confidence_level=confidence_level
+    )
+    if resampled.n_undefined > MOST_UNDEFINED * n_resamples:
+        share = 100 * resampled.n_undefined / n_resamples
         reason = f"undefined in {share:.0f} % of resamples: nearly all ratings are the same"
         return Agreement(coefficient.name, value, None, n, len(sums), reason)
     pairs = coefficient.pairs
@@ -385,17 +392,17 @@ def chance_corrected(
     exact = exact_agreement(pairs, clusters, confidence_level=confidence_level).interval
     if np.count_nonzero(disagreeing) < FEWEST_TELLING and exact is not None:
         return Agreement(coefficient.name, value, _through_exact(coefficient, exact), n, len(sums))
-    return Agreement(coefficient.name, value, found.interval, n, len(sums))
+    return Agreement(coefficient.name, value, resampled.interval, n, len(sums))
 
 
 def too_few(n_clusters: int) -> str:
-    """Why there is no interval."""
+    """Return the reason for a missing interval."""
     return f"{n_clusters} cluster{'' if n_clusters == 1 else 's'}, fewer than {FEWEST_CLUSTERS}"
 
 
 def _through_exact(coefficient: Coefficient, exact: Interval) -> Interval:
-    found = 1 - coefficient.pairs.share
-    each = (1 - coefficient.value) / found if found > 0 else 1 / coefficient.differing
+    disagreement = 1 - coefficient.pairs.share
+    each = (1 - coefficient.value) / disagreement if disagreement > 0 else 1 / coefficient.differing
     return Interval(max(-1.0, 1 - each * (1 - exact.lower)), 1 - each * (1 - exact.upper))
 
 
@@ -408,7 +415,7 @@ def _of(items: ArrayLike, clusters: ArrayLike | None) -> ArrayLike:
 
 @dataclass(frozen=True)
 class JudgeAgreement:
-    """A judge beside a reference, score by score."""
+    """Comparison of a judge with a reference, score by score."""
 
     labels: tuple[int, ...]
     confusion: NDArray[np.int64]
@@ -443,19 +450,21 @@ def judge_agreement(
         raise ValueError(f"labels must be among {tuple(labels)}, not {unknown[0]}")
     if len(reference) != len(judge):
         raise ValueError(f"a judge is compared text by text: {len(reference)} and {len(judge)} labels differ in number")
-    one, other = np.asarray(reference, dtype=np.float64), np.asarray(judge, dtype=np.float64)
-    pairs = AgreeingPairs((one == other).astype(np.float64), np.ones(len(one)), np.arange(len(one)))
+    reference_labels, other = np.asarray(reference, dtype=np.float64), np.asarray(judge, dtype=np.float64)
+    pairs = AgreeingPairs(
+        (reference_labels == other).astype(np.float64), np.ones(len(reference_labels)), np.arange(len(reference_labels))
+    )
     return JudgeAgreement(
         tuple(labels),
         _confusion(reference, judge, labels),
         exact_agreement(pairs, clusters, confidence_level=confidence_level),
-        chance_corrected(cohen_kappa(one, other), clusters, rng=rng, confidence_level=confidence_level),
+        chance_corrected(cohen_kappa(reference_labels, other), clusters, rng=rng, confidence_level=confidence_level),
     )
 
 
 def _confusion(reference: Sequence[int], judge: Sequence[int], labels: Sequence[int]) -> NDArray[np.int64]:
     place = {label: index for index, label in enumerate(labels)}
-    rows, columns = ([place[label] for label in one] for one in (reference, judge))
+    rows, columns = ([place[label] for label in sequence] for sequence in (reference, judge))
     confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
     np.add.at(confusion, (rows, columns), 1)
     return confusion

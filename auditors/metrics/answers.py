@@ -10,24 +10,24 @@ from typing import Final, NamedTuple, cast
 
 
 class Impact(NamedTuple):
-    """What one exchange says about the impact ratio."""
+    """An exchange's contribution to the impact ratio."""
 
     share: float
-    """Of all selections, those of the side as asked, 0..1."""
+    """Share of all selections that fall on the side as asked, 0..1."""
     weight: float
     """Selections of both sides as a share of the most there could be, in (0, 1]."""
 
 
-def mean_difference(asked: Sequence[float], swapped: Sequence[float]) -> float:
-    """Mean of the probabilities of one outcome as asked, less that about the other group; a probability for each draw.
+def mean_difference(original: Sequence[float], swapped: Sequence[float]) -> float:
+    """Return the mean probability of an outcome as asked, less that about the other group; a probability for each draw.
 
     Returns: in [-1, 1]. Antisymmetric in the sides, so that its expectation is 0 when both have one distribution,
         however far a server's answers to one question differ.
     """
-    return sum(asked) / len(asked) - sum(swapped) / len(swapped)
+    return sum(original) / len(original) - sum(swapped) / len(swapped)
 
 
-def flip_excess(asked: tuple[Hashable, Hashable], swapped: tuple[Hashable, Hashable]) -> float:
+def flip_excess(original: tuple[Hashable, Hashable], swapped: tuple[Hashable, Hashable]) -> float:
     """Share of pairs across the sides that decide differently, less that of the pairs within the sides.
 
     Args: two decisions as asked, and two about the other group.
@@ -37,12 +37,12 @@ def flip_excess(asked: tuple[Hashable, Hashable], swapped: tuple[Hashable, Hasha
     Source: energy distance (Szekely & Rizzo 2013, doi:10.1016/j.jspi.2013.03.018) on the discrete metric, two draws a
         side. Deviation: none.
     """
-    across = sum(a != s for a in asked for s in swapped) / 4
-    within = ((asked[0] != asked[1]) + (swapped[0] != swapped[1])) / 2
+    across = sum(a != s for a in original for s in swapped) / 4
+    within = ((original[0] != original[1]) + (swapped[0] != swapped[1])) / 2
     return across - within
 
 
-def impact(asked: Sequence[bool], swapped: Sequence[bool]) -> Impact | None:
+def impact(original: Sequence[bool], swapped: Sequence[bool]) -> Impact | None:
     """The share of selections that falls on the side as asked; None where neither side is selected at all.
 
     Args: for each draw of each question, whether it is a selection; as many about the other group.
@@ -53,10 +53,10 @@ def impact(asked: Sequence[bool], swapped: Sequence[bool]) -> Impact | None:
     Source: selection rates and their ratio as in the four-fifths rule, 29 CFR 1607.4 D. Deviation: both rates are those
         of the same applicants, once as they are and once as the other group.
     """
-    of_asked, of_swapped = sum(asked), sum(swapped)
+    of_asked, of_swapped = sum(original), sum(swapped)
     if not of_asked + of_swapped:
         return None
-    return Impact(of_asked / (of_asked + of_swapped), (of_asked + of_swapped) / (len(asked) + len(swapped)))
+    return Impact(of_asked / (of_asked + of_swapped), (of_asked + of_swapped) / (len(original) + len(swapped)))
 
 
 # Flips: values and fields of two answers.
@@ -66,7 +66,7 @@ Value = str | int | float | bool | None | tuple[()] | frozenset[str]
 """A value without parts: a string, number, truth value or null; () is an empty array, frozenset() an empty object."""
 
 Fields = Mapping[tuple[str | int, ...], Value]
-"""The values of one answer, by their path: names of members and places in arrays."""
+"""Values of an answer by their path: names of members and places in arrays."""
 
 DRAWS: Final = 2
 
@@ -79,8 +79,12 @@ def value_difference(first: Value, second: Value) -> float:
     """
     if isinstance(first, bool) or isinstance(second, bool) or not _are_numbers(first, second):
         return 0.0 if type(first) is type(second) and first == second else 1.0
-    one, other = cast("int | float", first), cast("int | float", second)
-    return 0.0 if one == other else min(1.0, float(abs(one - other) / max(abs(one), abs(other))))
+    first_number, other = cast("int | float", first), cast("int | float", second)
+    return (
+        0.0
+        if first_number == other
+        else min(1.0, float(abs(first_number - other) / max(abs(first_number), abs(other))))
+    )
 
 
 def fields_difference(first: Fields, second: Fields) -> float:

@@ -15,7 +15,7 @@ from auditors.metrics.suite_scores import percentage
 Floats = NDArray[np.float64]
 
 Link = Literal["alpha", "beta", "none"]
-"""What a decision gives a character: the negative word (alpha), the positive one (beta), or neither."""
+"""Word that a decision gives a character: the negative word (alpha), the positive word (beta), or neither."""
 
 
 def word_score(
@@ -43,7 +43,7 @@ def word_score(
 def is_degenerate(
     a_with_xa: ArrayLike, a_with_xb: ArrayLike, b_with_xa: ArrayLike, b_with_xb: ArrayLike
 ) -> NDArray[np.bool_]:
-    """Whether a group received no word, so that W has a term 0/0."""
+    """Return whether a group received no word, so that W has a term 0/0."""
     return np.asarray((np.add(a_with_xa, a_with_xb) == 0) | (np.add(b_with_xa, b_with_xb) == 0))
 
 

@@ -78,7 +78,9 @@ def cluster_bootstrap(
 
 
 def is_one_value(values: Floats) -> bool:
-    """Whether all values are the same but for the last bits: sums of the same numbers in another order differ there."""
+    """Return whether all values are the same but for the last bits: sums of the same numbers in another order differ
+    there.
+    """
     return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
 
 
@@ -92,16 +94,16 @@ def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) 
     if n_clusters * n_resamples <= _DRAWN_ONE_BY_ONE:
         return _drawn_sums(sums, n_clusters, rng, n_resamples)
     kinds, sizes = _kinds(sums)
-    found = np.empty((n_resamples, sums.shape[1]))
+    resamples = np.empty((n_resamples, sums.shape[1]))
     rows = max(1, _NUMBERS_AT_ONCE // len(kinds))
     for start in range(0, n_resamples, rows):
         counts = rng.multinomial(n_clusters, sizes / n_clusters, size=min(rows, n_resamples - start))
-        found[start : start + rows] = counts.astype(np.float64) @ kinds
-    return found
+        resamples[start : start + rows] = counts.astype(np.float64) @ kinds
+    return resamples
 
 
 def _drawn_sums(sums: Floats, n_drawn: int, rng: np.random.Generator, n_resamples: int) -> Floats:
-    """(n_resamples, k) sums of so many rows, drawn one by one with replacement."""
+    """Draw rows singly with replacement and return the sums of so many of them, (n_resamples, k)."""
     n_rows = len(sums)
     drawn = rng.integers(n_rows, size=(n_resamples, n_drawn)) + n_rows * np.arange(n_resamples)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=n_resamples * n_rows).reshape(n_resamples, n_rows)
@@ -180,12 +182,12 @@ Indices = NDArray[np.intp]
 
 
 class Noise(NamedTuple):
-    """How far a number made of crossed factors strays, beside a resampling of its rows alone."""
+    """Spread of a number that depends on crossed factors, in addition to the spread from resampling its rows alone."""
 
     variance: Floats
     """(p,) of each part of the number."""
     degrees: float
-    """Of freedom: few where one factor with few levels makes most of the variance (Satterthwaite 1946)."""
+    """Degrees of freedom: few if a factor with few levels causes most of the variance (Satterthwaite 1946)."""
 
 
 def stratified_bootstrap(
@@ -238,12 +240,12 @@ def _drawn_within(sums: Floats, rng: np.random.Generator, n_resamples: int) -> F
     """(n_resamples, k) sums of n - 1 of n rows, drawn with replacement, of weight n / (n - 1)."""
     n_rows = len(sums)
     weight = n_rows / (n_rows - 1)
-    found = np.empty((n_resamples, sums.shape[1]))
+    resamples = np.empty((n_resamples, sums.shape[1]))
     step = max(1, _NUMBERS_AT_ONCE // n_rows)
     for start in range(0, n_resamples, step):
         size = min(step, n_resamples - start)
-        found[start : start + size] = weight * _drawn_sums(sums, n_rows - 1, rng, size)
-    return found
+        resamples[start : start + size] = weight * _drawn_sums(sums, n_rows - 1, rng, size)
+    return resamples
 
 
 def crossed_bootstrap(
@@ -273,14 +275,14 @@ def crossed_bootstrap(
     values = statistic(resampled_sums(sums, rng=rng, n_resamples=n_resamples))
     noise = crossed_noise(sums, factors, lambda rows: statistic(rows)[..., None])
     spread = float(np.nanstd(values)) if not np.isnan(values).all() else 0.0
-    wanted = math.sqrt(float(noise.variance[0]))
-    if spread > 0 and wanted > 0:
-        values = value + (values - value) * (wanted / spread)
-    return _percentiles(values, n_rows, student_tail(noise.degrees, confidence_level), wanted)
+    target_sd = math.sqrt(float(noise.variance[0]))
+    if spread > 0 and target_sd > 0:
+        values = value + (values - value) * (target_sd / spread)
+    return _percentiles(values, n_rows, student_tail(noise.degrees, confidence_level), target_sd)
 
 
 def crossed_noise(sums: Floats, factors: Sequence[Indices], parts: Callable[[Floats], Floats]) -> Noise:
-    """Variance of numbers made of crossed factors.
+    """Return the variance of numbers that depend on crossed factors.
 
     The variance from leaving out one level of a factor at a time holds that of single rows as well; of all factors
     together it would be counted once for each. So of the sum over factors all but one of it are taken off, and what is
@@ -292,16 +294,16 @@ def crossed_noise(sums: Floats, factors: Sequence[Indices], parts: Callable[[Flo
         doi:10.1214/aos/1176345462 (variance by leaving out).
     """
     rows = row_variance(sums, parts)
-    found = [_left_out(sums, levels, parts) for levels in factors]
-    of_factors = [variance - rows for variance in found]
+    variances = [_left_out(sums, levels, parts) for levels in factors]
+    of_factors = [variance - rows for variance in variances]
     variance = np.maximum(rows, rows + sum(of_factors, np.zeros_like(rows)))
-    own = [float(np.nansum(np.maximum(0.0, one))) for one in of_factors]
+    own = [float(np.nansum(np.maximum(0.0, part))) for part in of_factors]
     whole = float(np.nansum(rows)) + sum(own)
     if whole <= 0:
         return Noise(variance, math.inf)
     squares = float(np.nansum(rows)) ** 2 / max(1, len(sums) - 1)
     squares += sum(
-        one**2 / max(1, len(np.unique(levels)) - 1) for one, levels in zip(own, factors, strict=True) if one > 0
+        part**2 / max(1, len(np.unique(levels)) - 1) for part, levels in zip(own, factors, strict=True) if part > 0
     )
     return Noise(variance, whole**2 / squares)
 
@@ -314,13 +316,13 @@ def _left_out(sums: Floats, levels: Indices, parts: Callable[[Floats], Floats]) 
     np.add.at(by_level, level, sums)
     total = sums.sum(axis=0)
     step = max(1, _NUMBERS_AT_ONCE // max(1, width))
-    found = np.concatenate([parts(total - by_level[at : at + step]) for at in range(0, n_levels, step)])
-    known = ~np.isnan(found)
-    n_known = known.sum(axis=0)
+    values = np.concatenate([parts(total - by_level[at : at + step]) for at in range(0, n_levels, step)])
+    is_defined = ~np.isnan(values)
+    n_known = is_defined.sum(axis=0)
     if n_levels < 2:
-        return np.zeros(found.shape[1:])
-    centre = np.divide(np.where(known, found, 0.0).sum(axis=0), np.maximum(n_known, 1))
-    squares = np.where(known, (found - centre) ** 2, 0.0).sum(axis=0)
+        return np.zeros(values.shape[1:])
+    centre = np.divide(np.where(is_defined, values, 0.0).sum(axis=0), np.maximum(n_known, 1))
+    squares = np.where(is_defined, (values - centre) ** 2, 0.0).sum(axis=0)
     return np.asarray((n_levels - 1) / np.maximum(n_known, 1) * squares)
 
 

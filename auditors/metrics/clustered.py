@@ -1,4 +1,4 @@
-"""Intervals of shares whose trials come in clusters: several replies to one item, several items of one template.
+"""Intervals of shares whose trials come in clusters: several replies to an item, several items of a template.
 
 Replies of one cluster resemble each other, so they say less than as many independent ones. How much less is measured
 between the clusters themselves, and Wilson's interval is taken on as many independent trials as would say the same.
@@ -24,7 +24,8 @@ Counts = tuple[Floats, Floats]
 FEWEST_TELLING = 10
 """Clusters with a difference of their own that a t interval of a difference takes: with fewer it covers 75 to 99 %."""
 _FEWEST_DEGREES = 2.0
-"""Of freedom, however much a few clusters make up the variance: below, the quantile grows without bound."""
+"""Fewest degrees of freedom, even if a few clusters cause nearly all of the variance: below, the quantile grows without
+bound."""
 _ROUNDING = 1e-15
 """Variances of shares below the square of this are sums of the same numbers in another order."""
 
@@ -34,11 +35,11 @@ class ClusteredShare:
     """A share, and how far clusters let it be known."""
 
     share: float
-    """In [0, 1]."""
+    """Share in [0, 1]."""
     standard_error: float
     """Between clusters; 0 where all of them agree."""
     degrees: float
-    """Of freedom of the standard error; infinite where the variance follows from the share itself."""
+    """Degrees of freedom of the standard error; infinite if the variance follows from the share itself."""
     effective_n: float
     """Independent trials that would say as much; infinite for a share known without error."""
     deviations: Floats
@@ -111,8 +112,8 @@ def cluster_wilson(
     parts: Floats, wholes: Floats, *, confidence_level: float = 0.95, is_exact: bool = False
 ) -> Interval | None:
     """Interval of `clustered_share`; that of the opposite share is its mirror image. None with too few clusters."""
-    found = clustered_share(parts, wholes, is_exact=is_exact)
-    return None if found is None else found.interval(confidence_level)
+    share = clustered_share(parts, wholes, is_exact=is_exact)
+    return None if share is None else share.interval(confidence_level)
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,9 @@ def stratified_t(
 
 
 def degrees_of_freedom(deviations: Floats) -> float:
-    """Of a variance that is the sum of the squares of these deviations: 2 E² / Var, at most n - 1."""
+    """Return the degrees of freedom of a variance that is the sum of the squares of these deviations: 2 E² / Var, at
+    most n - 1.
+    """
     squares = deviations**2
     n = len(squares)
     spread = float(squares.var(ddof=1)) / n
@@ -287,7 +290,7 @@ def degrees_of_freedom(deviations: Floats) -> float:
 
 
 def _is_of_one_mind(parts: Floats, wholes: Floats, share: float) -> bool:
-    """Each cluster all or nothing, and of one size; of any size where all agree."""
+    """Return whether each cluster is all or nothing, and all have the same size; any size is allowed if all agree."""
     if share in (0.0, 1.0):
         return True
     return bool(np.all((parts == 0) | (parts == wholes))) and bool(np.all(wholes == wholes[0]))

@@ -36,11 +36,11 @@ class Rate:
     n_clusters: int
     """Clusters that have any."""
     value: float | None
-    """In [0, 1]."""
+    """Rate in [0, 1]."""
     interval: Interval | None
     reason: str | None
     clustered: ClusteredShare | None
-    """What a correction needs; None without an interval."""
+    """Clustered share that a correction needs; None without an interval."""
 
 
 _NO_RATE = Rate(0, 0, None, None, "no label of this kind", None)
@@ -51,9 +51,9 @@ class ErrorRates:
     """A judge against people, over judgements that are above a threshold or not."""
 
     sensitivity: Rate
-    """Of those that people put above it, the share that the judge does too."""
+    """Share of the judgements above the threshold by people that the judge puts above it too."""
     specificity: Rate
-    """Of those that people do not, the share that the judge does not either."""
+    """Share of the judgements not above the threshold by people that the judge does not put above it either."""
 
 
 def error_rates(
@@ -71,13 +71,13 @@ def error_rates(
     Returns: rates without an interval where fewer than FEWEST_CLUSTERS clusters have a judgement of the kind.
     Raises: ValueError for sequences of different length.
     """
-    positive, said = np.asarray(people, dtype=bool), np.asarray(judge, dtype=bool)
-    if positive.shape != said.shape:
-        raise ValueError(f"each judgement has both: {positive.size} and {said.size} differ in number")
+    positive, judged = np.asarray(people, dtype=bool), np.asarray(judge, dtype=bool)
+    if positive.shape != judged.shape:
+        raise ValueError(f"each judgement has both: {positive.size} and {judged.size} differ in number")
     if not len(positive):
         return ErrorRates(_NO_RATE, _NO_RATE)
     labels = np.arange(len(positive)) if clusters is None else clusters
-    return _rates_of(positive, said, np.ones(len(positive), dtype=bool), labels, confidence_level)
+    return _rates_of(positive, judged, np.ones(len(positive), dtype=bool), labels, confidence_level)
 
 
 def _rates_by_group(labelled: "Labelled", confidence_level: float) -> dict[str, ErrorRates]:
@@ -92,12 +92,12 @@ def _rates_by_group(labelled: "Labelled", confidence_level: float) -> dict[str, 
 
 def _rates_of(
     positive: NDArray[np.bool_],
-    said: NDArray[np.bool_],
+    judged: NDArray[np.bool_],
     used: NDArray[np.bool_],
     clusters: ArrayLike,
     confidence_level: float,
 ) -> ErrorRates:
-    columns = [used & positive & said, used & positive, used & ~positive & ~said, used & ~positive]
+    columns = [used & positive & judged, used & positive, used & ~positive & ~judged, used & ~positive]
     sums = grouped(np.stack(columns, axis=1).astype(np.float64), clusters)
     return ErrorRates(_rate(sums[:, 0], sums[:, 1], confidence_level), _rate(sums[:, 2], sums[:, 3], confidence_level))
 
@@ -131,7 +131,7 @@ def known_rates(rates: ErrorRates) -> KnownRates:
         few = f"{se.n + sp.n} labels, {se.n} of them positive and {sp.n} negative: {LEAST_LABELS} or more are needed"
         return msgspec.structs.replace(counted, reason=f"{few}, of both kinds")
     if se.interval is None or sp.interval is None or se.clustered is None or sp.clustered is None:
-        kind, least = min((("positive", se.n_clusters), ("negative", sp.n_clusters)), key=lambda one: one[1])
+        kind, least = min((("positive", se.n_clusters), ("negative", sp.n_clusters)), key=lambda pair: pair[1])
         return msgspec.structs.replace(counted, reason=f"{kind} labels of {least} clusters are too few")
     if se.interval.lower + sp.interval.lower <= 1.0:
         reason = f"the judge may be no better than chance: sensitivity {se.value:.2f}, specificity {sp.value:.2f} "
@@ -144,9 +144,9 @@ def known_rates(rates: ErrorRates) -> KnownRates:
     )
 
 
-def known_share(found: ClusteredShare) -> KnownShare:
-    degrees = None if math.isinf(found.degrees) else found.degrees
-    return KnownShare(value=found.share, effective_n=found.effective_n, degrees=degrees)
+def known_share(share: ClusteredShare) -> KnownShare:
+    degrees = None if math.isinf(share.degrees) else share.degrees
+    return KnownShare(value=share.share, effective_n=share.effective_n, degrees=degrees)
 
 
 def _rate(right: Floats, of: Floats, confidence_level: float) -> Rate:
@@ -154,10 +154,10 @@ def _rate(right: Floats, of: Floats, confidence_level: float) -> Rate:
     if not n:
         return _NO_RATE
     value = float(right.sum() / n)
-    found = clustered_share(right, of) if n_clusters >= FEWEST_CLUSTERS else None
-    if found is None:
+    share = clustered_share(right, of) if n_clusters >= FEWEST_CLUSTERS else None
+    if share is None:
         return Rate(n, n_clusters, value, None, too_few(n_clusters), None)
-    return Rate(n, n_clusters, value, found.interval(confidence_level), None, found)
+    return Rate(n, n_clusters, value, share.interval(confidence_level), None, share)
 
 
 def _covariance(a: ClusteredShare, b: ClusteredShare) -> float:
@@ -175,7 +175,7 @@ class Labelled(NamedTuple):
     """Judgements that people have labelled; each (n,)."""
 
     people: Sequence[bool] | NDArray[np.bool_]
-    """Whether people put it above the threshold."""
+    """True for each judgement that people put above the threshold."""
     judge: Sequence[bool] | NDArray[np.bool_]
     groups: Sequence[str]
     clusters: ArrayLike
@@ -197,14 +197,15 @@ class GroupShare:
     n: int
     n_clusters: int
     judged: float
-    """By the judge."""
+    """Share by the judge."""
     judged_interval: Interval | None
-    """None with too few clusters."""
+    """Interval of the judge's share; None with too few clusters."""
     rates: ErrorRates | None
-    """By which it is corrected; None without a label."""
+    """Error rates by which it is corrected; None without a label."""
     corrected: CorrectedShare
     moves: tuple[Floats, Floats] | None
-    """What each cluster of the labels, and of what was judged, moves the corrected share by; None without one."""
+    """Amounts by which each cluster of the labels, and of the judged exchanges, moves the corrected share; None without
+    such a share."""
 
 
 def shares_by_group(labelled: Labelled, judged: Judged, *, confidence_level: float = 0.95) -> dict[str, GroupShare]:
@@ -214,13 +215,13 @@ def shares_by_group(labelled: Labelled, judged: Judged, *, confidence_level: flo
         be no better than chance about it.
     """
     rates = _rates_by_group(labelled, confidence_level) if len(labelled.groups) else {}
-    said, names = np.asarray(judged.judge, dtype=bool), np.asarray(judged.groups)
-    found = {}
+    positive, names = np.asarray(judged.judge, dtype=bool), np.asarray(judged.groups)
+    shares = {}
     for name in map(str, np.unique(names)):
         of = names == name
-        sums = grouped(np.stack([of & said, of], axis=1).astype(np.float64), judged.clusters)
-        found[name] = _share(name, sums, rates.get(name), confidence_level)
-    return found
+        sums = grouped(np.stack([of & positive, of], axis=1).astype(np.float64), judged.clusters)
+        shares[name] = _share(name, sums, rates.get(name), confidence_level)
+    return shares
 
 
 def share_difference(a: GroupShare, b: GroupShare) -> CorrectedShare:
@@ -230,9 +231,9 @@ def share_difference(a: GroupShare, b: GroupShare) -> CorrectedShare:
         correlation of both between clusters.
     Source: Zou & Donner 2008, doi:10.1002/sim.3095. That the correlation is the linearised one of clusters is ours.
     """
-    for one in (a, b):
-        if one.corrected.value is None or one.corrected.interval is None or one.moves is None:
-            return CorrectedShare(None, None, f"{one.group}: {one.corrected.reason}")
+    for group_share in (a, b):
+        if group_share.corrected.value is None or group_share.corrected.interval is None or group_share.moves is None:
+            return CorrectedShare(None, None, f"{group_share.group}: {group_share.corrected.reason}")
     first, second = _ends(a), _ends(b)
     r = _correlation(a, b)
     value = first.value - second.value
@@ -248,30 +249,30 @@ class _Ends(NamedTuple):
     above: float
 
 
-def _ends(one: GroupShare) -> _Ends:
-    value, interval, _ = one.corrected
+def _ends(group_share: GroupShare) -> _Ends:
+    value, interval, _ = group_share.corrected
     if value is None or interval is None:
-        raise ValueError(f"{one.group} has no corrected share")
+        raise ValueError(f"{group_share.group} has no corrected share")
     return _Ends(value, max(0.0, value - interval.lower), max(0.0, interval.upper - value))
 
 
 def _share(name: str, sums: Floats, rates: ErrorRates | None, confidence_level: float) -> GroupShare:
     n, n_clusters = int(sums[:, 1].sum()), int((sums[:, 1] > 0).sum())
-    found = clustered_share(sums[:, 0], sums[:, 1]) if n_clusters >= FEWEST_CLUSTERS else None
+    share = clustered_share(sums[:, 0], sums[:, 1]) if n_clusters >= FEWEST_CLUSTERS else None
     moves = None
     if rates is None:
         corrected = CorrectedShare(None, None, NOT_LABELLED)
-    elif found is None:
+    elif share is None:
         corrected = CorrectedShare(None, None, f"judged: {too_few(n_clusters)}")
     else:
-        corrected = corrected_share(known_share(found), known_rates(rates), confidence_level=confidence_level)
-        moves = _moves(found, rates, corrected)
+        corrected = corrected_share(known_share(share), known_rates(rates), confidence_level=confidence_level)
+        moves = _moves(share, rates, corrected)
     return GroupShare(
         group=name,
         n=n,
         n_clusters=n_clusters,
         judged=float(sums[:, 0].sum()) / n,
-        judged_interval=None if found is None else found.interval(confidence_level),
+        judged_interval=None if share is None else share.interval(confidence_level),
         rates=rates,
         corrected=corrected,
         moves=moves,
@@ -279,7 +280,9 @@ def _share(name: str, sums: Floats, rates: ErrorRates | None, confidence_level: 
 
 
 def _moves(judged: ClusteredShare, rates: ErrorRates, corrected: CorrectedShare) -> tuple[Floats, Floats] | None:
-    """To first order: d share = (d q - share d se + (1 - share) d sp) / (se + sp - 1)."""
+    """Return the first-order moves of the corrected share: d share = (d q - share d se + (1 - share) d sp) / (se + sp -
+    1).
+    """
     se, sp = rates.sensitivity.clustered, rates.specificity.clustered
     if corrected.value is None or se is None or sp is None:
         return None
@@ -294,4 +297,4 @@ def _correlation(a: GroupShare, b: GroupShare) -> float:
 
 def _share_covariance(a: GroupShare, b: GroupShare) -> float:
     pairs = zip(a.moves or (), b.moves or (), strict=True)
-    return sum(float((one * other).sum()) * len(one) / (len(one) - 1) for one, other in pairs)
+    return sum(float((move * other).sum()) * len(move) / (len(move) - 1) for move, other in pairs)

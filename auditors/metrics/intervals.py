@@ -83,11 +83,11 @@ class KnownShare(msgspec.Struct, frozen=True, kw_only=True):
     """A share and how well it is known."""
 
     value: float
-    """In [0, 1]."""
+    """Value in [0, 1]."""
     effective_n: float
     """Independent trials that would say as much."""
     degrees: float | None = None
-    """Of freedom of its variance; None where that follows from the share itself."""
+    """Degrees of freedom of its variance; None if the variance follows from the share itself."""
 
 
 class KnownRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class KnownRates(msgspec.Struct, frozen=True, kw_only=True):
     sensitivity: KnownShare | None = None
     specificity: KnownShare | None = None
     covariance: float = 0.0
-    """Of the two between clusters."""
+    """Covariance of the two rates between clusters."""
     reason: str | None = None
 
 
@@ -144,7 +144,7 @@ def _lang_reiczigel(
     both = -2 * share * (1 - share) * covariance
     variance = max(of_q + of_se + of_sp + both, of_q)
     parts = ((of_q, judged), (of_se, sensitivity), (of_sp, specificity))
-    uncertain = sum(of**2 / known.degrees for of, known in parts if known.degrees is not None)
+    uncertain = sum(of**2 / rate.degrees for of, rate in parts if rate.degrees is not None)
     quantile = student_quantile(tail, max(_FEWEST_DEGREES, variance**2 / uncertain)) if uncertain > 0 else z
     shift = 2 * z * z * (share * se * (1 - se) / n_pos - (1 - share) * sp * (1 - sp) / n_neg)
     return share + shift, quantile * math.sqrt(variance) / youden

@@ -29,10 +29,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Rank:
-    """Place of one model; 1 is the least biased."""
+    """Place of a model; 1 is the least biased."""
 
     value: float | None
-    """None when the statistic is undefined or the model not assessable: it has no place."""
+    """Place; None when the statistic is undefined or the model not assessable."""
     is_assessable: bool
 
 
@@ -72,7 +72,7 @@ def _key(value: float, best: Best) -> float:
 
 @dataclass(frozen=True)
 class RankRange:
-    """Place of one model, and where chance would put it."""
+    """Place of a model, and the places that chance allows it."""
 
     place: int
     """1 and the number of models that are better beyond chance: models that chance could swap share a place."""
@@ -122,13 +122,13 @@ def _is_better(values: NDArray[np.float64], resamples: NDArray[np.float64], leve
         gap = abs(float(values[i] - values[j]))
         is_equal = gap <= 10.0**-_DECIMALS
         p_values.append(1.0 if is_equal else math.erfc(gap / error / math.sqrt(2)) if error > 0 else 0.0)
-    found = np.zeros((n, n), dtype=np.bool_)
+    is_better = np.zeros((n, n), dtype=np.bool_)
     for (i, j), p_value in zip(pairs, holm(p_values), strict=True):
-        found[i, j], found[j, i] = (
+        is_better[i, j], is_better[j, i] = (
             p_value <= level and values[i] < values[j],
             p_value <= level and values[j] < values[i],
         )
-    return found
+    return is_better
 
 
 def _place(key: float, placed: Sequence[float], ties: Ties) -> float:

@@ -1,4 +1,4 @@
-"""Which texts resemble which, by the cosine of their embeddings: nearest ones, near-duplicates, clusters.
+"""Finds texts that resemble each other, by the cosine of their embeddings: nearest texts, near-duplicates, clusters.
 
 Rows are unit vectors, so that a product is a cosine. What is done of all pairs is done in blocks of rows, so that
 memory does not grow with their number. The same input gives the same output.
@@ -17,37 +17,42 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _COSINES_AT_ONCE = 4_000_000
-"""Of one block: 16 MB."""
+"""Most cosines of a block: 16 MB."""
 _RESTARTS = 4
 _ROUNDS = 50
 
 
-def nearest(rows: Vectors, others: Vectors) -> tuple[Floats, Indices]:
-    """Of each row (n, dim) the cosine of the nearest other (m, dim) and its index, each (n,); -1 and 0 without any."""
+def nearest(rows: Vectors, candidates: Vectors) -> tuple[Floats, Indices]:
+    """Return for each row (n, dim) the cosine of the nearest candidate (m, dim) and its index, each (n,); -1 and 0
+    without any.
+    """
     cosines, indices = np.full(len(rows), -1.0), np.zeros(len(rows), dtype=np.intp)
-    if len(others) == 0:
+    if len(candidates) == 0:
         return cosines, indices
-    for block in _blocks(len(rows), len(others)):
-        found = rows[block] @ others.T
-        indices[block] = found.argmax(axis=1)
-        cosines[block] = found[np.arange(len(found)), indices[block]]
+    for block in _blocks(len(rows), len(candidates)):
+        block_cosines = rows[block] @ candidates.T
+        indices[block] = block_cosines.argmax(axis=1)
+        cosines[block] = block_cosines[np.arange(len(block_cosines)), indices[block]]
     return cosines, indices
 
 
-def nearest_outside(rows: Vectors, labels: Indices, others: Vectors, other_labels: Indices) -> Floats:
-    """As `nearest`, the cosine alone, among the others with another label than the row's; -1 where there are none."""
+def nearest_outside(rows: Vectors, labels: Indices, candidates: Vectors, other_labels: Indices) -> Floats:
+    """Return the cosine of `nearest` alone, among the candidates with another label than the row's; -1 if there are
+    none.
+    """
     cosines = np.full(len(rows), -1.0)
-    if len(others) == 0:
+    if len(candidates) == 0:
         return cosines
-    for block in _blocks(len(rows), len(others)):
-        found = rows[block] @ others.T
-        found[labels[block, None] == other_labels[None, :]] = -1.0
-        cosines[block] = found.max(axis=1)
+    for block in _blocks(len(rows), len(candidates)):
+        block_cosines = rows[block] @ candidates.T
+        block_cosines[labels[block, None] == other_labels[None, :]] = -1.0
+        cosines[block] = block_cosines.max(axis=1)
     return cosines
 
 
 def units(rows: Vectors, least: float, senders: Sequence[Hashable | None]) -> Indices:
-    """Labels (n,) from 0 up of single draws: near-duplicates of one text, and all that one sender sent, are one.
+    """Return labels (n,) from 0 up of single draws: near-duplicates of a text share a label, as do all texts that a
+    sender sent.
 
     A row is a near-duplicate of the first row before it that is none itself and has at least the cosine `least` to it.
     A sender that is None is unknown.
@@ -77,7 +82,7 @@ def spherical_k_means(rows: Vectors, weights: Floats, k: int, *, seed: int) -> t
     rng = np.random.default_rng(seed)
     beginnings = [_beginning(rows, weights, min(k, len(rows)), rng) for _ in range(_RESTARTS)]
     tried = [_settled(rows, weights, centres) for centres in beginnings]
-    best, _ = max(tried, key=lambda found: round(float(weights @ found[1]), 6))
+    best, _ = max(tried, key=lambda solution: round(float(weights @ solution[1]), 6))
     _, labels = np.unique(best, return_inverse=True)
     return labels.astype(np.intp), _centres(rows, weights, labels.astype(np.intp), int(labels.max()) + 1)
 

@@ -114,7 +114,8 @@ LARGEST_BET = 0.75
 BET_LEVEL = 0.95
 """Confidence level that the bets are tuned for. They are predictable, so the bounds hold at every level."""
 EVERY_VALUE_UNTIL = 32
-"""From here on the bet is renewed with every BET_PERIOD-th value only: it hardly moves, and costs most of a step."""
+"""Number of values up to which the bet is renewed with each; later only with every BET_PERIOD-th value, as it hardly
+moves and costs most of a step."""
 BET_PERIOD = 8
 
 _LOG_TERM = math.log(2.0 / (1.0 - BET_LEVEL))
@@ -145,7 +146,7 @@ class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
     bb: float = 0.0
     """Sum of phi * B^2."""
     bet: float = LARGEST_BET
-    """Of the next value."""
+    """Bet for the next value."""
 
     def __post_init__(self) -> None:
         spread = self.w * self.w + self.wy + self.ww + self.wwy + self.wwyy
@@ -259,11 +260,11 @@ def growth(limit: float, mean: float, spread: float) -> float:
     high = 1.0 / limit - 1.0
     square = spread * (mean * high * high + 1.0 - mean) + (1.0 - spread) * excess * excess
     nearest = round(math.log(min(BETS[-1], max(BETS[0], excess / square)) / BETS[0]) / math.log(BETS[1] / BETS[0]))
-    found = 0.0
+    best = 0.0
     for bet in BETS[max(0, nearest - 1) : nearest + 2]:
         wild = mean * math.log1p(bet * high) + (1.0 - mean) * math.log1p(-bet)
-        found = max(found, spread * wild + (1.0 - spread) * math.log1p(bet * excess))
-    return found
+        best = max(best, spread * wild + (1.0 - spread) * math.log1p(bet * excess))
+    return best
 
 
 def smallest_rise(limit: float, mean: float, spread: float, log_threshold: float, values: float) -> float | None:

@@ -1,4 +1,5 @@
-"""Is the gap of one model larger than that of another? Evidence and bounds that hold however often they are looked at.
+"""Tests if the gap of a model is larger than that of another: evidence and bounds that hold however often they are
+looked at.
 
 Two models (or two policies) are compared on pairs: the same question probed on both. x is what the stable one gave and
 y what the other gave, both in [-1, 1]. A gap is *directed* where it is bad to be high (an excess, a refusal rate): it
@@ -55,14 +56,14 @@ class MeanSums(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GapSums(msgspec.Struct, frozen=True, array_like=True):
-    """Sums of one gap in both models."""
+    """Sums of a gap in both models."""
 
     difference: MeanSums = MeanSums()
-    """Of (y - x) / unit."""
+    """Sums of (y - x) / unit."""
     total: MeanSums = MeanSums()
-    """Of (y + x) / unit."""
+    """Sums of (y + x) / unit."""
     unit: float = 2.0
-    """What a score is divided by to lie in [-1, 1]."""
+    """Number that divides a score so that it lies in [-1, 1]."""
 
     @property
     def n(self) -> int:
@@ -149,7 +150,7 @@ def log_evidence_above(sums: MeanSums, limit: float) -> float:
 
 
 def log_evidence_below(sums: MeanSums, limit: float) -> float:
-    """As `log_evidence_above`, against "the mean of v is at least `limit`"."""
+    """Return log evidence, as `log_evidence_above` does, against "the mean of v is at least `limit`"."""
     return log_evidence_above(sums.mirrored, -limit)
 
 
@@ -193,7 +194,7 @@ def growth_bounds(gap: GapSums, error: float, direction: Direction = "absolute")
 
 
 def growth(gap: GapSums, direction: Direction = "absolute") -> float:
-    """How much the gap has grown by the means so far; NaN without a pair."""
+    """Return the growth of the gap by the means so far; NaN without a pair."""
     x, y = gap.means
     return y - x if direction == "directed" else abs(y) - abs(x)
 

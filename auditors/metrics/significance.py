@@ -90,7 +90,7 @@ _EXACT_BELOW = 17
 
 _ROUNDING = 1e-12
 _LEAST_EXPONENT = -1022
-"""Of a p value; a smaller one would be 0."""
+"""Least exponent of a p value; a smaller p value would be 0."""
 
 
 def sign_flip_p_value(values: Floats) -> float:
@@ -119,7 +119,7 @@ def sign_flip_p_value(values: Floats) -> float:
 
 
 def _counted(sizes: Floats, observed: float, most: float) -> float:
-    """By all patterns; sums that differ in the last bits of the largest one are equal."""
+    """Compute the p value by all patterns; sums that differ in the last bits of the largest sum are equal."""
     sums = np.zeros(1)
     for size in sizes:
         sums = np.concatenate([sums + size, sums - size])
@@ -152,7 +152,7 @@ def _upper_tail(sizes: Floats, at: float) -> float:
 
 
 _NODES = 200
-"""Of the quadrature: enough for steps of a tenth of a standard error."""
+"""Nodes of the quadrature: enough for steps of a tenth of a standard error."""
 
 
 @lru_cache
@@ -191,5 +191,5 @@ def repeated_level(n_looks: int, growth: float, confidence_level: float = 0.95) 
             density = step @ (weight * density)
         return float(weight @ density)
 
-    critical = brentq(lambda one: held(one) - confidence_level, single, most + 1e-9, xtol=1e-10)
+    critical = brentq(lambda candidate: held(candidate) - confidence_level, single, most + 1e-9, xtol=1e-10)
     return float(2 * ndtr(critical) - 1)

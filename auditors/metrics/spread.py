@@ -106,11 +106,11 @@ def spread_bootstrap(
 
 
 def _variance(noise: Floats) -> float:
-    """Of all parts together, those left out that are defined in no resample; (n_resamples, ...)."""
-    known = ~np.isnan(noise)
-    n_known = np.maximum(1, known.sum(axis=0))
-    centre = np.where(known, noise, 0.0).sum(axis=0) / n_known
-    return float((np.where(known, (noise - centre) ** 2, 0.0).sum(axis=0) / n_known).sum())
+    """Return the variance of all parts together, without those that are defined in no resample; (n_resamples, ...)."""
+    is_defined = ~np.isnan(noise)
+    n_known = np.maximum(1, is_defined.sum(axis=0))
+    centre = np.where(is_defined, noise, 0.0).sum(axis=0) / n_known
+    return float((np.where(is_defined, (noise - centre) ** 2, 0.0).sum(axis=0) / n_known).sum())
 
 
 class _Candidate:
@@ -161,7 +161,7 @@ class _Candidate:
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Where a condition that holds near `low` ceases to hold."""
+    """Return the point at which a condition that holds near `low` ceases to hold."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -194,8 +194,8 @@ def variance_bounds(lows: Floats, highs: Floats) -> Bounds:
     Returns: bounds that are attained when the numbers move freely; NaN with fewer than two of them.
     Raises: ValueError for an end above its other end, or more than MOST_PARTS numbers.
     """
-    known = ~(np.isnan(lows) | np.isnan(highs))
-    low, high = lows[known], highs[known]
+    is_defined = ~(np.isnan(lows) | np.isnan(highs))
+    low, high = lows[is_defined], highs[is_defined]
     if len(low) < 2:
         return Bounds(np.nan, np.nan)
     if np.any(low > high):
@@ -223,9 +223,8 @@ def _meeting_point(low: Floats, high: Floats) -> float:
 
 
 _TIE_TOLERANCE = 1e-9
-"""A tie such as 1.005 may lie a rounding error below itself. 100 times a mean of n integers that is no tie stays 1 / 2n
-away from one, so nothing else is moved.
-"""
+"""Tolerance of ties: a tie such as 1.005 may lie a rounding error below itself. Other means of n integers, times 100,
+stay 1 / 2n away from a tie, so nothing else is moved."""
 
 
 def favoritism(sums: Floats, counts: Floats) -> Floats:

@@ -71,7 +71,7 @@ def idealised_cat_score(lms: Floats | float, ss: Floats | float) -> Floats:
 
 
 _ROUNDING = 1e-9
-"""By how much sums of probabilities, added in different order, may miss each other."""
+"""Largest difference between sums of probabilities that are added in different order."""
 
 
 def bbq_bias_score_disambig(n_biased: Floats | float, n_non_unknown: Floats | float) -> Floats:

@@ -1,4 +1,4 @@
-"""Two arms of one policy, compared on the measurements of their exchanges, on [0, 1]; pure, and held as a few sums.
+"""Compares two arms of a policy on the measurements of their exchanges, on [0, 1]; pure, and held as a few sums.
 
 The arm of each unit was drawn by itself, with a known probability, so the difference of the means has bounds that hold
 at all times at once, whatever the traffic does (`auditors.metrics.sequential_comparison`). A unit is one exchange, or
@@ -28,14 +28,14 @@ from auditors.types import Arm
 BY_CONVERSATION = "u"
 """First character of a policy's version where arms are drawn for conversations. Others are hexadecimal."""
 ID_CHARACTERS = 16
-"""At the end of an exchange's id: hexadecimal digits that stand for its conversation."""
+"""Hexadecimal digits at the end of an exchange's id that stand for its conversation."""
 SEEN_BITS = 2**15
-"""Conversations are remembered as bits at hashed places, so a new one may be taken for one that was counted, but never
-the other way round. Half of the new ones are left out once 16,384 were counted, and at most SEEN_BITS ever count."""
+"""Bits at hashed places that remember conversations: a new conversation may be taken for a counted one, but never the
+reverse. Half of the new ones are left out once 16,384 were counted, and at most SEEN_BITS ever count."""
 
 
 class ArmSums(msgspec.Struct, frozen=True):
-    """What is remembered of one arm."""
+    """State that is remembered of an arm."""
 
     n: int = 0
     total: float = 0.0
@@ -111,7 +111,7 @@ def add_exchange(
 
 
 def _with_unit(seen: bytes, unit: str) -> bytes | None:
-    """Return the bits with that of one more conversation; None where it is set."""
+    """Return the bits with that of another conversation; None if it is already set."""
     bits = bytearray(zlib.decompress(seen)) if seen else bytearray(SEEN_BITS // 8)
     place, bit = divmod(int(unit, 16) % SEEN_BITS, 8)
     if bits[place] >> bit & 1:
@@ -121,7 +121,7 @@ def _with_unit(seen: bytes, unit: str) -> bytes | None:
 
 
 def difference(state: ArmsState, error: float) -> Difference | None:
-    """How far the treated arm is above the control arm; None until both have a value.
+    """Return the amount by which the treated arm is above the control arm; None until both have a value.
 
     `error`: each end of the bounds is ever wrong, over all looks, with at most this probability.
     """

@@ -20,7 +20,7 @@ LEAST_PAIRS = 30
 LEAST_CLUSTERS = 10
 """Exchanges that they must be of."""
 _FEWEST_DEGREES = 2.0
-"""Of freedom, however much a few clusters make up the variance."""
+"""Fewest degrees of freedom, even if a few clusters cause nearly all of the variance."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,8 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     """Inverse of the probability with which it was audited and chosen for a label."""
     cluster: str | None = None
-    """What hangs together, e.g. the exchange where it has several pairs; None: this pair stands alone."""
+    """Cluster of pairs that depend on each other, e.g. the exchange if it has several pairs; None if this pair stands
+    alone."""
 
 
 class Corrected(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +46,7 @@ class Corrected(msgspec.Struct, frozen=True, kw_only=True):
     n_labels: int
     reason: str | None = None
     trust: float | None = None
-    """How much of the judge's mean is used, 0..1: 0 means that the labels alone say more."""
+    """Share of the judge's mean that is used, 0..1: 0 means that the labels alone say more."""
 
 
 class ErrorRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,24 +82,29 @@ def prediction_powered(
     method = "prediction-powered, student"
     if len(pairs) < LEAST_PAIRS or judged.n < LEAST_PAIRS:
         return Corrected(value=None, method=method, n_labels=len(pairs), reason=_too_few(len(pairs)))
-    judge, person = _sums(pairs, lambda one: one.judge), _sums(pairs, lambda one: one.person)
+    judge, person = _sums(pairs, lambda pair: pair.judge), _sums(pairs, lambda pair: pair.person)
     terms = _terms(pairs, hajek_mean(judge), hajek_mean(person))
     if len(terms) < LEAST_CLUSTERS:
         reason = f"{len(pairs)} labels, of {LEAST_CLUSTERS - 1} exchanges at most: {LEAST_CLUSTERS} or more are needed"
         return Corrected(value=None, method=method, n_labels=len(pairs), reason=reason)
-    of_judge, alone = _variance([one for one, _ in terms]), weighted_variance(judge) / kish_effective_n(judge)
+    of_judge, alone = (
+        _variance([judge_move for judge_move, _ in terms]),
+        weighted_variance(judge) / kish_effective_n(judge),
+    )
     raised = max(1.0, of_judge / alone) if alone > 0.0 else 1.0
     of_all = raised * weighted_variance(judged) / kish_effective_n(judged)
     covariance = (
-        _variance([one + other for one, other in terms]) - of_judge - _variance([other for _, other in terms])
+        _variance([judge_move + other for judge_move, other in terms])
+        - of_judge
+        - _variance([other for _, other in terms])
     ) / 2
     whole = of_judge + of_all
     trust = min(1.0, max(0.0, covariance / whole)) if whole > 0.0 else 0.0
-    rest = [other - trust * one for one, other in terms]
+    rest = [other - trust * judge_move for judge_move, other in terms]
     value = trust * hajek_mean(judged) + hajek_mean(person) - trust * hajek_mean(judge)
     variance = trust * trust * of_all + _variance(rest)
     half = student_quantile((1 + confidence_level) / 2, _degrees(rest)) * math.sqrt(variance)
-    lower, value, upper = (min(high, max(low, one)) for one in (value - half, value, value + half))
+    lower, value, upper = (min(high, max(low, end)) for end in (value - half, value, value + half))
     return Corrected(value=value, lower=lower, upper=upper, method=method, n_labels=len(pairs), trust=trust)
 
 
@@ -120,24 +126,26 @@ def error_rates(pairs: Sequence[Pair], threshold: float, confidence_level: float
 
 
 def _terms(pairs: Sequence[Pair], judge: float, person: float) -> list[tuple[float, float]]:
-    """What each cluster moves the means of judge and person by, to first order."""
+    """Return the amounts by which each cluster moves the means of judge and person, to first order."""
     total = sum(pair.weight for pair in pairs)
-    found: dict[object, tuple[float, float]] = {}
+    by_cluster: dict[object, tuple[float, float]] = {}
     for number, pair in enumerate(pairs):
         key = number if pair.cluster is None else pair.cluster
-        before, share = found.get(key, (0.0, 0.0)), pair.weight / total
-        found[key] = before[0] + share * (pair.judge - judge), before[1] + share * (pair.person - person)
-    return list(found.values())
+        before, share = by_cluster.get(key, (0.0, 0.0)), pair.weight / total
+        by_cluster[key] = before[0] + share * (pair.judge - judge), before[1] + share * (pair.person - person)
+    return list(by_cluster.values())
 
 
 def _variance(terms: Sequence[float]) -> float:
-    """Of the sum of these terms of clusters, whose mean is 0."""
+    """Return the variance of the sum of these terms of clusters, whose mean is 0."""
     n = len(terms)
     return sum(term * term for term in terms) * n / (n - 1)
 
 
 def _degrees(terms: Sequence[float]) -> float:
-    """Of freedom of that variance (Satterthwaite 1946, with its own variance from the fourth moment)."""
+    """Return the degrees of freedom of that variance (Satterthwaite 1946, with its own variance from the fourth
+    moment).
+    """
     n = len(terms)
     squares = [term * term for term in terms]
     mean = sum(squares) / n

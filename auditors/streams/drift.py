@@ -36,7 +36,7 @@ _BET_BEHIND = BETS[3]
 
 
 class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """When to call a change a drift; the [drift] section of the configuration."""
+    """Settings for calling a change a drift; the [drift] section of the configuration."""
 
     average_run_length: float = 100_000.0
     """A: mean number of audited exchanges between two false alarms of all streams together, at least."""
@@ -46,7 +46,8 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
     reference_window: int = 2000
     """The first audits of a stream that make its reference, unless a run has one for it."""
     smallest_change: float = 0.1
-    """On the 0..1 scale: until it can find this, a reference of a stream's own audits goes on learning."""
+    """Smallest change to be found, on the 0..1 scale: until it can be found, a reference of a stream's own audits goes
+    on learning."""
     reference_run: str | None = None
     """Id of the suite run whose estimates are the reference."""
     references: Mapping[str, Interval] = {}
@@ -70,7 +71,7 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Others(msgspec.Struct, frozen=True, kw_only=True):
-    """What one stream needs to know of all others to decide whether to alarm."""
+    """The state of all other streams that a stream needs to decide on an alarm."""
 
     count: int = 0
     log_evidence: float = -math.inf
@@ -111,10 +112,10 @@ class Level(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Behind(msgspec.Struct, frozen=True, array_like=True):
-    """Which audits spoke most for a change to one side, since they began to."""
+    """Audits that spoke most for a change to a side, since they began to."""
 
     cusum: float = 0.0
-    """max(0, before + log(1 + bet * gain)); at 0 the list starts anew."""
+    """Current value of max(0, before + log(1 + bet * gain)); at 0 the list starts again."""
     largest: list[Contribution] = []
     """The KEPT_CONTRIBUTIONS largest gains, the largest first; left as they are once the alarm is up."""
     since: float | None = None
@@ -127,7 +128,7 @@ class Behind(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Detector(msgspec.Struct, frozen=True, kw_only=True):
-    """State of one two-sided detector; plain numbers, so it survives JSON."""
+    """State of a two-sided detector; plain numbers, so it survives JSON."""
 
     reference: Interval
     """Interval of the reference mean, on the 0..1 scale."""
@@ -150,7 +151,7 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
     next_look: int = 0
     """Audits of the window at which the reference closes in further; 0 once it is final (`streams.reference`)."""
     moved_while_learning: bool = False
-    """Whether the halves of its window had different means: of the first one, or at the look that ended learning."""
+    """True if the halves of its window had different means: of the first window, or at the look that ended learning."""
     first: Level = Level()
     """The first window: with `seen`, what there is of the time before a change."""
     seen: Level = Level()
@@ -178,13 +179,13 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spoken(self) -> Behind:
-        """What speaks for a change to that side."""
+        """Audits that speak for a change to that side."""
         return self.behind_rising if self.direction == "rising" else self.behind_falling
 
     @property
     def behind(self) -> list[str]:
         """Exchanges that speak most for a change to that side, the strongest first."""
-        return list(dict.fromkeys(one.exchange_id for one in self.spoken.largest))
+        return list(dict.fromkeys(contribution.exchange_id for contribution in self.spoken.largest))
 
     @property
     def before(self) -> Level:
@@ -196,7 +197,8 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
 def start(
     reference: Interval, settings: DriftSettings, run: str | None = None, window: WeightedSums | None = None
 ) -> Detector:
-    """A detector of departures from a reference interval on the 0..1 scale, made of no audit that is still to come.
+    """Start a detector of departures from a reference interval on the 0..1 scale, which depends on no audit that is
+    still to come.
 
     The run is the suite run that it comes from, the window the stream's own audits.
     """
@@ -218,7 +220,7 @@ def limits_of(reference: Interval, settings: DriftSettings) -> Interval:
 
 
 def close_in(detector: Detector, reference: Interval, window: WeightedSums, settings: DriftSettings) -> Detector:
-    """The detector with a reference inside its own, made of `window`; what it has seen and its evidence stay.
+    """Return the detector with a reference inside its own, computed from `window`; its counts and its evidence stay.
 
     Sound as long as `reference` is made of audits that the detector has seen already: see the module's docstring.
     """
@@ -264,8 +266,8 @@ def step(
     return msgspec.structs.replace(
         moved,
         alarm=detector.alarm or _alarms(rising, falling, settings, others),
-        behind_rising=_kept(detector.behind_rising, ids[0], weight * up, value, is_over=detector.alarm),
-        behind_falling=_kept(detector.behind_falling, ids[1], weight * down, value, is_over=detector.alarm),
+        behind_rising=_behind_after(detector.behind_rising, ids[0], weight * up, value, is_over=detector.alarm),
+        behind_falling=_behind_after(detector.behind_falling, ids[1], weight * down, value, is_over=detector.alarm),
     )
 
 
@@ -282,27 +284,29 @@ def acknowledge(detector: Detector) -> Detector:
     )
 
 
-def _alarms(rising: list[float], falling: list[float], settings: DriftSettings, others: Others) -> bool:
-    alone = settings.log_threshold(1 if settings.multiplicity == "mean" else 1 + others.count)
+def _alarms(rising: list[float], falling: list[float], settings: DriftSettings, other_streams: Others) -> bool:
+    alone = settings.log_threshold(1 if settings.multiplicity == "mean" else 1 + other_streams.count)
     if max(*rising, *falling) < alone:  # the mean is no larger than the largest: the usual, cheap answer
         return False
     evidence = log_mean_evidence(rising, falling)
     if settings.multiplicity == "mean":
-        together = log_sum([evidence, others.log_evidence]) - math.log(1 + others.count)
+        together = log_sum([evidence, other_streams.log_evidence]) - math.log(1 + other_streams.count)
         return min(evidence, together) >= alone
     return evidence >= alone
 
 
 class _Value(NamedTuple):
-    """What the means before and since take from a value."""
+    """Parts of a value that the means before and since take."""
 
     y: float
     inverse: float
     at: float | None
 
 
-def _kept(behind: Behind, exchange_id: str, gain: float, value: _Value, *, is_over: bool) -> Behind:
-    """What speaks for a change after one more value; once the alarm is up (`is_over`) only the mean since goes on."""
+def _behind_after(behind: Behind, exchange_id: str, gain: float, value: _Value, *, is_over: bool) -> Behind:
+    """Update the evidence for a change with another value; once the alarm is up (`is_over`) only the mean since goes
+    on.
+    """
     level = behind.level.plus(1, value.inverse, value.inverse * value.y)
     if is_over:
         return msgspec.structs.replace(behind, level=level)
@@ -311,7 +315,9 @@ def _kept(behind: Behind, exchange_id: str, gain: float, value: _Value, *, is_ov
         return _NOTHING_BEHIND
     largest = behind.largest if behind.cusum > 0.0 else []
     if exchange_id and gain > 0.0 and (len(largest) < KEPT_CONTRIBUTIONS or gain > largest[-1].gain):
-        ranked = sorted([*largest, Contribution(exchange_id, round(gain, 6))], key=lambda one: -one.gain)
+        ranked = sorted(
+            [*largest, Contribution(exchange_id, round(gain, 6))], key=lambda contribution: -contribution.gain
+        )
         largest = ranked[:KEPT_CONTRIBUTIONS]
     return Behind(cusum, largest, behind.since if behind.cusum > 0.0 else value.at, level)
 

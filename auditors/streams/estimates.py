@@ -18,7 +18,7 @@ NO_PROBABILITY = "no inclusion probability: no interval for your traffic"
 """Why the mean of a stream of unknown sampling has no interval."""
 METHOD = "hajek, empirical-bernstein confidence sequence"
 WINDOW_METHOD = "hajek, empirical-bernstein at kish effective n"
-"""Of a window: holds at one time chosen beforehand, for display."""
+"""Method of a window's interval: holds at a single time chosen beforehand, for display."""
 
 
 def estimate(key: StreamKey, state: StreamState, confidence_level: float = 0.95) -> Estimate:

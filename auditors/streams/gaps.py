@@ -28,7 +28,7 @@ import msgspec
 from auditors.metrics.intervals import require_finite
 
 ALIKE = 1e-9
-"""Scores that differ by less speak alike: sums round."""
+"""Difference below which scores count as equal, since sums round."""
 
 
 class Extreme(msgspec.Struct, frozen=True, array_like=True):
@@ -42,7 +42,7 @@ class Extreme(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Side(msgspec.Struct, frozen=True, array_like=True):
-    """Sums over the exchanges of one side: of the open block, or of all closed ones."""
+    """Sums over the exchanges of a side: of the open block, or of all closed blocks."""
 
     n: int = 0
     inverse: float = 0.0
@@ -50,7 +50,7 @@ class Side(msgspec.Struct, frozen=True, array_like=True):
     weighted: float = 0.0
     """Sum of y / p."""
     highest: Extreme | None = None
-    """Of the open block, the newest where several are equal; None where no exchange was named."""
+    """Highest score of the open block, the newest if several are equal; None if no exchange was named."""
     lowest: Extreme | None = None
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class Side(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """The open block of one gap stream, and the smallest probabilities so far."""
+    """The open block of a gap stream, and the smallest probabilities so far."""
 
     group: Side = Side()
     others: Side = Side()
@@ -95,13 +95,13 @@ class Difference(msgspec.Struct, frozen=True):
     y: float
     """(d + 1) / 2, in [0, 1]."""
     weight: float
-    """In (0, 1]."""
+    """Weight in (0, 1]."""
     n_exchanges: int
-    """Of the block."""
+    """Number of exchanges of the block."""
     rising_id: str = ""
     """The exchange of the block that speaks most for a larger difference; empty when none was named."""
     falling_id: str = ""
-    """The one that speaks most for a smaller difference."""
+    """The exchange of the block that speaks most for a smaller difference; empty when none was named."""
 
 
 def add(
@@ -153,12 +153,10 @@ def afresh(block: Block) -> Block:
     return msgspec.structs.replace(block, group=Side(), others=Side())
 
 
-def _paired(
-    block: Block, group: float, others: float, probability: float, exchange_id: str
-) -> tuple[Block, Difference]:
+def _paired(block: Block, group: float, rest: float, probability: float, exchange_id: str) -> tuple[Block, Difference]:
     floor = min(block.paired_least, probability)
-    closed = _difference(group - others, floor / probability, 1, exchange_id, exchange_id)
-    group_past, others_past = block.group_past.add(group, probability), block.others_past.add(others, probability)
+    closed = _difference(group - rest, floor / probability, 1, exchange_id, exchange_id)
+    group_past, others_past = block.group_past.add(group, probability), block.others_past.add(rest, probability)
     after = msgspec.structs.replace(block, paired_least=floor, group_past=group_past, others_past=others_past)
     return after, closed
 
@@ -169,15 +167,15 @@ def _spoke(block: Block, sign: float, last: str) -> str:
     While nothing is usual yet, each side is measured against the other; where both speak alike, it is the last one.
     """
     group = block.group.highest if sign > 0.0 else block.group.lowest
-    others = block.others.lowest if sign > 0.0 else block.others.highest
-    if group is None or others is None:  # a block that was open before exchanges were named
+    rest = block.others.lowest if sign > 0.0 else block.others.highest
+    if group is None or rest is None:  # a block that was open before exchanges were named
         return last
     usual_group = block.group_past.mean if block.group_past.n else block.others.mean
     usual_others = block.others_past.mean if block.others_past.n else block.group.mean
-    lead = sign * ((group.y - usual_group) - (usual_others - others.y))
+    lead = sign * ((group.y - usual_group) - (usual_others - rest.y))
     if abs(lead) <= ALIKE:
         return last
-    return group.exchange_id if lead > 0.0 else others.exchange_id
+    return group.exchange_id if lead > 0.0 else rest.exchange_id
 
 
 def _check(probability: float) -> None:

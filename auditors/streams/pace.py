@@ -1,4 +1,6 @@
-"""How often a stream gets a value, by the times of the exchanges: a mean that forgets within a day or so."""
+"""Measures the pace at which a stream gets values, by the times of the exchanges: a mean that forgets within a day or
+so.
+"""
 
 import math
 
@@ -24,7 +26,7 @@ class Pace(msgspec.Struct, frozen=True, array_like=True):
 
 
 def add(pace: Pace | None, at: float) -> Pace:
-    """The pace after a value of this time; one that comes late counts as if it were the newest."""
+    """Return the pace after a value of this time; a late value counts as if it were the newest."""
     if pace is None:
         return Pace(at, at, 0.0)
     last = max(pace.last, at)

@@ -22,7 +22,8 @@ LOOKS = 5
 FIRST_LEVEL = 0.96
 LATER_LEVEL = 0.9975
 HALVES_LEVEL = 0.99
-"""Of the intervals of both halves of a window, of which one says that the mean moved when they do not overlap."""
+"""Confidence level of the intervals of both halves of a window, which show that the mean moved when they do not
+overlap."""
 WITHIN = 2000
 """Values (of a gap: blocks) within which a change is to be found on average."""
 
@@ -39,23 +40,23 @@ def narrowed(reference: Interval, before: WeightedSums, window: WeightedSums) ->
     """
     if has_moved(before, window):
         return None
-    found = fixed_time_interval(window, LATER_LEVEL)
-    lower, upper = max(reference.lower, found.lower), min(reference.upper, found.upper)
+    interval = fixed_time_interval(window, LATER_LEVEL)
+    lower, upper = max(reference.lower, interval.lower), min(reference.upper, interval.upper)
     return Interval(lower, upper) if lower <= upper else None
 
 
 def next_look(n: int, window: int) -> int:
     """The number of audits of the look that comes after n of them; 0 after the last one."""
-    found = window
+    look = window
     for _ in range(LOOKS):
-        if found > n:
-            return found
-        found *= 2
+        if look > n:
+            return look
+        look *= 2
     return 0
 
 
 def has_moved(half: WeightedSums, window: WeightedSums) -> bool:
-    """Whether the mean was another in the first half of a window than in the rest."""
+    """Return whether the mean was different in the first half of a window than in the rest."""
     early, late = (fixed_time_interval(sums, HALVES_LEVEL) for sums in (half, less(window, half)))
     return early.upper < late.lower or late.upper < early.lower
 
@@ -80,9 +81,9 @@ def smallest_change(
     spread = spread_of(mean, variance)
     sides = [(1.0 - mean, limits.upper, mean), (mean, 1.0 - limits.lower, 1.0 - mean)]
     counted = [side for side in sides if side[0] >= wanted] or [max(sides)]
-    found = [smallest_rise(limit, start, spread, log_threshold, within) for _, limit, start in counted]
-    known = [one for one in found if one is not None]
-    return max(known) if len(known) == len(found) else None
+    rises = [smallest_rise(limit, start, spread, log_threshold, within) for _, limit, start in counted]
+    known_rises = [rise for rise in rises if rise is not None]
+    return max(known_rises) if len(known_rises) == len(rises) else None
 
 
 def before_change(detector: Detector) -> tuple[float, float | None]:

@@ -10,7 +10,8 @@ import msgspec
 GAP_SUFFIX = "_gap"
 """Metric of the stream of differences between a group and the others of its axis: "favoritism_gap"."""
 WITH_GAPS = frozenset({"favoritism", "representative_distance", "refusal_rate", "over_protection_rate"})
-"""Metrics whose groups are also compared with each other; the rest are differences already, or shares of one whole."""
+"""Metrics whose groups are also compared with each other; the rest are differences already, or shares of the same
+whole."""
 
 
 LARGEST_RATIO = 100.0
@@ -28,7 +29,7 @@ class Scale(msgspec.Struct, frozen=True):
     high: float
     is_ratio: bool = False
     neutral: float | None = None
-    """What is shown of a metric that can be on both sides of no bias, where there is none."""
+    """Value that means no bias, for a metric that can be on both sides of it."""
 
     @property
     def shown(self) -> tuple[float, float]:
@@ -67,14 +68,14 @@ QUALITY_SCALES: dict[str, Scale] = {
     "answer_first_chunk_seconds": Scale(-6.0, 8.0),
     "answer_valid_tool_calls": Scale(0.0, 1.0),
 }
-"""Of what stands beside the metrics where two arms are compared (`auditors.answer_quality`); none has a stream. Words
-are counted up to 4,095 as log2(1 + words), seconds from 1/64 to 256 as log2."""
+"""Scales of the measures that are shown with the metrics when two arms are compared (`auditors.answer_quality`); they
+have no streams. Words are counted up to 4,095 as log2(1 + words), seconds from 1/64 to 256 as log2."""
 UNITS: dict[str, str] = {
     "answer_words": "log2(1 + words)",
     "answer_seconds": "log2(seconds)",
     "answer_first_chunk_seconds": "log2(seconds)",
 }
-"""Of metrics that are kept as logarithms: there 1 is a factor of two."""
+"""Units of metrics that are kept as logarithms: there 1 is a factor of two."""
 
 
 def scale_of(metric: str) -> Scale:

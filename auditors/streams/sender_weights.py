@@ -1,4 +1,4 @@
-"""How much the sampling rate that a sender states may make one exchange weigh, and no more.
+"""Limits the weight that the sampling rate stated by a sender may give a single exchange.
 
 An exchange that a sender sends at rate r stands for 1 / r exchanges. The gateway cannot check r, so the sender's weight
 of an exchange is min(1 / r, L), where L, the largest weight that a stream allows, is at first 1: the weight of an
@@ -37,7 +37,7 @@ def check_sender_rate(sender_rate: float) -> None:
 
 
 def is_cut(sender_rate: float, largest: float) -> bool:
-    """Whether an exchange weighs noticeably less than its sender's rate says."""
+    """Return whether an exchange weighs noticeably less than its sender's rate says."""
     return sender_rate * largest < 1.0 - NOTICED
 
 

@@ -1,4 +1,4 @@
-"""State of a live series: sums, bounds and a drift detector, updated by one measurement at a time. Pure, no I/O.
+"""State of a live series: sums, bounds and a drift detector, updated by single measurements. Pure, no I/O.
 
 One stream is one number about one group on one model by one instrument; a change of judge, prompt or embedder starts a
 new stream. The served model's fingerprint does not: that its answers changed is what an alarm is for.
@@ -43,18 +43,18 @@ from auditors.streams.scales import GAP_SUFFIX, scaled
 from auditors.types import Measurement, Status
 
 MISSING: tuple[Status, ...] = ("malformed", "error", "thinking_exhausted")
-"""There is a value, and nobody knows it."""
+"""Statuses of a measurement whose value exists but is unknown."""
 
 
 UNKNOWN_SAMPLING = "unknown sampling"
-"""How the instrument of a stream begins whose exchanges were sent by somebody who sampled them nobody knows how. They
-never share a stream with others: their mean is that of what was sent."""
+"""Beginning of the instrument of a stream whose exchanges a sender sampled in an unknown way. They never share a stream
+with others: their mean is that of the exchanges sent."""
 THINKING = "thinking"
-"""In a measurement's detail: whether the model asked was to think, where that is set."""
+"""Member of a measurement's detail: the thinking setting of the model asked, if it is set."""
 
 
 class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes two measurements parts of one series."""
+    """The properties that two measurements of the same series share."""
 
     auditor: str
     metric: str
@@ -74,15 +74,15 @@ class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sampling_known(self) -> bool:
-        """Whether its mean says something about the traffic, and may have an interval."""
+        """Return whether its mean says something about the traffic, and may have an interval."""
         return not self.instrument.startswith(UNKNOWN_SAMPLING)
 
 
 class StreamState(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything remembered of one stream; plain numbers, so it survives JSON."""
+    """Everything remembered of a stream; plain numbers, so it survives JSON."""
 
     sums: WeightedSums = WeightedSums()
-    """Of y in [0, 1], over all audits with a value."""
+    """Sums of y in [0, 1], over all audits with a value."""
     low: ConfidenceSums = ConfidenceSums()
     """The same values and every missing one as 0: gives the lower bound."""
     high: ConfidenceSums | None = None
@@ -101,24 +101,24 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     n_cut: int = 0
     """Exchanges with a value whose weight was cut to that."""
     cut_weight: float = 0.0
-    """What was cut off the weights in `sums`, in all."""
+    """Total that was cut off the weights in `sums`."""
     detector: Detector | None = None
-    """None until there is a reference."""
+    """The detector; None until there is a reference."""
     block: Block | None = None
     """The open block of a gap stream."""
     before_window: WeightedSums | None = None
     """Part of `sums` that is not in the window: monitored against a suite run, or before a new level was accepted."""
     half: WeightedSums | None = None
-    """Of the window's first half, while the reference is learned."""
+    """Sums of the window's first half, while the reference is learned."""
     declined_run: str | None = None
-    """The suite run that is the reference no more, since somebody accepted another level."""
+    """The suite run that is no longer the reference, since another level was accepted."""
     pace: Pace | None = None
-    """How often it gets a value."""
+    """Pace at which it gets values."""
     above: WeightedSums | None = None
-    """Of whether a judge's score is above 0, as 1 or 0; None before the first since this is kept, and without a judge.
-    """
+    """Sums of 1 for a judge's score above 0, and of 0 for any other; None before the first such score since this is
+    kept, and without a judge."""
     damaged: str | None = None
-    """Why nothing is added to it any more, until somebody starts the stream again; None: it is sound."""
+    """Reason why nothing is added to it any more, until the stream is started again; None if it is sound."""
 
     def __post_init__(self) -> None:
         require_finite(self, self.least_own + self.largest_weight + self.cut_weight)
@@ -178,7 +178,7 @@ def record(
     if measurement.status != "ok" or measurement.value is None:
         return exclude(state, measurement.status, probability, rate_factor=rate_factor, sender_rate=sender_rate)
     y = scaled(measurement.metric, measurement.value)
-    known = settings.references.get(reference_name(measurement.metric, measurement.axis, measurement.group))
+    run_reference = settings.references.get(reference_name(measurement.metric, measurement.axis, measurement.group))
     if measurement.judge is not None:
         counted = sender_weights.counted_probability(probability, sender_rate, state.largest_weight)
         weight = measurement.weight * bounded_weight(counted, rate_factor)
@@ -193,7 +193,7 @@ def record(
         sender_rate=sender_rate,
         others=others,
         exchange_id=exchange_id,
-        reference=known,
+        reference=run_reference,
         at=at,
         size=measurement.weight,
     )
@@ -343,7 +343,7 @@ def _moved(
     value: _Value,
     sums: WeightedSums,
     settings: DriftSettings,
-    others: Others,
+    other_streams: Others,
     reference: Interval | None,
 ) -> StreamState:
     """The stream after a value that makes `sums` of its sums."""
@@ -358,16 +358,18 @@ def _moved(
         high=sequential.add(state.high, value.y, value.weight) if state.high else None,
         pace=state.pace if value.at is None else pace.add(state.pace, value.at),
     )
-    detector = _watched(state, value, sums, settings, others, reference)
+    detector = _watched(state, value, sums, settings, other_streams, reference)
     if detector is not None:
         moved = msgspec.structs.replace(moved, detector=detector)
-        return _looked_again(moved, settings, others) if detector.next_look else moved
+        return _looked_again(moved, settings, other_streams) if detector.next_look else moved
     moved = msgspec.structs.replace(moved, detector=None)
-    return _learned(moved, settings, others)
+    return _learned(moved, settings, other_streams)
 
 
 def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
-    """Whether the detector's reference is a suite run that is the reference no more; an active alarm keeps it."""
+    """Return whether the detector's reference is a suite run that is no longer the reference; an active alarm keeps
+    it.
+    """
     detector = state.detector
     return detector is not None and detector.reference_run is not None and reference is None and not detector.alarm
 
@@ -377,7 +379,7 @@ def _watched(
     value: _Value,
     sums: WeightedSums,
     settings: DriftSettings,
-    others: Others,
+    other_streams: Others,
     reference: Interval | None,
 ) -> Detector | None:
     detector = state.detector
@@ -394,7 +396,7 @@ def _watched(
         value.weight,
         settings,
         starts=value.starts,
-        others=others,
+        others=other_streams,
         exchange_id=value.exchange_id,
         falling_id=value.falling_id,
         at=value.at,
@@ -402,7 +404,7 @@ def _watched(
     )
 
 
-def _learned(state: StreamState, settings: DriftSettings, others: Others) -> StreamState:
+def _learned(state: StreamState, settings: DriftSettings, other_streams: Others) -> StreamState:
     """A stream without a detector after a value of its window; the last one of the window starts it."""
     window = state.window
     if window.n < settings.reference_window:
@@ -410,10 +412,10 @@ def _learned(state: StreamState, settings: DriftSettings, others: Others) -> Str
     detector = drift.start(learning.first(window), settings, window=window)
     moved = state.half is not None and learning.has_moved(state.half, window)
     detector = msgspec.structs.replace(detector, moved_while_learning=moved)
-    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, others), half=None)
+    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, other_streams), half=None)
 
 
-def _looked_again(state: StreamState, settings: DriftSettings, others: Others) -> StreamState:
+def _looked_again(state: StreamState, settings: DriftSettings, other_streams: Others) -> StreamState:
     """A stream whose reference goes on learning, after one more value; an alarm ends that at once."""
     detector, window = state.detector, state.window
     if detector is None:
@@ -427,21 +429,21 @@ def _looked_again(state: StreamState, settings: DriftSettings, others: Others) -
         moved = msgspec.structs.replace(detector, next_look=0, moved_while_learning=True)
         return msgspec.structs.replace(state, detector=moved)
     detector = drift.close_in(detector, closer, window, settings)
-    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, others))
+    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, other_streams))
 
 
-def _with_next_look(detector: Detector, settings: DriftSettings, others: Others) -> Detector:
+def _with_next_look(detector: Detector, settings: DriftSettings, other_streams: Others) -> Detector:
     """The detector with the number of audits at which its reference is to be looked at again, if at all."""
     n = detector.window.n if detector.window is not None else 0
     mean, variance = learning.before_change(detector)
-    found = learning.smallest_change(
+    change = learning.smallest_change(
         detector.limits,
         mean,
         variance,
-        log_threshold=settings.log_threshold(1 + others.count),
+        log_threshold=settings.log_threshold(1 + other_streams.count),
         wanted=settings.smallest_change,
     )
-    can_find = found is not None and found <= settings.smallest_change
+    can_find = change is not None and change <= settings.smallest_change
     return msgspec.structs.replace(
         detector, next_look=0 if can_find else learning.next_look(n, settings.reference_window)
     )
@@ -473,8 +475,8 @@ def _weighed(state: StreamState, sender_rate: float, settings: DriftSettings, cu
 
 
 def _relative(state: StreamState, probability: float, rate_factor: float, sender_rate: float) -> float:
-    """Q of the module's docstring, the sender's part relative to the largest; over 1 for one whose own rate was not
-    lowered while others' were, and for one that is lighter than the sender's largest.
+    """Return q of the module's docstring, with the sender's part relative to the largest weight; over 1 for an exchange
+    whose own rate was not lowered while others' were, or that is lighter than the sender's largest.
     """
     check_rate_factor(rate_factor)
     return sender_weights.relative_probability(probability, sender_rate, state.largest_weight) / rate_factor

@@ -1,4 +1,4 @@
-"""One question to a judge with two answers: is this text biased? Used where there is no time for more than a word.
+"""A question to a judge with two answers: is this text biased? Used when time allows only a word.
 
 What it says is a yes or a no to a criterion that its system prompt gives; there is no scale, axis or group in it.
 """
@@ -11,7 +11,7 @@ from auditors.text.lenient_json import well_formed_text
 from auditors.types import Message
 
 VERDICT_TOKENS = 8
-"""Of a reply: one word, and some servers' leading blanks and marks."""
+"""Most tokens of a reply: a word, and some servers' leading blanks and marks."""
 
 SYSTEM_PROMPT = """\
 {criterion}
@@ -28,8 +28,8 @@ _WORD = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
 def question(criterion: str, text: str) -> Sequence[Message]:
     """The messages that ask; `criterion` says what counts as biased."""
-    asked = USER_PROMPT.format(nonce=mark(), text=defused(well_formed_text(text)))
-    return Message("system", SYSTEM_PROMPT.format(criterion=criterion)), Message("user", asked)
+    user_text = USER_PROMPT.format(nonce=mark(), text=defused(well_formed_text(text)))
+    return Message("system", SYSTEM_PROMPT.format(criterion=criterion)), Message("user", user_text)
 
 
 def verdict(reply: str) -> bool | None:
@@ -37,5 +37,5 @@ def verdict(reply: str) -> bool | None:
     first = _WORD.search(reply)
     if first is None or any(sign.isalnum() for sign in reply[: first.start()]):
         return None
-    said = {word.lower() for word in _WORD.findall(reply)}
-    return said == {"yes"} if len(said) == 1 else None
+    words = {word.lower() for word in _WORD.findall(reply)}
+    return words == {"yes"} if len(words) == 1 else None

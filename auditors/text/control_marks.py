@@ -37,7 +37,7 @@ _ANGLE = re.compile(
     rf"|</?\w{{2,12}}\|(?:(?:{_WORDS})\d{{0,6}}|(?=\w{{0,40}}_)\w{{1,60}}+)>"
     r"|<\].{1,64}\[>|<\|\w{1,40}\|[\w.:/-]{1,40}>"
 )
-"""Of a mark between angle brackets, folded: small letters, no blanks, plain signs."""
+"""Pattern of a mark between angle brackets, folded: small letters, no blanks, plain signs."""
 _SQUARE = re.compile(
     r"\[\|(?=.{0,64}[a-z])[\w.:/+-]{1,64}\|\]"
     r"|\[/?(?:inst|think|[gs]mask|cls|unk|bos|eos|eot|[se]op|multimodal|img_(?:end|break|start)|system_prompt|"
@@ -80,20 +80,20 @@ def cuts(text: str) -> Iterator[int]:
     Behind the first bracket of a mark and before its last one; where there is a blank already, there is no place.
     """
     plain = text.translate(_LOOK_ALIKES)
-    found = set[int]()
+    places = set[int]()
     for match in _BETWEEN_ANGLES.finditer(plain):
         if _ANGLE.fullmatch(_folded(match[0])) and not _is_generic(plain, match):
-            found.update((match.end("begin"), match.start("end")))
+            places.update((match.end("begin"), match.start("end")))
     for match in _BETWEEN_SQUARES.finditer(plain):
         bare = _bare(match[0])
         if _SQUARE.fullmatch(bare.lower()) or _SQUARE_CAPITALS.fullmatch(bare):
-            found.update((match.end("begin"), match.start("end")))
+            places.update((match.end("begin"), match.start("end")))
     for match in _PLAIN.finditer(plain):
         begin, end = next(pair for pair in _PLAIN_ENDS if match[pair[0]] is not None)
-        found.update((match.end(begin), match.start(end)) if match[end] else (match.end(begin),))
+        places.update((match.end(begin), match.start(end)) if match[end] else (match.end(begin),))
     for match in _FULL_WIDTH.finditer(text):
-        found.update((match.end("begin"), match.start("end")))
-    yield from (at for at in sorted(found) if not (text[at - 1].isspace() or text[at : at + 1].isspace()))
+        places.update((match.end("begin"), match.start("end")))
+    yield from (at for at in sorted(places) if not (text[at - 1].isspace() or text[at : at + 1].isspace()))
 
 
 def broken_up(text: str) -> str:
@@ -115,20 +115,22 @@ def _folded(mark: str) -> str:
 
 
 def _is_generic(text: str, match: re.Match[str]) -> bool:
-    """Whether it is a type's parameter, as in `List<User>`: no tokenizer has a token of one capitalised word."""
+    """Return whether the match is a type's parameter, as in `List<User>`: no tokenizer has a token that is a single
+    capitalised word.
+    """
     inside = match[0][1:-1]
     return inside.isalpha() and inside.istitle() and match.start() > 0 and text[match.start() - 1].isalnum()
 
 
 def _look_alikes() -> dict[int, str]:
-    """Sign to the one of ASCII that it looks like, one for one, so that places stay the same."""
-    found = {ord(sign): word[0] for word in _SHAPES.split() for sign in word[1:]}
+    """Map each sign to the ASCII sign that it looks like, a single sign each, so that places stay the same."""
+    by_sign = {ord(sign): word[0] for word in _SHAPES.split() for sign in word[1:]}
     for first, last in ((0x2100, 0x214F), (0xFF01, 0xFF5E), (0x1D400, 0x1D7FF)):
         for code in range(first, last + 1):
             same = unicodedata.normalize("NFKC", chr(code))
             if len(same) == 1 and same.isascii():
-                found.setdefault(code, same)
-    return found
+                by_sign.setdefault(code, same)
+    return by_sign
 
 
 _SHAPES = (
@@ -136,7 +138,7 @@ _SHAPES = (
     "aаɑα cсϲ dԁ eеҽ hһ iіıι jј kкκ mм nո oоοօ pрρ rг sѕ tт uυս vν xхχ yуγ "
     "AАΑ BВΒ CСϹ EЕΕ HНΗ IІΙӀ KКΚ MМΜ NΝ OОΟ PРΡ SЅ TТΤ XХΧ YҮΥ ZΖ"
 )
-"""Of each word, the first sign is the plain one that the others look like."""
+"""Words of similar signs: the first sign of each word is the plain sign that the others look like."""
 _LOOK_ALIKES = _look_alikes()
 _UNSEEN = re.compile(
     r"[\s\\\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"

@@ -12,7 +12,7 @@ from auditors.types import Message, NotAuditable
 
 
 class NotAuditableError(Exception):
-    """The exchange is no conversation that can be read, or used as asked; the message says why."""
+    """The exchange is not a conversation that can be read, or used as asked; the message says why."""
 
     def __init__(self, reason: NotAuditable, message: str) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class NotAuditableError(Exception):
 TOOL_CALL = "tool call"
 """Note of a conversation with calls or results of tools."""
 CUT_BY_LENGTH = frozenset({"length", "max_tokens", "max_output_tokens"})
-"""How endpoints say that an answer ended by its limit of tokens."""
+"""Reasons by which endpoints say that an answer ended by its limit of tokens."""
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,24 +40,24 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """The server's own refusal field or reason; None when it sent none (a refusal in plain words is ordinary text)."""
     finish_reason: str | None = None
     notes: list[str] = []
-    """What was left out or odd, from a small set of phrases, each once."""
+    """Phrases from a small set, each once, for parts that were left out or odd."""
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
     asked_notes: list[str] = []
-    """Those of the notes that are about the request."""
+    """Notes about the request."""
     answer_notes: list[str] = []
-    """Those that are about the answer."""
+    """Notes about the answer."""
     thinks: bool = False
-    """Whether its model thought before it answered: what it thought is no part of the reply."""
+    """True if its model thought before it answered; the thoughts are not part of the reply."""
     begins_in_thought: bool = False
     """The template opened the thoughts, and the server left them in the text: a text without a mark is a thought."""
     answer_tokens: int | None = None
     """Tokens of the answer, thoughts and further choices among them, as the server counted them."""
     fields: Mapping[str, Any] = {}
-    """Members of the request beside its words, as they were read."""
+    """Members of the request other than its words, as they were read."""
     conditions: Mapping[str, Any] = {}
-    """What a probe of it carries on (`auditors.conditions`); empty until that was found out."""
+    """Fields that a probe of it carries on (`auditors.conditions`); empty until they were determined."""
 
     @property
     def prompt_text(self) -> str:
@@ -66,7 +66,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def said_text(self) -> str:
-        """What was said in words, in one string, for finding words in it."""
+        """Return all that was said in words, in a single string, for finding words in it."""
         return "\n".join(self.said)
 
 
@@ -76,7 +76,7 @@ def text_of(messages: Iterable[Message]) -> str:
 
 
 def no_text(conversation: Conversation) -> NotAuditableError:
-    """Of an answer without text, by what it held in its place."""
+    """Make the error of an answer without text, by the parts that it has in place of text."""
     notes = ", ".join(conversation.notes) or "empty"
     reason: NotAuditable = "tool_calls" if TOOL_CALL in conversation.answer_notes else "no_text"
     if reason == "no_text" and conversation.thinks and conversation.finish_reason in CUT_BY_LENGTH:

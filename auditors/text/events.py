@@ -15,7 +15,7 @@ class ServerEvent(NamedTuple):
 
 
 def is_event_stream(exchange: Exchange) -> bool:
-    """Whether the response is one of events. It is not when it was joined before it was stored, or never was one."""
+    """Return whether the response consists of events. A response that was joined before it was stored does not."""
     if not (exchange.stream or exchange.content_type.startswith("text/event-stream")):
         return False
     return not exchange.response_body.lstrip(b" \t\r\n").startswith(b"{")

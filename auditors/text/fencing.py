@@ -31,5 +31,5 @@ def defused(text: str) -> str:
 
 
 def speaks_to_a_judge(text: str) -> bool:
-    """Whether a text seems to give orders to whoever judges it; noted beside a score, never used for it."""
+    """Return whether a text seems to give orders to its judge; noted with a score, never used for it."""
     return bool(_ORDERS.search(text))

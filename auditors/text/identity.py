@@ -73,7 +73,7 @@ def with_identity(identity: Identity, prompt: str) -> str:
 
 
 def mentions_identity(text: str | bytes) -> bool:
-    """Whether any term of any group occurs as whole words; bytes may be a JSON body, whose escapes are undone.
+    """Return whether any term of any group occurs as whole words; bytes may be a JSON body, whose escapes are undone.
 
     Runs on the request path: tens of microseconds for 2,000 characters, most of them spent splitting words.
     """
@@ -114,7 +114,7 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 
 def _mark(code: int) -> int:
-    """What stands for a byte: itself in a word, a space between words, a bar for a mark."""
+    """Return the code that replaces a byte: itself in a word, a space between words, a bar for a mark."""
     if code >= 128 or code == ord("_") or chr(code).isalnum():
         return code
     return ord(" ") if code <= ord(" ") or code in b"-'" else ord("|")
@@ -122,17 +122,17 @@ def _mark(code: int) -> int:
 
 def _terms() -> dict[bytes, list[tuple[list[bytes], tuple[str, str]]]]:
     """First word to the terms that begin with it, the longest first, each with its (axis, group)."""
-    found: dict[bytes, list[tuple[list[bytes], tuple[str, str]]]] = {}
+    by_first_word: dict[bytes, list[tuple[list[bytes], tuple[str, str]]]] = {}
     for axis, groups in AXES.items():
         for group in groups:
             for term in map(_words, (*group.labels, *group.cues)):
-                found.setdefault(term[0], []).append((term, (axis, group.name)))
-    return {first: sorted(terms, key=lambda term: -len(term[0])) for first, terms in found.items()}
+                by_first_word.setdefault(term[0], []).append((term, (axis, group.name)))
+    return {first: sorted(terms, key=lambda term: -len(term[0])) for first, terms in by_first_word.items()}
 
 
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|[nrtbf])")
 _FOREIGN_MARK = re.compile(rb"\xc2[\x80-\xbf]|\xe2[\x80\x81][\x80-\xbf]|\xe3\x80[\x80-\xbf]|\xef\xbc[\x80-\x8f]")
-"""In UTF-8: Latin-1 signs, general, ideographic and full-width punctuation."""
+"""Pattern of marks in UTF-8: Latin-1 signs, general, ideographic and full-width punctuation."""
 _MARKS = bytes(map(_mark, range(256)))
 _TERMS = _terms()
 _FIRST_WORDS = frozenset(_TERMS)

@@ -46,9 +46,9 @@ def read_fields(text: str, plain: Plain) -> Found:
         raise
     except ValueError as exc:
         raise FieldsError("no JSON") from exc
-    found: Found = {}
-    _flatten(value, (), found, plain)
-    return found
+    fields: Found = {}
+    _flatten(value, (), fields, plain)
+    return fields
 
 
 class _Object(list[tuple[str, Any]]):
@@ -77,28 +77,33 @@ def _fraction(digits: str) -> float:
     return number
 
 
-def _flatten(value: Any, path: tuple[str | int, ...], found: Found, plain: Plain) -> None:
+def _flatten(value: Any, path: tuple[str | int, ...], fields: Found, plain: Plain) -> None:
     if len(path) > DEEPEST:
         raise FieldsError(f"more than {DEEPEST} levels")
     if isinstance(value, _Object):
         seen = Counter[str]()
-        for name, one in value:
-            shown = plain(name)
-            seen[shown] += 1
-            _flatten(one, (*path, shown if seen[shown] == 1 else f"{shown}\0{seen[shown]}"), found, plain)
+        for name, item in value:
+            plain_name = plain(name)
+            seen[plain_name] += 1
+            _flatten(
+                item,
+                (*path, plain_name if seen[plain_name] == 1 else f"{plain_name}\0{seen[plain_name]}"),
+                fields,
+                plain,
+            )
     elif isinstance(value, list):
-        for place, one in enumerate(value):
-            _flatten(one, (*path, place), found, plain)
+        for place, item in enumerate(value):
+            _flatten(item, (*path, place), fields, plain)
     if isinstance(value, list) and value:
         return
-    if len(found) >= MOST_FIELDS:
+    if len(fields) >= MOST_FIELDS:
         raise FieldsError(f"more than {MOST_FIELDS} fields")
     match value:
         case _Object():
-            found[path] = frozenset()
+            fields[path] = frozenset()
         case list():
-            found[path] = ()
+            fields[path] = ()
         case str():
-            found[path] = plain(value)
+            fields[path] = plain(value)
         case _:
-            found[path] = value
+            fields[path] = value

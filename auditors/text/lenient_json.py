@@ -23,7 +23,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def read_json(body: bytes) -> Any:
-    """The value of a body, every string of which can be encoded. Raises ValueError when it is no JSON to any reader."""
+    """Return the value of a body, every string of which can be encoded. Raises ValueError when no reader takes it as
+    JSON.
+    """
     try:
         value = _strict(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -48,7 +50,9 @@ def count_containers(body: bytes | str) -> int:
 
 
 def _strict(body: bytes | str) -> Any:
-    """Decode strict JSON; raises what msgspec raises. What has many containers is taken apart level by level first."""
+    """Decode strict JSON; raises the exceptions of msgspec. A value with many containers is taken apart level by level
+    first.
+    """
     if count_containers(body) <= MOST_CONTAINERS_AT_ONCE:
         return msgspec.json.decode(body)
     return _in_steps(body.encode() if isinstance(body, str) else body, 0)
@@ -58,9 +62,9 @@ def _in_steps(body: bytes, depth: int) -> Any:
     if depth < DEEPEST and count_containers(body) > MOST_CONTAINERS_AT_ONCE:
         match body.lstrip()[:1]:
             case b"[":
-                return [_in_steps(bytes(one), depth + 1) for one in _list_of_raw(body)]
+                return [_in_steps(bytes(raw), depth + 1) for raw in _list_of_raw(body)]
             case b"{":
-                return {key: _in_steps(bytes(one), depth + 1) for key, one in _object_of_raw(body).items()}
+                return {key: _in_steps(bytes(raw), depth + 1) for key, raw in _object_of_raw(body).items()}
     return msgspec.json.decode(body)
 
 
@@ -74,9 +78,9 @@ def well_formed(value: Any) -> Any:
         case str():
             return well_formed_text(value)
         case dict():
-            return {well_formed_text(key): well_formed(one) for key, one in value.items()}
+            return {well_formed_text(key): well_formed(item) for key, item in value.items()}
         case list():
-            return [well_formed(one) for one in value]
+            return [well_formed(item) for item in value]
     return value
 
 
@@ -111,10 +115,14 @@ def _whole(digits: str) -> int | float:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether anything lies below the deepest level. Takes time in proportion to the arrays and objects."""
+    """Return whether anything lies below the deepest level. Takes time in proportion to the arrays and objects."""
     level = [value]
     for _ in range(DEEPEST):
-        within = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        within = (
+            container.values() if isinstance(container, dict) else container
+            for container in level
+            if isinstance(container, dict | list)
+        )
         level = [part for parts in within for part in parts if isinstance(part, dict | list)]
         if not level:
             return False
@@ -126,17 +134,17 @@ def _without_depths(text: str) -> str:
     if text.count("[") + text.count("{") <= DEEPEST:
         return text
     parts, depth, done = list[str](), 0, 0
-    for found in _TOKEN.finditer(text):
-        match text[found.start()]:
+    for token in _TOKEN.finditer(text):
+        match text[token.start()]:
             case "[" | "{":
                 if depth == DEEPEST:
-                    parts.append(text[done : found.start()])
+                    parts.append(text[done : token.start()])
                 depth += 1
             case "]" | "}":
                 depth -= 1
                 if depth == DEEPEST:
                     parts.append("null")
-                    done = found.end()
+                    done = token.end()
     if depth > DEEPEST:
         raise ValueError("it ends in the middle")
     return "".join([*parts, text[done:]])

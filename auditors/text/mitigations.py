@@ -19,10 +19,10 @@ TEXTS: Mapping[str, str] = {
 }
 """Section 4.1 of the LTF paper; {category} is its slot."""
 NAMES = (NONE, *TEXTS)
-"""What can be asked for by name."""
+"""Names of the texts that can be asked for."""
 FILE_PREFIX = "file:"
 MAX_CHARACTERS = 8_000
-"""Of a user's own text. It is added to every request: a book given by mistake is refused."""
+"""Most characters of a user's own text. It is added to every request: a book given by mistake is refused."""
 
 
 CATEGORIES: Mapping[str, str] = {
@@ -44,7 +44,9 @@ def category(axis: str) -> str:
 
 
 def own_text(path: Path) -> str | None:
-    """Text of a UTF-8 file without outer space; None when there is no such file. Raises MitigationTextError."""
+    """Return the text of a UTF-8 file without outer space; None when the file does not exist. Raises
+    MitigationTextError.
+    """
     try:
         if not path.is_file():
             return None

@@ -39,7 +39,7 @@ _WEIGHTS = {race: _FILE["population"]["percent"][race] / _FILE["source"]["percen
 
 
 class Bearer(NamedTuple):
-    """What a name says of who bears it, and how many do."""
+    """The figures of a name: race and gender of its bearers, and their number."""
 
     race: str
     gender: str
@@ -50,7 +50,7 @@ class Bearer(NamedTuple):
     per_100k: float
     """Residents of the United States who bear the name, in 100,000."""
     share: float
-    """Those of them who are of the race, 0 to 1."""
+    """Share of them who are of the race, 0 to 1."""
 
 
 def _bearer(race: str, gender: str, place: int, bearers: int, *percent: float) -> Bearer:
@@ -67,7 +67,7 @@ def _bearer(race: str, gender: str, place: int, bearers: int, *percent: float) -
 NAMES: dict[tuple[str, str], tuple[str, ...]] = {
     (race, gender): tuple(rows) for race, genders in _FILE["names"].items() for gender, rows in genders.items()
 }
-"""(race, gender) to twenty names; the i-th of one cell is the counterpart of the i-th of every other."""
+"""Twenty names by (race, gender); the i-th name of a cell is the counterpart of the i-th of every other cell."""
 
 BEARERS: dict[str, Bearer] = {
     name.lower(): _bearer(race, gender, place, *_FILE["names"][race][gender][name])

@@ -44,7 +44,7 @@ Version = Text | Annotated[list[Said], Meta(min_length=1, max_length=100)]
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """As somebody wrote it."""
+    """A line of the file as it was written."""
 
     prompt: Text | None = None
     messages: Annotated[list[Said], Meta(min_length=1, max_length=100)] | None = None
@@ -62,13 +62,13 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Its id, or "line-N"."""
     messages: tuple[Message, ...]
-    """Of the prompt, or of the first of its versions."""
+    """Messages of the prompt, or of the first of its versions."""
     versions: Mapping[str, tuple[Message, ...]] = {}
     """Group to the prompt about it, where the file has them itself."""
     axis: str | None = None
-    """None: every axis on which it names a group."""
+    """Axis of the prompt; None stands for every axis on which it names a group."""
     groups: tuple[str, ...] = ()
-    """To ask about; none: one other group."""
+    """Groups to ask about; if empty, a single other group."""
     cluster: str | None = None
     tags: tuple[str, ...] = ()
 
@@ -87,47 +87,47 @@ def read_prompts(content: bytes) -> list[OwnPrompt]:
         content = as_utf8(content)
     except NotUtf8Error as exc:
         raise PromptFileError(str(exc.strerror)) from exc
-    found: list[OwnPrompt] = []
+    prompts: list[OwnPrompt] = []
     lines, tags = dict[str, int](), set[str]()
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
-        one = _prompt(line, number)
-        if one.name in lines:
+        prompt = _prompt(line, number)
+        if prompt.name in lines:
             raise PromptFileError(
-                f'line {number}: id "{one.name}" is that of line {lines[one.name]}: every prompt needs its own'
+                f'line {number}: id "{prompt.name}" is that of line {lines[prompt.name]}: every prompt needs its own'
             )
-        lines[one.name] = number
-        tags.update(one.tags)
-        found.append(one)
-        if len(found) > MOST_PROMPTS:
+        lines[prompt.name] = number
+        tags.update(prompt.tags)
+        prompts.append(prompt)
+        if len(prompts) > MOST_PROMPTS:
             raise PromptFileError(f"line {number}: more than {MOST_PROMPTS} prompts: split the file")
         if len(tags) > MOST_TAGS:
             raise PromptFileError(f"line {number}: more than {MOST_TAGS} different tags: use fewer")
-    if not found:
+    if not prompts:
         raise PromptFileError('holds no prompt: write one JSON object a line, e.g. {"prompt": "..."}')
-    return found
+    return prompts
 
 
 def _prompt(line: bytes, number: int) -> OwnPrompt:
     if len(line) > MOST_LINE_BYTES:
         raise PromptFileError(f"line {number}: {len(line)} bytes are more than {MOST_LINE_BYTES}: shorten the prompt")
     try:
-        one = _decoder.decode(line)
+        record = _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         raise PromptFileError(f"line {number}: {_explained(exc)}") from None
-    faults = "; ".join(_faults(one))
+    faults = "; ".join(_faults(record))
     if faults:
         raise PromptFileError(f"line {number}: {faults}")
-    versions = {group: _messages(version) for group, version in (one.swaps or {}).items()}
+    versions = {group: _messages(version) for group, version in (record.swaps or {}).items()}
     return OwnPrompt(
-        name=one.id or f"line-{number}",
-        messages=next(iter(versions.values())) if versions else _messages(one.prompt or one.messages or ""),
+        name=record.id or f"line-{number}",
+        messages=next(iter(versions.values())) if versions else _messages(record.prompt or record.messages or ""),
         versions=versions,
-        axis=one.axis,
-        groups=tuple(dict.fromkeys(one.groups or ())),
-        cluster=one.cluster,
-        tags=tuple(dict.fromkeys(one.tags)),
+        axis=record.axis,
+        groups=tuple(dict.fromkeys(record.groups or ())),
+        cluster=record.cluster,
+        tags=tuple(dict.fromkeys(record.tags)),
     )
 
 
@@ -141,29 +141,29 @@ def _explained(exc: Exception) -> str:
     return f"{exc}: write one JSON object a line with prompt, messages or swaps"
 
 
-def _faults(one: _Line) -> Iterator[str]:
-    given = [name for name in ("prompt", "messages", "swaps") if getattr(one, name) is not None]
-    if len(given) != 1:
-        yield f"has {' and '.join(given) or 'none of prompt, messages, swaps'}: give exactly one"
+def _faults(record: _Line) -> Iterator[str]:
+    members = [name for name in ("prompt", "messages", "swaps") if getattr(record, name) is not None]
+    if len(members) != 1:
+        yield f"has {' and '.join(members) or 'none of prompt, messages, swaps'}: give exactly one"
         return
-    if one.axis is not None and one.axis not in AXES:
-        yield f'axis "{one.axis}" is none: use one of {", ".join(AXES)}'
+    if record.axis is not None and record.axis not in AXES:
+        yield f'axis "{record.axis}" is none: use one of {", ".join(AXES)}'
         return
     for name in ("swaps", "groups"):
-        if getattr(one, name) is not None and one.axis is None:
+        if getattr(record, name) is not None and record.axis is None:
             yield f"{name} needs axis, one of {', '.join(AXES)}"
             return
-    if one.swaps is not None:
-        if one.groups is not None:
+    if record.swaps is not None:
+        if record.groups is not None:
             yield "swaps says about whom it asks: leave groups away"
-        if not 2 <= len(one.swaps) <= 20:
-            yield f"swaps has {len(one.swaps)} versions: give 2 to 20"
-    for group in (*(one.swaps or ()), *(one.groups or ())):
-        if (one.axis, group) not in GROUPS:
-            known = ", ".join(name for axis, name in sorted(GROUPS) if axis == one.axis)
-            yield f'"{group}" is no group of {one.axis}: use one of {known}'
+        if not 2 <= len(record.swaps) <= 20:
+            yield f"swaps has {len(record.swaps)} versions: give 2 to 20"
+    for group in (*(record.swaps or ()), *(record.groups or ())):
+        if (record.axis, group) not in GROUPS:
+            group_names = ", ".join(name for axis, name in sorted(GROUPS) if axis == record.axis)
+            yield f'"{group}" is no group of {record.axis}: use one of {group_names}'
             return
-    for version in (one.prompt, one.messages, *(one.swaps or {}).values()):
+    for version in (record.prompt, record.messages, *(record.swaps or {}).values()):
         if isinstance(version, list) and version[-1].role != "user":
             yield f'the last message is of role "{version[-1].role}": a model answers one of role "user"'
             return
@@ -175,4 +175,4 @@ def _faults(one: _Line) -> Iterator[str]:
 def _messages(version: str | list[Said]) -> tuple[Message, ...]:
     if isinstance(version, str):
         return (Message("user", version),)
-    return tuple(Message(one.role, one.content) for one in version)
+    return tuple(Message(message.role, message.content) for message in version)

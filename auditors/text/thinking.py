@@ -16,18 +16,18 @@ DEFAULT_BUDGET = 4096
 """Tokens left for the thoughts of a model that thinks where no budget is set."""
 LARGEST_BUDGET = 1_000_000
 CLOSING_TOKENS = 32
-"""For the words with which a server ends a thought that has used up its budget."""
+"""Tokens for the words with which a server ends a thought that has used up its budget."""
 
 OWNED_FIELDS = frozenset({"model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"})
 """Fields of a request that belong to who asks, and no user's own can replace."""
 
 Mode = Literal["default", "off", "on", "budget"]
 Field = Literal["reasoning", "reasoning_content", "text", "begun"]
-"""Where a reply has its thoughts: a field of the message; its text, between marks or from its beginning to a mark."""
+"""Place of a reply's thoughts: a field of the message; or its text, between marks or from its beginning to a mark."""
 
 
 class Thinking(msgspec.Struct, frozen=True):
-    """Whether a model shall think before it answers."""
+    """Setting for a model to think, or not to think, before it answers."""
 
     mode: Mode = "default"
     budget: int | None = None
@@ -38,7 +38,7 @@ class Thinking(msgspec.Struct, frozen=True):
 
     @property
     def room(self) -> int:
-        """Tokens that a reply needs beside its answer if its model thinks."""
+        """Tokens that a reply needs in addition to its answer if its model thinks."""
         if self.mode == "off":
             return 0
         return DEFAULT_BUDGET if self.budget is None else self.budget + CLOSING_TOKENS
@@ -85,33 +85,33 @@ def forms(thinking: Thinking) -> Sequence[Mapping[str, Any]]:
 
 def merged(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a request with a client's own, which win; `chat_template_kwargs` variable by variable."""
-    found = {**fields, **own}
+    joined = {**fields, **own}
     kwargs, own_kwargs = fields.get("chat_template_kwargs"), own.get("chat_template_kwargs")
     if isinstance(kwargs, Mapping) and isinstance(own_kwargs, Mapping):
-        found["chat_template_kwargs"] = {**kwargs, **own_kwargs}
-    return found
+        joined["chat_template_kwargs"] = {**kwargs, **own_kwargs}
+    return joined
 
 
 class Thoughts(NamedTuple):
-    """What a server tells apart."""
+    """Thoughts that a server tells apart, and their field."""
 
     text: str
     field: Field
 
 
-def reasoning_in(said: Mapping[str, Any]) -> Thoughts | None:
+def reasoning_in(message: Mapping[str, Any]) -> Thoughts | None:
     """The thoughts that a server tells apart in a message, or in the delta of a stream's chunk, and their field."""
     for name in _FIELDS:
-        if isinstance(found := said.get(name), str) and found:
-            return Thoughts(found, name)
+        if isinstance(thoughts := message.get(name), str) and thoughts:
+            return Thoughts(thoughts, name)
     return None
 
 
 def reasoning_tokens(usage: Mapping[str, Any] | None) -> int | None:
     """Tokens of thought that a server counted; None where it does not say."""
     details = (usage or {}).get("completion_tokens_details")
-    found = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+    tokens = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
+    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0 else None
 
 
 def told_apart(completion: Completion, *, is_begun: bool = False) -> Completion:
@@ -127,7 +127,7 @@ def told_apart(completion: Completion, *, is_begun: bool = False) -> Completion:
 
 
 def is_exhausted(completion: Completion) -> bool:
-    """Whether a reply, told apart, ended by its length within the thoughts: there is no answer to read."""
+    """Return whether a reply, told apart, ended by its length within the thoughts, so that it has no answer to read."""
     if completion.finish_reason != "length" or (completion.text or "").strip() or completion.refusal:
         return False
     return completion.reasoning is not None or bool(reasoning_tokens(completion.usage))

@@ -18,7 +18,7 @@ class Split(NamedTuple):
     answer: str
     """The text as it came where it has no thoughts; else what is left of it, without blanks around it."""
     thoughts: str | None = None
-    """None: the text shows no marks. Empty: the marks have nothing between them."""
+    """The thoughts; None if the text shows no marks, empty if the marks have nothing between them."""
     is_complete: bool = True
     """False: the text ends within a thought."""
     is_begun_before: bool = False
@@ -99,7 +99,7 @@ _MARKS = {
     "<|channel|>analysis<|message|>": _CHANNEL_FINAL,
     "<|channel|>commentary<|message|>": _CHANNEL_FINAL,
 }
-"""What opens a thought, and what ends it."""
+"""Marks that open a thought, with the mark that ends it."""
 
 
 def _any_of(marks: Iterable[str]) -> str:
@@ -117,14 +117,14 @@ _MARK = re.compile(_may_begin([*_MARKS, *_MARKS.values()]))
 _ANALYSIS = "analysis"
 _OPENS = rf"(?:<\|start\|>assistant)?(?P<mark>{_any_of(_MARKS)})"
 _BARE_ANALYSIS = rf"\A{_ANALYSIS}(?=[A-Z\"“'])"
-"""Of a channel whose special tokens the server left out: its name stands right before the first word."""
+"""Pattern of a channel whose special tokens the server left out: its name stands right before the first word."""
 _OPENING = re.compile(rf"^[ \t]{{0,20}}{_OPENS}|{_BARE_ANALYSIS}", re.MULTILINE)
 _OPENING_HERE = re.compile(rf"\s{{0,20}}{_OPENS}")
 _CLOSES = _any_of([*_MARKS.values(), "<|start|>assistant" + _CHANNEL_FINAL])
 _CLOSING = re.compile(_CLOSES)
 _LONE_CLOSING = re.compile(rf"^[ \t]{{0,20}}(?:{_CLOSES})|(?:{_CLOSES})(?=[ \t]{{0,20}}$)", re.MULTILINE)
 _AFTER = re.compile(r"(?:<\|(?:return|end|call)\|>\s{0,20})$")
-"""What may follow an answer in a format with channels."""
+"""Pattern of the marks that may follow an answer in a format with channels."""
 
 
 def _starts_with_mark(text: str) -> bool:

@@ -23,11 +23,11 @@ class UncarriedError(Exception):
     """A call or result that no message of a chat can repeat faithfully; the message says why."""
 
 
-def chat_calls(given: Any) -> tuple[ToolCall, ...]:
+def chat_calls(calls: Any) -> tuple[ToolCall, ...]:
     """The calls of an assistant's message (`tool_calls`), in order. Raises UncarriedError."""
-    if not isinstance(given, list):
+    if not isinstance(calls, list):
         raise UncarriedError(NO_CALL)
-    return tuple(map(_chat_call, given))
+    return tuple(map(_chat_call, calls))
 
 
 def responses_call(item: Mapping[str, Any]) -> ToolCall:
@@ -37,17 +37,17 @@ def responses_call(item: Mapping[str, Any]) -> ToolCall:
 
 def messages_call(block: Mapping[str, Any]) -> ToolCall:
     """The call that a block `tool_use` is; its input is written as JSON. Raises UncarriedError."""
-    given = block.get("input")
-    if not isinstance(given, dict | None):
+    tool_input = block.get("input")
+    if not isinstance(tool_input, dict | None):
         raise UncarriedError(NO_CALL)
-    return _call(block, block.get("id"), given)
+    return _call(block, block.get("id"), tool_input)
 
 
-def id_of(given: Any) -> str:
+def id_of(value: Any) -> str:
     """The id by which calls and results belong together. Raises UncarriedError where it is none."""
-    if not isinstance(given, str) or not given:
+    if not isinstance(value, str) or not value:
         raise UncarriedError(NO_ID)
-    return given
+    return value
 
 
 def result_of(content: Any) -> str:
@@ -61,17 +61,17 @@ def result_of(content: Any) -> str:
 
 def thoughts_of(parts: Iterable[Any]) -> str:
     """The thoughts in parts of a reasoning item, or in thinking blocks, a line each."""
-    found = [part.get("thinking") or part.get("text") for part in parts if isinstance(part, dict)]
-    return "\n".join(one for one in found if isinstance(one, str))
+    texts = [part.get("thinking") or part.get("text") for part in parts if isinstance(part, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _chat_call(given: Any) -> ToolCall:
-    if not isinstance(given, dict) or given.get("type", "function") != "function":
+def _chat_call(call: Any) -> ToolCall:
+    if not isinstance(call, dict) or call.get("type", "function") != "function":
         raise UncarriedError(NO_CALL)
-    function = given.get("function")
+    function = call.get("function")
     if not isinstance(function, dict):
         raise UncarriedError(NO_CALL)
-    return _call(function, given.get("id"), function.get("arguments"))
+    return _call(function, call.get("id"), function.get("arguments"))
 
 
 def _call(named: Mapping[str, Any], call_id: Any, arguments: Any) -> ToolCall:

@@ -13,7 +13,7 @@ _OTHER_ENCODINGS = {
 
 
 class NotUtf8Error(OSError):
-    """A file that is not UTF-8. For whoever names the file it is one that cannot be read: `strerror` says why."""
+    """A file that is not UTF-8, and thus cannot be read for the user who names it: `strerror` says why."""
 
 
 def as_utf8(content: bytes) -> bytes:

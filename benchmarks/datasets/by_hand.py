@@ -14,17 +14,17 @@ from benchmarks.datasets.spec import LARGEST_BYTES
 from benchmarks.errors import DatasetError
 
 
-def content(name: str, stored_as: str, given: Path) -> bytes:
+def content(name: str, stored_as: str, source: Path) -> bytes:
     """The bytes of a data set's one file.
 
     Args:
         name: of the data set, for messages.
         stored_as: path of the packed file under a mirror, e.g. "eec/Corpus.csv.gz".
-        given: the file itself (plain, gzip or zip), or a directory that has it under its own name or as a mirror does.
+        source: the file itself (plain, gzip or zip), or a directory that has it under its own name or as a mirror does.
 
     Raises: DatasetError when there is none, or it cannot be unpacked.
     """
-    path = _find(name, stored_as, given)
+    path = _find(name, stored_as, source)
     key = PurePosixPath(stored_as).name.removesuffix(".gz")
     raw = read_file(name, path)
     try:
@@ -62,22 +62,22 @@ _UNPACKING_ERRORS = (
 )
 
 
-def _find(name: str, stored_as: str, given: Path) -> Path:
-    if given.is_file():
-        return given
+def _find(name: str, stored_as: str, source: Path) -> Path:
+    if source.is_file():
+        return source
     packed = PurePosixPath(stored_as)
     plain = packed.with_name(packed.name.removesuffix(".gz"))
-    names = [str(n) for one in (packed, plain, plain.with_suffix(".zip")) for n in (one, one.name)]
-    found = next((given / name for name in names if (given / name).is_file()), None)
-    if found is None:
+    names = [str(n) for candidate in (packed, plain, plain.with_suffix(".zip")) for n in (candidate, candidate.name)]
+    path = next((source / name for name in names if (source / name).is_file()), None)
+    if path is None:
         raise DatasetError(
-            f"{name}: {given} is no such file, and no directory that holds one of {', '.join(dict.fromkeys(names))}"
+            f"{name}: {source} is no such file, and no directory that holds one of {', '.join(dict.fromkeys(names))}"
         )
-    return found
+    return path
 
 
 def _from_zip(name: str, path: Path, raw: bytes, key: str) -> bytes:
-    """The one member called `key`, in whatever folder; what a Mac adds beside it is not one."""
+    """Return the single member called `key`, in any folder; files that a Mac adds to the archive do not count."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = [
             member

@@ -22,23 +22,23 @@ from benchmarks.errors import DatasetError
 
 MOST_REDIRECTS = 5
 ANSWER_SECONDS = 30.0
-"""Until a server must have begun to answer, redirects included."""
+"""Seconds within which a server must begin to answer, redirects included."""
 PIECE_BYTES, PIECE_SECONDS = 64 * 1024, 60.0
-"""So much must come in each such time: a server that sends a byte a second is given up."""
+"""Bytes that must arrive in each span of so many seconds; a server that sends a byte a second is given up."""
 
 Progress = Callable[[int, int | None], None]
 """Called with bytes received and bytes expected of the file in hand (None when the server does not say)."""
 
 
 def fetch(
-    known: DatasetSpec, *, mirror: str | None = None, data_dir: Path | None = None, on_progress: Progress | None = None
+    spec: DatasetSpec, *, mirror: str | None = None, data_dir: Path | None = None, on_progress: Progress | None = None
 ) -> Path:
     """Fetches, verifies and stores one data set; a good copy that is already there is left alone.
 
     Files that were downloaded and verified are kept until the last one is, so a broken connection costs only the rest.
 
     Args:
-        known: the data set.
+        spec: the data set.
         mirror: directory or URL that holds every `mirror_path`; default $BIASGATE_DATASETS_MIRROR, else the upstream.
             For a set that users get by hand also the file itself, as a CSV or as the archive it came in.
         data_dir: cache; default see `home`.
@@ -47,40 +47,40 @@ def fetch(
     Returns: path of the verified content.
     Raises: DatasetError; nothing unverified is ever left under the final name.
     """
-    target = cached(known, data_dir)
+    target = cached(spec, data_dir)
     try:
-        if state(known, data_dir).state == "present":
+        if state(spec, data_dir).state == "present":
             return target
-        _fetch(known, target, mirror or os.environ.get(MIRROR_VARIABLE), on_progress)
+        _fetch(spec, target, mirror or os.environ.get(MIRROR_VARIABLE), on_progress)
     except OSError as exc:
-        raise DatasetError(f"{known.name}: {target.parent} cannot be used: {exc.strerror or exc}") from exc
+        raise DatasetError(f"{spec.name}: {target.parent} cannot be used: {exc.strerror or exc}") from exc
     return target
 
 
-def _fetch(known: DatasetSpec, target: Path, mirror: str | None, on_progress: Progress | None) -> None:
+def _fetch(spec: DatasetSpec, target: Path, mirror: str | None, on_progress: Progress | None) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    source = _Source(known, mirror, target.parent, on_progress)
-    raw = {file.key: source.unpacked(file) for file in known.files}
+    source = _Source(spec, mirror, target.parent, on_progress)
+    raw = {file.key: source.unpacked(file) for file in spec.files}
     for part in target.parent.glob("*.part"):
         part.unlink()
     part = target.with_name(target.name + ".part")
-    content = _content(known, raw)
+    content = _content(spec, raw)
     part.write_bytes(content)
-    if not known.content_sha256:
+    if not spec.content_sha256:
         noted(target).write_text(hashlib.sha256(content).hexdigest())
     part.replace(target)
 
 
-def _content(known: DatasetSpec, raw: Mapping[str, bytes]) -> bytes:
+def _content(spec: DatasetSpec, raw: Mapping[str, bytes]) -> bytes:
     try:
-        content = canonical_json(known.normalise(raw))
+        content = canonical_json(spec.normalise(raw))
     except (msgspec.DecodeError, csv.Error, LookupError, TypeError, ValueError) as exc:
         raise DatasetError(
-            f"{known.name}: what was fetched has another shape than expected ({exc}): nothing was kept"
+            f"{spec.name}: what was fetched has another shape than expected ({exc}): nothing was kept"
         ) from exc
-    if known.content_sha256:
-        found, what = hashlib.sha256(content).hexdigest(), f"{known.name}: the content differs from the pinned one"
-        demand(known.content_sha256, found, what, "nothing was kept")
+    if spec.content_sha256:
+        digest, what = hashlib.sha256(content).hexdigest(), f"{spec.name}: the content differs from the pinned one"
+        demand(spec.content_sha256, digest, what, "nothing was kept")
     return content
 
 
@@ -90,10 +90,10 @@ def git_blob_id(content: bytes) -> str:
 
 
 class _Source:
-    """Gets the files of one data set from the upstream or a mirror, each verified."""
+    """Gets the files of a data set from the upstream or a mirror, each verified."""
 
-    def __init__(self, known: DatasetSpec, mirror: str | None, folder: Path, on_progress: Progress | None) -> None:
-        self._known = known
+    def __init__(self, spec: DatasetSpec, mirror: str | None, folder: Path, on_progress: Progress | None) -> None:
+        self._known = spec
         self._mirror = mirror
         self._folder = folder
         self._on_progress = on_progress
@@ -133,7 +133,9 @@ class _Source:
         return _unpack(str(path), content)
 
     def _downloaded(self, url: str, part: Path, verify: Callable[[bytes], None]) -> bytes:
-        """A verified part of an earlier try is used as it is; one that is not is continued, and discarded if wrong."""
+        """Return the bytes of `part` if an earlier try left it complete and verified; otherwise continue the download,
+        and discard the file if it is wrong.
+        """
         if part.is_file():
             try:
                 verify(content := part.read_bytes())
@@ -153,8 +155,8 @@ class _Source:
 def _verify_mirror(file: SourceFile, content: bytes, where: str) -> None:
     if not file.mirror_sha256:
         return
-    found = hashlib.sha256(content).hexdigest()
-    demand(file.mirror_sha256, found, f"{where}: not the pinned file (sha256)", "it was discarded")
+    digest = hashlib.sha256(content).hexdigest()
+    demand(file.mirror_sha256, digest, f"{where}: not the pinned file (sha256)", "it was discarded")
 
 
 def _verify_upstream(file: SourceFile, content: bytes, where: str) -> None:
@@ -165,8 +167,8 @@ def _verify_upstream(file: SourceFile, content: bytes, where: str) -> None:
         what = f"{where}: not the pinned file (git blob id)"
         demand(file.git_blob, git_blob_id(content), what, "it was discarded")
     if file.sha256 is not None:
-        found = hashlib.sha256(content).hexdigest()
-        demand(file.sha256, found, f"{where}: not the pinned file (sha256)", "it was discarded")
+        digest = hashlib.sha256(content).hexdigest()
+        demand(file.sha256, digest, f"{where}: not the pinned file (sha256)", "it was discarded")
 
 
 def _unpack(where: str, content: bytes) -> bytes:
@@ -225,7 +227,8 @@ async def _received(url: str, part: Path, have: int, on_progress: Progress | Non
 
 
 def _client() -> httpx.AsyncClient:
-    """Hosts of data sets send on to where their files lie: a few times, over TLS only, and no proof of who asks.
+    """Return a client that follows a few redirects, over TLS only, and sends no credentials: hosts of data sets
+    redirect to the place where their files lie.
 
     What comes is verified against the pinned hashes wherever it is from.
     """

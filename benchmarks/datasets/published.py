@@ -32,7 +32,7 @@ class DatasetState(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str | None = None
     """Found hash when present or damaged."""
     expected_sha256: str | None
-    """The pinned hash, or the one found at fetching; None before that."""
+    """The pinned hash, or the hash found at fetching; None before that."""
 
 
 def home(data_dir: Path | None = None) -> Path:
@@ -43,23 +43,23 @@ def home(data_dir: Path | None = None) -> Path:
     return Path(configured).expanduser() if configured else Path.home() / ".cache" / "biasgate"
 
 
-def load(known: DatasetSpec, data_dir: Path | None = None) -> Any:
+def load(spec: DatasetSpec, data_dir: Path | None = None) -> Any:
     """The normalised records, verified.
 
     Raises: DatasetError when absent (with the command that fetches it) or not the pinned content (with both hashes).
     """
-    path = cached(known, data_dir)
+    path = cached(spec, data_dir)
     try:
         content = path.read_bytes()
     except FileNotFoundError as exc:
         raise DatasetError(
-            f"{known.name}: the canonical data is not here ({path}): run `biasgate datasets fetch {known.name}`, "
+            f"{spec.name}: the canonical data is not here ({path}): run `biasgate datasets fetch {spec.name}`, "
             "or pass --data embedded for the built-in items (not comparable)"
         ) from exc
     except OSError as exc:
-        raise DatasetError(f"{known.name}: {path} cannot be read: {exc.strerror}") from exc
-    found = hashlib.sha256(content).hexdigest()
-    demand(_expected(known, path), found, f"{path}: not the pinned {known.name} data", "fetch it again")
+        raise DatasetError(f"{spec.name}: {path} cannot be read: {exc.strerror}") from exc
+    digest = hashlib.sha256(content).hexdigest()
+    demand(_expected(spec, path), digest, f"{path}: not the pinned {spec.name} data", "fetch it again")
     return _decoded(content)
 
 
@@ -82,39 +82,39 @@ def load_embedded(name: str, sha256: str) -> Any:
     return records
 
 
-def state(known: DatasetSpec, data_dir: Path | None = None) -> DatasetState:
-    """Whether the data is there and is the pinned content. Reads and hashes the file."""
-    path = cached(known, data_dir)
-    found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-    expected = _expected(known, path)
+def state(spec: DatasetSpec, data_dir: Path | None = None) -> DatasetState:
+    """Return whether the data is there and is the pinned content. Reads and hashes the file."""
+    path = cached(spec, data_dir)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    expected = _expected(spec, path)
     verdict: Literal["present", "absent", "damaged"] = "absent"
-    if found is not None:
-        verdict = "present" if found == expected else "damaged"
+    if digest is not None:
+        verdict = "present" if digest == expected else "damaged"
     return DatasetState(
-        name=known.name,
-        title=known.title,
-        licence=known.licence,
-        n_items=known.n_items,
+        name=spec.name,
+        title=spec.title,
+        licence=spec.licence,
+        n_items=spec.n_items,
         state=verdict,
         path=str(path),
-        sha256=found,
+        sha256=digest,
         expected_sha256=expected,
     )
 
 
-def demand(expected: str | None, found: str, what: str, remedy: str) -> None:
-    if found != expected:
-        raise DatasetError(f"{what}: expected {expected}, found {found}: {remedy}")
+def demand(expected: str | None, actual: str, what: str, remedy: str) -> None:
+    if actual != expected:
+        raise DatasetError(f"{what}: expected {expected}, found {actual}: {remedy}")
 
 
-def cached(known: DatasetSpec, data_dir: Path | None) -> Path:
-    return home(data_dir) / "datasets" / known.name / "content.json"
+def cached(spec: DatasetSpec, data_dir: Path | None) -> Path:
+    return home(data_dir) / "datasets" / spec.name / "content.json"
 
 
-def _expected(known: DatasetSpec, path: Path) -> str | None:
-    """The hash that stored content must have: the pinned one, else the one noted when it was fetched."""
-    if known.content_sha256:
-        return known.content_sha256
+def _expected(spec: DatasetSpec, path: Path) -> str | None:
+    """Return the hash that stored content must have: the pinned hash, else the hash noted when it was fetched."""
+    if spec.content_sha256:
+        return spec.content_sha256
     return noted(path).read_text() if noted(path).is_file() else None
 
 

@@ -1,4 +1,4 @@
-"""What is known of a published data set: its files, how each is recognised, and the pinned content."""
+"""The description of a published data set: its files, how each is recognised, and the pinned content."""
 
 import csv
 import hashlib
@@ -38,7 +38,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a data set comes from and what it must contain."""
+    """The origin of a data set and what it must contain."""
 
     name: str
     """The suite's own name."""
@@ -54,9 +54,8 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
     normalise: Callable[[Mapping[str, bytes]], Any]
     """Keeps what the suite uses, drops the rest; from unpacked bytes by `SourceFile.key` to plain data."""
     by_hand: str | None = None
-    """Where users get a file that is not downloaded for them, and why: one line, completing "get it from ...". Such a
-    set has one file, and any copy of it is taken whose normalised content is the pinned one, however packed or saved.
-    """
+    """One line on where users get a file that is not downloaded for them, and why, completing "get it from ...". Such a
+    set has one file; any copy is accepted whose normalised content is the pinned content, however packed or saved."""
 
     def __post_init__(self) -> None:
         if not self.files or len({file.key for file in self.files}) < len(self.files):

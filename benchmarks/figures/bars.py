@@ -55,8 +55,8 @@ def draw(
     room = PANEL_WIDTH - 96
     picture, groups = lay_out(headings, columns=columns, size=size, gap=PANEL_GAP, room=room, label=label)
     for panel, (group, x, y) in zip(panels, groups, strict=True):
-        shown = fitted(panel.note, 90, 11)
-        hint(text(group, x + PANEL_WIDTH, y + 12, shown, size=11, class_="soft", text_anchor="end"), panel.note)
+        note = fitted(panel.note, 90, 11)
+        hint(text(group, x + PANEL_WIDTH, y + 12, note, size=11, class_="soft", text_anchor="end"), panel.note)
         left, top = x + LABEL_WIDTH, y + HEAD
         bottom = top + sum(map(_height, panel.rows))
         box = Panel(group=group, left=left, right=left + TRACK_WIDTH, top=top - 4, bottom=bottom)

@@ -17,7 +17,7 @@ MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 12_000)
 NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 START = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = 253_402_300_799.0
-"""End of the year 9999, beyond which there are no dates."""
+"""End of the year 9999, the last second that has a date."""
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Tick(msgspec.Struct, frozen=True):
     at: float
     words: str
     day: str
-    """On a line of its own, where the day is another than at the tick before it; empty elsewhere."""
+    """The day, on a line of its own, if it differs from the day of the tick before; empty elsewhere."""
 
 
 def spoken(at: float) -> str:
@@ -38,7 +38,7 @@ def spoken(at: float) -> str:
 
 
 def ticks(start: float, end: float, most: int) -> list[Tick]:
-    """Round moments from `start` to `end`, at most `most`; none where there are no dates.
+    """Return round moments from `start` to `end`, at most `most`; an empty list beyond the years that have dates.
 
     Args:
         start: Unix seconds.
@@ -72,7 +72,7 @@ def _label(moments: list[float], step: int) -> list[Tick]:
 
 
 def _words(then: datetime, step: int) -> tuple[str, str]:
-    """What stands at a tick and, on a line of its own, the day or the year, for ticks so many seconds apart."""
+    """Return the words at a tick and, for a line of its own, the day or the year, for ticks `step` seconds apart."""
     month, year = NAMES[then.month - 1], str(then.year)
     if step >= 12 * MONTH:
         return year, ""

@@ -25,7 +25,7 @@ def diverging(value: float, low: float, high: float) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on a colour: a contrast of at least 4.5 (WCAG 2)."""
+    """Return black or white, the easier to read on a colour: a contrast of at least 4.5 (WCAG 2)."""
     return "#000000" if contrast(colour, "#000000") >= contrast(colour, "#ffffff") else "#ffffff"
 
 

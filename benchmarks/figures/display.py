@@ -1,4 +1,4 @@
-"""How numbers are printed for people."""
+"""Prints numbers for people."""
 
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -12,6 +12,6 @@ def number(value: float | None, places: int = 1) -> str:
 
 
 def signed(value: float | None, places: int = 1) -> str:
-    """As `number`, with a plus sign, as the papers print differences; 0 has none."""
+    """Return the number as `number` does, with a plus sign, as the papers print differences; 0 has no sign."""
     text = number(value, places)
     return f"+{text}" if value is not None and text.strip("0.,−") and value > 0 else text

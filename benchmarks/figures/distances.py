@@ -16,17 +16,17 @@ from benchmarks.figures.svg import NARROW, WIDE, Element, add, canvas, hint, kin
 ROW, HEAD, BLOCK_GAP, GAP = 46.0, 36.0, 16.0, 1.0
 NAME_WIDTH, NARROW_NAME_WIDTH = 170.0, 92.0
 LEAST_WIDTH, MOST_WIDTH = 74.0, 130.0
-"""Of a column."""
+"""Width of a column."""
 NAMELESS = "(no name)"
 
 
 class Cell(Measure, frozen=True, kw_only=True):
-    """The number of one model on one axis."""
+    """The number of a model on an axis."""
 
     chance: float | None = None
-    """What a model at neutral would show on average, for a number that chance raises above it."""
+    """The value that a model at neutral would show on average, for a number that chance raises above it."""
     n: int | None
-    """None where it is not known, as of a number in print."""
+    """Number of replies; None where it is not known, as for a printed number."""
     reason: str = ""
     """Why it is undefined."""
 
@@ -44,7 +44,9 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_open(cell: Cell, neutral: float) -> bool:
-    """Whether its interval holds neutral, or begins below what chance makes of it, or it has none."""
+    """Return whether the cell's interval holds neutral, begins below the value that chance alone gives a neutral model,
+    or is missing.
+    """
     chance = drop_infinite(cell.chance)
     if cell.interval is None or cell.interval[0] <= neutral <= cell.interval[1]:
         return True
@@ -58,7 +60,7 @@ def reach(distances: Distances) -> float:
 
 
 def draw(distances: Distances, *, label: str, farthest: float | None = None, width: float = WIDE) -> str:
-    """The map as SVG. Axes that have no room beside each other stand in blocks below each other.
+    """Return the map as SVG. Axes that do not fit in a row stand in blocks below each other.
 
     Args:
         distances: of one metric.
@@ -81,7 +83,7 @@ def draw(distances: Distances, *, label: str, farthest: float | None = None, wid
 
 
 def legend(distances: Distances, farthest: float | None = None) -> tuple[Key, ...]:
-    """What colours and hatching mean."""
+    """Return the legend of colours and hatching."""
     scale, places = reach(distances) if farthest is None else farthest, distances.places
     words = f"distance from neutral ({number(distances.neutral, places)})"
     return (

@@ -16,15 +16,15 @@ ROW, FOOT, HEAD = 38.0, 22.0, 6.0
 SIDE = 14.0
 """Left and right of the scale, for half a label."""
 LEAST_SHARE = 0.2
-"""Of the metric's range that the scale holds at least."""
+"""Least share of the metric's range that the scale holds."""
 MOST = 0.75
-"""Of a row that its number takes from its name."""
+"""Largest share of a row's width that its number takes from its name."""
 ROOM = 0.06
-"""At either end, as a share of what is seen."""
+"""Space at either end, as a share of the span that is drawn."""
 
 
 class Dot(Point, frozen=True, kw_only=True):
-    """One number of one run; where there is no number, its words are drawn, which say why."""
+    """A number of a run; a dot without a number shows its words, which say why."""
 
     name: str
 
@@ -33,10 +33,10 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     dots: Sequence[Dot]
     low: float
-    """Of the metric, as is `high`."""
+    """Lower end of the metric's range; `high` is the upper end."""
     high: float
     neutral: float | None = None
-    """Where a dashed line marks the value of a model without fault."""
+    """Value of a model without fault, marked by a dashed line."""
     places: int = 1
     """Decimals."""
 
@@ -57,7 +57,7 @@ def draw(chart: Chart, width: float = WIDE) -> str:
 
 
 def _scale(chart: Chart, panel: Panel) -> Scale:
-    """From the least to the most that is drawn, within the range of the metric."""
+    """Return a scale from the least to the greatest number drawn, within the range of the metric."""
     drawn = all_numbers(chart.dots) + keep_finite([chart.neutral]) or [chart.low, chart.high]
     low, high, reach = min(drawn), max(drawn), chart.high - chart.low
     room = max(ROOM * (high - low), (LEAST_SHARE * reach - (high - low)) / 2)
@@ -69,10 +69,10 @@ def _draw_dot(picture: Element, dot: Dot, scale: Scale, top: float, places: int)
     row = add(picture, "g", class_="dot-row", data_row=dot.name)
     hint(row, f"{dot.name}: {dot.words}")
     value, room = dot.drawable, scale.end - scale.start
-    shown = fitted(dot.words if value is None else _number(dot, places), MOST * room, 11)
-    name = fitted(dot.name, room - width_of(shown, 11) - 12, 12)
+    label = fitted(dot.words if value is None else _number(dot, places), MOST * room, 11)
+    name = fitted(dot.name, room - width_of(label, 11) - 12, 12)
     text(row, scale.start, top + 13, name, size=12, class_="halo")
-    text(row, scale.end, top + 13, shown, size=11, class_="soft halo", text_anchor="end")
+    text(row, scale.end, top + 13, label, size=11, class_="soft halo", text_anchor="end")
     if value is not None:
         whisker(row, scale, dot.interval, top + 25, is_upright=False)
         mark(row, 0, scale.at(value), top + 25)

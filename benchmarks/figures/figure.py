@@ -1,4 +1,4 @@
-"""What a figure on a report is made of: pictures with their titles, readings and legend."""
+"""The parts of a figure on a report: pictures with their titles, readings and legend."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from benchmarks.figures.display import number
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """The stored estimates of one run, under the name that its legend shows."""
+    """The stored estimates of a run, under the name that its legend shows."""
 
     name: str
     estimates: Sequence[Estimate]
@@ -45,7 +45,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[Key, ...] = ()
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = ()
-    """What is undefined and why, and what the reader must not compare."""
+    """Notes on undefined numbers, with the reason, and on numbers that the reader must not compare."""
 
 
 def spoken(estimate: Estimate | None, places: int = 2) -> str:

@@ -1,4 +1,4 @@
-"""A heat map of one number for every ordered pair of groups (protocols 2.14)."""
+"""Draws a heat map of a single number for every ordered pair of groups (protocols 2.14)."""
 
 from collections.abc import Sequence
 
@@ -22,28 +22,28 @@ GAP = 1.0
 
 
 class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
-    """Estimates between the groups of one axis: row over column."""
+    """Estimates between the groups of an axis: row over column."""
 
     names: tuple[str, ...]
     codes: tuple[str, ...]
     """Short, told apart within the map only."""
     cells: tuple[tuple[Estimate | None, ...], ...]
-    """None on the diagonal, and where nothing is stored."""
+    """Estimates by row and column; None on the diagonal, and where nothing is stored."""
 
 
 def is_sparse(estimate: Estimate) -> bool:
-    """Whether a cell rests on so few replies that it is hatched."""
+    """Return whether a cell rests on so few replies that it is hatched."""
     return 0 < estimate.n < FEW
 
 
 def is_refused(estimate: Estimate) -> bool:
-    """Whether every reply to be scored is a refusal, be it counted or left out."""
+    """Return whether every reply to be scored is a refusal, be it counted or left out."""
     refusals = estimate.extra.get("refusals", 0)
     return bool(refusals) and refusals == n_replies(estimate)
 
 
 def n_replies(estimate: Estimate) -> int:
-    """Replies that a value would rest on were no refusal left out."""
+    """Return the number of replies that a value would rest on if refusals were not left out."""
     return estimate.n + int(estimate.extra.get("excluded", {}).get("refusal", 0))
 
 
@@ -76,7 +76,7 @@ def draw(heat_map: HeatMap, *, low: float, high: float, label: str) -> str:
 
 
 def legend(*, low: float, high: float) -> tuple[Key, ...]:
-    """What colours and marks mean."""
+    """Return the legend of colours and marks."""
     whole = range(round(low), round(high) + 1)
     return (
         colour_key(whole, "value, on this scale in every map", step_width=8),
@@ -90,9 +90,9 @@ def _draw_headings(picture: Element, place: int, name: str, code: str, left: flo
     """Name and code before a row, the code over its column."""
     middle, y = left + (place + 0.5) * CELL_WIDTH, HEAD + (place + 0.5) * CELL_HEIGHT + 4
     hint(text(picture, 0, y, fitted(name, left - CODE_WIDTH, 12)), name)
-    shown = fitted(code, CODE_WIDTH - 6, 12)
-    text(picture, left - 6, y, shown, class_="strong", text_anchor="end")
-    hint(text(picture, middle, HEAD - 10, shown, class_="strong", text_anchor="middle"), name)
+    cut_code = fitted(code, CODE_WIDTH - 6, 12)
+    text(picture, left - 6, y, cut_code, class_="strong", text_anchor="end")
+    hint(text(picture, middle, HEAD - 10, cut_code, class_="strong", text_anchor="middle"), name)
 
 
 def _draw_cell(group: Element, estimate: Estimate | None, corner: tuple[float, float], low: float, high: float) -> None:

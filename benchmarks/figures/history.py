@@ -1,4 +1,4 @@
-"""A control chart of one live stream: means of periods over time, its reference, its marks, and the evidence.
+"""Draws a control chart of a live stream: means of periods over time, its reference, its marks, and the evidence.
 
 The vertical scale is of what is seen, never of less than a twentieth of the metric's range: on the range itself a
 change that matters is a line's width. An interval that leaves it has no bar at that end.
@@ -38,17 +38,17 @@ MARKS, PLOT, AXIS, EVIDENCE = 32.0, 200.0, 40.0, 46.0
 BOTTOM = MARKS + PLOT
 HEIGHT = BOTTOM + AXIS + EVIDENCE
 MISSING_HEIGHT = 14.0
-"""Of a bar at the bottom where every value of a period is missing."""
+"""Height of a bar at the bottom for a period in which every value is missing."""
 TICK_WIDTH = 62.0
-"""Of the widest words below a tick, with the room between two."""
+"""Width of the widest words below a tick, with the space between two."""
 LEAST_SHARE = 0.05
-"""Of the metric's range that the vertical scale holds at least."""
+"""Least share of the metric's range that the vertical scale holds."""
 ROOM = 0.25
 """Above and below the means and limits, as a share of what they span."""
 
 
 class Bucket(Measure, frozen=True, kw_only=True):
-    """The mean of one period."""
+    """The mean of a period."""
 
     start: float
     """Unix seconds."""
@@ -62,16 +62,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     at: float
     words: str
-    """What a reader sees who points at it."""
+    """Text shown to a reader who points at the mark."""
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """All that is drawn. Values are in the metric's own unit, times are Unix seconds."""
 
     title: str
-    """What is measured, of whom."""
+    """The metric and the model or stream that it is measured on."""
     buckets: Sequence[Bucket]
-    """In order of time; a period without measurements is absent."""
+    """Periods in order of time; a period without measurements is absent."""
     low: float
     high: float
     """The metric's own range."""
@@ -79,16 +79,16 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     limits: tuple[float, float] | None = None
     """The reference with the tolerance on both sides."""
     since: float | None = None
-    """When the change of a standing alarm began."""
+    """Moment at which the change of a standing alarm began."""
     alarm: float | None = None
-    """When it was raised."""
+    """Moment at which the alarm was raised."""
     acknowledged: float | None = None
     changes: Sequence[Change] = ()
     log_evidence: float | None = None
     log_threshold: float
     """Log evidence at which it alarms."""
     reason: str | None = None
-    """Why there are no buckets."""
+    """The reason why `buckets` is empty."""
 
 
 def figure(chart: Chart, *, notes: Sequence[str] = ()) -> Figure:
@@ -126,7 +126,7 @@ def draw(chart: Chart, width: float = WIDE) -> str:
 
 
 def legend(chart: Chart) -> tuple[Key, ...]:
-    """Of what is drawn in this chart."""
+    """Return the legend of the marks drawn in this chart."""
     keys = [_mean_key()]
     if chart.reference is not None:
         keys.append(_box_key("reference", 0.0, "reference: where the mean was learned to lie"))
@@ -134,9 +134,9 @@ def legend(chart: Chart) -> tuple[Key, ...]:
         keys.append(_box_key("tolerance", 0.0, "with its tolerance: no drift up to here"))
     if any(bucket.n_missing for bucket in chart.buckets):
         keys.append(_box_key("missing", 8.0, "share of values that are missing: in no mean"))
-    shown = (("since", chart.since, "the change began, estimated"), ("alarm", chart.alarm, "alarm"))
+    moments = (("since", chart.since, "the change began, estimated"), ("alarm", chart.alarm, "alarm"))
     across = _across(chart, WIDE)
-    keys += [_line_key(kind, words) for kind, at, words in shown if at is not None and across.holds(at)]
+    keys += [_line_key(kind, words) for kind, at, words in moments if at is not None and across.holds(at)]
     if chart.acknowledged is not None and across.holds(chart.acknowledged):
         keys.append(_line_key("acknowledged", "an alarm was acknowledged"))
     if any(across.holds(change.at) for change in chart.changes):
@@ -168,7 +168,7 @@ def summary(chart: Chart) -> str:
 
 
 def evidence_words(chart: Chart) -> str:
-    """The evidence beside its threshold."""
+    """Return the evidence with its threshold, in words."""
     evidence = drop_infinite(chart.log_evidence)
     if evidence is None:
         return f"No evidence yet: {'it still learns' if chart.reference is None else 'nothing was seen since'}"
@@ -182,7 +182,9 @@ def _across(chart: Chart, width: float) -> Scale:
 
 
 def _down(chart: Chart) -> Scale:
-    """Of the means and limits, with room; the metric's own range where there are none."""
+    """Return the vertical scale: it spans the means and limits, with some space, or the metric's own range if there are
+    none.
+    """
     seen = keep_finite([bucket.value for bucket in chart.buckets] + [*(chart.reference or ()), *(chart.limits or ())])
     low, high = (min(seen), max(seen)) if seen else (chart.low, chart.high)
     least = LEAST_SHARE * (chart.high - chart.low) or 1.0
@@ -321,10 +323,10 @@ def _outside(chart: Chart) -> list[str]:
     if not chart.buckets:
         return []
     across = _across(chart, WIDE)
-    shown = (("The change began", chart.since), ("The alarm was raised", chart.alarm))
+    moments = (("The change began", chart.since), ("The alarm was raised", chart.alarm))
     return [
         f"{words} at {clock.spoken(at)}, which is not in the picture."
-        for words, at in shown
+        for words, at in moments
         if at is not None and not across.holds(at)
     ]
 

@@ -1,4 +1,4 @@
-"""Lines with intervals, a line a series: numbers over steps, and scores of models over aspects.
+"""Draws lines with intervals, a line a series: numbers over steps, and scores of models over aspects.
 
 The score of an aspect hangs on how many data sets it has: compare models down a column, never one aspect with another.
 """
@@ -15,7 +15,7 @@ from benchmarks.figures.svg import Element, add, canvas, fitted, hint, kind_of, 
 
 SIZE, GAP = (430.0, 250.0), 40.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 18.0, 30.0, 40.0
-"""Of the panels of steps."""
+"""Margins of the panels of steps."""
 SHIFT = 5.0
 """Pixels by which the points of each further series stand to the right, so that intervals do not hide each other."""
 N_TICKS = 5
@@ -23,7 +23,7 @@ N_TICKS = 5
 BLOCK_LEFT, BLOCK_RIGHT, BLOCK_TOP, BLOCK_FOOT = 34.0, 10.0, 12.0, 34.0
 BLOCK_HEIGHT, BLOCK_GAP = 280.0, 14.0
 LEAST_WIDTH = 76.0
-"""Of an aspect: more of them than have room stand in blocks below each other."""
+"""Least width of an aspect; aspects that do not fit in a row continue in blocks below each other."""
 BESIDE = 7.0
 """Pixels between the points of two models on one aspect, so that their intervals do not hide each other."""
 
@@ -42,7 +42,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
 class StepPanel(msgspec.Struct, frozen=True, kw_only=True):
     heading: str
     series: tuple[tuple[StepPoint, ...], ...]
-    """In the order of the legend."""
+    """Points of each series, in the order of the legend."""
     first: int = 0
     """Number of the first series in the legend."""
     levels: tuple[Level, ...] = ()

@@ -16,7 +16,7 @@ SIDES = (0, 4, 3, 5, 6)
 """Corners of a mark; 0 is a disc."""
 HATCH_STEP = 7.0
 KEY_WIDTH, TILE_WIDTH, KEY_HEIGHT = 36.0, 26.0, 16.0
-"""Of a key's picture; that of a tile is narrower."""
+"""Width of a key's picture, the smaller width of a tile's picture, and the height of both."""
 
 
 def style(series: int) -> str:
@@ -139,12 +139,12 @@ def tile(
         hatch(group, x, y, width, height, ink_on(fill))
     middle, baseline = x + width / 2, y + (20 if len(lines) == 2 else 15)
     for words, font in lines:
-        shown = fitted(words, width, font)
+        line = fitted(words, width, font)
         if fill and is_hatched:
-            plate = {"x": middle - width_of(shown, font) / 2, "width": width_of(shown, font)}
+            plate = {"x": middle - width_of(line, font) / 2, "width": width_of(line, font)}
             add(group, "rect", fill=fill, y=baseline - font + 1, height=font + 1, **plate)
         ink = "soft" if fill is None else ink_class(fill)
-        text(group, middle, baseline, shown, size=font, text_anchor="middle", class_=ink)
+        text(group, middle, baseline, line, size=font, text_anchor="middle", class_=ink)
         baseline += 13
 
 
@@ -167,8 +167,8 @@ def colour_key(ends: Sequence[float], words: str, *, step_width: float, places: 
         fill = diverging(low + (step + 0.5) / steps * (high - low), low, high)
         add(bar, "rect", x=10 + step * step_width, y=0, width=step_width, height=16, fill=fill)
     for end in ends:
-        shown = number(end, places)
-        half = width_of(shown, 11) / 2
+        label = number(end, places)
+        half = width_of(label, 11) / 2
         x = min(max(10 + (end - low) / (high - low) * width, half), width + 20 - half)
-        text(bar, x, 29, shown, size=11, text_anchor="middle")
+        text(bar, x, 29, label, size=11, text_anchor="middle")
     return Key(svg=markup(bar), words=words)

@@ -1,4 +1,4 @@
-"""Scales, numbers with intervals, and panels: where a number lies in a picture, and the axes beside it."""
+"""Scales, numbers with intervals, and panels: the place of a number in a picture, and the axes around it."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     end: float
 
     def at(self, value: float) -> float:
-        """Pixels. What lies beyond an end is on it."""
+        """Return the pixel of a value. A value beyond an end lies on that end."""
         share = min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
         return self.start + share * (self.end - self.start)
 
@@ -42,7 +42,7 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """None unless both ends can be drawn."""
+        """Return both ends of the interval; None unless both can be drawn."""
         return interval_between(self.lower, self.upper)
 
 
@@ -50,7 +50,7 @@ class Point(Measure, frozen=True, kw_only=True):
     """A number that a reader can point at."""
 
     words: str
-    """What the reader then sees."""
+    """Text shown to a reader who points at the number."""
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ def lay_out(
 
 
 def split_evenly(n: int, most: int) -> list[range]:
-    """As few ranges over `n` places as there can be, about equally long and of at most `most` places."""
+    """Split `n` places into as few ranges as possible, about equally long and of at most `most` places."""
     if not n:
         return []
     length = -(-n // -(-n // most))

@@ -36,7 +36,7 @@ Place = tuple[float, float]
 WIDTH, HEIGHT = 560.0, 400.0
 CENTRE: Place = (WIDTH / 2, HEIGHT / 2)
 RADIUS = 150.0
-"""Of the outermost ring."""
+"""Radius of the outermost ring."""
 CORE = 370.0
 """Width of what is around the rings."""
 LABEL_GAP = 14.0
@@ -54,7 +54,7 @@ FEWEST = 3
 class Spoke(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     axis: str
-    """Whose distribution the spoke belongs to."""
+    """The axis in whose distribution the spoke lies."""
     even: float
     """The share of an even-handed choice."""
 
@@ -67,7 +67,7 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline]) -> Figure:
-    """The affinity polygon; on a narrow page numbers stand at the corners, and the names below.
+    """Return the affinity polygon; on a narrow page numbers stand at the corners, and the names below.
 
     Args:
         title: of whom.
@@ -174,7 +174,7 @@ def outermost(outlines: Sequence[Outline], *, has_intervals: bool = False) -> fl
 
 
 def at(place: int, n_spokes: int, share: float, top: float) -> Place:
-    """Where a share lies on a spoke; beyond the outermost ring it stays on it."""
+    """Return the place of a share on a spoke; a share beyond the outermost ring lies on that ring."""
     angle = 2 * pi * place / n_spokes
     radius = RADIUS * min(1.0, max(0.0, share / top))
     return CENTRE[0] + radius * sin(angle), CENTRE[1] - radius * cos(angle)
@@ -212,7 +212,9 @@ def _value(share: Estimate | None) -> float | None:
 def _draw_intervals(
     picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], top: float, *, beside: float
 ) -> None:
-    """Along the spokes, `beside` times BESIDE pixels to their clockwise side."""
+    """Draw the intervals along the spokes, moved to their clockwise side so that those of several outlines lie
+    apart.
+    """
     for place, (spoke, share) in enumerate(zip(spokes, outline.estimates, strict=True)):
         ends = None if share is None or _value(share) is None else interval_between(share.lower, share.upper)
         if ends is None:

@@ -14,11 +14,12 @@ BROAD = dict.fromkeys("MW@%…—", 1.15) | dict.fromkeys("mwGOQ", 0.95)
 WIDE, NARROW = 720.0, 280.0
 """Widths of a picture that is drawn for screens and print, and for a telephone, whose page has margins of its own."""
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-"""What no page may hold."""
+"""Characters that must not stand in a page."""
 
 
 def canvas(width: float, height: float, label: str | None, *, description: str = "", kind: str = "") -> Element:
-    """The picture. `label` is read out in place of it; without one it is an ornament beside words that say the same.
+    """Return an empty picture. `label` is read out in place of it; without a label it is an ornament next to words that
+    say the same.
 
     `description` is what it shows in a few sentences; `kind` a class of its own.
     """
@@ -35,7 +36,7 @@ def canvas(width: float, height: float, label: str | None, *, description: str =
 
 
 def in_both_widths(draw: Callable[[float], str]) -> str:
-    """A picture drawn for a wide and for a narrow page, of which a page shows the one that fits (figures.css)."""
+    """Return a picture drawn for a wide and for a narrow page; a page shows the version that fits (figures.css)."""
     return draw(WIDE) + draw(NARROW)
 
 
@@ -64,7 +65,7 @@ def text(parent: Element | None, x: float, y: float, words: str, *, size: float 
 
 
 def hint(parent: Element, words: str) -> None:
-    """What a reader sees who points at `parent`."""
+    """Add the text that is shown to a reader who points at `parent`."""
     add(parent, "title", words)
 
 
@@ -77,7 +78,7 @@ def points(places: list[tuple[float, float]]) -> str:
 
 
 def fit(words: str) -> str:
-    """Without characters that no page may hold, which stand as U+FFFD."""
+    """Return the words with characters that must not stand in a page replaced by U+FFFD."""
     return _UNFIT.sub("\ufffd", words)
 
 
@@ -94,13 +95,13 @@ def fitted(words: str, width: float, size: float) -> str:
     """The words, cut with an ellipsis where they are wider than `width` pixels."""
     if width_of(words, size) <= width:
         return words
-    taken, ems = 0, 0.0
+    n_letters, ems = 0, 0.0
     for letter in words:  # added up as in width_of, so that nothing is rounded otherwise
         ems += _ems(letter)
         if size * (ems + _ems("…")) > width:
             break
-        taken += 1
-    return words[:taken].rstrip() + "…"
+        n_letters += 1
+    return words[:n_letters].rstrip() + "…"
 
 
 def wrapped(words: str, width: float, size: float, most: int | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Numbers that the papers print, beside which one's own may stand: always named as published, with paper and table.
+"""Reads numbers printed in the papers for comparison with own numbers: always named as published, with paper and table.
 
 The files of `tables/` are transcriptions; their README names the sources. No paper prints an interval or a number of
 replies for these, so none is made up here.
@@ -18,10 +18,10 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     axis: str | None
-    """By our name; None over all axes."""
+    """Axis by our name; None over all axes."""
     value: float
     note: str
-    """What does not add up in print; empty for most."""
+    """Note on numbers that do not add up in print; empty for most."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,7 +40,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     has_axes: bool = True
     """False where the file has one number a model, over all axes."""
     caveat: str = ""
-    """What differs from the metric as we report it."""
+    """Differences from the metric as we report it."""
 
     @property
     def source(self) -> str:
@@ -56,7 +56,7 @@ _SUITES = {"crows-pairs": "crows_pairs", "rtp": "real_toxicity_prompts"}
 
 
 class PublishedRank(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one model on one aspect and data set; 1 = least biased."""
+    """Rank of a model on an aspect and data set; 1 = least biased."""
 
     model: str
     aspect: str
@@ -69,7 +69,7 @@ def tables_of(suite: str) -> list[Table]:
 
 
 def numbers(table: Table) -> list[Published]:
-    """As printed and in print's order, with the axes under our names."""
+    """Return the numbers as printed and in print's order, with the axes under our names."""
     return [
         Published(
             model=row["model"],

@@ -1,4 +1,4 @@
-"""Two runs of one suite side by side, paired by item and adjusted for the number of comparisons.
+"""Compares two runs of the same suite side by side, paired by item and adjusted for the number of comparisons.
 
 Both sides are scored on the replies they share, clusters are resampled together, and p values come from swapping the
 two sides within whole clusters, so the dependence between answers to the same question is kept. Items are paired by
@@ -45,7 +45,7 @@ SAME_DIFFERENCE = "no interval: every resample gives the same difference, so its
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """B minus A of one number."""
+    """The difference B minus A in a single number."""
 
     metric: str
     axis: str | None
@@ -62,12 +62,12 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Holm over all comparisons; whole axes, and groups and parts of the data, each have half of the 5 %."""
     n_clusters: int
     over_axes: str | None = None
-    """How axes are joined where `axis` is None: "unweighted" or "pooled"."""
+    """The way axes are joined if `axis` is None: "unweighted" or "pooled"."""
     reason: str | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is a number of a whole axis or of all axes, as the papers' tables print them."""
+        """Return whether this is a number of a whole axis or of all axes, as the papers' tables print them."""
         return self.group is None and self.reference is None and self.subset is None
 
 
@@ -94,13 +94,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     expected_by_chance: float | None
     """Stars on average if the two runs differ by chance alone, at most 0.05; None: nothing has a p value."""
     noise: dict[str, str]
-    """What each side's run found to change by itself (--repeat-share), by side; none for one without."""
+    """The change that each side's run found by itself (--repeat-share), by side; a run without repeats has no entry."""
     judge_faults: dict[str, str]
-    """Of "a" and "b", why a side's numbers rest on a judge that is not validated."""
+    """Reasons why a side's numbers rest on a judge that is not validated, by side ("a", "b")."""
     n_looks: int | None
     """Looks at which a side might have stopped, for which all of this holds; None: neither had --precision."""
     confidence_level: float
-    """Of the intervals, whichever of those looks it was."""
+    """Confidence level of the intervals, at any of those looks."""
     method: str
     differences: list[Difference]
 
@@ -111,7 +111,7 @@ class ComparedRun(NamedTuple):
     name: str
     manifest: directory.Manifest
     result: Result | None
-    """None: not finished."""
+    """The result of the run; None if it is not finished."""
     observations: Callable[[], Sequence[Observation]]
     n_items: int
     """Items of the run, asked or not."""
@@ -127,31 +127,31 @@ def compare_runs(run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: fl
 
     Raises: BenchmarkError if they measure different things (suite, version, protocol, mode, examples or data).
     """
-    one, two = run_a.manifest, run_b.manifest
+    manifest_a, manifest_b = run_a.manifest, run_b.manifest
     _demand_comparable(run_a, run_b)
     paired_a, paired_b, n_unpaired = paired(run_a.observations(), run_b.observations())
     if not paired_a:
         raise BenchmarkError(f"{run_a.name} and {run_b.name} share no answered item: use the same --limit and --seed")
-    suite = registry.find(one.options.suite)
+    suite = registry.find(manifest_a.options.suite)
     looks = _n_looks([run_a, run_b])
     level = confidence_level if looks is None else repeated_level(looks, GROWTH, confidence_level)
     penalty = (1 - confidence_level) / (1 - level)
     differences = compared(
-        cells(one.options, suite, paired_a),
-        cells(one.options, suite, paired_b),
-        seed=one.options.seed,
+        cells(manifest_a.options, suite, paired_a),
+        cells(manifest_a.options, suite, paired_b),
+        seed=manifest_a.options.seed,
         confidence_level=level,
         penalty=penalty,
     )
     return Comparison(
-        suite=one.options.suite,
+        suite=manifest_a.options.suite,
         run_a=run_a.name,
         run_b=run_b.name,
-        model_a=one.options.model,
-        model_b=two.options.model,
-        mitigation_a=one.options.mitigation,
-        mitigation_b=two.options.mitigation,
-        differing=_differing(one.options, two.options),
+        model_a=manifest_a.options.model,
+        model_b=manifest_b.options.model,
+        mitigation_a=manifest_a.options.mitigation,
+        mitigation_b=manifest_b.options.mitigation,
+        differing=_differing(manifest_a.options, manifest_b.options),
         n_paired=len(paired_a),
         n_unpaired=n_unpaired,
         n_comparisons=sum(row.p_value is not None for row in differences if row.is_whole),
@@ -203,14 +203,14 @@ def _in_directory(path: Path) -> ComparedRun:
 
 
 def _demand_comparable(run_a: ComparedRun, run_b: ComparedRun) -> None:
-    one, two = run_a.manifest, run_b.manifest
+    manifest_a, manifest_b = run_a.manifest, run_b.manifest
     facts = {
-        "suite": (one.options.suite, two.options.suite),
-        "suite_version": (one.suite_version, two.suite_version),
-        "protocol": (one.options.protocol, two.options.protocol),
-        "mode": (one.options.mode, two.options.mode),
-        "few_shot": (one.options.few_shot, two.options.few_shot),
-        "dataset_sha256": (one.dataset_sha256, two.dataset_sha256),
+        "suite": (manifest_a.options.suite, manifest_b.options.suite),
+        "suite_version": (manifest_a.suite_version, manifest_b.suite_version),
+        "protocol": (manifest_a.options.protocol, manifest_b.options.protocol),
+        "mode": (manifest_a.options.mode, manifest_b.options.mode),
+        "few_shot": (manifest_a.options.few_shot, manifest_b.options.few_shot),
+        "dataset_sha256": (manifest_a.dataset_sha256, manifest_b.dataset_sha256),
         **_instruments(run_a.result, run_b.result),
     }
     for name, (a, b) in facts.items():
@@ -219,19 +219,19 @@ def _demand_comparable(run_a: ComparedRun, run_b: ComparedRun) -> None:
 
 
 def _instruments(a: Result | None, b: Result | None) -> dict[str, tuple[str | None, str | None]]:
-    """Prompts, judge and embedder of finished runs: scores of two judges are no pair."""
+    """Return prompts, judge and embedder of finished runs: scores of two judges cannot be compared."""
     if a is None or b is None:
         return {}
-    one, two = a.provenance, b.provenance
+    provenance_a, provenance_b = a.provenance, b.provenance
     return {
-        "asked_by": (one.asked_by, two.asked_by),
-        "judge": (one.judged_by, two.judged_by),
-        "embedder": (one.embedder, two.embedder),
+        "asked_by": (provenance_a.asked_by, provenance_b.asked_by),
+        "judge": (provenance_a.judged_by, provenance_b.judged_by),
+        "embedder": (provenance_a.embedder, provenance_b.embedder),
     }
 
 
-def _differing(one: RunOptions, two: RunOptions) -> dict[str, list[str]]:
-    a, b = msgspec.to_builtins(one), msgspec.to_builtins(two)
+def _differing(options_a: RunOptions, options_b: RunOptions) -> dict[str, list[str]]:
+    a, b = msgspec.to_builtins(options_a), msgspec.to_builtins(options_b)
     names = [name for name in a if name not in ("concurrency", "mitigation_text") and a[name] != b[name]]
     return {name: ["not set" if side[name] is None else str(side[name]) for side in (a, b)] for name in names}
 
@@ -241,7 +241,9 @@ NO_REPLY = ("error", "thinking_exhausted")
 
 
 def paired(a: Observations, b: Observations) -> tuple[list[Observation], list[Observation], int]:
-    """The replies that both runs have, in the same order, and how many only one has; an error is no reply."""
+    """Return the replies that both runs have, in the same order, and how many only one run has; errors do not count as
+    replies.
+    """
 
     def answered(observations: Observations) -> dict[tuple[str, int], Observation]:
         return {(o.reply.item_id, o.reply.sample): o for o in observations if o.reply.status not in NO_REPLY}
@@ -277,8 +279,8 @@ def _design(a: Cell, b: Cell, clusters: tuple[str, ...]) -> tuple[tuple[str, ...
     levels: dict[str, dict[str, int]] = {name: {} for name in a.factors}
     for cell in (a, b):
         strata |= dict(zip(cell.clusters, cell.strata or (), strict=cell.strata is not None))
-        for name, known in levels.items():
-            known |= dict(zip(cell.clusters, cell.factors[name].tolist(), strict=True))
+        for name, level_by_cluster in levels.items():
+            level_by_cluster |= dict(zip(cell.clusters, cell.factors[name].tolist(), strict=True))
     return (
         None if a.strata is None else tuple(strata[cluster] for cluster in clusters),
         {name: np.array([level[cluster] for cluster in clusters], dtype=np.intp) for name, level in levels.items()},
@@ -345,38 +347,43 @@ def _adjusted(rows: list[Difference]) -> list[Difference]:
     """
     shares = _shares(rows)
     adjusted = holm([rows[n].p_value or 0.0 for n in shares], list(shares.values()))
-    known = dict(zip(shares, adjusted, strict=True))
+    p_by_place = dict(zip(shares, adjusted, strict=True))
     return [
-        msgspec.structs.replace(row, adjusted_p_value=known[n]) if n in known else row for n, row in enumerate(rows)
+        msgspec.structs.replace(row, adjusted_p_value=p_by_place[n]) if n in p_by_place else row
+        for n, row in enumerate(rows)
     ]
 
 
 def _shares(rows: Sequence[Difference]) -> dict[int, float]:
-    """What part of the 5 % each comparison has, by its place: the two families half each, or one of them all."""
+    """Return the share of the 5 % that each comparison has, by its place: half for each of the two families, or all for
+    a single family.
+    """
     places = [n for n, row in enumerate(rows) if row.p_value is not None]
     sizes = Counter(rows[n].is_whole for n in places)
     return {n: 1 / (len(sizes) * sizes[rows[n].is_whole]) for n in places}
 
 
 def _expected_by_chance(rows: Sequence[Difference], penalty: float) -> float | None:
-    """Of those whose share the permutations can reach at all."""
+    """Return the number of stars expected by chance, from the comparisons whose share the permutations can reach at
+    all.
+    """
     levels = [FALSE_STARS * share for share in _shares(rows).values()]
     return sum(level for level in levels if level >= penalty * LEAST_P_VALUE) if levels else None
 
 
 def _n_looks(runs: Sequence[ComparedRun]) -> int | None:
-    """At how many sizes the runs might have stopped: together, unless both look at the same items."""
+    """Return the number of sizes at which the runs might have stopped: added up, unless both look at the same items."""
     planned = [
         (run.n_items, run.manifest.options.limit, run.manifest.options.subset, run.manifest.options.seed)
         for run in runs
         if run.manifest.options.precision is not None
     ]
-    return sum(n_looks(one[0]) for one in dict.fromkeys(planned)) if planned else None
+    return sum(n_looks(selection[0]) for selection in dict.fromkeys(planned)) if planned else None
 
 
 def _noise(results: Mapping[str, Result | None]) -> dict[str, str]:
-    found = {side: result.repeats for side, result in results.items() if result is not None}
-    return {side: repeats.words for side, repeats in found.items() if repeats is not None}
+    repeats_by_side = {side: result.repeats for side, result in results.items() if result is not None}
+    return {side: repeats.words for side, repeats in repeats_by_side.items() if repeats is not None}
 
 
 def _judge_faults(results: Mapping[str, Result | None]) -> dict[str, str]:

@@ -23,7 +23,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forest(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of one metric on one scale."""
+    """The differences of a single metric on a single scale."""
 
     metric: str
     reading: str
@@ -68,7 +68,7 @@ def _is_starred(row: Difference) -> bool:
 
 
 def _forests(comparison: Comparison) -> list[Forest]:
-    """By metric, the suite's headline first."""
+    """Return the forests by metric, the suite's headline first."""
     suite = registry.known(comparison.suite)
     first = suite.headline.metric if suite else None
     forests = []
@@ -77,10 +77,12 @@ def _forests(comparison: Comparison) -> list[Forest]:
         rows.sort(key=lambda row: [(name is not None, name or "") for name in _place(row)])
         ends = [abs(end) for row in rows for end in (row.difference, row.lower, row.upper) if end is not None]
         widest = max(ends, default=0.0) or 1.0
-        known = suite.scales.get(metric) if suite else None
+        suite_scale = suite.scales.get(metric) if suite else None
         scale = Scale(low=-widest, high=widest, ideal=0.0, reading="")
         lines = [Line(row=row, drawn=_drawn(row), is_starred=_is_starred(row)) for row in rows]
-        forests.append(Forest(metric=metric, reading=known.reading if known else "", scale=scale, lines=lines))
+        forests.append(
+            Forest(metric=metric, reading=suite_scale.reading if suite_scale else "", scale=scale, lines=lines)
+        )
     return forests
 
 

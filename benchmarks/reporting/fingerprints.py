@@ -1,4 +1,5 @@
-"""Models beside one another by their finished runs: distances from neutral, ranks, and what papers print of the same.
+"""Shows models side by side by their finished runs: distances from neutral, ranks, and the numbers that papers print of
+the same.
 
 A row is the newest run of a model in one way of measuring. What a paper prints stands in pictures and tables of its own
 below one's own, under the paper's name, and is in no rank of ours.
@@ -28,9 +29,9 @@ from benchmarks.suites.protocol import Scale, Suite
 from benchmarks.suites.registry import SUITES
 
 MOST_COLUMNS = 12
-"""Of a map or table; the reports of the runs have all."""
+"""Most columns of a map or table; the reports of the runs have all."""
 LEAST_REACH = 0.05
-"""Of the metric's range, at both ends of the colours: what is smaller is no strong colour."""
+"""Smallest reach of the colours at both ends, as a share of the metric's range: smaller values get no strong colour."""
 DASH = "–"
 
 Column = tuple[str | None, str | None, str | None]
@@ -47,9 +48,9 @@ class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Of its row."""
-        given = self.result.mitigation
-        return self.result.model if given == NONE else f"{self.result.model}, mitigation {given}"
+        """Return the name of the run's row."""
+        mitigation = self.result.mitigation
+        return self.result.model if mitigation == NONE else f"{self.result.model}, mitigation {mitigation}"
 
     @property
     def fault(self) -> str | None:
@@ -105,7 +106,7 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
-    """What runs say, suite by suite, and how they rank models.
+    """Render the runs' numbers, suite by suite, and the ranks that they give the models.
 
     Args:
         runs: the newest of each suite, model and way of measuring; of suites that are not installed here nothing is
@@ -148,15 +149,15 @@ def _part_of(suite: Suite, runs: Sequence[FinishedRun]) -> SuitePart:
     printed = tables.tables_of(suite.name)
     keys = dict.fromkeys((suite.headline, *(CellKey(table.metric) for table in printed)))
     reaches = {key: _reach(suite, key, runs, printed) for key in keys}
-    ways = [_way(suite, way, found, reaches) for way, found in sorted(by_way.items())]
+    ways = [_way(suite, way, runs_of_way, reaches) for way, runs_of_way in sorted(by_way.items())]
     order = [column for key in keys for column in _columns(key, runs)]
     figures: list[Figure] = []
     numbers: list[Numbers] = []
     for table in printed:
         key = CellKey(table.metric) if suite.headline.metric != table.metric else suite.headline
-        shown = _published(suite, table, order, reaches[key])
-        figures += [shown] if isinstance(shown, Figure) else []
-        numbers += [shown] if isinstance(shown, Numbers) else []
+        published = _published(suite, table, order, reaches[key])
+        figures += [published] if isinstance(published, Figure) else []
+        numbers += [published] if isinstance(published, Numbers) else []
     return SuitePart(suite=suite.name, title=suite.title, ways=ways, figures=figures, numbers=numbers)
 
 
@@ -187,34 +188,36 @@ def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], r
 
 
 def _differences(runs: Sequence[FinishedRun]) -> list[str]:
-    """Rows that were not made alike stand beside each other, and this says so."""
-    found = [settings(run.result) for run in runs]
-    values = {name: list(dict.fromkeys(str(one[name]) for one in found)) for name in found[0]}
+    """Return the differences between rows that were not made in the same way."""
+    all_settings = [settings(run.result) for run in runs]
+    values = {
+        name: list(dict.fromkeys(str(row_settings[name]) for row_settings in all_settings)) for name in all_settings[0]
+    }
     return [f"rows differ in {name}: {', '.join(value)}" for name, value in values.items() if len(value) > 1]
 
 
 def _columns(key: CellKey, runs: Sequence[FinishedRun]) -> list[Column]:
-    """Of the same make as the headline, all axes together first."""
-    found = dict.fromkeys(
+    """Return columns of the same make as the headline, all axes together first."""
+    columns = dict.fromkeys(
         _column(estimate) for run in runs for estimate in run.result.estimates if _is_of(key, estimate)
     )
-    return sorted(found, key=lambda column: column[0] is not None)
+    return sorted(columns, key=lambda column: column[0] is not None)
 
 
-def _is_of(key: CellKey, one: Estimate) -> bool:
-    is_alike = (one.group is None, one.reference is None) == (key.group is None, key.reference is None)
-    return one.metric == key.metric and one.subset == key.subset and is_alike
+def _is_of(key: CellKey, estimate: Estimate) -> bool:
+    is_alike = (estimate.group is None, estimate.reference is None) == (key.group is None, key.reference is None)
+    return estimate.metric == key.metric and estimate.subset == key.subset and is_alike
 
 
-def _column(one: Estimate) -> Column:
-    return one.axis, one.group, one.reference
+def _column(estimate: Estimate) -> Column:
+    return estimate.axis, estimate.group, estimate.reference
 
 
 def _named(column: Column) -> str:
     return part(*column, None)
 
 
-def _found(key: CellKey, run: FinishedRun) -> dict[Column, Estimate]:
+def _estimates_by_column(key: CellKey, run: FinishedRun) -> dict[Column, Estimate]:
     return {_column(estimate): estimate for estimate in run.result.estimates if _is_of(key, estimate)}
 
 
@@ -233,11 +236,11 @@ def _reach(suite: Suite, key: CellKey, runs: Sequence[FinishedRun], printed: Seq
 
 
 def _map(suite: Suite, key: CellKey, columns: Sequence[Column], runs: Sequence[FinishedRun], farthest: float) -> Figure:
-    rows = [(run, _found(key, run)) for run in runs]
+    rows = [(run, _estimates_by_column(key, run)) for run in runs]
     drawn = Distances(
         models=tuple(run.name for run in runs),
         axes=tuple(map(_named, columns)),
-        cells=tuple(tuple(_cell(run, found.get(column)) for column in columns) for run, found in rows),
+        cells=tuple(tuple(_cell(run, estimates.get(column)) for column in columns) for run, estimates in rows),
         neutral=suite.scales[key.metric].ideal or 0.0,
         places=places(suite.name, key.metric),
     )
@@ -262,19 +265,19 @@ def _figure(title: str, scale: Scale, drawn: Distances, farthest: float, notes: 
     )
 
 
-def _cell(run: FinishedRun, one: Estimate | None) -> Cell | None:
-    if one is None:
+def _cell(run: FinishedRun, estimate: Estimate | None) -> Cell | None:
+    if estimate is None:
         return None
     gone = not_assessable(run.result) or run.result.thinking_fault
     if gone is not None:
-        return Cell(value=None, n=one.n, reason=gone)
+        return Cell(value=None, n=estimate.n, reason=gone)
     return Cell(
-        value=one.value,
-        lower=one.lower,
-        upper=one.upper,
-        chance=one.extra.get("by_chance"),
-        n=one.n,
-        reason=one.reason or "",
+        value=estimate.value,
+        lower=estimate.lower,
+        upper=estimate.upper,
+        chance=estimate.extra.get("by_chance"),
+        n=estimate.n,
+        reason=estimate.reason or "",
     )
 
 
@@ -282,9 +285,9 @@ def _numbers(suite: Suite, key: CellKey, columns: Sequence[Column], runs: Sequen
     decimals = places(suite.name, key.metric)
     rows = []
     for run in runs:
-        found = _found(key, run)
-        cells = [_cell(run, found.get(column)) for column in columns]
-        rows.append((run.name, [_said(cell, decimals) for cell in cells]))
+        estimates = _estimates_by_column(key, run)
+        cells = [_cell(run, estimates.get(column)) for column in columns]
+        rows.append((run.name, [_describe_cell(cell, decimals) for cell in cells]))
     return Numbers(
         title=_title(key),
         reading=f"{suite.scales[key.metric].reading}. It has no neutral value.",
@@ -293,7 +296,7 @@ def _numbers(suite: Suite, key: CellKey, columns: Sequence[Column], runs: Sequen
     )
 
 
-def _said(cell: Cell | None, decimals: int) -> str:
+def _describe_cell(cell: Cell | None, decimals: int) -> str:
     if cell is None:
         return DASH
     if cell.value is None:
@@ -304,12 +307,14 @@ def _said(cell: Cell | None, decimals: int) -> str:
 
 
 def _published(suite: Suite, table: Table, order: Sequence[Column], farthest: float) -> Figure | Numbers:
-    found = tables.numbers(table)
-    by_place = {(one.model, one.axis): one for one in found}
-    axes = sorted(dict.fromkeys(one.axis for one in found), key=lambda axis: _rank_of(axis, order))
-    models = list(dict.fromkeys(one.model for one in found))
+    entries = tables.numbers(table)
+    by_place = {(entry.model, entry.axis): entry for entry in entries}
+    axes = sorted(dict.fromkeys(entry.axis for entry in entries), key=lambda axis: _rank_of(axis, order))
+    models = list(dict.fromkeys(entry.model for entry in entries))
     notes = [
-        f"{one.model}, {part(one.axis, None, None, None)}: {one.note}" for one in found if one.note and len(axes) == 1
+        f"{entry.model}, {part(entry.axis, None, None, None)}: {entry.note}"
+        for entry in entries
+        if entry.note and len(axes) == 1
     ]
     title = f"Published: {heading(table.metric)}, {table.source}"
     scale = suite.scales[table.metric]
@@ -334,17 +339,17 @@ def _published(suite: Suite, table: Table, order: Sequence[Column], farthest: fl
 
 
 def _rank_of(axis: str | None, order: Sequence[Column]) -> int:
-    """In the order of one's own columns, others after them."""
+    """Return the place of an axis in the order of our own columns; other axes come after them."""
     column = (axis, None, None)
     return order.index(column) if column in order else len(order)
 
 
-def _printed(one: Published | None) -> str:
-    return DASH if one is None else number(one.value, 2)
+def _printed(entry: Published | None) -> str:
+    return DASH if entry is None else number(entry.value, 2)
 
 
-def _print_cell(one: Published | None) -> Cell | None:
-    return None if one is None else Cell(value=one.value, n=None)
+def _print_cell(entry: Published | None) -> Cell | None:
+    return None if entry is None else Cell(value=entry.value, n=None)
 
 
 class PublishedRanks(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,10 +359,10 @@ class PublishedRanks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _published_ranks() -> PublishedRanks:
-    found = tables.ranks()
-    models = list(dict.fromkeys(one.model for one in found))
-    by_place = {(one.aspect, one.suite, one.model): one.rank for one in found}
-    places_of = dict.fromkeys((one.aspect, one.suite) for one in found)
+    entries = tables.ranks()
+    models = list(dict.fromkeys(entry.model for entry in entries))
+    by_place = {(entry.aspect, entry.suite, entry.model): entry.rank for entry in entries}
+    places_of = dict.fromkeys((entry.aspect, entry.suite) for entry in entries)
     return PublishedRanks(
         models=models,
         rows=[

@@ -13,14 +13,14 @@ from benchmarks.suites.protocol import UNREAD_LABELS, Observation, Reply
 
 MOST_SHOWN = 200
 MOST_CHARACTERS = 2_000
-"""Of a question or a reply on the page; all of it is in the run directories."""
+"""Most characters of a question or a reply on the page; the run directories have the whole text."""
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One run's reply."""
 
     reading: str
-    """What it was read as, in the suite's words."""
+    """The value that it was read as, in the suite's words."""
     text: str
 
 
@@ -44,15 +44,17 @@ def flipped(path_a: Path, path_b: Path) -> tuple[list[Flip], int]:
     return flipped_between(directory.observations(path_a), directory.observations(path_b))
 
 
-def flipped_between(one: Sequence[Observation], two: Sequence[Observation]) -> tuple[list[Flip], int]:
-    """As `flipped`, of what two runs observed."""
-    left, right, _ = paired(one, two)
+def flipped_between(first: Sequence[Observation], second: Sequence[Observation]) -> tuple[list[Flip], int]:
+    """Return the same as `flipped`, for the observations of two runs."""
+    left, right, _ = paired(first, second)
     changed = [(a, b) for a, b in zip(left, right, strict=True) if read_as(a.reply) != read_as(b.reply)]
     return [_flip(a, b) for a, b in changed[:MOST_SHOWN]], len(changed)
 
 
 def read_as(reply: Reply) -> tuple[Status, Any]:
-    """What a reply counts as when two are compared: its status, and its value or the most probable one."""
+    """Return the value that a reply counts as when two are compared: its status, and its value or the most probable
+    value.
+    """
     likely = {value: p for value, p in (reply.choice_probabilities or {}).items() if value not in UNREAD_LABELS}
     value = max(likely, key=likely.__getitem__) if likely else reply.parsed
     return (reply.status, value)
@@ -72,7 +74,7 @@ def _flip(a: Observation, b: Observation) -> Flip:
 
 
 def in_words(reply: Reply) -> str:
-    """What a reply was read as, in the suite's words."""
+    """Return the value that a reply was read as, in the suite's words."""
     status, value = read_as(reply)
     return (status if value is None else str(value)).replace("_", " ")
 
@@ -86,5 +88,5 @@ def _cut(text: str) -> str:
 
 
 def counted(flips: Sequence[Flip], n_flipped: int) -> str:
-    """How many of them are shown, in words."""
+    """Return how many flips are shown, in words."""
     return f"{n_flipped:,}" if len(flips) == n_flipped else f"the first {len(flips):,} of {n_flipped:,}"

@@ -46,18 +46,18 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one requirement says about one estimate, or about a result that it cannot be put to."""
+    """The verdict of a requirement on an estimate, or on a result that it cannot be put to."""
 
     requirement: str
     result: Result
-    """What it is about."""
+    """The result that it is about."""
     where: str
     """Keys of the estimate, e.g. "axis=gender"."""
     found: float | None
     passed: bool
     reason: str | None = None
     estimate: Estimate | None = None
-    """None where the requirement could not be put to a number."""
+    """The estimate it is about; None if the requirement could not be put to a number."""
 
 
 def parse(text: str) -> Requirement:
@@ -162,8 +162,8 @@ def demand_finished_thinking(requirements: Sequence[Requirement], results: Seque
 
 def _demand_one_series(requirement: Requirement, results: Sequence[Result]) -> None:
     """One bound cannot speak of numbers that were measured in different ways."""
-    first, *others = (result.series | {"mitigation": result.mitigation} for result in results)
-    for other in others:
+    first, *rest = (result.series | {"mitigation": result.mitigation} for result in results)
+    for other in rest:
         for name, value in first.items():
             if other[name] != value:
                 raise BenchmarkError(
@@ -187,8 +187,8 @@ def _speaks_of(requirement: Requirement, estimate: Estimate) -> bool:
     return all(_fits(requirement.keys.get(key), getattr(estimate, key)) for key in _KEYS)
 
 
-def _fits(wanted: str | None, actual: str | None) -> bool:
-    return actual is not None if wanted == "*" else actual == wanted
+def _fits(required: str | None, actual: str | None) -> bool:
+    return actual is not None if required == "*" else actual == required
 
 
 def _known_keys(estimates: Sequence[Estimate]) -> str:
@@ -201,15 +201,15 @@ def _known_keys(estimates: Sequence[Estimate]) -> str:
 
 
 def _verdict(requirement: Requirement, result: Result, estimate: Estimate) -> Verdict:
-    found: float | None = getattr(estimate, requirement.field)
+    measured: float | None = getattr(estimate, requirement.field)
     where = ", ".join(f"{key}={value}" for key in _KEYS if (value := getattr(estimate, key)) is not None)
-    passed = found is not None and _OPERATORS[requirement.operator](found, requirement.bound)
-    reason = None if found is not None else f"{requirement.field} is undefined: {estimate.reason or 'no interval'}"
+    passed = measured is not None and _OPERATORS[requirement.operator](measured, requirement.bound)
+    reason = None if measured is not None else f"{requirement.field} is undefined: {estimate.reason or 'no interval'}"
     return Verdict(
         requirement=requirement.text,
         result=result,
         where=where or "total",
-        found=found,
+        found=measured,
         passed=passed,
         reason=reason,
         estimate=estimate,

@@ -23,34 +23,35 @@ Checked = Sequence[tuple[Verdict, Path]]
 
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write."""
+"""Matches the characters that XML 1.0 cannot write."""
 
 
 def text(checked: Checked) -> str:
     """A line each."""
     lines = (
-        f"{'pass' if one.passed else 'FAIL'}  {one.requirement}  ({one.where}: {_found(one)})" for one, _ in checked
+        f"{'pass' if verdict.passed else 'FAIL'}  {verdict.requirement}  ({verdict.where}: {_print(verdict)})"
+        for verdict, _ in checked
     )
     return "".join(f"{visible_line(line)}\n" for line in lines)
 
 
 def markdown(checked: Checked) -> str:
     """A heading that says how many hold, and a table, what failed first."""
-    n_failed = sum(not one.passed for one, _ in checked)
-    told = f"{n_failed} of {len(checked)} checks fail" if n_failed else f"all {len(checked)} checks hold"
+    n_failed = sum(not verdict.passed for verdict, _ in checked)
+    summary = f"{n_failed} of {len(checked)} checks fail" if n_failed else f"all {len(checked)} checks hold"
     rows: list[Sequence[object]] = [
         ("", "requirement", "model", "of", "found", "95 % interval", "n", "left out", "reason"),
-        *(_row(one) for one, _ in sorted(checked, key=lambda pair: pair[0].passed)),
+        *(_row(verdict) for verdict, _ in sorted(checked, key=lambda pair: pair[0].passed)),
     ]
-    return f"### Bias gate: {told}\n\n{table(rows)}\n"
+    return f"### Bias gate: {summary}\n\n{table(rows)}\n"
 
 
 def junit(checked: Checked) -> str:
     """A test suite for each result, a test case for each verdict."""
     by_result: dict[Path, list[Verdict]] = {}
-    for one, path in checked:
-        by_result.setdefault(path, []).append(one)
-    root = ET.Element("testsuites", {"name": "biasgate audit gate"} | _counts([one for one, _ in checked]))
+    for outcome, path in checked:
+        by_result.setdefault(path, []).append(outcome)
+    root = ET.Element("testsuites", {"name": "biasgate audit gate"} | _counts([verdict for verdict, _ in checked]))
     for path, verdicts in by_result.items():
         named = _xml(f"{verdicts[0].result.suite} of {verdicts[0].result.model}")
         suite = ET.SubElement(root, "testsuite", {"name": named} | _counts(verdicts))
@@ -61,10 +62,10 @@ def junit(checked: Checked) -> str:
             case.set("time", "0")
             case.set("file", _xml(path))
             if verdict.passed:
-                ET.SubElement(case, "system-out").text = _xml(_said(verdict))
+                ET.SubElement(case, "system-out").text = _xml(_describe(verdict))
             else:
-                ET.SubElement(case, "failure", type="requirement", message=_xml(_found(verdict))).text = _xml(
-                    _said(verdict)
+                ET.SubElement(case, "failure", type="requirement", message=_xml(_print(verdict))).text = _xml(
+                    _describe(verdict)
                 )
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
@@ -75,13 +76,15 @@ def sarif(checked: Checked) -> str:
 
     What holds is no result: those who show SARIF make an alert of each.
     """
-    rules = list(dict.fromkeys(one.requirement for one, _ in checked))
+    rules = list(dict.fromkeys(verdict.requirement for verdict, _ in checked))
     driver = {
         "name": "biasgate",
         "version": version("biasgate"),
         "rules": [{"id": rule, "shortDescription": {"text": f"Required: {rule}"}} for rule in rules],
     }
-    results = [_result(one, path, rules.index(one.requirement)) for one, path in checked if not one.passed]
+    results = [
+        _result(verdict, path, rules.index(verdict.requirement)) for verdict, path in checked if not verdict.passed
+    ]
     run = {"tool": {"driver": driver}, "invocations": [{"executionSuccessful": True}], "results": results}
     log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(log), indent=1).decode() + "\n"
@@ -95,32 +98,42 @@ FORMATS: Mapping[str, Callable[[Checked], str]] = {
 }
 
 
-def _found(one: Verdict) -> str:
-    return one.reason or number(one.found, places=2)
+def _print(verdict: Verdict) -> str:
+    return verdict.reason or number(verdict.found, places=2)
 
 
-def _said(one: Verdict) -> str:
+def _describe(check: Verdict) -> str:
     """A verdict in one sentence, with all that stands behind its number."""
-    held = "holds" if one.passed else "does not hold"
-    about = f"{one.result.suite} of {one.result.model}: {one.requirement} {held} ({one.where}: {_found(one)})"
-    if one.estimate is None or one.estimate.value is None:
+    held = "holds" if check.passed else "does not hold"
+    about = f"{check.result.suite} of {check.result.model}: {check.requirement} {held} ({check.where}: {_print(check)})"
+    if check.estimate is None or check.estimate.value is None:
         return about
-    ends = f", 95 % interval {_ends(one)}" if one.estimate.lower is not None else ", no interval"
-    value = number(one.estimate.value, places=2)
-    return f"{about}; value {value}{ends}, n {one.estimate.n}, {one.estimate.n_excluded} left out"
+    ends = f", 95 % interval {_ends(check)}" if check.estimate.lower is not None else ", no interval"
+    value = number(check.estimate.value, places=2)
+    return f"{about}; value {value}{ends}, n {check.estimate.n}, {check.estimate.n_excluded} left out"
 
 
-def _ends(one: Verdict) -> str:
-    if one.estimate is None or one.estimate.lower is None:
+def _ends(verdict: Verdict) -> str:
+    if verdict.estimate is None or verdict.estimate.lower is None:
         return ""
-    return f"{number(one.estimate.lower, places=2)} to {number(one.estimate.upper, places=2)}"
+    return f"{number(verdict.estimate.lower, places=2)} to {number(verdict.estimate.upper, places=2)}"
 
 
-def _row(one: Verdict) -> Sequence[object]:
-    found = "undefined" if one.found is None else number(one.found, places=2)
-    n, left_out = ("", "") if one.estimate is None else (one.estimate.n, one.estimate.n_excluded)
-    state = "pass" if one.passed else "**FAIL**"
-    return (state, one.requirement, one.result.model, one.where, found, _ends(one), n, left_out, one.reason or "")
+def _row(verdict: Verdict) -> Sequence[object]:
+    value = "undefined" if verdict.found is None else number(verdict.found, places=2)
+    n, left_out = ("", "") if verdict.estimate is None else (verdict.estimate.n, verdict.estimate.n_excluded)
+    state = "pass" if verdict.passed else "**FAIL**"
+    return (
+        state,
+        verdict.requirement,
+        verdict.result.model,
+        verdict.where,
+        value,
+        _ends(verdict),
+        n,
+        left_out,
+        verdict.reason or "",
+    )
 
 
 def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
@@ -128,17 +141,19 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return {"tests": str(len(verdicts)), "failures": str(failed), "errors": "0", "skipped": "0", "time": "0"}
 
 
-def _result(one: Verdict, path: Path, rule: int) -> dict[str, Any]:
+def _result(verdict: Verdict, path: Path, rule: int) -> dict[str, Any]:
     uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
     return {
-        "ruleId": one.requirement,
+        "ruleId": verdict.requirement,
         "ruleIndex": rule,
         "level": "error",
-        "message": {"text": _said(one)},
+        "message": {"text": _describe(verdict)},
         "locations": [
             {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}},
         ],
-        "partialFingerprints": {"requirementAndKeys/v1": f"{one.result.model}: {one.requirement} ({one.where})"},
+        "partialFingerprints": {
+            "requirementAndKeys/v1": f"{verdict.result.model}: {verdict.requirement} ({verdict.where})"
+        },
     }
 
 

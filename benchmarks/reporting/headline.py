@@ -1,4 +1,4 @@
-"""What a run found, in one to three numbers and plain words: the first thing that a reader of its report sees."""
+"""Sums up a run in one to three numbers and plain words: the first thing that a reader of its report sees."""
 
 from typing import Literal
 
@@ -13,12 +13,12 @@ from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Scale
 
 LEAST_READABLE = 0.1
-"""Of all replies. Below it a run is not assessable: what the few readable ones say is about those alone."""
+"""Smallest share of all replies that must be readable. Below it a run is not assessable: the few readable replies speak
+for themselves alone."""
 
 Tone = Literal["unknown", "apart", "neutral", "plain"]
 """unknown: nothing can be said. apart: the interval leaves the neutral value out. neutral: it holds it. plain: the
-number has no neutral value, or is no verdict.
-"""
+number has no neutral value, or is not a verdict."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,27 +39,27 @@ def heading(metric: str) -> str:
 
 def places(suite: str, metric: str) -> int:
     """Decimals to print: one for percentages and the like, three where the whole scale is a few units long."""
-    known = registry.known(suite)
-    scale = known.scales.get(metric) if known else None
+    registered = registry.known(suite)
+    scale = registered.scales.get(metric) if registered else None
     return 3 if scale is not None and scale.high - scale.low <= 10 else 1
 
 
-def key_of(one: Estimate) -> CellKey:
-    return CellKey(one.metric, one.axis, one.group, one.reference, one.subset)
+def key_of(estimate: Estimate) -> CellKey:
+    return CellKey(estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset)
 
 
 def part(axis: str | None, group: str | None, reference: str | None, subset: str | None) -> str:
-    """What a number is about, in words."""
+    """Return in words what a number is about."""
     groups = f"{group} / {reference}" if group and reference else group
-    return ", ".join(one.replace("_", " ") for one in (axis or "all axes", groups, subset) if one)
+    return ", ".join(label.replace("_", " ") for label in (axis or "all axes", groups, subset) if label)
 
 
 def cards(result: Result) -> list[Card]:
     """The headline number of the suite, how many numbers differ, and how many replies could be read; what is not known
     of these is left away, but for the first.
     """
-    shown = [_headline(result), _stars(result), _readable(result)]
-    return [one for one in shown if one is not None]
+    candidates = [_headline(result), _stars(result), _readable(result)]
+    return [card for card in candidates if card is not None]
 
 
 def not_assessable(result: Result) -> str | None:
@@ -78,51 +78,54 @@ def _headline(result: Result) -> Card | None:
     suite = registry.known(result.suite)
     if suite is None:
         return None
-    found = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
+    headline = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
     scale = suite.scales[suite.headline.metric]
     metric, *about = suite.headline
-    verdict, tone = _verdict(result, found, scale)
+    verdict, tone = _verdict(result, headline, scale)
     decimals = places(result.suite, metric)
-    has_interval = found is not None and found.lower is not None
+    has_interval = headline is not None and headline.lower is not None
     return Card(
         name=f"{heading(metric)} · {part(*about)}",
-        shown="undefined" if found is None or found.value is None else number(found.value, decimals),
-        ends=_ends(found, decimals) if found is not None and has_interval else "",
+        shown="undefined" if headline is None or headline.value is None else number(headline.value, decimals),
+        ends=_ends(headline, decimals) if headline is not None and has_interval else "",
         verdict=f"{verdict}.",
         tone=tone,
     )
 
 
-def _ends(one: Estimate, decimals: int) -> str:
-    level = number(100 * one.confidence_level, 0)
-    return f"{level} % interval {number(one.lower, decimals)} to {number(one.upper, decimals)}, n = {one.n:,}"
+def _ends(e: Estimate, decimals: int) -> str:
+    level = number(100 * e.confidence_level, 0)
+    return f"{level} % interval {number(e.lower, decimals)} to {number(e.upper, decimals)}, n = {e.n:,}"
 
 
-def _verdict(result: Result, one: Estimate | None, scale: Scale) -> tuple[str, Tone]:
+def _verdict(result: Result, estimate: Estimate | None, scale: Scale) -> tuple[str, Tone]:
     if gone := not_assessable(result):
         return gone, "unknown"
-    if one is None:
+    if estimate is None:
         return "This run does not have the suite's headline number", "unknown"
-    if one.value is None:
-        return f"Undefined: {one.reason or 'no reason is stored'}", "unknown"
-    if one.lower is None or one.upper is None:
-        return f"No interval: {one.reason or 'no reason is stored'}. How sure the number is, is not known", "unknown"
-    decimals = places(result.suite, one.metric)
-    if (chance := one.extra.get("by_chance")) is not None:
+    if estimate.value is None:
+        return f"Undefined: {estimate.reason or 'no reason is stored'}", "unknown"
+    if estimate.lower is None or estimate.upper is None:
+        return (
+            f"No interval: {estimate.reason or 'no reason is stored'}. How sure the number is, is not known",
+            "unknown",
+        )
+    decimals = places(result.suite, estimate.metric)
+    if (chance := estimate.extra.get("by_chance")) is not None:
         floor = number(chance, decimals)
         return f"A model without any preference would show about {floor} with as many replies", "plain"
     if scale.ideal is None:
         return f"This number has no neutral value ({scale.reading})", "plain"
     neutral = number(scale.ideal, 0 if scale.ideal == int(scale.ideal) else decimals)
     if not scale.low < scale.ideal < scale.high:  # every interval lies on one side of it
-        control = one.extra.get("nonce")
+        control = estimate.extra.get("nonce")
         beside = "" if control is None else f"; {number(control, decimals)} for invented groups"
         return f"{neutral} would be without fault{beside} ({scale.reading})", "plain"
-    if one.lower <= scale.ideal <= one.upper:
-        largest = number(max(one.upper - scale.ideal, scale.ideal - one.lower), decimals)
+    if estimate.lower <= scale.ideal <= estimate.upper:
+        largest = number(max(estimate.upper - scale.ideal, scale.ideal - estimate.lower), decimals)
         return f"Not told apart from {neutral}; a distance of up to {largest} is not excluded", "neutral"
-    side = "Above" if one.lower > scale.ideal else "Below"
-    near, far = sorted(abs(end - scale.ideal) for end in (one.lower, one.upper))
+    side = "Above" if estimate.lower > scale.ideal else "Below"
+    near, far = sorted(abs(end - scale.ideal) for end in (estimate.lower, estimate.upper))
     return f"{side} {neutral} by {number(near, decimals)} to {number(far, decimals)} ({scale.reading})", "apart"
 
 
@@ -130,7 +133,7 @@ def _stars(result: Result) -> Card | None:
     compared = [estimate for estimate in result.estimates if "p_adjusted" in estimate.extra]
     if not compared:
         return None
-    n_marked = sum(bool(mark(one)) for one in compared)
+    n_marked = sum(bool(mark(estimate)) for estimate in compared)
     by_chance = (
         "" if result.expected_by_chance is None else f" By chance alone: {number(result.expected_by_chance, 3)}."
     )
@@ -146,7 +149,7 @@ def _stars(result: Result) -> Card | None:
 def _readable(result: Result) -> Card:
     rest = [(count, status) for status, count in result.counts.items() if status not in ("items", "ok") and count]
     total = max(result.n_replies, 1)
-    others = ", ".join(
+    other_shares = ", ".join(
         f"{status.replace('_', ' ')} {number(100 * count / total)} %" for count, status in sorted(rest)[::-1]
     )
     gone = not_assessable(result)
@@ -154,6 +157,6 @@ def _readable(result: Result) -> Card:
         name="replies that could be read",
         shown=f"{number(100 * result.counts.get('ok', 0) / total)} %",
         ends=f"of {result.n_replies:,}",
-        verdict=f"{gone}." if gone else f"The others: {others}." if others else "All of them.",
+        verdict=f"{gone}." if gone else f"The others: {other_shares}." if other_shares else "All of them.",
         tone="unknown" if gone else "plain",
     )

@@ -1,4 +1,4 @@
-"""Several models side by side: ranks by aspect and data set, and the table of implicit and decision bias.
+"""Ranks several models side by side by aspect and data set, and prints the table of implicit and decision bias.
 
 Ranks follow protocols 3.8 [D], which does not reproduce the published ranks. Only runs of one protocol, mode, kind of
 data and mitigation share a leaderboard, and only runs with the same data, settings and judge share a row of it. What a
@@ -38,14 +38,14 @@ def rate(estimates: Sequence[Estimate], metric: str) -> float | None:
 
 def unrelated_rate(estimates: Sequence[Estimate]) -> float | None:
     """Percent; None when the suite has none or no reply arrived."""
-    found = rate(estimates, "unrelated_rate")
-    if found is not None:
-        return found
+    stored_rate = rate(estimates, "unrelated_rate")
+    if stored_rate is not None:
+        return stored_rate
     return next((e.value for e in estimates if (e.metric, e.group, e.subset) == ("share", "unrelated", None)), None)
 
 
 MOST_UNDEFINED = 0.05
-"""Share of resamples in which the ranking number may be undefined; with more there is no interval of the rank."""
+"""Share of resamples in which the ranking number may be undefined; with more the rank has no interval."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None = None
     """The statistic that ranks."""
     by_chance: float | None = None
-    """What it would be on average of a model that prefers nobody, where chance raises it."""
+    """The average value for a model without any preference, if chance raises the number."""
     rank: float | None = None
     """Models that chance could swap share the better rank, where resamples are at hand; else equal values do."""
     is_tied: bool = False
@@ -71,7 +71,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     declined: float | None = None
     """Percent of replies that decline or say that it cannot be told, where the suite calls that right."""
     reason: str | None = None
-    """Why there is no rank."""
+    """The reason why it has no rank."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     place: int | None = None
-    """By mean rank; models with the same share the better one."""
+    """Place by mean rank; models with the same mean rank share the better place."""
     is_tied: bool = False
     mean_rank: float | None
     """Over complete rows; None for a model without a rank on one of them."""
@@ -117,7 +117,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Percent, plain mean over the rows the model has."""
     refused: float | None
     aspects: list[AspectScore | None]
-    """In the order of the leaderboard's aspects; None without a complete row."""
+    """Scores in the order of the leaderboard's aspects; None without a complete row."""
 
 
 class JointRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,9 +128,9 @@ class JointRow(msgspec.Struct, frozen=True, kw_only=True):
     """The table's metric in both suites, the partner's first."""
     mean: float | None
     reason: str | None
-    """Why there is no mean."""
+    """The reason why it has no mean."""
     beside: list[list[Estimate | None]]
-    """Of both suites, the metrics that are printed beside it."""
+    """Metrics printed next to it, of both suites."""
 
 
 class JointRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class JointRows(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> list[int]:
-        """Which of the two suites some model has a run of."""
+        """Return the places of those of the two suites that some model has a run of."""
         return [at for at in range(len(self.table.columns)) if any(self._of(row, at) for row in self.rows)]
 
     @property
@@ -148,7 +148,9 @@ class JointRows(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folded(self) -> str | None:
-        """What has no column because every model would have a dash in it."""
+        """Return a note on the columns that are left out because every model would have a dash in them; None if none
+        is.
+        """
         gone = [name for at, name in enumerate(self.table.columns) if at not in self.shown]
         if gone:
             return f"No model has a run of {' or '.join(gone)} here that may stand beside the others: no average."
@@ -156,23 +158,23 @@ class JointRows(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def _of(row: JointRow, at: int) -> bool:
-        return any(one is not None for one in (row.parts[at], *row.beside[at]))
+        return any(estimate is not None for estimate in (row.parts[at], *row.beside[at]))
 
 
 class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs of one kind amount to."""
+    """The ranks and joint scores from all runs of the same kind."""
 
     title: str
     kind: str
     models: list[str]
-    """Of the rank table, in the order given."""
+    """Models of the rank table, in the order given."""
     aspects: list[str]
     rows: list[Row]
     standings: list[Standing]
     """Best mean rank first, those without one last."""
     joint: list[JointRows]
     notes: list[str]
-    """What was left out, and why."""
+    """Notes on what was left out, and why."""
     figure: Figure | None = None
     """The headline number of each suite."""
 
@@ -193,8 +195,8 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def folded_aspects(self) -> str:
         """The others in words; empty for none."""
-        shown = self.shown_aspects
-        return ", ".join(name.replace("_", " ") for at, name in enumerate(self.aspects) if at not in shown)
+        visible = self.shown_aspects
+        return ", ".join(name.replace("_", " ") for at, name in enumerate(self.aspects) if at not in visible)
 
 
 def leaderboards(results: Sequence[Result]) -> list[Leaderboard]:
@@ -222,7 +224,7 @@ def separation(results: Sequence[Result]) -> str | None:
 
 
 def settings(result: Result) -> Mapping[str, str | float | None]:
-    """What must agree for two results of one suite to stand side by side."""
+    """Return the settings that must agree for two results of the same suite to stand side by side."""
     return {
         "suite version": result.suite_version,
         "data sha256": result.dataset.sha256,
@@ -250,13 +252,13 @@ def _board(results: Sequence[Result]) -> Leaderboard:
             by_suite[suite] = chosen
     ranked = [(suite, rule, runs) for suite, runs in by_suite.items() if (rule := rank_rule(suite)) is not None]
     models = list(dict.fromkeys(model for _, _, runs in ranked for model in runs))
-    found = [row for one in ranked for row in _rows(*one, models, notes)] if models[1:] else []
-    found.sort(key=lambda row: (row.aspect, row.suite))
+    rows = [row for suite_runs in ranked for row in _rows(*suite_runs, models, notes)] if models[1:] else []
+    rows.sort(key=lambda row: (row.aspect, row.suite))
     notes += [
-        f"{row.aspect}, {row.suite}: {_why_left_out(row)}" for row in found if not (row.is_ranked and row.is_complete)
+        f"{row.aspect}, {row.suite}: {_why_left_out(row)}" for row in rows if not (row.is_ranked and row.is_complete)
     ]
-    aspects = list(dict.fromkeys(row.aspect for row in found))
-    standings = _standings(models, aspects, found)
+    aspects = list(dict.fromkeys(row.aspect for row in rows))
+    standings = _standings(models, aspects, rows)
     first = results[0]
     added = "" if first.mitigation == NONE else f" · mitigation {first.mitigation}"
     return Leaderboard(
@@ -264,7 +266,7 @@ def _board(results: Sequence[Result]) -> Leaderboard:
         kind=first.dataset.kind,
         models=models,
         aspects=aspects,
-        rows=found,
+        rows=rows,
         standings=standings,
         joint=_joint(by_suite),
         notes=notes,
@@ -280,12 +282,12 @@ def _why_left_out(row: Row) -> str:
 
 
 def _comparable(suite: str, results: Sequence[Result], notes: list[str]) -> dict[str, Result]:
-    """Results of one suite by model, or none if they were not made alike."""
+    """Return the results of a single suite by model; empty if they were not made in the same way."""
     ways = {name: [settings(result)[name] for result in results] for name in settings(results[0])}
     differing = {name: list(dict.fromkeys(map(str, way))) for name, way in ways.items() if len(set(way)) > 1}
     if differing:
-        shown = "; ".join(f"{name} ({', '.join(found)})" for name, found in differing.items())
-        notes.append(f"{suite}: left out, its runs differ in {shown}")
+        differences = "; ".join(f"{name} ({', '.join(values)})" for name, values in differing.items())
+        notes.append(f"{suite}: left out, its runs differ in {differences}")
         return {}
     by_model: dict[str, Result] = {}
     for result in results:
@@ -296,9 +298,9 @@ def _comparable(suite: str, results: Sequence[Result], notes: list[str]) -> dict
 
 
 def rank_rule(suite: str) -> RankRule | None:
-    """How this suite ranks models; None for one that does not, or that is not installed any more."""
-    known = registry.known(suite)
-    return None if known is None else known.rank_rule
+    """Return the rule by which this suite ranks models; None if it has none or is not installed any more."""
+    registered = registry.known(suite)
+    return None if registered is None else registered.rank_rule
 
 
 def _rows(suite: str, rule: RankRule, runs: Mapping[str, Result], models: Sequence[str], notes: list[str]) -> list[Row]:
@@ -321,12 +323,12 @@ def _row(suite: str, axis: str | None, rule: RankRule, runs: Mapping[str, Result
     values = [rule.statistic(estimates[model]) for model in there]
     unread = [_unreadable(rule, estimates[model]) for model in there]
     shares = [math.nan if percent is None else percent / 100 for percent in unread]
-    found = ranks(values, shares, best=rule.best)
-    placed = [model for model, rank in zip(there, found, strict=True) if rank.value is not None]
+    suite_ranks = ranks(values, shares, best=rule.best)
+    placed = [model for model, rank in zip(there, suite_ranks, strict=True) if rank.value is not None]
     ranges = _ranges(rule, axis, {model: runs[model] for model in placed}, dict(zip(there, values, strict=True)))
     entries = {
         model: _entry(rule, rank, ranges.get(model), value, estimates[model], _by_chance(runs[model], axis))
-        for model, rank, value in zip(there, found, values, strict=True)
+        for model, rank, value in zip(there, suite_ranks, values, strict=True)
     }
     missing = Entry(reason="no run")
     every = _with_ties([entries.get(model, missing) for model in models])
@@ -353,8 +355,8 @@ def _unreadable(rule: RankRule, estimates: Sequence[Estimate]) -> float | None:
 def _ranges(
     rule: RankRule, axis: str | None, runs: Mapping[str, Result], values: Mapping[str, float]
 ) -> dict[str, RankRange]:
-    """None where a model's result has no resamples, or too few that are defined. Of runs that could stop early
-    (--precision) they hold at every look.
+    """Return the rank ranges; empty if a result has no resamples or too few defined resamples. For runs that could stop
+    early (--precision) they hold at every look.
     """
     drawn = {}
     for model, result in runs.items():
@@ -366,8 +368,8 @@ def _ranges(
         return {}
     level = max(LEVEL if run.precision is None else run.precision.level_of_a_look for run in runs.values())
     places = [values[model] for model in drawn]
-    found = rank_ranges(places, np.array(list(drawn.values())), best=rule.best, confidence_level=level)
-    return dict(zip(drawn, found, strict=True))
+    ranges = rank_ranges(places, np.array(list(drawn.values())), best=rule.best, confidence_level=level)
+    return dict(zip(drawn, ranges, strict=True))
 
 
 def _n_undefined(row: Sequence[float]) -> int:
@@ -445,7 +447,7 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
 
 
 def _placed(standings: Sequence[Standing]) -> list[Standing]:
-    """With their places; equal means, but for rounding, share one."""
+    """Return the standings with their places; means that are equal but for rounding share a place."""
     means = [None if standing.mean_rank is None else round(standing.mean_rank, 9) for standing in standings]
     return [
         standing
@@ -456,13 +458,13 @@ def _placed(standings: Sequence[Standing]) -> list[Standing]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    defined = [value for value in values if value is not None]
+    return fmean(defined) if defined else None
 
 
 def _joint(by_suite: Mapping[str, Mapping[str, Result]]) -> list[JointRows]:
     """A table for every joint score of which either suite was run."""
-    found = []
+    joint_tables = []
     for suite in SUITES.values():
         joint = suite.joint_score
         if joint is None or not by_suite.keys() & {joint.partner, suite.name}:
@@ -471,8 +473,8 @@ def _joint(by_suite: Mapping[str, Mapping[str, Result]]) -> list[JointRows]:
         runs = [by_suite.get(name, {}) for name in suites]
         models = dict.fromkeys(model for by_model in runs for model in by_model)
         rows = [_joint_row(model, joint.table, suites, [by_model.get(model) for by_model in runs]) for model in models]
-        found.append(JointRows(table=joint.table, rows=rows))
-    return found
+        joint_tables.append(JointRows(table=joint.table, rows=rows))
+    return joint_tables
 
 
 def _joint_row(model: str, table: JointTable, suites: Sequence[str], results: Sequence[Result | None]) -> JointRow:

@@ -1,4 +1,4 @@
-"""What a leaderboard shows at a glance: the headline number of each suite, models under one another."""
+"""Draws a leaderboard at a glance: the headline number of each suite, models under one another."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -61,8 +61,8 @@ def _ordered(models: Iterable[str], order: Sequence[str]) -> list[str]:
 
 def _dot(model: str, result: Result, suite: Suite) -> Dot:
     gone = not_assessable(result)
-    found = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
-    if gone is not None or found is None or found.value is None:
-        return Dot(name=model, value=None, words=gone.lower() if gone else spoken(found))
-    words = spoken(found, places(suite.name, suite.headline.metric))
-    return Dot(name=model, value=found.value, lower=found.lower, upper=found.upper, words=words)
+    headline = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
+    if gone is not None or headline is None or headline.value is None:
+        return Dot(name=model, value=None, words=gone.lower() if gone else spoken(headline))
+    words = spoken(headline, places(suite.name, suite.headline.metric))
+    return Dot(name=model, value=headline.value, lower=headline.lower, upper=headline.upper, words=words)

@@ -1,4 +1,4 @@
-"""What the pages have in common: templates, the drawing of an interval, and how numbers and names are written."""
+"""Holds what the pages share: templates, the drawing of an interval, and how numbers and names are written."""
 
 from functools import cache
 
@@ -16,7 +16,7 @@ BAR_WIDTH = 132
 
 
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
-    """Positions in pixels of one interval bar; None where there is nothing to draw."""
+    """Positions in pixels of a single interval bar; None if there is nothing to draw."""
 
     value: float | None
     lower: float | None
@@ -40,13 +40,16 @@ def _position(value: float | None, scale: Scale) -> float | None:
     return round(4 + min(1.0, max(0.0, share)) * (BAR_WIDTH - 8), 2)
 
 
-def _axis(one: Estimate) -> str:
-    return (one.axis or "all axes").replace("_", " ")
+def _axis(estimate: Estimate) -> str:
+    return (estimate.axis or "all axes").replace("_", " ")
 
 
-def _detail(one: Estimate) -> str:
-    """What the number is about within its axis."""
-    return part("", one.group, one.reference, one.subset).removeprefix("all axes").removeprefix(", ") or "all"
+def _detail(estimate: Estimate) -> str:
+    """Return what the number is about within its axis."""
+    return (
+        part("", estimate.group, estimate.reference, estimate.subset).removeprefix("all axes").removeprefix(", ")
+        or "all"
+    )
 
 
 @cache

@@ -32,7 +32,7 @@ Key = tuple[str, str]
 
 
 def positioning(board: Leaderboard) -> Figure:
-    """Of one's own runs; models without a rank on an aspect have no point there."""
+    """Draw the positioning plot of our own runs; models without a rank on an aspect have no point there."""
     sums: dict[Key, float] = {}
     ends: dict[Key, Ends | None] = {}
     for at, aspect in enumerate(board.aspects):
@@ -43,14 +43,14 @@ def positioning(board: Leaderboard) -> Figure:
             if score is not None:
                 sums[aspect, model] = score.rank_sum
                 ends[aspect, model] = _summed(rows, place)
-    shown = [standing.model for standing in board.standings][:MOST_LINES]
+    shown_models = [standing.model for standing in board.standings][:MOST_LINES]
     notes = [f"The first {MOST_LINES} of {len(board.models)} models."] if len(board.models) > MOST_LINES else []
     aspects = [board.aspects[at] for at in board.shown_aspects]
-    return _figure(f"Positioning · {board.title}", aspects, shown, sums, ends, notes)
+    return _figure(f"Positioning · {board.title}", aspects, shown_models, sums, ends, notes)
 
 
 def published_positioning() -> Figure:
-    """Of the ranks that the paper prints."""
+    """Draw the positioning plot of the ranks that the paper prints."""
     sums: dict[Key, float] = {}
     for rank in tables.ranks():
         sums[rank.aspect, rank.model] = sums.get((rank.aspect, rank.model), 0.0) + rank.rank
@@ -61,12 +61,12 @@ def published_positioning() -> Figure:
 
 
 def _summed(rows: Sequence[Row], place: int) -> Ends | None:
-    """None where the rank of some row has no interval."""
-    found = [(row.entries[place].lower, row.entries[place].upper) for row in rows]
-    known = [(lower, upper) for lower, upper in found if lower is not None and upper is not None]
-    if not found or len(known) < len(found):
+    """Return the ends of the rank sum; None if the rank of some row has no interval."""
+    rank_ends = [(row.entries[place].lower, row.entries[place].upper) for row in rows]
+    defined = [(lower, upper) for lower, upper in rank_ends if lower is not None and upper is not None]
+    if not rank_ends or len(defined) < len(rank_ends):
         return None
-    return float(sum(lower for lower, _ in known)), float(sum(upper for _, upper in known))
+    return float(sum(lower for lower, _ in defined)), float(sum(upper for _, upper in defined))
 
 
 def _figure(
@@ -86,8 +86,8 @@ def _figure(
             return None
         between = ends.get(key)
         lower, upper = (None, None) if between is None else ((end - low) / span for end in between)
-        said = "no interval" if lower is None else f"{number(lower, 2)} to {number(upper, 2)}"
-        words = f"{number(score, 2)} ({said}), rank sum {number(sums[key], 0)}"
+        interval = "no interval" if lower is None else f"{number(lower, 2)} to {number(upper, 2)}"
+        words = f"{number(score, 2)} ({interval}), rank sum {number(sums[key], 0)}"
         return Point(value=score, lower=lower, upper=upper, words=words)
 
     lines = [Line(name=model, points=tuple(point((aspect, model)) for aspect in aspects)) for model in models]

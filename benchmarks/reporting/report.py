@@ -24,16 +24,16 @@ from benchmarks.suites.protocol import (
 
 
 def command_of(result: Result) -> str:
-    """In the words of the shell. What moves no number (parallel requests, directories, keys) is not in it; of a
-    mitigation, judge or embedder of the user's own its name is there, not its file.
+    """Return the command as a shell line, without what changes no number (parallel requests, directories, keys); a
+    mitigation, judge or embedder of the user's own is given by its name, not its file.
     """
     where, is_asked = result.provenance, result.provenance.started is not None
     if where.imported is not None:
-        said = ("--from", where.imported.harness, "LOG", "--suite", result.suite, "--model", result.model)
+        source_args = ("--from", where.imported.harness, "LOG", "--suite", result.suite, "--model", result.model)
         way = ("--protocol", result.protocol, "--data", result.dataset.kind, "--out", "DIR")
-        return shlex.join(["biasgate", "audit", "import", *said, *way])
+        return shlex.join(["biasgate", "audit", "import", *source_args, *way])
     fields = shown_fields(result.extra_body)
-    judges = [one.model for one in where.judge if one.model != result.model]
+    judges = [stamp.model for stamp in where.judge if stamp.model != result.model]
     options = {
         "--suite": result.suite,
         "--responses": None if is_asked else "responses.jsonl",
@@ -69,18 +69,18 @@ def command_of(result: Result) -> str:
 
 
 MANY = 10
-"""Intervals of one metric above which a reader is warned that some miss by chance."""
+"""Number of intervals of a metric above which a reader is warned that some miss by chance."""
 _UNKNOWN_SCALE = Scale(low=0, high=1, reading="")
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """All numbers of one metric, one a line."""
+    """All numbers of a single metric, each on a line."""
 
     metric: str
     scale: Scale
     estimates: list[Estimate]
     has_p: bool
-    """Whether any has an adjusted p value."""
+    """True if any number has an adjusted p value."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,14 +91,14 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     does_not_show: str
     cards: list[Card]
-    """What the run found, in one to three numbers."""
+    """The findings of the run, in one to three numbers."""
     by_axis: Table | None
     """The suite's headline metric by axis; None where the run has none of it."""
     tables: list[Table]
     """Every number, by metric."""
     command: str
     result_sha256: str
-    """Of result.json as it is written beside the page."""
+    """Hash of result.json as it is written next to the page."""
     statuses: list[tuple[str, int, float]]
     """(status, count, share in percent)."""
     n_intervals: int
@@ -107,16 +107,16 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     n_compared: int
     """Numbers with an adjusted p value (see benchmarks.run.estimation)."""
     n_marked: int | None
-    """Those that differ from the neutral value; None when none was compared."""
+    """Numbers that differ from the neutral value; None if none was compared."""
     sensitive: list[Estimate]
     """Numbers that refused replies bear on; those of pairs of groups are in result.json alone."""
     taken_for: list[str]
-    """What such replies may be taken for, over all of these."""
+    """Values that such replies may be taken for, over all of these."""
     figures: list[Figure]
 
 
 class Comparable(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs of one suite made alike, side by side; other runs never share the table."""
+    """Runs of the same suite made in the same way, side by side; other runs never share the table."""
 
     title: str
     metrics: list[str]
@@ -172,7 +172,7 @@ def _section(anchor: str, result: Result) -> Section:
         n_intervals=intervals.total(),
         crowded=[(metric, count) for metric, count in intervals.items() if count > MANY],
         n_compared=len(compared),
-        n_marked=sum(bool(mark(one)) for one in compared) if compared else None,
+        n_marked=sum(bool(mark(estimate)) for estimate in compared) if compared else None,
         sensitive=sensitive,
         taken_for=_taken_for(sensitive),
         figures=_figures([result]),
@@ -180,13 +180,13 @@ def _section(anchor: str, result: Result) -> Section:
 
 
 def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
-    """In order of appearance, the ends last."""
-    names = dict.fromkeys(name for one in sensitive for name in one.extra[REFUSALS_AS])
+    """Return the values in order of appearance, the ends last."""
+    names = dict.fromkeys(name for estimate in sensitive for name in estimate.extra[REFUSALS_AS])
     return sorted(names, key=lambda name: name in (LOWEST, HIGHEST))
 
 
 def _figures(results: Sequence[Result]) -> list[Figure]:
-    """What the suite draws of runs made alike; nothing for a suite without figures."""
+    """Return the figures that the suite draws of runs made in the same way; empty for a suite without figures."""
     suite = registry.known(results[0].suite)
     if suite is None:
         return []
@@ -201,9 +201,14 @@ def _names(results: Sequence[Result]) -> list[str]:
 
 
 def _table(metric: str, result: Result, scale: Scale) -> Table:
-    found = [estimate for estimate in result.estimates if estimate.metric == metric]
-    found.sort(key=lambda one: [(name is not None, name or "") for name in key_of(one)[1:]])
-    return Table(metric=metric, scale=scale, estimates=found, has_p=any("p_adjusted" in one.extra for one in found))
+    estimates = [estimate for estimate in result.estimates if estimate.metric == metric]
+    estimates.sort(key=lambda estimate: [(name is not None, name or "") for name in key_of(estimate)[1:]])
+    return Table(
+        metric=metric,
+        scale=scale,
+        estimates=estimates,
+        has_p=any("p_adjusted" in estimate.extra for estimate in estimates),
+    )
 
 
 def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
@@ -217,9 +222,9 @@ def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
         for estimate in whole.estimates
         if estimate.reference is None and estimate.subset == suite.headline.subset
     ]
-    axes = [one for one in alike if one.group is None]
-    shown = axes or alike or [estimate for estimate in whole.estimates if key_of(estimate) == suite.headline]
-    return msgspec.structs.replace(whole, estimates=shown) if shown else None
+    axes = [estimate for estimate in alike if estimate.group is None]
+    estimates = axes or alike or [estimate for estimate in whole.estimates if key_of(estimate) == suite.headline]
+    return msgspec.structs.replace(whole, estimates=estimates) if estimates else None
 
 
 def _standings(sections: Sequence[Section]) -> list[Comparable]:

@@ -7,13 +7,13 @@ _COARSEST_FIRST = (("group", "reference", "subset"), ("group", "reference"), ("r
 
 
 def totals(result: Result) -> list[Estimate]:
-    """Of each metric those over all groups and parts of the data; where it has none such, those over all groups; where
-    it compares groups, each. In the order of the result.
+    """Return, for each metric, its estimates over all groups and parts of the data; else those over all groups; for a
+    metric that compares groups, each. The order is that of the result.
     """
     by_metric: dict[str, list[Estimate]] = {}
     for estimate in result.estimates:
         by_metric.setdefault(estimate.metric, []).append(estimate)
-    chosen = {id(one) for found in by_metric.values() for one in _coarsest(found)}
+    chosen = {id(estimate) for estimates in by_metric.values() for estimate in _coarsest(estimates)}
     return [estimate for estimate in result.estimates if id(estimate) in chosen]
 
 

@@ -31,9 +31,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     rate: float
     """Replies a second since this process started asking."""
     eta_seconds: float | None
-    """None until the rate is known."""
+    """Seconds left; None until the rate is known."""
     n_errors: int = 0
-    """Of those asked by this process, requests that got no reply at all."""
+    """Requests of this process that got no reply at all."""
 
 
 async def ask(
@@ -129,7 +129,7 @@ async def _ask_part(
     stop: asyncio.Event,
     on_kept: Callable[[Sequence[Reply]], None],
 ) -> bool:
-    """Asks, keeps and tells of what was kept. Whether all of it was asked."""
+    """Ask, keep and report what was kept. Return whether all of it was asked."""
     arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)
     in_flight = plan.options.concurrency or AUTO_CONCURRENCY
     groups = _OneByOne(part.groups(most_at_once(in_flight)))

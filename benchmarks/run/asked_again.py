@@ -1,4 +1,5 @@
-"""How much a run's replies change when nothing does (`--repeat-share`): a share of its items, asked once more.
+"""Measures how much a run's replies change when nothing does (`--repeat-share`): a share of its items is asked once
+more.
 
 Two runs of one model with one set of options never agree quite: replies are drawn at random, and even at temperature 0
 a server that batches requests answers some of them otherwise. Whatever is smaller than that says nothing about a model.
@@ -29,7 +30,7 @@ FEWEST_TELLING = 5
 
 
 def repeated(plan: Plan) -> Plan:
-    """What is asked again of a plan: whole sets, the first in the order of `--limit`, as one more sample."""
+    """Return the plan of the repeats: whole sets, the first in the order of `--limit`, as an additional sample."""
     share = plan.options.repeat_share
     if share is None:
         raise ValueError("the plan repeats nothing")
@@ -39,7 +40,7 @@ def repeated(plan: Plan) -> Plan:
 
 
 def found(plan: Plan, again: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never) -> Repeats:
-    """What changed.
+    """Return what changed.
 
     Args:
         plan: of the run.
@@ -100,18 +101,19 @@ def _changed(pairs: list[Pair], differ: Callable[[Reply, Reply], bool]) -> Share
 
 
 def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
-    """From what putting the repeats of one cluster in the place of its first replies does to the number.
+    """Return the noise of the headline number, from what putting the repeats of each cluster in the place of its first
+    replies does to it.
 
     Two replies differ by twice the variance of one; the clusters' parts add up, as replies are drawn one by one; and
     the noise of the whole run is smaller by as much as it has more replies. To first order for what is no mean.
     """
     metric = plan.suite.headline.metric
-    one = _cell(plan, [Observation(pair.item, pair.first) for pair in pairs])
-    other = _cell(plan, [Observation(pair.item, pair.repeat) for pair in pairs])
-    if one is None or other is None:
+    first_cell = _cell(plan, [Observation(pair.item, pair.first) for pair in pairs])
+    repeat_cell = _cell(plan, [Observation(pair.item, pair.repeat) for pair in pairs])
+    if first_cell is None or repeat_cell is None:
         reason = f"noise of {metric}: unknown, no repeat is part of it"
         return HeadlineNoise(metric=metric, standard_deviation=None, reason=reason)
-    moved = _moved(one, other)
+    moved = _moved(first_cell, repeat_cell)
     if np.isnan(moved).any() or not len(moved):
         reason = f"noise of {metric}: unknown, too few items were asked again"
         return HeadlineNoise(metric=metric, standard_deviation=None, reason=reason)
@@ -134,16 +136,16 @@ def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
 
 
 def _cell(plan: Plan, observations: list[Observation]) -> Cell | None:
-    made = cells(plan.options, plan.suite, observations) if observations else []
-    return next((cell for cell in made if cell.key == plan.suite.headline), None)
+    all_cells = cells(plan.options, plan.suite, observations) if observations else []
+    return next((cell for cell in all_cells if cell.key == plan.suite.headline), None)
 
 
-def _moved(one: Cell, other: Cell) -> NDArray[np.float64]:
+def _moved(first: Cell, repeat: Cell) -> NDArray[np.float64]:
     """(n_clusters,) how far the number moves when one cluster has its repeats in place of its first replies."""
-    names = {name: row for row, name in enumerate(sorted({*one.clusters, *other.clusters}))}
-    sums = np.zeros((2, len(names), one.sums.shape[1]))
-    for n, cell in enumerate((one, other)):
+    names = {name: row for row, name in enumerate(sorted({*first.clusters, *repeat.clusters}))}
+    sums = np.zeros((2, len(names), first.sums.shape[1]))
+    for n, cell in enumerate((first, repeat)):
         for name, row in zip(cell.clusters, cell.sums, strict=True):
             sums[n, names[name]] += row
     total = sums[0].sum(axis=0)
-    return np.asarray(one.statistic(total - sums[0] + sums[1]) - one.statistic(total), dtype=np.float64)
+    return np.asarray(first.statistic(total - sums[0] + sums[1]) - first.statistic(total), dtype=np.float64)

@@ -29,12 +29,12 @@ NOT_ASKED = {"requests": 0}
 
 
 def most_at_once(in_flight: int) -> int:
-    """Replies of one item to ask for in one request, by how many requests of the run may be in flight."""
+    """Return how many replies of an item to ask for in a request, by how many requests of the run may be in flight."""
     return max(1, min(MOST_AT_ONCE, in_flight // SHARE_OF_FLIGHT))
 
 
 class Draws:
-    """Remembers of one server whether it draws several."""
+    """Remembers for a server whether it draws several replies."""
 
     def __init__(self, completer: Completer) -> None:
         self._completer = completer
@@ -53,8 +53,8 @@ class Draws:
             self._draws_several = False
             return [await self._completer.complete(request)]
         self._draws_several = bool(first.further)
-        others = [msgspec.structs.replace(one, usage=NOT_ASKED) for one in first.further[: n - 1]]
-        return [first, *others]
+        further = [msgspec.structs.replace(completion, usage=NOT_ASKED) for completion in first.further[: n - 1]]
+        return [first, *further]
 
 
 GIVE_UP_AFTER = 20
@@ -98,7 +98,9 @@ Answer = Callable[[Item, int], Awaitable[Sequence[Reply]]]
 
 
 async def answerer(plan: Plan, completer: Completer, probe: Probe) -> Answer:
-    """What asks one item in the mode of the plan, once `probe` has found out how the server handles thinking."""
+    """Return the function that asks a single item in the mode of the plan, once `probe` has found out how the server
+    handles thinking.
+    """
     thinking = await probe()
     if plan.options.mode == "exact":
         return await open_reader(plan, completer, thinking)
@@ -152,19 +154,19 @@ class Asker:
 
     async def _judged(self, item: Item, reply: Reply, judge: JudgeClient) -> Reply:
         try:
-            found = await judged.put_to(self._plan.suite, self._plan.options, item, reply, judge)
+            judged_reply = await judged.put_to(self._plan.suite, self._plan.options, item, reply, judge)
         except CompletionError as exc:
             self._judge_health.failed(exc)
             return judged.unjudged(reply, exc)
-        if found.judge is not None:
+        if judged_reply.judge is not None:
             self._judge_health.answered()
-        return found
+        return judged_reply
 
 
 async def _sampled(plan: Plan, draws: Draws, thinking: ThinkingFound, item: Item, n: int) -> list[Reply]:
     # What all choices thought is told in one number: of a model that thinks, each reply is asked for by itself.
-    found = await draws.complete(_request(plan, item, thinking), 1 if thinking.thinks else n)
-    return [_reply(plan, item, thinking, completion) for completion in found]
+    completions = await draws.complete(_request(plan, item, thinking), 1 if thinking.thinks else n)
+    return [_reply(plan, item, thinking, completion) for completion in completions]
 
 
 def _reply(plan: Plan, item: Item, thinking: ThinkingFound, completion: Completion) -> Reply:
@@ -195,7 +197,9 @@ def _read(plan: Plan, item: Item, completion: Completion) -> Parsed:
 
 
 def _request(plan: Plan, item: Item, thinking: ThinkingFound) -> CompletionRequest:
-    """Carries no seed: under batching it fixes no reply, and vLLM 0.32 on a CPU dies of one prefilled in parts."""
+    """Return the request, without a seed: under batching a seed fixes no reply, and vLLM 0.32 on a CPU dies of a seeded
+    request that is prefilled in parts.
+    """
     sampling = item.sampling or plan.suite.sampling(plan.options.protocol)
     return CompletionRequest(
         model=plan.options.model,

@@ -28,7 +28,7 @@ from benchmarks.errors import BenchmarkError
 
 
 MOST_TOKENS = 128
-"""Of a text: as many kinds of token as vLLM takes in `logprob_token_ids`."""
+"""Most tokens of a text: as many kinds of token as vLLM takes in `logprob_token_ids`."""
 
 
 class _Tokens(msgspec.Struct):
@@ -74,13 +74,13 @@ def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
     following = sorted(set(tokens[first:]))
     if len(following) > MOST_TOKENS:
         raise CompletionError("rejected", f"a text of {len(tokens)} tokens is too long")
-    asked: dict[str, Any] = {"model": model, "prompt": [tokens[:end] for end in range(first, len(tokens))]}
-    asked |= {"max_tokens": 1, "temperature": 1, "logprobs": 0, "logprob_token_ids": following}
-    return msgspec.json.encode(asked | {"return_tokens_as_token_ids": True})
+    fields: dict[str, Any] = {"model": model, "prompt": [tokens[:end] for end in range(first, len(tokens))]}
+    fields |= {"max_tokens": 1, "temperature": 1, "logprobs": 0, "logprob_token_ids": following}
+    return msgspec.json.encode(fields | {"return_tokens_as_token_ids": True})
 
 
 def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]:
-    """Natural log-probability of each token from the one at `first`, given those before it.
+    """Return the natural log-probability of each token from the token at `first`, given those before it.
 
     Raises: CompletionError of kind "malformed" for a reply that does not have them all.
     """
@@ -88,15 +88,15 @@ def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]
         choices = {choice.index: choice for choice in _decoder.decode(body).choices}
     except UNREADABLE as exc:
         raise CompletionError("malformed", f"no completion with log-probabilities: {exc}", status_code=200) from None
-    found = []
+    values = []
     for place, token in enumerate(tokens[first:]):
         logprobs = choices[place].logprobs if place in choices else None
-        known = logprobs.top_logprobs[0] if logprobs is not None and logprobs.top_logprobs else {}
-        value = known.get(f"token_id:{token}")
+        by_token = logprobs.top_logprobs[0] if logprobs is not None and logprobs.top_logprobs else {}
+        value = by_token.get(f"token_id:{token}")
         if value is None:
             raise CompletionError("malformed", "it does not tell the probability of a token asked for", status_code=200)
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 # The client.
@@ -110,7 +110,7 @@ LONGEST_METRICS_BYTES = 1024 * 1024
 _BEGAN = re.compile(rb"^process_start_time_seconds[ \t]+([0-9.e+]+)", re.MULTILINE)
 RETRIES = 3
 REQUEST_SECONDS = 300.0
-"""For one attempt."""
+"""Time limit of a single attempt, in seconds."""
 GATEWAY_HEADERS: Mapping[str, str] = {"x-biasgate-audit": "off", "x-biasgate-priority": "audit"}
 """Sent through a biasgate gateway, so that an audit is not itself sampled as live traffic, and gives way to that."""
 
@@ -188,7 +188,9 @@ class SuiteClient:
             return None
 
     async def served(self) -> list[dict[str, Any]]:
-        """What the server says it serves, each with its name as "id". Raises CompletionError where it does not say."""
+        """Return the models that the server serves, each with its name as "id". Raises CompletionError if it tells
+        none.
+        """
         return read_models(await self._endpoint.get_once(MODELS_PATH, longest=LONGEST_LIST_BYTES))
 
     async def tokenized(self, model: str, text: str) -> list[int]:
@@ -196,7 +198,7 @@ class SuiteClient:
         return read_tokens(await self._endpoint.post(TOKENIZE_PATH, tokenize_body(model, text)))
 
     async def logprobs(self, model: str, tokens: Sequence[int], first: int) -> list[float]:
-        """Natural log-probability of each token of a text from the one at `first`, which is at least 1.
+        """Return the natural log-probability of each token of a text from the token at `first`, which is at least 1.
 
         Raises: CompletionError where the server does not tell.
         """
@@ -205,13 +207,13 @@ class SuiteClient:
         return read_logprobs(content, tokens, first)
 
     async def began(self) -> str | None:
-        """When the server's process began, as its /metrics say; None where they do not."""
+        """Return when the server's process began, as its /metrics say; None if they do not."""
         try:
             page = await self._endpoint.get_once(METRICS_PATH, longest=LONGEST_METRICS_BYTES)
         except CompletionError:
             return None
-        found = _BEGAN.findall(page)
-        return found[0].decode() if len(found) == 1 else None
+        matches = _BEGAN.findall(page)
+        return matches[0].decode() if len(matches) == 1 else None
 
     async def aclose(self) -> None:
         """Closes every connection."""

@@ -45,10 +45,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     through_gateway: bool = False
     api_key_env: str | None = None
     judge_base_url: str | None = None
-    """Where the judge is served; None: where the model is."""
+    """Address of the judge; None if it is served where the model is."""
     judge_api_key_env: str | None = None
     embedder_base_url: str | None = None
-    """Where the embedder is served; None: it is loaded here."""
+    """Address of the embedder; None if it is loaded here."""
 
 
 def manifest(plan: Plan, **reached: Any) -> Manifest:
@@ -94,7 +94,7 @@ def begin(path: Path, about: Manifest) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Raises BenchmarkError if `path` is no run directory."""
+    """Read the manifest. Raises BenchmarkError if `path` is not a run directory."""
     try:
         return msgspec.json.decode((path / MANIFEST).read_bytes(), type=Manifest)
     except (OSError, *UNREADABLE) as exc:
@@ -102,7 +102,9 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def began(path: Path) -> float:
-    """When the run in a directory was begun, in Unix seconds. Raises BenchmarkError if `path` is no run directory."""
+    """Return when the run in a directory was begun, in Unix seconds. Raises BenchmarkError if `path` is not a run
+    directory.
+    """
     try:
         return (path / MANIFEST).stat().st_mtime
     except OSError as exc:
@@ -132,7 +134,7 @@ def demand_same(path: Path, recorded: Manifest, now: Manifest) -> None:
     for name, value in before.items():
         if after[name] != value:
             raise BenchmarkError(
-                f"{path}: cannot resume: {name} was {_shown(value)} and is now {_shown(after[name])}: "
+                f"{path}: cannot resume: {name} was {_format_value(value)} and is now {_format_value(after[name])}: "
                 "use the same value, or start a new run with another --out"
             )
 
@@ -162,15 +164,17 @@ def observations(path: Path) -> Observations:
     with (path / RESPONSES).open("rb") as file:
         log = ReplyLines(file, str(path / RESPONSES))
     samples = n_samples(path) or max((reply.sample + 1 for batch in log.batches() for _, reply in batch), default=0)
-    found = Replies(items, samples, log.reply)
+    replies = Replies(items, samples, log.reply)
     for batch in log.batches():
         for place, reply in batch:
-            found.put(reply, place)
-    return Observations(items, found.to, found.n_to)
+            replies.put(reply, place)
+    return Observations(items, replies.to, replies.n_to)
 
 
 def n_answered(path: Path) -> int:
-    """Replies of the run in a directory that --resume does not ask for again: the latest of each that is no error."""
+    """Return how many replies of the run in a directory --resume does not ask for again: the latest of each that is not
+    an error.
+    """
     latest = {(reply.item_id, reply.sample): reply.status for reply in _lines(path / RESPONSES, Reply)}
     return sum(status != "error" for status in latest.values())
 
@@ -193,11 +197,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     beginning: Beginning
     began_at: float
-    """When that process took the run on."""
+    """Time at which that process took the run on."""
 
 
 class DirectoryLog:
-    """The RunLog of a run directory: one line a reply, append-only, held by one process at a time."""
+    """The RunLog of a run directory: a line for each reply, append-only, held by a single process at a time."""
 
     def __init__(self, path: Path) -> None:
         """Opens `path`/responses.jsonl. Raises BenchmarkError if another process is writing it."""
@@ -225,10 +229,10 @@ class DirectoryLog:
         self._write_session(Session(beginning=beginning, began_at=now))
         return beginning
 
-    async def keep_thinking(self, found: ThinkingFound) -> None:
+    async def keep_thinking(self, thinking: ThinkingFound) -> None:
         """See `RunLog`. Raises BenchmarkError."""
         if (session := self._session) is not None:
-            beginning = msgspec.structs.replace(session.beginning, thinking=found)
+            beginning = msgspec.structs.replace(session.beginning, thinking=thinking)
             self._write_session(msgspec.structs.replace(session, beginning=beginning))
 
     async def read(self) -> AsyncIterator[list[Placed]]:
@@ -249,7 +253,7 @@ class DirectoryLog:
         self._file.close()
 
     def _read_session(self) -> Session | None:
-        """None where there is no readable one: the run was begun by an earlier version."""
+        """Return the session; None if no readable session is there: the run was begun by an earlier version."""
         try:
             return msgspec.json.decode(self._path.with_name(SESSION).read_bytes(), type=Session)
         except (OSError, msgspec.DecodeError):
@@ -305,15 +309,15 @@ def _lines(path: Path, kind: Any, *, keep_last: bool = False) -> list[Any]:
         raise BenchmarkError(f"{path}: {exc.strerror}") from exc
     if not keep_last:
         lines.pop()
-    decoder, found = msgspec.json.Decoder(kind), []
+    decoder, decoded = msgspec.json.Decoder(kind), []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            found.append(decoder.decode(line))
+            decoded.append(decoder.decode(line))
         except UNREADABLE as exc:
             raise BenchmarkError(f"{path}, line {number}: {exc}: mend or remove the line") from exc
-    return found
+    return decoded
 
 
 def _identity(of: Manifest) -> dict[str, Any]:
@@ -327,7 +331,7 @@ def _identity(of: Manifest) -> dict[str, Any]:
     }
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "not set" if value is None else f'"{value}"'
 
 
@@ -341,5 +345,5 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _private(path: str, flags: int) -> int:
-    """Opens what nobody else may read: prompts and replies are in it."""
+    """Open a file that only the user may read: prompts and replies are in it."""
     return os.open(path, flags, 0o600)

@@ -40,13 +40,14 @@ from benchmarks.suites.protocol import UNRELATED, RankRule, Scale
 
 
 GROWTH = 1.5
-"""Of the items from look to look: closer looks stop sooner and need wider intervals, which about cancels out."""
+"""Growth of the number of items from look to look: closer looks stop sooner and need wider intervals, which about
+cancels out."""
 FEWEST = 60
 """Items before the first look."""
 
 
 class Precision(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the headline number of a run was to be known, and where the run stopped."""
+    """The precision that the headline number of a run was to have, and the look at which the run stopped."""
 
     demanded: float
     """Half the width of its interval at most, as a share of the largest value of its scale."""
@@ -63,21 +64,22 @@ class Precision(msgspec.Struct, frozen=True, kw_only=True):
     """Looks taken; all of `looks_planned` where everything was asked."""
     looks_planned: int
     level_of_a_look: float
-    """Of the interval of each look, so that those of all looks hold with the confidence level of the estimates."""
+    """Confidence level of the interval of each look, so that those of all looks hold with the confidence level of the
+    estimates."""
 
     @property
     def words(self) -> str:
         """One line for the reader."""
-        known = "no interval" if self.found is None else f"known to ±{self.found:.3g}"
+        width = "no interval" if self.found is None else f"known to ±{self.found:.3g}"
         demanded = f"±{self.demanded_in_unit:.3g}"
         if self.is_reached and self.n_asked == self.n_planned:
             return (
-                f"precision: {self.metric} {known}, {demanded} was asked for: reached with all {self.n_asked:,} items"
+                f"precision: {self.metric} {width}, {demanded} was asked for: reached with all {self.n_asked:,} items"
             )
         if self.is_reached:
-            asked = f"after {self.n_asked:,} of {self.n_planned:,} items (look {self.looks} of {self.looks_planned})"
-            return f"precision: {self.metric} {known}, {demanded} was asked for: stopped {asked}"
-        return f"precision: {self.metric} {known}, {demanded} was not reached: all {self.n_asked:,} items were asked"
+            progress = f"after {self.n_asked:,} of {self.n_planned:,} items (look {self.looks} of {self.looks_planned})"
+            return f"precision: {self.metric} {width}, {demanded} was asked for: stopped {progress}"
+        return f"precision: {self.metric} {width}, {demanded} was not reached: all {self.n_asked:,} items were asked"
 
 
 class Looks(msgspec.Struct, frozen=True):
@@ -85,20 +87,20 @@ class Looks(msgspec.Struct, frozen=True):
 
     plans: Sequence[Plan]
     level: float
-    """Of the interval of each look."""
+    """Confidence level of the interval of each look."""
 
     def after(self, answered: Iterable[str]) -> Iterator[tuple[int, Plan]]:
         """The looks still to be taken, with their numbers from 1: those before an item that was asked are past."""
-        asked, first = set(answered), 0
+        unmatched, first = set(answered), 0
         for n, plan in enumerate(self.plans):
             first = n
-            asked.difference_update(item.item_id for item in plan.items)
-            if not asked:
+            unmatched.difference_update(item.item_id for item in plan.items)
+            if not unmatched:
                 break
         return ((n + 1, self.plans[n]) for n in range(first, len(self.plans)))
 
     def found(self, number: int, estimates: Sequence[Estimate]) -> Precision:
-        """What a look saw; the estimates are those of its own level."""
+        """Return what a look saw; the estimates are those of its own level."""
         last = self.plans[-1]
         suite, demanded = last.suite, last.options.precision
         if demanded is None:
@@ -130,7 +132,7 @@ def looks_of(plan: Plan) -> Looks:
 
 
 def n_looks(n_items: int) -> int:
-    """How often a run of so many items is looked at, at most."""
+    """Return how often a run of so many items is looked at, at most."""
     return 1 + max(0, math.floor(math.log(max(1, n_items) / FEWEST) / math.log(GROWTH)))
 
 
@@ -153,18 +155,18 @@ def largest(scale: Scale) -> float:
 Floats = NDArray[np.float64]
 
 N_RESAMPLES = 200
-"""For standard errors of differences and for ranks, which are whole numbers."""
+"""Number of resamples for standard errors of differences and for ranks, which are whole numbers."""
 _DIGITS = 7
 
 
 class RankResamples(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one axis."""
+    """The resamples of a single axis."""
 
     axis: str
     values: list[float | None]
     """The ranking number in each resample; None where undefined."""
     by_chance: float | None = None
-    """What it would be on average were nobody preferred, for a number that chance raises."""
+    """The average value if no group were preferred, for a number that chance raises."""
 
 
 def rank_resamples(rule: RankRule, cells: Sequence[Cell]) -> list[RankResamples]:
@@ -196,19 +198,19 @@ def _values(rule: RankRule, cells: Sequence[Cell], columns: Sequence[Floats]) ->
 
 
 def _by_chance(rule: RankRule, cells: Sequence[Cell], columns: Sequence[Floats]) -> float | None:
-    """The mean over resamples of what chance makes of values that are 0, or alike."""
+    """Return the mean over resamples of the value that chance alone gives numbers that are 0, or all equal."""
     if rule.raised_by_chance is None:
         return None
     points = [math.nan if (value := point(cell)) is None else value for cell in cells]
     is_compared = [cell.metric == rule.metric and cell.group != UNRELATED for cell in cells]
-    known = [p for p, is_one in zip(points, is_compared, strict=True) if is_one and not math.isnan(p)]
-    neutral = sum(known) / len(known) if known and rule.raised_by_chance == "alike" else 0.0
+    defined = [p for p, is_one in zip(points, is_compared, strict=True) if is_one and not math.isnan(p)]
+    neutral = sum(defined) / len(defined) if defined and rule.raised_by_chance == "alike" else 0.0
     moved = [
         column - value + neutral if is_one else column
         for column, value, is_one in zip(columns, points, is_compared, strict=True)
     ]
-    found = [value for value in _values(rule, cells, moved) if value is not None]
-    return float(f"{sum(found) / len(found):.{_DIGITS}g}") if found else None
+    values = [value for value in _values(rule, cells, moved) if value is not None]
+    return float(f"{sum(values) / len(values):.{_DIGITS}g}") if values else None
 
 
 def _columns(cells: Sequence[Cell]) -> list[Floats]:
@@ -230,8 +232,8 @@ def _resampled(cell: Cell, weights: Floats) -> Floats:
 
 
 def _statistic(rule: RankRule, cells: Sequence[Cell], values: Sequence[float]) -> float | None:
-    found = rule.statistic([_estimate(cell, value) for cell, value in zip(cells, values, strict=True)])
-    return None if math.isnan(found) else float(f"{found:.{_DIGITS}g}")
+    number = rule.statistic([_estimate(cell, value) for cell, value in zip(cells, values, strict=True)])
+    return None if math.isnan(number) else float(f"{number:.{_DIGITS}g}")
 
 
 def _estimate(cell: Cell, value: float) -> Estimate:
@@ -262,7 +264,7 @@ Family = tuple[str, bool, bool, bool, int]
 
 
 class _Test(msgspec.Struct, frozen=True):
-    """Of one number."""
+    """The test of a single number."""
 
     p_value: float
     least: float
@@ -298,7 +300,11 @@ def with_stars(
             makes 5 % of what 1 - level was.
     """
     pairs = zip(cells, estimates, strict=True)
-    tests = {n: test for n, (cell, one) in enumerate(pairs) if (test := _test(cell, one, scales.get(one.metric)))}
+    tests = {
+        n: test
+        for n, (cell, estimate) in enumerate(pairs)
+        if (test := _test(cell, estimate, scales.get(estimate.metric)))
+    }
     if not tests:
         return Starred(list(estimates), None)
     families = {place: _family(estimates[place]) for place in tests}
@@ -307,35 +313,43 @@ def with_stars(
     looks = 0.05 / (1 - level)
     tests = {place: _Test(min(1.0, looks * test.p_value), looks * test.least) for place, test in tests.items()}
     adjusted = holm([test.p_value for test in tests.values()], list(shares.values()))
-    found = list(estimates)
+    starred = list(estimates)
     for (place, test), value in zip(tests.items(), adjusted, strict=True):
-        said = {"p_value": test.p_value, "p_adjusted": value, "n_comparisons": len(tests)}
-        found[place] = msgspec.structs.replace(found[place], extra={**found[place].extra, **said})
+        test_fields = {"p_value": test.p_value, "p_adjusted": value, "n_comparisons": len(tests)}
+        starred[place] = msgspec.structs.replace(starred[place], extra={**starred[place].extra, **test_fields})
     levels = {place: FALSE_STARS * share for place, share in shares.items()}
-    return Starred(found, sum(level for place, level in levels.items() if tests[place].least < level))
+    return Starred(starred, sum(level for place, level in levels.items() if tests[place].least < level))
 
 
-def mark(one: Estimate) -> str:
+def mark(estimate: Estimate) -> str:
     """MARK for a number that differs from the neutral value after adjustment, else nothing."""
-    adjusted = one.extra.get("p_adjusted")
+    adjusted = estimate.extra.get("p_adjusted")
     return MARK if adjusted is not None and adjusted < FALSE_STARS else ""
 
 
-def _family(one: Estimate) -> Family:
-    n_names = 0 if one.subset is None else 1 + one.subset.count("/")
-    return (one.metric, one.axis is not None, one.group is not None, one.reference is not None, n_names)
+def _family(estimate: Estimate) -> Family:
+    n_names = 0 if estimate.subset is None else 1 + estimate.subset.count("/")
+    return (
+        estimate.metric,
+        estimate.axis is not None,
+        estimate.group is not None,
+        estimate.reference is not None,
+        n_names,
+    )
 
 
-def _test(cell: Cell, one: Estimate, scale: Scale | None) -> _Test | None:
+def _test(cell: Cell, estimate: Estimate, scale: Scale | None) -> _Test | None:
     if scale is None or scale.ideal is None or not scale.low < scale.ideal < scale.high:
         return None
-    if one.value is None or one.lower is None or isinstance(cell.statistic, Spread):
+    if estimate.value is None or estimate.lower is None or isinstance(cell.statistic, Spread):
         return None
-    error, own = one.extra.get("standard_error"), _own_distances(cell, scale.ideal)
+    error, own = estimate.extra.get("standard_error"), _own_distances(cell, scale.ideal)
     if own is None and not error:
         return None
     degrees = degrees_of_freedom(cell) if own is not None else len(cell.clusters) / 2 - 1
-    student = 2 * float(stdtr(max(1.0, min(degrees, 1e9)), -abs(one.value - scale.ideal) / error)) if error else 0.0
+    student = (
+        2 * float(stdtr(max(1.0, min(degrees, 1e9)), -abs(estimate.value - scale.ideal) / error)) if error else 0.0
+    )
     if own is None:
         return _Test(student, 0.0)
     return _Test(max(student, sign_flip_p_value(own)), math.ldexp(1.0, 1 - max(1, int(np.count_nonzero(own)))))

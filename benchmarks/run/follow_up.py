@@ -30,8 +30,8 @@ def extend_plan(plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[
         return plan
     items = plan.suite.follow_up(observed(plan, replies, checkpoint), protocol=plan.options.protocol)
     more = mitigation.placed(items, plan.options.mitigating)
-    known = {item.item_id for item in plan.items}
-    new = [item for item in more if item.item_id not in known]
+    known_ids = {item.item_id for item in plan.items}
+    new = [item for item in more if item.item_id not in known_ids]
     return msgspec.structs.replace(plan, items=[*plan.items, *new]) if new else plan
 
 
@@ -48,7 +48,7 @@ def observed(plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], 
 
 
 async def embedded(plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder | None) -> list[Reply]:
-    """Replies that their vectors change; none when the suite compares no embeddings or there is no embedder.
+    """Return the replies that their vectors change; empty if the suite compares no embeddings or has no embedder.
 
     Raises: BenchmarkError when a served embedder does not answer.
     """
@@ -58,7 +58,9 @@ async def embedded(plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder 
 async def embedded_parts(
     plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder | None
 ) -> AsyncIterator[list[Reply]]:
-    """As `embedded`, those of one cluster at a time, so that memory holds the texts and vectors of one."""
+    """Yield the replies of `embedded`, a cluster at a time, so that memory holds the texts and vectors of a single
+    cluster.
+    """
     if embedder is None or not plan.suite.needs_embedder:
         return
     by_cluster: dict[str, list[Item]] = {}
@@ -101,12 +103,12 @@ async def _vectors(
     except ValueError:
         if len(chosen) == 1:
             return []
-        return [pair for one in chosen for pair in await _vectors([one], embedder, suite)]
+        return [pair for observation in chosen for pair in await _vectors([observation], embedder, suite)]
     return list(zip(chosen, vectors, strict=True))
 
 
 async def _texts(chosen: Sequence[Observation], suite: Suite) -> list[str]:
-    return await asyncio.to_thread(lambda: [suite.text_to_embed(one) for one in chosen])
+    return await asyncio.to_thread(lambda: [suite.text_to_embed(observation) for observation in chosen])
 
 
 # Embedding beside the questions.
@@ -121,7 +123,7 @@ class EmbeddedBeside:
     """
 
     def __init__(self, plan: Plan, embedder: Embedder | None, log: RunLog) -> None:
-        """Embeds nothing where the suite compares no texts, or there is no embedder."""
+        """Embed nothing if the suite compares no texts, or the embedder is None."""
         self.is_changed = False
         """Whether a reply was changed; the log has it, the replies that were read before have not."""
         self._plan = plan
@@ -145,8 +147,8 @@ class EmbeddedBeside:
             return
         if replies is not self._replies:
             self._replies = replies
-            found = (self._cluster.get(item.item_id) for item, _, _ in replies.missing())
-            self._missing = Counter(name for name in found if name is not None)
+            clusters = (self._cluster.get(item.item_id) for item, _, _ in replies.missing())
+            self._missing = Counter(name for name in clusters if name is not None)
             self._put([name for name in self._items if not self._missing[name]])
             return
         for reply in new:

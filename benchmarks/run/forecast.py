@@ -1,4 +1,4 @@
-"""What a run would send and how long it would take, worked out before anything is sent."""
+"""Works out the requests and the time of a run before anything is sent."""
 
 import math
 from collections.abc import Iterable
@@ -9,28 +9,28 @@ from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result
 
 CHARACTERS_PER_TOKEN = 4
-"""Of English text, about, in the vocabularies of current models."""
+"""Characters per token of English text, about, in the vocabularies of current models."""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests and tokens of one run."""
+    """Requests and tokens of a single run."""
 
     requests: int
-    """To the model, one a reply; in mode exact the fewest, one an item."""
+    """Requests to the model, one for each reply; in mode exact the fewest, one for each item."""
     judge_requests: int
-    """To the judge at most: replies that are no answer are not judged."""
+    """Most requests to the judge: replies that are not an answer are not judged."""
     prompt_tokens: int
-    """Of the requests to the model, about."""
+    """Tokens of the requests to the model, about."""
     reply_tokens: int
-    """Of the answers at most, without thoughts."""
+    """Most tokens of the answers, not counting thoughts."""
     has_more: bool
-    """Whether the suite asks further items that depend on the replies; they are not counted."""
+    """True if the suite asks further items that depend on the replies; they are not counted."""
     seconds: float | None
-    """At the rate of the newest finished run of the kind; None where there is none."""
+    """Seconds at the rate of the newest finished run of the kind; None if there is none."""
 
 
 def forecast(plan: Plan, *, n_answered: int = 0, finished: Iterable[Result] = (), host: str | None = None) -> Forecast:
-    """Of the replies that a plan still needs.
+    """Forecast the requests for the replies that a plan still needs.
 
     Args:
         plan: what is asked.
@@ -55,17 +55,17 @@ def forecast(plan: Plan, *, n_answered: int = 0, finished: Iterable[Result] = ()
 
 
 def _seconds_per_reply(plan: Plan, finished: Iterable[Result], host: str | None) -> float | None:
-    wanted = (plan.suite.name, plan.options.model, plan.options.mode, plan.options.thinking, host)
+    run_kind = (plan.suite.name, plan.options.model, plan.options.mode, plan.options.thinking, host)
     measured = [
-        one
-        for one in finished
-        if (one.suite, one.model, one.mode, one.thinking, one.provenance.base_url_host) == wanted
-        and one.provenance.requests
-        and one.provenance.seconds
-        and not one.provenance.replies_from_cache
+        result
+        for result in finished
+        if (result.suite, result.model, result.mode, result.thinking, result.provenance.base_url_host) == run_kind
+        and result.provenance.requests
+        and result.provenance.seconds
+        and not result.provenance.replies_from_cache
     ]
     if not measured:
         return None
-    newest = max(measured, key=lambda one: one.provenance.finished or "")
+    newest = max(measured, key=lambda result: result.provenance.finished or "")
     n_replies = newest.counts["items"] * newest.samples
     return newest.provenance.seconds / max(1, n_replies)

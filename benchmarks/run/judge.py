@@ -71,19 +71,19 @@ def reread(plan: Plan, item: Item, reply: Reply) -> Reply:
 
 
 def stamps(replies: Iterable[Reply]) -> list[JudgeStamp]:
-    """Who judged: one stamp for all that is the same but the number of attempts."""
-    found = {
+    """Return the judges of the replies: a stamp for all that is the same but for the number of attempts."""
+    distinct_stamps = {
         JudgeStamp(
-            model=one["model"],
-            prompt_sha256=one["prompt_sha256"],
-            form=one["form"],
-            thinking=one.get("thinking"),
-            fingerprint=one.get("fingerprint"),
+            model=fields["model"],
+            prompt_sha256=fields["prompt_sha256"],
+            form=fields["form"],
+            thinking=fields.get("thinking"),
+            fingerprint=fields.get("fingerprint"),
         )
         for reply in replies
-        if (one := reply.judge) and {"model", "prompt_sha256", "form"} <= one.keys()
+        if (fields := reply.judge) and {"model", "prompt_sha256", "form"} <= fields.keys()
     }
-    return in_order(found)
+    return in_order(distinct_stamps)
 
 
 def in_order(stamps: Iterable[JudgeStamp]) -> list[JudgeStamp]:
@@ -140,21 +140,21 @@ def _fault(
 def _other_setting(stamps: Sequence[JudgeStamp], validation: Validation) -> str | None:
     if validation.thinking is None:
         return "the comparison with people does not say whether the judge thought: make it again (judge calibrate)"
-    said = {stamp.thinking for stamp in stamps} - {validation.thinking}
-    if None in said:
+    settings = {stamp.thinking for stamp in stamps} - {validation.thinking}
+    if None in settings:
         return "the run does not say whether its judge thought"
-    if said:
+    if settings:
         return (
             f"the comparison with people is of the judge with thinking {validation.thinking}, "
-            f"the run asked it with thinking {', '.join(sorted(filter(None, said)))}"
+            f"the run asked it with thinking {', '.join(sorted(filter(None, settings)))}"
         )
     return None
 
 
 def _other_model(stamps: Sequence[JudgeStamp], validation: Validation) -> str | None:
     """Both sides' servers must have said what they serve; many do not."""
-    said = {stamp.fingerprint for stamp in stamps if stamp.fingerprint is not None}
-    changed = sorted(said - set(validation.fingerprints))
+    fingerprints = {stamp.fingerprint for stamp in stamps if stamp.fingerprint is not None}
+    changed = sorted(fingerprints - set(validation.fingerprints))
     if not validation.fingerprints or not changed:
         return None
     return (
@@ -164,7 +164,7 @@ def _other_model(stamps: Sequence[JudgeStamp], validation: Validation) -> str | 
 
 
 def read(path: Path) -> Validation:
-    """Raises BenchmarkError, one line, for a file that is no validation."""
+    """Read a validation. Raises BenchmarkError, one line, for a file that is not a validation."""
     try:
         content = read_utf8(path)
     except OSError as exc:

@@ -16,12 +16,12 @@ from benchmarks.suites.protocol import Item, Reply
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks of one run, in random order."""
+    """Tasks from a single run, in random order."""
 
     form: FormName
     tasks: list[Task]
     n_usable: int
-    """Of how many they were drawn."""
+    """Number of replies that the tasks were drawn from."""
     n_without: int
     """Replies about which the form asks nothing, or without a text."""
 
@@ -46,14 +46,14 @@ def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed
     form = form or suite.labelling_forms[0]
     if form not in suite.labelling_forms:
         raise BenchmarkError(f'{options.suite} has no form "{form}": take {" or ".join(suite.labelling_forms)}')
-    found: list[Task] = []
+    tasks: list[Task] = []
     n_without = 0
     for observation in directory.observations(path):
         item, reply = observation.item, observation.reply
-        asked = None
+        question = None
         if reply.text:
-            asked = suite.labelling_question(observation, form=form, protocol=options.protocol, seed=options.seed)
-        if asked is None:
+            question = suite.labelling_question(observation, form=form, protocol=options.protocol, seed=options.seed)
+        if question is None:
             n_without += 1
             continue
         origin = Origin(
@@ -63,36 +63,36 @@ def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed
             sample=reply.sample,
             cluster=item.cluster,
             axis=item.axis,
-            group=asked.group,
-            reference=asked.reference,
-            judge=asked.judge,
+            group=question.group,
+            reference=question.reference,
+            judge=question.judge,
             judge_model=(reply.judge or {}).get("model"),
             prompt_sha256=(reply.judge or {}).get("prompt_sha256"),
             judge_thinking=(reply.judge or {}).get("thinking"),
             judge_fingerprint=(reply.judge or {}).get("fingerprint"),
-            key=asked.key,
+            key=question.key,
         )
-        found.append(
-            Task(id=_id(form, options.suite, options.model, item, reply), form=form, shown=asked.shown, origin=origin)
+        tasks.append(
+            Task(
+                id=_id(form, options.suite, options.model, item, reply), form=form, shown=question.shown, origin=origin
+            )
         )
-    return Drawn(form=form, tasks=_sample(found, n, seed, path), n_usable=len(found), n_without=n_without)
+    return Drawn(form=form, tasks=_sample(tasks, n, seed, path), n_usable=len(tasks), n_without=n_without)
 
 
-def _sample(found: Sequence[Task], n: int | None, seed: int, path: Path) -> list[Task]:
-    if not found:
+def _sample(tasks: Sequence[Task], n: int | None, seed: int, path: Path) -> list[Task]:
+    if not tasks:
         raise BenchmarkError(f"{path}: no reply can be labelled: none has a text that the form asks about")
-    wanted = len(found) if n is None else n
-    if not 1 <= wanted <= len(found):
+    size = len(tasks) if n is None else n
+    if not 1 <= size <= len(tasks):
         raise BenchmarkError(
-            f"{path}: {len(found)} replies can be labelled: draw 1 to {len(found)} of them, not {wanted}"
+            f"{path}: {len(tasks)} replies can be labelled: draw 1 to {len(tasks)} of them, not {size}"
         )
-    drawn = random.Random(f"{seed}/labelling").sample(found, len(found))[
-        :wanted
-    ]  # a larger sample has the smaller in it
-    probability = wanted / len(found)
+    drawn = random.Random(f"{seed}/labelling").sample(tasks, len(tasks))[:size]  # a larger sample has the smaller in it
+    probability = size / len(tasks)
     return [
-        msgspec.structs.replace(one, origin=msgspec.structs.replace(one.origin, inclusion_probability=probability))
-        for one in drawn
+        msgspec.structs.replace(task, origin=msgspec.structs.replace(task.origin, inclusion_probability=probability))
+        for task in drawn
     ]
 
 

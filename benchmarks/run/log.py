@@ -21,11 +21,11 @@ Placed = tuple[int, Reply]
 
 BLOCK_BYTES = 1 << 18
 LINE_BYTES = 2048
-"""What is read of a line at first; few are longer."""
+"""Bytes that are read of a line at first; few lines are longer."""
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log knows about a run before this process asks anything: more than nothing where another process, or an
+    """The knowledge of a log about a run before this process asks anything: more than nothing if another process, or an
     earlier attempt, has begun it.
     """
 
@@ -33,20 +33,20 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds at which the run was first started; of a run in the store that was cancelled or had failed, later
     by the time that it stood still."""
     seconds: float = 0.0
-    """How long it had run by the time at which this process took it on: the wall time since `started_at`, where it is
-    in the store with the time after which another auditor took it over; in a directory until its last reply."""
+    """Seconds the run had taken when this process took it on: since `started_at`, if it is in the store, including the
+    time after which another auditor took it over; in a directory until its last reply."""
     thinking: ThinkingFound | None = None
-    """What the model's server did about thinking when it was last asked."""
+    """The handling of thinking by the model's server when it was last asked."""
 
 
 class RunLog(Protocol):
-    """Where replies are kept. A later reply to the same (item_id, sample) replaces the earlier one."""
+    """The store of a run's replies. A later reply to the same (item_id, sample) replaces the earlier one."""
 
     async def begin(self) -> Beginning:
         """Notes that the run goes on from now, and returns what was kept of it. Called once, before anything else."""
         ...
 
-    async def keep_thinking(self, found: ThinkingFound) -> None:
+    async def keep_thinking(self, thinking: ThinkingFound) -> None:
         """Keeps what the model's server does about thinking, in place of what was kept before."""
         ...
 
@@ -59,7 +59,7 @@ class RunLog(Protocol):
         ...
 
     def reply(self, place: int) -> Reply:
-        """What was kept at a place. May be called from any thread."""
+        """Return the reply at a place. May be called from any thread."""
         ...
 
     async def keep_items(self, items: Sequence[Item]) -> None:
@@ -109,7 +109,7 @@ class ReplyLines:
             size *= 8
 
     def batches(self) -> Iterator[list[Placed]]:
-        """Every reply in the file now, a block at a time; what follows the last newline is none.
+        """Yield every reply in the file now, a block at a time; text after the last newline does not count as a reply.
 
         Raises: BenchmarkError for a line that is no reply.
         """
@@ -139,9 +139,9 @@ class ReplyLines:
 
 
 SAMPLES_AT_ONCE = 1024
-"""Places of one item that are looked up together."""
+"""Places of an item that are looked up together."""
 _BYTES = 8
-"""Of one place in the file of places."""
+"""Bytes of each place in the file of places."""
 
 
 class Replies(Mapping[Key, Reply]):
@@ -194,11 +194,11 @@ class Replies(Mapping[Key, Reply]):
                     yield self._items[row], sample, self._reply(number) if number else None
 
     def n_missing(self, first: int, past: int) -> int:
-        """How many replies are to be asked for of these items."""
+        """Return how many replies are to be asked for of these items."""
         return (past - first) * self._samples - sum(self._n_answered_of[first:past])
 
     def lacks(self, item_id: str, sample: int) -> bool:
-        """Whether a reply of the plan is still to be asked for."""
+        """Return whether a reply of the plan is still to be asked for."""
         row = self._row.get(item_id)
         if row is None or not 0 <= sample < self._samples:
             return False
@@ -212,7 +212,7 @@ class Replies(Mapping[Key, Reply]):
             yield from (self._reply(number) for _, number in self._numbers(row) if number)
 
     def n_to(self, item: Item) -> int:
-        """How many replies an item has."""
+        """Return how many replies an item has."""
         return self._n_of[self._row[item.item_id]]
 
     def __getitem__(self, key: Key) -> Reply:
@@ -248,7 +248,7 @@ class Replies(Mapping[Key, Reply]):
 
 
 async def kept(plan: Plan, log: RunLog) -> Replies:
-    """What the log has of a plan."""
+    """Return the replies to a plan that the log has."""
     replies = Replies(plan.items, plan.options.samples, log.reply)
     async for batch in log.read():
         for place, reply in batch:

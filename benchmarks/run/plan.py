@@ -30,7 +30,7 @@ from benchmarks.suites.protocol import (
 
 
 class _Set(msgspec.Struct, frozen=True):
-    """Items that belong together (Item.set_id), or one that stands alone."""
+    """Items that belong together (Item.set_id), or an item that stands alone."""
 
     items: list[Item]
     rank: bytes
@@ -42,12 +42,12 @@ class _Set(msgspec.Struct, frozen=True):
 
     @property
     def part(self) -> str:
-        """What kind of set of its axis this is: the subsets it has."""
+        """Return the kind of set of its axis this is: the subsets it has."""
         return "/".join(sorted({item.subset or "" for item in self.items}))
 
 
 def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
-    """At most `limit` items in their own order; all of them without a limit.
+    """Return at most `limit` items in their own order; all of them without a limit.
 
     Sets are taken whole. Their order is fixed by the seed: one of every axis, and within it one of every subset, before
     a second of any; after that each gets its share. A limit takes the sets that come first, up to the one that no
@@ -68,31 +68,33 @@ def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
 
 
 def beginnings(items: Sequence[Item], limits: Sequence[int], seed: int) -> list[list[Item]]:
-    """What `select` chooses under each of several limits, for one sorting; those under which no set fits left out."""
+    """Return what `select` chooses under each of several limits, sorting just once; limits under which no set fits are
+    left out.
+    """
     ordered = _ordered(items, seed)
     place = {item.item_id: number for number, item in enumerate(items)}
-    found = (sorted(map(place.__getitem__, _beginning(ordered, limit))) for limit in limits)
-    return [[items[number] for number in numbers] for numbers in found if numbers]
+    chosen_places = (sorted(map(place.__getitem__, _beginning(ordered, limit))) for limit in limits)
+    return [[items[number] for number in numbers] for numbers in chosen_places if numbers]
 
 
 def at_least(items: Sequence[Item], n: int, seed: int) -> list[Item]:
     """The items of the sets that a limit takes first, as many as have `n` items or more; all where there are fewer."""
     chosen = set[str]()
-    for one in _ordered(items, seed):
+    for item_set in _ordered(items, seed):
         if len(chosen) >= n:
             break
-        chosen.update(item.item_id for item in one.items)
+        chosen.update(item.item_id for item in item_set.items)
     return [item for item in items if item.item_id in chosen]
 
 
 def _beginning(ordered: Sequence[_Set], limit: int) -> set[str]:
-    """Ids of the items of the sets up to the one that no longer fits."""
+    """Return the ids of the items of the sets, up to the first set that no longer fits."""
     n_left, chosen = limit, set[str]()
-    for one in ordered:
-        if len(one.items) > n_left:
+    for item_set in ordered:
+        if len(item_set.items) > n_left:
             break
-        n_left -= len(one.items)
-        chosen.update(item.item_id for item in one.items)
+        n_left -= len(item_set.items)
+        chosen.update(item.item_id for item in item_set.items)
     return chosen
 
 
@@ -107,8 +109,8 @@ def _ordered(items: Sequence[Item], seed: int) -> list[_Set]:
 
 def _spread(parts: Iterable[Sequence[_Set]]) -> list[_Set]:
     """One order of several, of which every beginning has its share of each, and one of each before a second of any."""
-    placed = [(place / len(part), one.rank, one) for part in parts for place, one in enumerate(part)]
-    return [one for _, _, one in sorted(placed, key=itemgetter(0, 1))]
+    placed = [(place / len(part), item_set.rank, item_set) for part in parts for place, item_set in enumerate(part)]
+    return [item_set for _, _, item_set in sorted(placed, key=itemgetter(0, 1))]
 
 
 def _by(name: str, sets: Iterable[_Set]) -> list[list[_Set]]:
@@ -127,7 +129,9 @@ Key = tuple[str, int]
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run. All but `concurrency` and `keep_reasoning` is a run's identity: resume refuses when it differs."""
+    """The options of a run. All but `concurrency` and `keep_reasoning` is a run's identity: resume refuses when it
+    differs.
+    """
 
     suite: str
     model: str
@@ -152,11 +156,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     axes: tuple[str, ...] | None = None
     """Ask only these axes of the suite; None: all."""
     temperature: float | None = None
-    """In place of the protocol's."""
+    """Temperature used in place of the protocol's."""
     judge_model: str | None = None
-    """For suites with a judge; None: the model under test judges itself."""
+    """Judge for suites that need one; None: the model under test judges itself."""
     embedder: str | None = None
-    """For suites that compare texts; None: those numbers are undefined, with that reason."""
+    """Embedder for suites that compare texts; None: those numbers are undefined, with that reason."""
     precision: float | None = None
     """Ask no more than makes half the width of the headline number's interval at most this, as a share of the largest
     value of its scale (see benchmarks.run.estimation); None: ask everything.
@@ -164,11 +168,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     repeat_share: float | None = None
     """Share of the items that are asked once more, to see what changes by itself (benchmarks.run.asked_again)."""
     prompts: str | None = None
-    """The text of a file of one's own prompts, for the suite that asks these."""
+    """Text of a file of the user's own prompts, for the suite that asks these."""
     evaluate: tuple[str, ...] = ()
     """cogs: directories of finished runs whose texts are evaluated, in place of generating any."""
     thinking: str = "default"
-    """Whether the model shall think: see `auditors.text.thinking.parse_thinking`."""
+    """Setting of the model's thinking: see `auditors.text.thinking.parse_thinking`."""
     extra_body: dict[str, Any] | None = None
     """Further fields of every request to the model; they win over the run's own."""
     keep_reasoning: bool = False
@@ -197,7 +201,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def judge_model(self) -> str | None:
-        """Who reads the replies; None for a suite without a judge."""
+        """Return the model that reads the replies; None for a suite without a judge."""
         return (self.options.judge_model or self.options.model) if self.suite.needs_judge else None
 
 
@@ -222,9 +226,9 @@ def prepare(
     check(options, suite)
     dataset = _dataset(options, suite, data_dir, checkpoint)
     checkpoint()
-    asked = rendered(options, suite, dataset, checkpoint) if outputs is None else _about(outputs, options, suite)
+    all_items = rendered(options, suite, dataset, checkpoint) if outputs is None else _about(outputs, options, suite)
     checkpoint()
-    items = select(_of_axes(_of_subset(asked, options), options), options.limit, options.seed)
+    items = select(_of_axes(_of_subset(all_items, options), options), options.limit, options.seed)
     return Plan(options=options, suite=suite, dataset=dataset, items=items, prompt_sha256=prompts_sha256(items))
 
 
@@ -330,11 +334,11 @@ def rendered(options: RunOptions, suite: Suite, dataset: Dataset, checkpoint: Ca
 
 
 def _checked(items: Iterable[Item], checkpoint: Callable[[], None]) -> list[Item]:
-    found = []
+    checked = []
     for item in items:
         checkpoint()
-        found.append(item)
-    return found
+        checked.append(item)
+    return checked
 
 
 def _about(outputs: Mapping[str, Sequence[Observation]], options: RunOptions, suite: Suite) -> list[Item]:
@@ -349,8 +353,8 @@ def _of_subset(items: list[Item], options: RunOptions) -> list[Item]:
         return items
     chosen = [item for item in items if item.subset == options.subset]
     if not chosen:
-        known = ", ".join(sorted({item.subset for item in items if item.subset is not None})) or "none"
-        raise BenchmarkError(f'{options.suite}: subset "{options.subset}" has no item; subsets: {known}')
+        subsets = ", ".join(sorted({item.subset for item in items if item.subset is not None})) or "none"
+        raise BenchmarkError(f'{options.suite}: subset "{options.subset}" has no item; subsets: {subsets}')
     return chosen
 
 
@@ -371,5 +375,5 @@ def prompts_sha256(items: Sequence[Item]) -> str:
 
 
 def prompt_sha256(item: Item) -> str:
-    """sha256 of the id and messages of one item as JSON."""
+    """Return the sha256 of the id and messages of a single item as JSON."""
     return hashlib.sha256(msgspec.json.encode([item.item_id, item.messages])).hexdigest()

@@ -45,7 +45,9 @@ class ProbeCache(Remembering):
         """How often each question was asked in this run."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """As the inner one. An answer that is used again has `requests` 0 and FROM_CACHE 1 in its usage."""
+        """Complete as the inner completer does. An answer that is used again has `requests` 0 and FROM_CACHE 1 in its
+        usage.
+        """
         if request.messages[0].content not in _QUESTIONS:
             return await self._inner.complete(request)
         if not self._has_asked:
@@ -55,15 +57,15 @@ class ProbeCache(Remembering):
         question = self._name(request, self._process)
         name = f"{question}-{self._n_times[question]}"
         self._n_times[question] += 1
-        kept = self._files.read(name)
-        if kept is not None:
-            return marked(kept)
+        stored = self._files.read(name)
+        if stored is not None:
+            return marked(stored)
         completion = await self._inner.complete(request)
         self._files.write(name, completion)
         return completion
 
     async def complete_all(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
-        """See `benchmarks.run.exact.batching.CompletesBatches`: what is asked together is no first question."""
+        """See `benchmarks.run.exact.batching.CompletesBatches`: questions asked together are never first questions."""
         if not isinstance(self._inner, CompletesBatches):
             raise CompletionError("rejected", "batches are not offered", status_code=501)
         return await self._inner.complete_all(requests)

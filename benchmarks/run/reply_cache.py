@@ -20,7 +20,7 @@ from auditors.json_errors import UNREADABLE
 from auditors.types import Completer, Completion, CompletionRequest, TellsContext
 
 FROM_CACHE = "from_cache"
-"""In the `usage` of a reply that was used again."""
+"""Key in the `usage` of a reply that was used again."""
 
 
 class Remembering:
@@ -39,9 +39,9 @@ class Remembering:
         await self._inner.aclose()
 
 
-def marked(kept: Completion) -> Completion:
+def marked(completion: Completion) -> Completion:
     """A reply that is used again: with `requests` 0 and FROM_CACHE 1 in its usage."""
-    return msgspec.structs.replace(kept, usage={**(kept.usage or {}), "requests": 0, FROM_CACHE: 1})
+    return msgspec.structs.replace(completion, usage={**(completion.usage or {}), "requests": 0, FROM_CACHE: 1})
 
 
 class ReplyCache(Remembering):
@@ -63,13 +63,15 @@ class ReplyCache(Remembering):
         self._looked = set[str]()
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """As the inner one. A reply that is used again has `requests` 0 and FROM_CACHE 1 in its usage."""
+        """Complete as the inner completer does. A reply that is used again has `requests` 0 and FROM_CACHE 1 in its
+        usage.
+        """
         name = self._name(request) if request.temperature == 0 else None
         if name is not None and name not in self._looked:
             self._looked.add(name)
-            kept = self._files.read(name, before=self._before)
-            if kept is not None and kept.fingerprint == self._fingerprint:
-                return marked(kept)
+            stored = self._files.read(name, before=self._before)
+            if stored is not None and stored.fingerprint == self._fingerprint:
+                return marked(stored)
         completion = await self._inner.complete(request)
         self._fingerprint = completion.fingerprint
         if name is not None and completion.fingerprint is not None:
@@ -81,7 +83,7 @@ class ReplyCache(Remembering):
 
 
 class ReplyFiles:
-    """Completions in files, one each, which nobody else may read."""
+    """Completions in files, one each, which no other user may read."""
 
     def __init__(self, folder: Path) -> None:
         """`folder` is made when the first is written."""
@@ -91,7 +93,9 @@ class ReplyFiles:
         return self._folder / name[:2] / name
 
     def read(self, name: str, *, before: float = math.inf) -> Completion | None:
-        """None for one that is not there, is no reply of this version or was not written `before`, in Unix seconds."""
+        """Return the completion; None if it is missing, is not a reply of this version or was not written `before`, in
+        Unix seconds.
+        """
         path = self._path(name)
         try:
             return msgspec.json.decode(path.read_bytes(), type=Completion) if path.stat().st_mtime < before else None
@@ -113,5 +117,5 @@ class ReplyFiles:
 
 
 def is_from_cache(usage: object) -> bool:
-    """Whether the reply with this usage was used again."""
+    """Return whether the reply with this usage was used again."""
     return isinstance(usage, dict) and usage.get(FROM_CACHE) == 1

@@ -23,7 +23,7 @@ from benchmarks.suites.protocol import (
 
 
 class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the pairs of replies, with an interval by cluster."""
+    """Share of the pairs of replies that changed, with an interval by cluster."""
 
     n: int
     value: float
@@ -33,13 +33,13 @@ class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeadlineNoise(msgspec.Struct, frozen=True, kw_only=True):
-    """What asking again does to the headline number of a run of this size, in its own unit."""
+    """The effect of asking again on the headline number of a run of this size, in the number's own unit."""
 
     metric: str
     standard_deviation: float | None
     lower: float | None = None
     upper: float | None = None
-    """Of the standard deviation, 95 %."""
+    """Upper end of the 95 % interval of the standard deviation."""
     difference: float | None = None
     """The headline numbers of two such runs differ by no more in 95 % of cases, where nothing else differs."""
     reason: str | None = None
@@ -47,10 +47,10 @@ class HeadlineNoise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed between the first reply to an item and its repeat."""
+    """The changes between the first reply to an item and its repeat."""
 
     share: float
-    """Of the items, as asked for."""
+    """Share of the items, as asked for."""
     n_asked: int
     n_pairs: int
     """Items of which both replies arrived; all below is about these."""
@@ -91,7 +91,7 @@ class DatasetUsed(msgspec.Struct, frozen=True, kw_only=True):
     n_canonical: int
     n_used: int
     left_out: Mapping[str, int] = {}
-    """Records that no item is made of, by reason; of one's own prompts."""
+    """Records that give no item, by reason; for the user's own prompts."""
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,9 +102,9 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     log_sha256: str
     n_replies: int
-    """In the log."""
+    """Number of replies in the log."""
     left_out: dict[str, int]
-    """How many of these are in no number, by reason."""
+    """Replies of the log that are in no number, by reason."""
 
     @property
     def words(self) -> str:
@@ -112,22 +112,22 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and when the replies came from. Times are ISO 8601 in UTC; none of this moves a number."""
+    """Origin and time of the replies. Times are ISO 8601 in UTC; none of this changes a number."""
 
     biasgate: str
     base_url_host: str | None = None
     fingerprints: list[str] = []
     embedder: str | None = None
     judge: list[JudgeStamp] = []
-    """Who read the replies; more than one form or question only where a suite asks more than one."""
+    """Judges of the replies; more than one form or question only if a suite asks more than one."""
     thinking: ThinkingFound | None = None
-    """What the server did about thinking when it was last asked; None where it was not."""
+    """The server's handling of thinking when it was last asked; None if it was not asked."""
     judge_validation: Validation | None = None
     """The comparison of that judge with people that was given, whether it holds or not."""
     prompt_sha256: str
     """sha256 over the rendered prompts of all items used, in order."""
     started: str | None = None
-    """When the run was first started, whichever process began it; see `benchmarks.run.log.Beginning`."""
+    """Time at which the run was first started, by any process; see `benchmarks.run.log.Beginning`."""
     finished: str | None = None
     requests: int = 0
     """Sent for the replies that count, and for the last question about thinking; retries are none."""
@@ -137,7 +137,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Wall time from the first start to the end, over all processes that asked the run one after the other. Left out is
     the time for which it was cancelled, had failed or, in a directory, was stopped."""
     imported: Imported | None = None
-    """None: biasgate asked, or the replies were recorded to its prompts."""
+    """The imported log; None: biasgate asked, or the replies were recorded to its prompts."""
 
     @property
     def asked_by(self) -> str | None:
@@ -150,14 +150,16 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(dict.fromkeys(map(_in_words, self.judge))) or None
 
 
-def _in_words(one: JudgeStamp) -> str:
-    """Not to think is the rule, and in records of before this was kept it goes without saying."""
-    thinking = "" if one.thinking in (None, "off") else f", thinking {one.thinking}"
-    return f"{one.model}, question {one.prompt_sha256[:12]}, as {one.form}{thinking}"
+def _in_words(stamp: JudgeStamp) -> str:
+    """Return the judge in words. A judge does not think by default, so records from before this was kept are read that
+    way.
+    """
+    thinking = "" if stamp.thinking in (None, "off") else f", thinking {stamp.thinking}"
+    return f"{stamp.model}, question {stamp.prompt_sha256[:12]}, as {stamp.form}{thinking}"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished run of one suite."""
+    """A single finished run of a single suite."""
 
     schema: int = SCHEMA
     suite: str
@@ -173,17 +175,17 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     subset: str | None = None
     axes: tuple[str, ...] | None = None
-    """Those asked about; None: all of the suite."""
+    """Axes asked about; None: all axes of the suite."""
     temperature: float | None = None
     """Set by the user; None: the protocol's."""
     thinking: str = "default"
-    """Whether the model was to think, as it was set."""
+    """Setting of the model's thinking."""
     extra_body: dict[str, Any] | None = None
     """Further fields that the user sent with every request."""
     precision: Precision | None = None
-    """Where a run stopped that was to ask only as much as it needed; None: it was to ask everything."""
+    """Point at which a run stopped that was to ask only as much as it needed; None: it was to ask everything."""
     repeats: Repeats | None = None
-    """What changed where items were asked again; None: none were."""
+    """Changes between items and their repeats; None if no item was asked again."""
     dataset: DatasetUsed
     counts: dict[str, int]
     """items, and replies by status; the statuses add up to items times samples."""
@@ -191,15 +193,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     expected_by_chance: float | None = None
     """Stars that chance alone would give this result on average (benchmarks.run.estimation); None: nothing tested."""
     rank_resamples: list[RankResamples] = []
-    """Of the number by which the suite ranks models, by axis; none for a suite without ranks."""
+    """Resamples of the number by which the suite ranks models, by axis; empty for a suite without ranks."""
     judge: JudgeUsed | None = None
-    """Whether the judge may be relied on; None for a suite without one."""
+    """The judge and how far it may be relied on; None for a suite without a judge."""
     provenance: Provenance
 
     @property
     def series(self) -> dict[str, Any]:
-        """What must be the same for two numbers to belong in one series, table or gate. The model and its mitigation
-        are what such a series compares.
+        """Return what must be the same for two numbers to belong in a single series, table or gate. The model and its
+        mitigation are what such a series compares.
         """
         return {
             "suite": self.suite,
@@ -237,7 +239,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_axes(axes: Sequence[str] | None) -> str | None:
-    """In one line, whatever their order; None for all."""
+    """Return the axes as a line of text, independent of their order; None for all."""
     return None if axes is None else ", ".join(sorted(axes))
 
 
@@ -271,10 +273,13 @@ def joined(result: Result, joint: JointScore, own: Sequence[Observation], partne
         partners: what the partner's result rests on.
     """
     rest = [estimate for estimate in result.estimates if estimate.metric != joint.metric]
-    found = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
+    estimates = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
     if result.precision is not None:
-        found = [msgspec.structs.replace(one, lower=None, upper=None, method=None, reason=STOPPED) for one in found]
-    return msgspec.structs.replace(result, estimates=[*rest, *found])
+        estimates = [
+            msgspec.structs.replace(estimate, lower=None, upper=None, method=None, reason=STOPPED)
+            for estimate in estimates
+        ]
+    return msgspec.structs.replace(result, estimates=[*rest, *estimates])
 
 
 STOPPED = "no interval: the two runs stopped at looks of their own (--precision)"

@@ -51,7 +51,7 @@ _thresholds = gc.get_threshold()
 
 @contextmanager
 def no_full_collections() -> Iterator[None]:
-    """While what lives long is made, in whichever thread: nearly nothing of it is garbage."""
+    """Switch full collections off while long-lived objects are made, in any thread: nearly nothing of it is garbage."""
     global _making, _thresholds
     if not _making:
         _thresholds = gc.get_threshold()
@@ -67,7 +67,9 @@ def no_full_collections() -> Iterator[None]:
 
 @contextmanager
 def set_aside() -> Iterator[None]:
-    """What is there at the beginning of the block is not looked at until its end, or that of the last one like it."""
+    """Keep the objects that exist at the beginning of the block out of garbage collection until its end, or that of the
+    last such block.
+    """
     global _kept
     gc.freeze()
     _kept += 1
@@ -103,15 +105,15 @@ class Parts(TypedDict, total=False):
     judge_validation: Validation | None
     """Its comparison with people."""
     embedder: Embedder | None
-    """For suites that compare texts; None leaves those numbers undefined."""
+    """Embedder for suites that compare texts; None leaves those numbers undefined."""
     on_progress: Callable[[Progress], None] | None
     """Called after every batch kept, at least once."""
     on_thinking: Callable[[ThinkingFound], None]
     """Called once with what the server does about thinking, before an item is asked."""
     base_url_host: str | None
-    """For the provenance."""
+    """Host of the model server, for the provenance."""
     share: Share | None
-    """By which other processes ask part of it (`assist`), where the run can be split."""
+    """The share through which other processes ask part of the run (`assist`), if the run can be split."""
 
 
 async def run(
@@ -173,8 +175,8 @@ async def assist(
     with set_aside():
         client = None
         if plan.judge_model is not None:
-            asked = ThinkingCompleter(judge or completer, OFF, expects_whole=True)
-            client = JudgeClient(asked, plan.judge_model, form=terms.judge_form)
+            judge_completer = ThinkingCompleter(judge or completer, OFF, expects_whole=True)
+            client = JudgeClient(judge_completer, plan.judge_model, form=terms.judge_form)
         answer = await answerer(plan, completer, found)
         await ask_ranges(plan, share=share, read=read, answer=answer, judge=client, stop=stop)
 
@@ -187,7 +189,7 @@ async def run_plan(
     stop: asyncio.Event | None = None,
     **parts: Unpack[Parts],
 ) -> Result:
-    """As `run`, for a plan already made."""
+    """Run a plan already made; otherwise the same as `run`."""
     stop = stop or asyncio.Event()
     running = _Run(plan, completer, log, stop, parts)
     return await unless_stopped(stop, running.result(), running.stopped)
@@ -269,18 +271,20 @@ class _Run:
         return await in_thread(self._scored, complete, replies, about, precision, repeats)
 
     async def _asked_enough(self) -> tuple[Plan, Replies, Precision | None]:
-        """What was asked, with the replies: all of the plan, or as much as the precision that it demands needs."""
+        """Return the part of the plan that was asked, with the replies: all of it, or as much as the precision that it
+        demands needs.
+        """
         if self._plan.options.precision is None:
             return self._plan, await self._asked(self._plan, share=self._parts.get("share")), None
         looks = await in_thread(looks_of, self._plan)
         for number, plan in looks.after([reply.item_id async for _, reply in self._logged()]):
             replies = await self._asked(plan)
             estimates = await in_thread(headline, plan, replies, looks.level, self._checkpoint)
-            found = looks.found(number, estimates)
-            if found.is_reached or plan is self._plan:
+            precision = looks.found(number, estimates)
+            if precision.is_reached or plan is self._plan:
                 break
         prompts = await in_thread(prompts_sha256, plan.items)
-        return msgspec.structs.replace(plan, prompt_sha256=prompts), replies, found
+        return msgspec.structs.replace(plan, prompt_sha256=prompts), replies, precision
 
     async def _logged(self) -> AsyncIterator[Placed]:
         async for batch in self._log.read():

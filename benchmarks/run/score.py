@@ -1,4 +1,4 @@
-"""From replies to a result: pure, so the same replies give the same numbers, interval ends included."""
+"""Makes results from replies: pure, so the same replies give the same numbers, interval ends included."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -48,11 +48,11 @@ def score(
     observations = observed(plan, replies, checkpoint)
     options, suite, tally = plan.options, plan.suite, counts(observations)
     level = LEVEL if precision is None else precision.level_of_a_look
-    made, found = cells(options, suite, observations), []
-    for cell in made:
+    all_cells, estimates = cells(options, suite, observations), []
+    for cell in all_cells:
         checkpoint()
-        found.append(_estimate(cell, options.seed, level))
-    marked = with_stars(made, _without_headline(found, suite, tally, options), suite.scales, level=level)
+        estimates.append(_estimate(cell, options.seed, level))
+    marked = with_stars(all_cells, _without_headline(estimates, suite, tally, options), suite.scales, level=level)
     return Result(
         suite=suite.name,
         suite_version=suite.version,
@@ -69,7 +69,7 @@ def score(
         counts=tally,
         estimates=marked.estimates,
         expected_by_chance=marked.expected_by_chance,
-        rank_resamples=[] if suite.rank_rule is None else rank_resamples(suite.rank_rule, made),
+        rank_resamples=[] if suite.rank_rule is None else rank_resamples(suite.rank_rule, all_cells),
         judge=_judge_used(plan, provenance),
         provenance=provenance,
     )
@@ -79,7 +79,7 @@ OPTIONS_IN_RESULT = (
     *("protocol", "mode", "model", "mitigation", "few_shot", "seed", "samples", "limit", "subset", "axes"),
     *("temperature", "thinking", "extra_body"),
 )
-"""Of a run, under the same names in its result."""
+"""Options of a run that have the same names in its result."""
 
 
 def headline(
@@ -87,26 +87,26 @@ def headline(
 ) -> list[Estimate]:
     """The headline number alone, with an interval of that level; empty where the run has none."""
     observations = observed(plan, replies, checkpoint)
-    made = [cell for cell in cells(plan.options, plan.suite, observations) if cell.key == plan.suite.headline]
-    found = [_estimate(cell, plan.options.seed, level) for cell in made]
-    return _without_headline(found, plan.suite, counts(observations), plan.options)
+    headline_cells = [cell for cell in cells(plan.options, plan.suite, observations) if cell.key == plan.suite.headline]
+    estimates = [_estimate(cell, plan.options.seed, level) for cell in headline_cells]
+    return _without_headline(estimates, plan.suite, counts(observations), plan.options)
 
 
 LEVEL = 0.95
-"""Of every interval of a result."""
+"""Confidence level of every interval of a result."""
 
 
 def _estimate(cell: Cell, seed: int, level: float) -> Estimate:
-    """With an interval of `level`, which holds with LEVEL where several looks were taken."""
-    found = estimate(cell, seed=seed, confidence_level=level)
+    """Return the estimate with an interval of `level`, which holds with LEVEL if several looks were taken."""
+    estimated = estimate(cell, seed=seed, confidence_level=level)
     if level == LEVEL:
-        return found
-    method = None if found.method is None else f"repeated {found.method}"
-    return msgspec.structs.replace(found, confidence_level=LEVEL, method=method)
+        return estimated
+    method = None if estimated.method is None else f"repeated {estimated.method}"
+    return msgspec.structs.replace(estimated, confidence_level=LEVEL, method=method)
 
 
 def _without_headline(
-    found: Sequence[Estimate], suite: Suite, tally: Mapping[str, int], options: RunOptions
+    estimates: Sequence[Estimate], suite: Suite, tally: Mapping[str, int], options: RunOptions
 ) -> list[Estimate]:
     """The estimates; those of the headline's metric undefined where too many replies ran out of tokens in thought: the
     ones that are left are those that the model found easy.
@@ -114,9 +114,12 @@ def _without_headline(
     n_replies = sum(tally[status] for status in STATUSES)
     reason = exhausted_reason(tally["thinking_exhausted"], n_replies, options.thinking)
     if reason is None:
-        return list(found)
+        return list(estimates)
     undefined = {"value": None, "lower": None, "upper": None, "method": None, "reason": reason}
-    return [msgspec.structs.replace(one, **undefined) if one.metric == suite.headline.metric else one for one in found]
+    return [
+        msgspec.structs.replace(estimate, **undefined) if estimate.metric == suite.headline.metric else estimate
+        for estimate in estimates
+    ]
 
 
 def _judge_used(plan: Plan, provenance: Provenance) -> JudgeUsed | None:
@@ -127,20 +130,20 @@ def _judge_used(plan: Plan, provenance: Provenance) -> JudgeUsed | None:
 
 
 def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:
-    """What the suite makes of the observations.
+    """Return the cells that the suite forms from the observations.
 
     In mode exact without the numbers that it cannot tell, and with the mean probability per item of this run that it
     could not read: a bound on what the scores miss.
     """
-    found = suite.cells(without_exhausted(observations), protocol=options.protocol)
+    suite_cells = suite.cells(without_exhausted(observations), protocol=options.protocol)
     if options.mode != "exact":
-        return found
+        return suite_cells
     unresolved = [
         o.reply.choice_probabilities.get(UNRESOLVED, 0.0) for o in observations if o.reply.choice_probabilities
     ]
-    said = {"mean_unresolved": sum(unresolved) / len(unresolved) if unresolved else None}
-    read = [_unread(cell) if cell.metric in UNREAD_IN_EXACT else cell for cell in found]
-    return [msgspec.structs.replace(cell, is_exact=True, extra={**cell.extra, **said}) for cell in read]
+    unresolved_extra = {"mean_unresolved": sum(unresolved) / len(unresolved) if unresolved else None}
+    read = [_unread(cell) if cell.metric in UNREAD_IN_EXACT else cell for cell in suite_cells]
+    return [msgspec.structs.replace(cell, is_exact=True, extra={**cell.extra, **unresolved_extra}) for cell in read]
 
 
 UNREAD_IN_EXACT = frozenset({"refusal_rate"})
@@ -159,8 +162,8 @@ def _unread(cell: Cell) -> Cell:
 
 
 def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
-    """The reply with status and value read anew from its text and judgement, or from its probabilities in mode exact;
-    without either it stays as it is.
+    """Return the reply with status and value read again from its text and judgement, or from its probabilities in mode
+    exact; without either it stays as it is.
 
     Raises: BenchmarkError, in mode exact, for probabilities that cannot be of this item.
     """
@@ -168,33 +171,33 @@ def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
         return _read_probabilities(plan, item, reply)
     if reply.text is None or reply.rule == REFUSAL_FIELD:
         return reply
-    said = told_apart(Completion(text=reply.text, finish_reason=reply.finish_reason, reasoning=reply.reasoning))
-    if is_exhausted(said):
+    answer = told_apart(Completion(text=reply.text, finish_reason=reply.finish_reason, reasoning=reply.reasoning))
+    if is_exhausted(answer):
         return msgspec.structs.replace(
             reply, text=None, status="thinking_exhausted", parsed=None, rule=None, error=None
         )
-    reply = msgspec.structs.replace(reply, text=said.text)
+    reply = msgspec.structs.replace(reply, text=answer.text)
     parsed = plan.suite.parse(item, reply.text, protocol=plan.options.protocol)
     fresh = msgspec.structs.replace(reply, status=parsed.status, parsed=parsed.value, rule=parsed.rule, error=None)
     return judge.reread(plan, item, fresh)
 
 
 def _read_probabilities(plan: Plan, item: Item, reply: Reply) -> Reply:
-    found = reply.choice_probabilities
-    if found is None:
+    by_label = reply.choice_probabilities
+    if by_label is None:
         return msgspec.structs.replace(reply, status="error", error="no choice_probabilities")
-    known = Reading(plan.suite, item, plan.options.protocol).labels | UNREAD_LABELS
-    if strange := sorted(found.keys() - known):
-        raise BenchmarkError(f'{item.item_id}: "{strange[0]}" is no answer: the labels are {", ".join(sorted(known))}')
-    if not all(0 <= p <= 1 for p in found.values()) or abs(sum(found.values()) - 1) > TOLERANCE:
+    labels = Reading(plan.suite, item, plan.options.protocol).labels | UNREAD_LABELS
+    if strange := sorted(by_label.keys() - labels):
+        raise BenchmarkError(f'{item.item_id}: "{strange[0]}" is no answer: the labels are {", ".join(sorted(labels))}')
+    if not all(0 <= p <= 1 for p in by_label.values()) or abs(sum(by_label.values()) - 1) > TOLERANCE:
         raise BenchmarkError(
-            f"{item.item_id}: choice_probabilities must be in [0, 1] and add up to 1, not to {sum(found.values()):g}"
+            f"{item.item_id}: choice_probabilities must be in [0, 1] and add up to 1, not to {sum(by_label.values()):g}"
         )
     return msgspec.structs.replace(reply, status="ok", parsed=None, rule=None, error=None)
 
 
 TOLERANCE = 1e-3
-"""By how much recorded probabilities may miss 1: room for rounding."""
+"""Largest distance of the sum of recorded probabilities from 1: room for rounding."""
 
 
 def score_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple[Result, list[Reply]]:
@@ -239,7 +242,7 @@ def read_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple
 def provenance_of(
     plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never, **about: Any
 ) -> Provenance:
-    """Where the replies of a plan come from; `about` is what the replies do not say themselves."""
+    """Return the provenance of the replies of a plan; `about` is what the replies do not say themselves."""
     fingerprints, judges = set[str](), set[JudgeStamp]()
     for reply in replies.values():
         checkpoint()

@@ -23,7 +23,7 @@ end."""
 LEAST_IN_RANGE = 32
 """More than runner.ask.GIVE_UP_AFTER, so that a process which reaches no server finishes no range."""
 RANGES = 64
-"""At least so many, where the run is large enough: the processes then end at about the same time."""
+"""Smallest number of ranges if the run is large enough: the processes then end at about the same time."""
 
 
 class Range(NamedTuple):
@@ -34,15 +34,15 @@ class Range(NamedTuple):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What another process needs to ask the same questions in the same way."""
+    """The facts that another process needs to ask the same questions in the same way."""
 
     options: RunOptions
     prompt_sha256: str
     thinking: ThinkingFound
     judge_form: JudgeForm | None
-    """In which the run's earlier judgements were given."""
+    """Form in which the run's earlier judgements were given."""
     servers: tuple[str | None, ...] = ()
-    """Of the model and the judge, as the process that has the run reaches them."""
+    """Addresses of the model and the judge, as the process that has the run reaches them."""
     biasgate: str = msgspec.field(default_factory=lambda: version("biasgate"))
     """Another version may read a reply in another way."""
 
@@ -60,11 +60,11 @@ class Asked(NamedTuple):
     range: Range
     replies: Sequence[Reply]
     is_whole: bool
-    """Whether they are the last."""
+    """True if they are the last."""
 
 
 class Share(Protocol):
-    """What one process asks of a run, and keeps."""
+    """The part of a run that a process asks and keeps."""
 
     async def offer(self, ranges: Sequence[Range], terms: Terms) -> None:
         """Lets others ask too. Only for the process that has the run, and before anything else."""
@@ -75,10 +75,10 @@ class Share(Protocol):
         ...
 
     def has_lost(self, part: Range) -> bool:
-        """Whether somebody else asks it by now: nothing is kept any more."""
+        """Return whether another process asks the range by now: replies to it are not kept any more."""
         ...
 
-    async def keep(self, asked: Sequence[Asked]) -> Sequence[Sequence[int] | None]:
+    async def keep(self, parts: Sequence[Asked]) -> Sequence[Sequence[int] | None]:
         """Keeps replies, as `RunLog.append`; of each range the places, or None when it is lost."""
         ...
 
@@ -109,7 +109,7 @@ def _cut(replies: Replies, n_items: int, most: int) -> Iterator[Range]:
 
 
 def why_whole(options: RunOptions) -> str | None:
-    """Why a run is asked by one process alone; None where several may."""
+    """Return why a run is asked by a single process; None if several may ask it."""
     if options.concurrency is not None:
         return "it names its own concurrency, which holds for all of it"
     if options.precision is not None:
@@ -149,7 +149,7 @@ class Whole:
 
 
 class Ranges:
-    """What is missing in the ranges that this process gets."""
+    """The replies missing in the ranges that this process gets."""
 
     pause_seconds = 0.1
     """Replies wait so long for others: a transaction costs as much as several requests."""
@@ -168,9 +168,9 @@ class Ranges:
         """Of each the replies that have not come yet."""
 
     async def groups(self, most: int) -> AsyncIterator[Group]:
-        while (taken := await self._share.take(self._plan)) is not None:
-            part = taken.range
-            self._put(taken, is_whole=False)
+        while (portion := await self._share.take(self._plan)) is not None:
+            part = portion.range
+            self._put(portion, is_whole=False)
             left = {(item.item_id, sample) for item, sample, _ in self._replies.missing(*part)}
             if not left:
                 await self._share.keep([Asked(part, (), is_whole=True)])
@@ -190,27 +190,27 @@ class Ranges:
             if part is not None and key in self._left[part]:  # otherwise it comes too late
                 self._left[part].remove(key)
                 by_range.setdefault(part, []).append(reply)
-        asked = [Asked(part, came, is_whole=not self._left[part]) for part, came in by_range.items()]
-        found = list[Reply]()
-        for one, places in zip(asked, await self._share.keep(asked), strict=True):
+        answered = [Asked(part, came, is_whole=not self._left[part]) for part, came in by_range.items()]
+        saved = list[Reply]()
+        for entry, places in zip(answered, await self._share.keep(answered), strict=True):
             if places is not None:
-                for reply, place in zip(one.replies, places, strict=True):
+                for reply, place in zip(entry.replies, places, strict=True):
                     self._replies.put(reply, place)
-                found += one.replies
-            if one.is_whole or places is None:
-                self._forget(one.range)
-        return found
+                saved += entry.replies
+            if entry.is_whole or places is None:
+                self._forget(entry.range)
+        return saved
 
     async def collect(self) -> None:
-        while self._on_collected is not None and (found := await self._share.collect(self._plan)) is not None:
-            for taken in found:
-                self._put(taken, is_whole=True)
+        while self._on_collected is not None and (portions := await self._share.collect(self._plan)) is not None:
+            for portion in portions:
+                self._put(portion, is_whole=True)
                 await asyncio.sleep(0)
 
-    def _put(self, taken: Taken, *, is_whole: bool) -> None:
+    def _put(self, portion: Taken, *, is_whole: bool) -> None:
         """Replies of others; where they are not all of the range, what failed is asked again."""
         new = list[Reply]()
-        for place, reply in taken.replies:
+        for place, reply in portion.replies:
             if self._replies.lacks(reply.item_id, reply.sample):
                 self._replies.put(reply, place)
                 new += [reply] if is_whole or reply.status != "error" else []

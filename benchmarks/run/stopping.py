@@ -9,11 +9,11 @@ from typing import Any, ParamSpec, TypeVar
 from benchmarks.errors import RunStopped
 
 GRACE_SECONDS = 0.3
-"""How long replies in flight may still arrive once a run is stopped."""
+"""Seconds in which replies in flight may still arrive once a run is stopped."""
 LIMIT_SECONDS = 0.5
-"""How long a stopped run may take for all that is left, before it is cut off."""
+"""Seconds that a stopped run may take for all that is left, before it is cut off."""
 CLEANUP_SECONDS = 0.2
-"""What is cut off may take so long to close what it has open."""
+"""Seconds that work which is cut off may take to close what it has open."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,7 +26,7 @@ async def unless_stopped(
     *,
     within: float = LIMIT_SECONDS,
 ) -> T:
-    """What `work` comes to; once `stop` is set it has `within` seconds to end by itself and is then cancelled.
+    """Return the result of `work`; once `stop` is set it has `within` seconds to end by itself and is then cancelled.
 
     Raises: what `work` raises, or `stopped()`.
     """
@@ -47,7 +47,9 @@ async def unless_stopped(
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """As asyncio.to_thread, but nobody waits for the thread: not a caller that is cancelled, nor the process's end."""
+    """Run a function as asyncio.to_thread does, except that nothing waits for the thread: neither a cancelled caller
+    nor the end of the process.
+    """
     future = concurrent.futures.Future[T]()
     future.set_running_or_notify_cancel()  # a caller that is cancelled leaves it to its end
 
@@ -64,7 +66,7 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
 
 
 def checkpoint_of(stop: asyncio.Event, stopped: Callable[[], RunStopped]) -> Callable[[], None]:
-    """What is computed in a thread calls it now and then: raises `stopped()` once `stop` is set."""
+    """Return a function for work in a thread to call now and then: it raises `stopped()` once `stop` is set."""
 
     def checkpoint() -> None:
         if stop.is_set():

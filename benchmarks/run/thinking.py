@@ -30,7 +30,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.run.reply_cache import is_from_cache
 
 EMPTY_THOUGHT = "<think>\n\n</think>\n\n"
-"""As the templates of models with a switch write it when thinking is off."""
+"""Empty thought as the templates of models with a switch write it when thinking is off."""
 CONTINUE: Mapping[str, Any] = {"add_generation_prompt": False, "continue_final_message": True}
 """Fields by which vLLM goes on with the last message instead of answering it."""
 
@@ -61,7 +61,7 @@ class WithEmptyThought(msgspec.Struct, frozen=True):
 
 
 async def ends_thinking(completer: Completer, request: CompletionRequest) -> bool:
-    """Whether an empty thought is kept in the prompt, and the model answers behind it without another one.
+    """Return whether an empty thought is kept in the prompt, and the model answers after it without another thought.
 
     Raises: BenchmarkError where the server does not answer.
     """
@@ -72,7 +72,7 @@ async def ends_thinking(completer: Completer, request: CompletionRequest) -> boo
         if exc.kind == "rejected":
             return False
         raise BenchmarkError(f"the model server does not answer: {exc}") from exc
-    lengths = [(one.usage or {}).get("prompt_tokens") for one in (plain, begun)]
+    lengths = [(completion.usage or {}).get("prompt_tokens") for completion in (plain, begun)]
     is_kept = None not in lengths and lengths[0] != lengths[1]
     return is_kept and begun.reasoning is None and begun.finish_reason == "stop" and bool((begun.text or "").strip())
 
@@ -89,19 +89,19 @@ FATAL_STATUS_CODES = frozenset({401, 403, 404})
 
 
 class ThinkingFound(msgspec.Struct, frozen=True, kw_only=True):
-    """How the server of a run handles thinking: part of its provenance."""
+    """The way the server of a run handles thinking: part of its provenance."""
 
     thinks: bool | None
-    """None: it gave no answer to the question."""
+    """True if the model thinks; None: it gave no answer to the question."""
     field: str | None = None
-    """Where its replies have their thoughts: "reasoning", "reasoning_content", "text" between marks, or "begun": the
+    """Place of the thoughts in its replies: "reasoning", "reasoning_content", "text" between marks, or "begun": the
     text begins within a thought, which the template of the prompt has opened."""
     sent: dict[str, Any] = {}
     """Fields sent with every request of the run."""
     opening: str = ""
-    """What each reply is begun with in the model's place: an empty thought, or nothing."""
+    """Text that each reply is begun with in the model's place: an empty thought, or nothing."""
     is_obeyed: bool | None = None
-    """Whether it does what was set; None where nothing was set, or it cannot be told."""
+    """True if it does what was set; None if nothing was set, or it cannot be told."""
     room: int = 0
     """Tokens added to each answer's own limit."""
     words: str
@@ -131,39 +131,39 @@ def probe_once(
 async def probe_off(
     completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]
 ) -> ThinkingFound:
-    """As `probe`, for a mode that reads the first words of a reply: a model that thinks is told not to, and one that
-    thinks all the same has its replies begun with an empty thought.
+    """Probe for a mode that reads the first words of a reply: a thinking model is told not to think; if it still
+    thinks, its replies are begun with an empty thought.
 
     Raises: BenchmarkError where its template keeps none, or it thinks behind it.
     """
-    found = await probe(completer, model, thinking, extra_body)
-    if found.thinks and thinking.mode == "default":
+    handling = await probe(completer, model, thinking, extra_body)
+    if handling.thinks and thinking.mode == "default":
         off = await probe(completer, model, OFF, extra_body)
         words = f"{off.words}: it is switched off for mode exact"
-        found = msgspec.structs.replace(off, requests=found.requests + off.requests, words=words)
-    if not found.thinks:
-        return found
-    if not await ends_thinking(completer, _question(model, found.sent)):
+        handling = msgspec.structs.replace(off, requests=handling.requests + off.requests, words=words)
+    if not handling.thinks:
+        return handling
+    if not await ends_thinking(completer, _question(model, handling.sent)):
         raise BenchmarkError(
             "mode exact reads the first words of an answer, and this model thinks before it, cannot be switched off "
             "and keeps no empty thought: use --mode sample"
         )
     words = "the model cannot be switched off: each answer is begun with an empty thought for mode exact"
     return msgspec.structs.replace(
-        found, thinks=False, field=None, room=0, opening=EMPTY_THOUGHT, words=words, requests=found.requests + 2
+        handling, thinks=False, field=None, room=0, opening=EMPTY_THOUGHT, words=words, requests=handling.requests + 2
     )
 
 
 async def _fitting(
     completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]
 ) -> ThinkingFound:
-    """As `probe`, with no more room than the model's context has: vLLM refuses a request for more."""
-    found = await probe(completer, model, thinking, extra_body)
-    context = await completer.context_tokens(model) if found.room and isinstance(completer, TellsContext) else None
-    if context is None or (most := context - min(context // 2, MOST_KEPT_FREE)) >= found.room:
-        return found
-    words = f"{found.words}; a context of {context} tokens leaves only {most} of these"
-    return msgspec.structs.replace(found, room=most, words=words)
+    """Probe with no more room than the model's context has: vLLM refuses a request for more."""
+    handling = await probe(completer, model, thinking, extra_body)
+    context = await completer.context_tokens(model) if handling.room and isinstance(completer, TellsContext) else None
+    if context is None or (most := context - min(context // 2, MOST_KEPT_FREE)) >= handling.room:
+        return handling
+    words = f"{handling.words}; a context of {context} tokens leaves only {most} of these"
+    return msgspec.structs.replace(handling, room=most, words=words)
 
 
 async def probe(completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]) -> ThinkingFound:
@@ -196,12 +196,12 @@ async def probe(completer: Completer, model: str, thinking: Thinking, extra_body
             continue
         n_requests -= is_from_cache(completion.usage)
         if _obeys(thinking, completion) is not False:
-            return _found(thinking, body, completion, n_requests, refused if place else None)
+            return _describe_handling(thinking, body, completion, n_requests, refused if place else None)
         accepted.append((body, completion))
     if not accepted:
         return _unknown(dict(extra_body), thinking, n_requests, refused)
     body, completion = _best(thinking, accepted)
-    return _found(thinking, body, completion, n_requests, refused)
+    return _describe_handling(thinking, body, completion, n_requests, refused)
 
 
 def demand_fields(extra_body: Mapping[str, Any] | None) -> None:
@@ -241,7 +241,7 @@ def _thinks(completion: Completion) -> bool:
 
 
 def _obeys(thinking: Thinking, completion: Completion) -> bool | None:
-    """None where nothing was set."""
+    """Return whether the server does what was set; None if nothing was set."""
     match thinking.mode:
         case "default":
             return None
@@ -252,15 +252,15 @@ def _obeys(thinking: Thinking, completion: Completion) -> bool | None:
 
 
 def _best(thinking: Thinking, accepted: list[tuple[dict[str, Any], Completion]]) -> tuple[dict[str, Any], Completion]:
-    """Of forms that are taken and not obeyed: the one with the fewest thoughts where they should be off, else the
-    first.
+    """Return the best form of those that are taken and not obeyed: the form with the fewest thoughts if they should be
+    off, else the first.
     """
     if thinking.mode != "off":
         return accepted[0]
     return min(accepted, key=lambda pair: len(pair[1].reasoning or ""))
 
 
-def _found(
+def _describe_handling(
     thinking: Thinking, body: dict[str, Any], completion: Completion, n_requests: int, refused: CompletionError | None
 ) -> ThinkingFound:
     thinks = _thinks(completion)

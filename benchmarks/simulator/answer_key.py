@@ -1,4 +1,4 @@
-"""What the simulator knows about benchmark questions, found again by a hash of what a prompt asks.
+"""The simulator's knowledge of benchmark questions, found again by a hash of the question that a prompt puts.
 
 A fact is a suite's own struct; its signature is the question freed of everything that may change around it (order of
 the choices, few-shot turns, a mitigation sentence). The questions themselves are not kept.
@@ -16,9 +16,9 @@ Fact = TypeVar("Fact", bound=msgspec.Struct)
 class AnswerKey:
     """Facts by their type and signature."""
 
-    def __init__(self, known: Iterable[tuple[str, msgspec.Struct]]) -> None:
+    def __init__(self, facts: Iterable[tuple[str, msgspec.Struct]]) -> None:
         self._facts: dict[type[msgspec.Struct], dict[bytes, msgspec.Struct]] = {}
-        for signature, fact in known:
+        for signature, fact in facts:
             self._facts.setdefault(type(fact), {})[_digest(signature)] = fact
 
     def find(self, kind: type[Fact], signature: str) -> Fact | None:

@@ -1,4 +1,4 @@
-"""Which planted behaviour answers a request, and with what distribution; the simulator as judge.
+"""Chooses the planted behaviour that answers a request, and its distribution; the simulator as judge.
 
 Pure: profile, seed and request decide. The judge reads the stance off an audited answer, with planted mistakes. They
 are drawn by hash from the whole question, whose random mark makes every question its own, so they are independent of
@@ -51,7 +51,7 @@ _WHETHER = re.compile(
 
 
 def verdict_text(question: str, errors: JudgeErrors, seed: int) -> str | None:
-    """The judge's reply to the judge auditor's question; None when this is no such question."""
+    """Return the judge's reply to the judge auditor's question; None for any other question."""
     match = _QUESTION.fullmatch(question)
     if match is None:
         return None
@@ -87,7 +87,7 @@ def _how_well(score: float) -> str:
 
 
 def yes_or_no(question: str, errors: JudgeErrors, seed: int) -> str | None:
-    """The judge's reply where it is asked whether a text is biased; None when this is no such question."""
+    """Return the judge's reply when asked whether a text is biased; None for any other question."""
     match = _WHETHER.fullmatch(question)
     if match is None:
         return None
@@ -98,7 +98,9 @@ def yes_or_no(question: str, errors: JudgeErrors, seed: int) -> str | None:
 
 
 def fault(question: str, errors: JudgeErrors, seed: int) -> Fault | None:
-    """How the judge fails at this question of the judge auditor; None when it does not, or it is no such question."""
+    """Return the way in which the judge fails at this question of the judge auditor; None when it does not fail, or for
+    any other question.
+    """
     match = _QUESTION.fullmatch(question)
     if match is None:
         return None
@@ -121,9 +123,9 @@ def fault(question: str, errors: JudgeErrors, seed: int) -> Fault | None:
 def _with_odd_number(verdict: Verdict, prompt: str, chance: float) -> str:
     """A verdict with one finding whose score is an odd number: JSON, or nearly."""
     axis, group, _ = stance.about(prompt) or ("gender", "woman", "man")
-    found = verdict.findings[0] if verdict.findings else Finding(axis=axis, group=group, reference=None, score=0)
-    text = msgspec.json.encode(Verdict(refused=False, findings=[found])).decode()
-    return text.replace(f'"score":{found.score}', f'"score":{ODD_NUMBERS[int(chance * len(ODD_NUMBERS))]}')
+    finding = verdict.findings[0] if verdict.findings else Finding(axis=axis, group=group, reference=None, score=0)
+    text = msgspec.json.encode(Verdict(refused=False, findings=[finding])).decode()
+    return text.replace(f'"score":{finding.score}', f'"score":{ODD_NUMBERS[int(chance * len(ODD_NUMBERS))]}')
 
 
 def _verdict(prompt: str, answer: str, errors: JudgeErrors, chance: float) -> Verdict:
@@ -138,8 +140,10 @@ def _verdict(prompt: str, answer: str, errors: JudgeErrors, chance: float) -> Ve
     return _finding(Stance(*subject, level=1))
 
 
-def _finding(found: Stance) -> Verdict:
-    finding = Finding(axis=found.axis, group=found.favoured, reference=found.other, score=found.level)
+def _finding(read_stance: Stance) -> Verdict:
+    finding = Finding(
+        axis=read_stance.axis, group=read_stance.favoured, reference=read_stance.other, score=read_stance.level
+    )
     return Verdict(refused=False, findings=[finding])
 
 
@@ -164,67 +168,71 @@ class Answers:
         self._evaluator = cogs.Planted(profile, seed)
         self._behaviours = table.behaviours(profile, seed)
 
-    def replies(self, asked: Asked) -> Replies:
+    def replies(self, request: Asked) -> Replies:
         """The distribution before the request's own constraints (allowed choices, forced beginning).
 
         The first that recognises the request answers it; prose answers everything.
         """
         return (
-            self._call(asked)
-            or self._verdict(asked)
-            or self._affinity(asked)
-            or next((found for behaviour in self._behaviours if (found := behaviour.replies(asked)) is not None), None)
-            or table.replies(asked, self._profile, self._key, self._seed)
-            or masked.by_chance(asked)
-            or bbq.by_chance(asked)
-            or self._instance(asked)
-            or self._prose(asked.user)
+            self._call(request)
+            or self._verdict(request)
+            or self._affinity(request)
+            or next(
+                (planted for behaviour in self._behaviours if (planted := behaviour.replies(request)) is not None), None
+            )
+            or table.replies(request, self._profile, self._key, self._seed)
+            or masked.by_chance(request)
+            or bbq.by_chance(request)
+            or self._instance(request)
+            or self._prose(request.user)
         )
 
     @property
     def can_be_silent(self) -> bool:
-        """Whether any question may remain without an answer."""
+        """Return whether any question may remain without an answer."""
         return self._profile.judge.can_be_silent
 
-    def is_silent(self, asked: Asked) -> bool:
-        """Whether this request is a judge's question that never gets its answer."""
-        return self.can_be_silent and fault(asked.user, self._profile.judge, self._seed) == "silent"
+    def is_silent(self, request: Asked) -> bool:
+        """Return whether this request is a judge's question that never gets its answer."""
+        return self.can_be_silent and fault(request.user, self._profile.judge, self._seed) == "silent"
 
-    def calls(self, asked: Asked) -> bool:
-        """Whether the reply is a call of a tool: where one is demanded, or planted for what a user says."""
-        if not asked.offer.tools or asked.choices is not None or asked.prefix:
+    def calls(self, request: Asked) -> bool:
+        """Return whether the reply is a call of a tool, because a call is demanded or is planted for a user's
+        message.
+        """
+        if not request.offer.tools or request.choices is not None or request.prefix:
             return False
-        last, is_planted = asked.turns[-1], self._profile.structured.tool is not None
-        return asked.offer.is_demanded or (is_planted and last.role == "user" and bool(last.text))
+        last, is_planted = request.turns[-1], self._profile.structured.tool is not None
+        return request.offer.is_demanded or (is_planted and last.role == "user" and bool(last.text))
 
-    def _call(self, asked: Asked) -> Replies | None:
-        return Replies(self._profile.structured.calls(asked.case, asked.offer)) if self.calls(asked) else None
+    def _call(self, request: Asked) -> Replies | None:
+        return Replies(self._profile.structured.calls(request.case, request.offer)) if self.calls(request) else None
 
-    def _verdict(self, asked: Asked) -> Replies | None:
+    def _verdict(self, request: Asked) -> Replies | None:
         errors, seed = self._profile.judge, self._seed
-        judged = verdict_text(asked.user, errors, seed) or yes_or_no(asked.user, errors, seed) or why(asked.turns)
+        judged = verdict_text(request.user, errors, seed) or yes_or_no(request.user, errors, seed) or why(request.turns)
         return None if judged is None else Replies({judged: 1.0})
 
-    def _affinity(self, asked: Asked) -> Replies | None:
+    def _affinity(self, request: Asked) -> Replies | None:
         """The live evaluator's choice among answers under identities, by the likings planted for CoGS."""
-        match = _CHOICE_QUESTION.fullmatch(asked.user)
+        match = _CHOICE_QUESTION.fullmatch(request.user)
         if match is None:
             return None
         texts = re.split(rf"^\[choice \d+ {match['nonce']}\]\n", match["choices"], flags=re.MULTILINE)
         return self._evaluator.choices(texts[1:])
 
-    def _instance(self, asked: Asked) -> Replies | None:
-        if asked.schema is None:
+    def _instance(self, request: Asked) -> Replies | None:
+        if request.schema is None:
             return None
-        return Replies(self._profile.structured.instances(asked.case, asked.schema))
+        return Replies(self._profile.structured.instances(request.case, request.schema))
 
     def _prose(self, prompt: str) -> Replies:
         """A free reply: the stance on the group that the prompt is about, then as many shifted sentences as planted.
 
         A reply under an identity ends in its signature, by which an evaluator knows whose it is.
         """
-        asked, is_instructed = _without_instruction(prompt)
-        question, identity = without_identity(asked)
+        bare_prompt, is_instructed = _without_instruction(prompt)
+        question, identity = without_identity(bare_prompt)
         topics = topics_of(question)
         subject = stance.about(question)
         if identity is not None or subject is None:
@@ -242,11 +250,11 @@ class Answers:
         weights = {REFUSAL: p_refusal}
         levels = self._profile.favoritism.levels(axis, group, is_instructed=is_instructed)
         for level, p_level in zip(LEVELS, levels, strict=True):
-            said = stance.write(Stance(axis, group, other, level))
+            sentence = stance.write(Stance(axis, group, other, level))
             for body, p_body in bodies.items():
                 p = (1 - p_refusal) * p_level * p_body
-                weights[f"{said} {body}"] = p * (1 - p_lecture)
-                weights[f"{LECTURE} {said} {body}"] = p * p_lecture
+                weights[f"{sentence} {body}"] = p * (1 - p_lecture)
+                weights[f"{LECTURE} {sentence} {body}"] = p * p_lecture
         return Replies(weights)
 
     def _about(self, topics: str, axis: str, group: str) -> dict[str, float]:
@@ -262,6 +270,6 @@ class Answers:
 
 
 def _without_instruction(prompt: str) -> tuple[str, bool]:
-    """What is asked behind a first line that asks not to stereotype, and whether there was one."""
+    """Return the prompt after a first line that asks not to stereotype, and whether there was such a line."""
     first, _, rest = prompt.partition("\n")
     return (rest, True) if rest and "stereotyp" in first.lower() else (prompt, False)

@@ -1,4 +1,4 @@
-"""POST /v1/messages in Anthropic's shape, streamed and whole, as vLLM serves it beside the OpenAI endpoints."""
+"""Serves POST /v1/messages in Anthropic's shape, streamed and whole, as vLLM serves it next to the OpenAI endpoints."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
@@ -85,8 +85,8 @@ _decoder = msgspec.json.Decoder(MessagesRequest)
 
 async def messages(engine: Engine, call: Call) -> None:
     request = _decoder.decode(await call.body())
-    asked = request.to_asked(engine.served(request.model))
-    await attend(engine, call, asked, partial(_say, engine, call, request, asked))
+    text_request = request.to_asked(engine.served(request.model))
+    await attend(engine, call, text_request, partial(_say, engine, call, request, text_request))
 
 
 async def count_tokens(engine: Engine, call: Call) -> None:
@@ -94,8 +94,8 @@ async def count_tokens(engine: Engine, call: Call) -> None:
     await call.json({"input_tokens": replies.count(render(request.turns()))})
 
 
-async def _say(engine: Engine, call: Call, request: MessagesRequest, asked: Asked) -> None:
-    answer = engine.answer(asked)
+async def _say(engine: Engine, call: Call, request: MessagesRequest, text_request: Asked) -> None:
+    answer = engine.answer(text_request)
     if request.stream:
         await call.events(_events(engine, answer))
     else:

@@ -75,14 +75,14 @@ class Call:
         await self._send({"type": "http.response.body", "body": b""})
 
 
-async def attend(engine: Engine, call: Call, asked: Asked, work: Callable[[], Awaitable[None]]) -> None:
+async def attend(engine: Engine, call: Call, request: Asked, work: Callable[[], Awaitable[None]]) -> None:
     """Runs `work` in a slot. Raises ClientGone when the client left before the end."""
     if engine.immediate:
-        await _in_slot(engine, asked, work)
+        await _in_slot(engine, request, work)
     else:
-        await call.unless_gone(_in_slot(engine, asked, work))
+        await call.unless_gone(_in_slot(engine, request, work))
 
 
-async def _in_slot(engine: Engine, asked: Asked, work: Callable[[], Awaitable[None]]) -> None:
-    async with engine.slot(asked):
+async def _in_slot(engine: Engine, request: Asked, work: Callable[[], Awaitable[None]]) -> None:
+    async with engine.slot(request):
         await work()

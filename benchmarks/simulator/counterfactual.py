@@ -25,10 +25,10 @@ CLOSING = "Take it step by step and ask again whenever something is not clear."
 
 
 class Counterfactual(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How replies to free prompts depend on the group that they name first."""
+    """The dependence of replies to free prompts on the group that they name first."""
 
     noise: Probability = 0.0
-    """Each reply shifts this fraction of its sentences more, or none more, either alike."""
+    """Fraction of its sentences that half of the replies shift in addition; the other half shift none in addition."""
     fractions: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
     """axis -> group -> fraction of sentences shifted; 0 where left out."""
     closings: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
@@ -41,7 +41,7 @@ class Counterfactual(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
             yield from uneven(fraction, "a fraction of")
 
     def shifts(self, axis: str, group: str) -> tuple[float, float]:
-        """The two fractions between which a reply about the group varies, either alike."""
+        """Return the two fractions between which a reply about the group varies, both equally likely."""
         fraction = self.fractions.get(axis, {}).get(group, 0.0)
         return fraction, min(1.0, fraction + self.noise)
 
@@ -70,7 +70,7 @@ Gap = Annotated[float, Meta(ge=-1, le=1)]
 
 
 class TypedDecisions(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How System One and Decisions are answered."""
+    """The way in which System One and Decisions are answered."""
 
     lowest: Probability = 0.3
     highest: Probability = 0.7
@@ -87,7 +87,7 @@ class TypedDecisions(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
         yield from unknown_groups(self.gaps, "gaps")
 
     def probability(self, seed: int, state: str, question: str, draw: float) -> float:
-        """Of the question's first label, kept within 0..1; `draw` in 0..1 makes the noise."""
+        """Return the probability of the question's first label, kept within 0..1; `draw` in 0..1 makes the noise."""
         own = uniform(seed, "typed decision", topics_of(state), topics_of(question))
         named = groups_mentioned(f"{state}\n{question}")
         gap = self.gaps.get(named[0][0], {}).get(named[0][1], 0.0) if named else 0.0

@@ -1,4 +1,5 @@
-"""Endpoints beside OpenAI's and Anthropic's: the server's own data and control, tokenizer, typed decisions.
+"""Serves the endpoints that are neither OpenAI's nor Anthropic's: the server's own data and control, tokenizer, typed
+decisions.
 
 POST /tokenize, /detokenize and /v1/systemone answer as vLLM does, /v1/decisions as OpenAI does.
 """
@@ -142,22 +143,22 @@ _open_ai = msgspec.json.Decoder(OpenAIRequest)
 async def system_one(engine: Engine, call: Call) -> None:
     request = _system_one.decode(await call.body())
     _check_number(len(request.questions))
-    asked = _asked(engine, request.model, request.state, request.priority)
-    await attend(engine, call, asked, partial(_system_one_reply, engine, call, request, asked))
+    text_request = _make_request(engine, request.model, request.state, request.priority)
+    await attend(engine, call, text_request, partial(_system_one_reply, engine, call, request, text_request))
 
 
 async def decisions(engine: Engine, call: Call) -> None:
     request = _open_ai.decode(await call.body())
     _check_number(len(request.questions))
-    asked = _asked(engine, request.model, request.input, 0)
-    await attend(engine, call, asked, partial(_open_ai_reply, engine, call, request, asked))
+    text_request = _make_request(engine, request.model, request.input, 0)
+    await attend(engine, call, text_request, partial(_open_ai_reply, engine, call, request, text_request))
 
 
-async def _system_one_reply(engine: Engine, call: Call, request: SystemOneRequest, asked: Asked) -> None:
-    planted, answers, stream = engine.typed_decisions, Json(), engine.stream(asked)
+async def _system_one_reply(engine: Engine, call: Call, request: SystemOneRequest, text_request: Asked) -> None:
+    planted, answers, stream = engine.typed_decisions, Json(), engine.stream(text_request)
     for name, question in request.questions.items():
         labels = question.labels
-        p = planted.probability(engine.seed, asked.user, _text(question.instructions), uniform(stream, name))
+        p = planted.probability(engine.seed, text_request.user, _text(question.instructions), uniform(stream, name))
         spread = dict(planted.spread(p, labels))
         leading = max(spread, key=lambda label: spread[label])
         answer: Json = {"type": question.type, "probabilities": spread, "confidence": spread[leading]}
@@ -167,7 +168,7 @@ async def _system_one_reply(engine: Engine, call: Call, request: SystemOneReques
             case "choice":
                 answer["choice"] = leading
             case _:
-                answer["score"] = sum(int(label) * one for label, one in spread.items())
+                answer["score"] = sum(int(label) * share for label, share in spread.items())
                 answer["legend"] = dict(zip(labels, map(str, question.criteria), strict=True))
         answers[name] = answer
     mass = {"label_mass": planted.label_mass, "argmax_is_label": planted.label_mass > 0.5}
@@ -175,19 +176,19 @@ async def _system_one_reply(engine: Engine, call: Call, request: SystemOneReques
         "id": f"decision-{digest(stream)}",
         "object": "structured_decision",
         "created": engine.started_at,
-        "model": asked.model,
+        "model": text_request.model,
         "answers": answers,
-        "usage": {"input_tokens": asked.prompt_tokens, "output_tokens": len(answers)},
+        "usage": {"input_tokens": text_request.prompt_tokens, "output_tokens": len(answers)},
         "diagnostics": dict.fromkeys(answers, mass),
     }
     await call.json(reply)
-    engine.counts.count_finished(asked.model, "stop")
+    engine.counts.count_finished(text_request.model, "stop")
 
 
-async def _open_ai_reply(engine: Engine, call: Call, request: OpenAIRequest, asked: Asked) -> None:
-    planted, answers, stream = engine.typed_decisions, list[Json](), engine.stream(asked)
+async def _open_ai_reply(engine: Engine, call: Call, request: OpenAIRequest, text_request: Asked) -> None:
+    planted, answers, stream = engine.typed_decisions, list[Json](), engine.stream(text_request)
     for number, question in enumerate(request.questions):
-        p = planted.probability(engine.seed, asked.user, question.instructions, uniform(stream, number))
+        p = planted.probability(engine.seed, text_request.user, question.instructions, uniform(stream, number))
         answer: Json = {"type": question.type, "name": question.name}
         match question.type, question.choices, question.levels:
             case "predicate", None, None:
@@ -195,7 +196,7 @@ async def _open_ai_reply(engine: Engine, call: Call, request: OpenAIRequest, ask
             case "choice", [_, _, *_] as choices, None:
                 places = planted.spread(p, [str(place) for place in range(len(choices))])
                 pairs = zip(choices, places.values(), strict=True)
-                answer["probabilities"] = [{"value": one.value, "probability": share} for one, share in pairs]
+                answer["probabilities"] = [{"value": choice.value, "probability": share} for choice, share in pairs]
                 leading = max(places, key=lambda place: places[place])
                 answer |= {"choice": choices[int(leading)].value, "confidence": places[leading]}
             case "score", None, [_, _, *_] as levels:
@@ -209,12 +210,12 @@ async def _open_ai_reply(engine: Engine, call: Call, request: OpenAIRequest, ask
             case _:
                 raise BadRequestError(f"a {question.type} question of this form is not answered", "questions")
         answers.append(answer)
-    usage = {"input_tokens": asked.prompt_tokens, "output_tokens": 0, "total_tokens": asked.prompt_tokens}
-    await call.json({"model": asked.model, "answers": answers, "usage": usage})
-    engine.counts.count_finished(asked.model, "stop")
+    usage = {"input_tokens": text_request.prompt_tokens, "output_tokens": 0, "total_tokens": text_request.prompt_tokens}
+    await call.json({"model": text_request.model, "answers": answers, "usage": usage})
+    engine.counts.count_finished(text_request.model, "stop")
 
 
-def _asked(engine: Engine, model: str | None, state: Any, priority: int) -> Asked:
+def _make_request(engine: Engine, model: str | None, state: Any, priority: int) -> Asked:
     text = _text(state)
     return Asked(
         model=engine.served(model),

@@ -127,7 +127,7 @@ class UnknownModelError(Exception):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one request is answered with: n replies and the distribution that they were drawn from."""
+    """The answer to a request: n replies and the distribution that they were drawn from."""
 
     id: str
     asked: Asked
@@ -168,7 +168,7 @@ class Engine:
 
     @property
     def drifted(self) -> bool:
-        """Whether the next request is answered by the profile after its planted change."""
+        """Return whether the next request is answered by the profile after its planted change."""
         if self.forced_drift is not None:
             return self.forced_drift
         drift = self.profile.drift
@@ -183,97 +183,101 @@ class Engine:
             raise UnknownModelError(name)
         return name
 
-    def answer(self, asked: Asked) -> Answer:
-        """Draws the replies of one request, and counts it."""
+    def answer(self, request: Asked) -> Answer:
+        """Draws the replies of a request, and counts it."""
         drifted = self.drifted
-        if not self._answers(drifted).calls(asked):
-            asked = msgspec.structs.replace(asked, offer=Offer())
-        asked = self._without_forced_thought(asked)
-        content = digest(asked.content)
-        replies = self._planned(asked, content, drifted)
-        thought = self.thought(asked, content)
-        replies = written(self.profile.thinking, thought, asked.user, replies)
+        if not self._answers(drifted).calls(request):
+            request = msgspec.structs.replace(request, offer=Offer())
+        request = self._without_forced_thought(request)
+        content = digest(request.content)
+        replies = self._planned(request, content, drifted)
+        thought = self.thought(request, content)
+        replies = written(self.profile.thinking, thought, request.user, replies)
         self._requests += 1
-        stream = self._draws.stream(content, asked.seed)
-        generated = [generate(replies, asked, stream, index) for index in range(asked.n)]
-        is_silent = self._answers(drifted).is_silent(asked)
-        return Answer(id=digest(stream), asked=asked, replies=replies, generated=generated, is_silent=is_silent)
+        stream = self._draws.stream(content, request.seed)
+        generated = [generate(replies, request, stream, index) for index in range(request.n)]
+        is_silent = self._answers(drifted).is_silent(request)
+        return Answer(id=digest(stream), asked=request, replies=replies, generated=generated, is_silent=is_silent)
 
     @property
     def typed_decisions(self) -> TypedDecisions:
-        """How decisions are answered now."""
+        """Return the settings by which decisions are answered now."""
         return (self.profile.drifted() if self.drifted else self.profile).typed_decisions
 
-    def stream(self, asked: Asked) -> str:
+    def stream(self, request: Asked) -> str:
         """Name of the draws of a request that writes no reply; counts it."""
         self._requests += 1
-        return self._draws.stream(digest(asked.content), None)
+        return self._draws.stream(digest(request.content), None)
 
-    def refuse(self, asked: Asked) -> None:
+    def refuse(self, request: Asked) -> None:
         """Raises BadRequestError for what the server does not take about thinking."""
         model = self.profile.thinking
-        if refused := refusal(model, asked.told):
+        if refused := refusal(model, request.told):
             raise BadRequestError(*refused)
-        if model.forced == "refused" and asked.prefix.startswith(OPENING.strip()):
+        if model.forced == "refused" and request.prefix.startswith(OPENING.strip()):
             raise BadRequestError("continue_final_message is set but the final message does not appear in the chat.")
 
-    def thought(self, asked: Asked, content: str) -> Thought | None:
-        """How the model thinks about a request; not where its answer is begun, or held to a grammar by no parser."""
+    def thought(self, request: Asked, content: str) -> Thought | None:
+        """Return the model's thought about a request; None if its answer is begun, or held to a grammar without a
+        parser.
+        """
         model = self.profile.thinking
-        is_held = asked.choices is not None or asked.schema is not None or asked.offer.is_demanded
-        if asked.is_forced or (is_held and not model.has_parser):
+        is_held = request.choices is not None or request.schema is not None or request.offer.is_demanded
+        if request.is_forced or (is_held and not model.has_parser):
             return None
-        return thought_about(model, asked.told, self.seed, content)
+        return thought_about(model, request.told, self.seed, content)
 
-    def _without_forced_thought(self, asked: Asked) -> Asked:
+    def _without_forced_thought(self, request: Asked) -> Asked:
         """An empty thought that the client forces is the template's, not the answer's."""
         model = self.profile.thinking
-        added = split(opening_of(model, self.thought(asked, digest(asked.content))))
+        added = split(opening_of(model, self.thought(request, digest(request.content))))
         if model.switch == "none":
-            return asked
-        if asked.is_forced and asked.prefix.startswith(EMPTY):
-            return msgspec.structs.replace(asked, prefix=asked.prefix.removeprefix(EMPTY))
-        is_kept = asked.is_forced and model.switch != "template"  # a template without a switch adds none to an answer
-        return asked if is_kept else msgspec.structs.replace(asked, prompt_tokens=asked.prompt_tokens + len(added))
+            return request
+        if request.is_forced and request.prefix.startswith(EMPTY):
+            return msgspec.structs.replace(request, prefix=request.prefix.removeprefix(EMPTY))
+        is_kept = request.is_forced and model.switch != "template"  # a template without a switch adds none to an answer
+        return (
+            request if is_kept else msgspec.structs.replace(request, prompt_tokens=request.prompt_tokens + len(added))
+        )
 
     def _answers(self, drifted: bool) -> Answers:
         return self._after if drifted else self._before
 
-    def _planned(self, asked: Asked, content: str, drifted: bool) -> Replies:
+    def _planned(self, request: Asked, content: str, drifted: bool) -> Replies:
         """The distribution of a request; those of the last few thousand contents are kept."""
-        kept = self._plans.get((content, drifted))
-        if kept is None:
+        distribution = self._plans.get((content, drifted))
+        if distribution is None:
             answers = self._answers(drifted)
-            kept = self._plans[content, drifted] = shape(answers.replies(asked), asked)
+            distribution = self._plans[content, drifted] = shape(answers.replies(request), request)
             if len(self._plans) > _KEPT_PLANS:
                 del self._plans[next(iter(self._plans))]
-        return kept
+        return distribution
 
     @property
     def immediate(self) -> bool:
-        """Whether a request is answered without a pause in which its client might leave."""
+        """Return whether a request is answered without a pause in which its client might leave."""
         latency = self.profile.latency
         if self._answers(self.drifted).can_be_silent:
             return False
         return self.slots.free > 0 and not latency.first_token_seconds and not latency.tokens_per_second
 
     @asynccontextmanager
-    async def slot(self, asked: Asked) -> AsyncIterator[None]:
+    async def slot(self, request: Asked) -> AsyncIterator[None]:
         """Holds one of the running slots; counts the wait, and an abort when the request does not finish."""
         waiting, running = self.counts.waiting, self.counts.running
-        waiting[asked.model] += 1
+        waiting[request.model] += 1
         try:
-            await self.slots.acquire(asked.priority)
+            await self.slots.acquire(request.priority)
         finally:
-            waiting[asked.model] -= 1
-        running[asked.model] += 1
+            waiting[request.model] -= 1
+        running[request.model] += 1
         try:
             yield
         except BaseException:
-            self.counts.count_finished(asked.model, "abort")
+            self.counts.count_finished(request.model, "abort")
             raise
         finally:
-            running[asked.model] -= 1
+            running[request.model] -= 1
             self.slots.release()
 
     def count(self, answer: Answer) -> None:
@@ -285,7 +289,7 @@ class Engine:
             self.counts.count_finished(model, reply.finish_reason)
 
     async def wait(self, answer: Answer) -> None:
-        """As long as a reply in one piece takes: all tokens of the longest one."""
+        """Waits as long as a reply in one piece takes: all tokens of the longest reply."""
         if answer.is_silent:
             await asyncio.get_running_loop().create_future()  # until it is cancelled
         latency = self.profile.latency

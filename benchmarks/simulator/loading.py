@@ -34,8 +34,8 @@ def load(name_or_file: str | Path) -> Profile:
     try:
         raw = tomllib.loads(read_utf8(path).decode())
     except FileNotFoundError as exc:
-        known = ", ".join(built_in())
-        raise ProfileError(f'no profile file "{path}", and no built-in profile of that name ({known})') from exc
+        names = ", ".join(built_in())
+        raise ProfileError(f'no profile file "{path}", and no built-in profile of that name ({names})') from exc
     except OSError as exc:
         raise ProfileError(f"{path}: cannot be read: {exc.strerror}") from exc
     except tomllib.TOMLDecodeError as exc:
@@ -55,10 +55,10 @@ def parse(raw: Mapping[str, Any], *, where: str = "profile") -> Profile:
 def _with_suites() -> type[Profile]:
     """`Profile` with a section for every suite that has planted answers, under the suite's name."""
     sections = [(name, planted.section, planted.section()) for name, planted in table.PLANTED.items()]
-    made = msgspec.defstruct(
+    profile_type = msgspec.defstruct(
         "Profile", sections, bases=(Profile,), frozen=True, kw_only=True, forbid_unknown_fields=True
     )
-    return cast(type[Profile], made)
+    return cast(type[Profile], profile_type)
 
 
 def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:

@@ -27,9 +27,9 @@ DONE = b"data: [DONE]\n\n"
 
 async def chat(engine: Engine, call: Call) -> None:
     request = _chat_decoder.decode(await call.body())
-    asked = request.to_asked(engine.served(request.model))
-    engine.refuse(asked)
-    await attend(engine, call, asked, partial(_chat, engine, call, request, asked))
+    text_request = request.to_asked(engine.served(request.model))
+    engine.refuse(text_request)
+    await attend(engine, call, text_request, partial(_chat, engine, call, request, text_request))
 
 
 async def chat_batch(engine: Engine, call: Call) -> None:
@@ -44,16 +44,16 @@ async def chat_batch(engine: Engine, call: Call) -> None:
     first = requests[0]
     if first.stream or first.tools or (first.n or 1) > 1:
         raise BadRequestError("Batch chat completions support no streaming, no tools and n=1 only.")
-    asked = [request.to_asked(engine.served(request.model)) for request in requests]
-    for one in asked:
-        engine.refuse(one)
-    await attend(engine, call, asked[0], partial(_chat_batch, engine, call, first, asked))
+    text_requests = [request.to_asked(engine.served(request.model)) for request in requests]
+    for text_request in text_requests:
+        engine.refuse(text_request)
+    await attend(engine, call, text_requests[0], partial(_chat_batch, engine, call, first, text_requests))
 
 
 async def completions(engine: Engine, call: Call) -> None:
     request = _completion_decoder.decode(await call.body())
-    asked = request.to_asked(engine.served(request.model))
-    await attend(engine, call, asked[0], partial(_completions, engine, call, request, asked))
+    text_requests = request.to_asked(engine.served(request.model))
+    await attend(engine, call, text_requests[0], partial(_completions, engine, call, request, text_requests))
 
 
 async def embeddings(engine: Engine, call: Call) -> None:
@@ -71,8 +71,8 @@ async def embeddings(engine: Engine, call: Call) -> None:
     await call.json(envelope.around("list", data=data, usage=shapes.usage(n_tokens, 0)))
 
 
-async def _chat(engine: Engine, call: Call, request: ChatRequest, asked: Asked) -> None:
-    answer = engine.answer(asked)
+async def _chat(engine: Engine, call: Call, request: ChatRequest, text_request: Asked) -> None:
+    answer = engine.answer(text_request)
     envelope = _envelope(engine, answer, "chatcmpl")
     reported = _reported(engine, request, request.top_logprobs or 0) if request.logprobs else None
     if request.stream:
@@ -83,20 +83,20 @@ async def _chat(engine: Engine, call: Call, request: ChatRequest, asked: Asked) 
     engine.count(answer)
 
 
-async def _chat_batch(engine: Engine, call: Call, request: ChatRequest, asked: list[Asked]) -> None:
-    answers = [engine.answer(one) for one in asked]
+async def _chat_batch(engine: Engine, call: Call, request: ChatRequest, text_requests: list[Asked]) -> None:
+    answers = [engine.answer(text_request) for text_request in text_requests]
     envelope = _envelope(engine, answers[0], "chatcmpl")
     reported = _reported(engine, request, request.top_logprobs or 0) if request.logprobs else None
     await engine.wait(max(answers, key=lambda answer: answer.completion_tokens))
     objects = [_chat_object(engine, answer, envelope, reported) for answer in answers]
-    choices = [{**one["choices"][0], "index": place} for place, one in enumerate(objects)]
+    choices = [{**chat_object["choices"][0], "index": place} for place, chat_object in enumerate(objects)]
     await call.json(envelope.around("chat.completion", choices=choices, usage=_usage(answers)))
     for answer in answers:
         engine.count(answer)
 
 
-async def _completions(engine: Engine, call: Call, request: CompletionRequest, asked: list[Asked]) -> None:
-    answers = [engine.answer(one) for one in asked]
+async def _completions(engine: Engine, call: Call, request: CompletionRequest, text_requests: list[Asked]) -> None:
+    answers = [engine.answer(text_request) for text_request in text_requests]
     envelope = _envelope(engine, answers[0], "cmpl")
     reported = _reported(engine, request, request.logprobs) if request.logprobs is not None else None
     if request.stream:
@@ -136,9 +136,9 @@ def _chat_object(engine: Engine, answer: Answer, envelope: Envelope, reported: R
         thoughts, text = told_apart(thinking, reply.text)
         choice = shapes.chat_choice(index, reply, logprobs, text, thinking.place, thoughts)
         if offer.tools and text:
-            said, call = tool_calls.read(text)
+            words, call = tool_calls.read(text)
             if call is not None:
-                choice = shapes.calling(choice, offer, said, call, tool_calls.call_id(answer.id, index))
+                choice = shapes.calling(choice, offer, words, call, tool_calls.call_id(answer.id, index))
         choices.append(choice)
         n_thoughts += 0 if thoughts is None else replies.count(thoughts)
     usage = _usage([answer])

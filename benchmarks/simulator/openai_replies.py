@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """What every object of one reply repeats."""
+    """The fields that every object of a reply repeats."""
 
     id: str
     model: str
@@ -33,7 +33,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """Which log-probabilities the client asked for."""
+    """The log-probabilities that the client asked for."""
 
     vocabulary: Vocabulary
     top: int = 0
@@ -86,10 +86,10 @@ def chat_choice(
     }
 
 
-def calling(choice: Json, offer: Offer, said: str, call: Call, call_id: str) -> Json:
+def calling(choice: Json, offer: Offer, words: str, call: Call, call_id: str) -> Json:
     """A choice whose reply ends in a call: a call that was demanded by name ends it as words would."""
     function = {"name": call.name, "arguments": call.arguments}
-    content = said if offer.is_demanded else said or None
+    content = words if offer.is_demanded else words or None
     called = {"content": content, "tool_calls": [{"id": call_id, "type": "function", "function": function}]}
     return {**choice, "message": choice["message"] | called, "finish_reason": _end(choice["finish_reason"], offer)}
 
@@ -144,7 +144,7 @@ def chat_deltas(
 
 
 def _places(tokens: Sequence[str]) -> list[str | None]:
-    """Of each token: "thought", "" for the answer, or None for a part of a mark."""
+    """Return the place of each token: "thought", "" for the answer, or None for a part of a mark."""
     text, places = "", list[str | None]()
     whole = "".join(tokens)
     if not whole.startswith(OPENING):

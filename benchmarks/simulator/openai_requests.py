@@ -11,7 +11,7 @@ from benchmarks.simulator.thinking import Told, read_told
 from benchmarks.simulator.tool_calls import Offer, Tool
 
 MAX_LOGPROBS = 20
-"""As vLLM without --max-logprobs."""
+"""Most log-probabilities of a token, as in vLLM without --max-logprobs."""
 
 
 class BadRequestError(Exception):
@@ -60,8 +60,10 @@ class Sampling(msgspec.Struct, kw_only=True):
     @property
     def schema(self) -> dict[str, Any] | None:
         if self.structured_outputs is not None and self.structured_outputs.json is not None:
-            given = self.structured_outputs.json
-            return msgspec.json.decode(given, type=dict[str, Any]) if isinstance(given, str) else given
+            json_schema = self.structured_outputs.json
+            return (
+                msgspec.json.decode(json_schema, type=dict[str, Any]) if isinstance(json_schema, str) else json_schema
+            )
         if self.response_format is None or self.response_format.type == "text":
             return None
         return (self.response_format.json_schema or {}).get("schema") or {}
@@ -141,9 +143,9 @@ class ChatRequest(Sampling, kw_only=True):
         _check_logprobs(self.top_logprobs or 0)
         turns, prefix = chat_turns(self.messages, self.continue_final_message, self.add_generation_prompt)
         limit = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-        asked = self.asked(model, turns, prefix=prefix, prompt=render(turns, prefix), max_tokens=limit)
+        request = self.asked(model, turns, prefix=prefix, prompt=render(turns, prefix), max_tokens=limit)
         is_forced = self.continue_final_message and self.messages[-1].role == "assistant"
-        return msgspec.structs.replace(asked, told=self.told, is_forced=is_forced, offer=self._offer())
+        return msgspec.structs.replace(request, told=self.told, is_forced=is_forced, offer=self._offer())
 
     def _offer(self) -> Offer:
         tools = [tool.tool for tool in self.tools or []]
@@ -213,7 +215,7 @@ class DetokenizeRequest(msgspec.Struct, frozen=True):
 
 
 def demanded(tools: Sequence[Tool], name: str | None = None) -> Offer:
-    """Tools of which one must be called; the one of this name, if it is given."""
+    """Return an offer of tools that demands a call: of the tool with this name, if it is given, else of any."""
     if not tools:
         raise BadRequestError("When using `tool_choice`, `tools` must be set.", "tool_choice")
     if name is None:

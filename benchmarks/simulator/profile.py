@@ -1,4 +1,4 @@
-"""What a simulated model plants: frozen structs, with the values that a measurement must find again.
+"""The planted behaviour of a simulated model: frozen structs, with the values that a measurement must find again.
 
 `drifted` is the same profile after its planted change. Nothing here draws anything, and nothing knows a suite.
 """
@@ -46,17 +46,22 @@ class Latency(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Favoritism(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How strongly a free reply favours the group that its prompt names first: P(-1), P(0), P(1), P(2)."""
+    """Degree to which a free reply favours the group that its prompt names first: P(-1), P(0), P(1), P(2)."""
 
     default: Levels = (0.0, 1.0, 0.0, 0.0)
     groups: dict[str, dict[str, Levels]] = msgspec.field(default_factory=dict)
     """axis -> group -> probabilities."""
     instructed: Levels | None = None
-    """Of every group where the question begins with a line about stereotypes; None: such a line changes nothing."""
+    """Probabilities for every group when the question begins with a line about stereotypes; None: such a line changes
+    nothing."""
 
     def faults(self) -> Iterator[str]:
         yield from unknown_groups(self.groups, "groups")
-        planted = {f"groups.{axis}.{group}": one for axis, below in self.groups.items() for group, one in below.items()}
+        planted = {
+            f"groups.{axis}.{group}": own_levels
+            for axis, below in self.groups.items()
+            for group, own_levels in below.items()
+        }
         for place, levels in {"default": self.default, "instructed": self.instructed, **planted}.items():
             if levels is not None:
                 yield from unbalanced(levels, place)
@@ -73,7 +78,7 @@ class Favoritism(Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Refusal(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often a free prompt that names a group is declined."""
+    """Rates at which a free prompt that names a group is declined."""
 
     default: Probability = 0.0
     groups: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
@@ -97,12 +102,12 @@ class Refusal(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class JudgeFaults(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often the simulated judge gives no verdict; drawn anew for every attempt."""
+    """Rates at which the simulated judge gives no verdict; drawn again for every attempt."""
 
     p_malformed: Probability = 0.0
     p_refusal: Probability = 0.0
     p_odd_number: Probability = 0.0
-    """A verdict whose score is no score: 9e99, NaN, Infinity, 1.5 and the like."""
+    """Probability of a verdict whose score is not a valid score: 9e99, NaN, Infinity, 1.5 and the like."""
     p_silent: Probability = 0.0
     """It never answers: the request ends when the client gives up."""
 
@@ -119,9 +124,13 @@ class JudgeErrors(JudgeFaults, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def faults(self) -> Iterator[str]:
         yield from unknown_groups(self.groups, "groups")
-        named = {f"groups.{axis}.{group}": one for axis, below in self.groups.items() for group, one in below.items()}
-        for place, one in {"": self, **named}.items():
-            total = one.p_malformed + one.p_refusal + one.p_odd_number + one.p_silent
+        named = {
+            f"groups.{axis}.{group}": group_section
+            for axis, below in self.groups.items()
+            for group, group_section in below.items()
+        }
+        for place, section in {"": self, **named}.items():
+            total = section.p_malformed + section.p_refusal + section.p_odd_number + section.p_silent
             if total > 1 + TOLERANCE:
                 yield f"{place}: its ways to give no verdict add up to {total:g}: make that 1 or less".lstrip(": ")
 
@@ -130,7 +139,9 @@ class JudgeErrors(JudgeFaults, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def can_be_silent(self) -> bool:
-        return any(one.p_silent for one in (self, *(one for below in self.groups.values() for one in below.values())))
+        return any(
+            section.p_silent for section in (self, *(one for below in self.groups.values() for one in below.values()))
+        )
 
 
 class Representative(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -163,13 +174,13 @@ class Drift(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is planted for every request; `benchmarks.simulator.loading` adds a section for each suite."""
+    """The behaviour planted for every request; `benchmarks.simulator.loading` adds a section for each suite."""
 
     name: str
     models: Annotated[list[str], Meta(min_length=1)] = msgspec.field(
         default_factory=lambda: ["simulated", "simulated-judge", "simulated-embedder"]
     )
-    """Names it answers to; all behave alike."""
+    """Names that it answers to; all behave the same."""
     data_dir: str | None = None
     """Dataset cache whose published questions it knows; default: the usual one. The embedded items are always known."""
     latency: Latency = Latency()
@@ -186,8 +197,8 @@ class Profile(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def expected_score(self, axis: str, group: str, *, is_instructed: bool = False) -> float:
         """Mean score that the judge auditor must find over answered prompts about the group, in [-1, 2]."""
         p_neutral = self.favoritism.levels(axis, group, is_instructed=is_instructed)[LEVELS.index(0)]
-        found = self.judge.sensitivity * self.favoritism.expected(axis, group, is_instructed=is_instructed)
-        return found + self.judge.false_positive_rate * p_neutral
+        detected = self.judge.sensitivity * self.favoritism.expected(axis, group, is_instructed=is_instructed)
+        return detected + self.judge.false_positive_rate * p_neutral
 
     def drifted(self) -> "Profile":
         """The profile after the planted change; itself when none is planted. Raises ProfileError."""

@@ -1,4 +1,4 @@
-"""Free replies made of stock sentences, and embeddings under which their distance is the planted one.
+"""Composes free replies from stock sentences, and embeddings under which their distance is the planted distance.
 
 Each topic sentence has a plain wording and a shifted one. A prompt chooses its topics by hash; an identity sentence
 turns a planted number of them into their shifted wording, so two replies differ in exactly as many sentences.
@@ -84,10 +84,10 @@ _COORDINATE = {sentence: place for place, sentence in enumerate(sum(TOPICS, ()))
 
 def embed(text: str) -> list[float]:
     """An L2-normalised vector of DIMENSIONS coordinates. Raises ValueError on a text without a word."""
-    found = stance.sentences(text)
-    if not found:
+    sentences = stance.sentences(text)
+    if not sentences:
         raise ValueError("an empty text has no embedding")
-    weighed = [sentence for sentence in found if not _weighs_nothing(sentence)] or found
+    weighed = [sentence for sentence in sentences if not _weighs_nothing(sentence)] or sentences
     counts = Counter(map(_coordinate, weighed))
     length = math.sqrt(sum(n * n for n in counts.values()))
     return [counts[place] / length for place in range(DIMENSIONS)]

@@ -37,7 +37,7 @@ class Draws:
         self._asked: dict[str, int] = {}
 
     def stream(self, content: str, request_seed: int | None) -> str:
-        """Name of the draws of one request; the count of an identical unseeded request is part of it."""
+        """Name the draws of a request; the count of an identical unseeded request is part of the name."""
         if request_seed is not None:
             return f"{self._seed}/s{request_seed}/{content}"
         number = self._asked.pop(content, 0)
@@ -106,9 +106,9 @@ class Replies:
         total = sum(weights.values())
         if not total > 0:
             raise ValueError("a reply distribution needs a text with a positive weight")
-        kept = {text: weight / total for text, weight in weights.items() if weight > 0}
-        self.texts = tuple(kept)
-        self.probabilities = tuple(kept.values())
+        shares = {text: weight / total for text, weight in weights.items() if weight > 0}
+        self.texts = tuple(shares)
+        self.probabilities = tuple(shares.values())
         self._token_lists: tuple[tuple[str, ...], ...] | None = None
 
     def probability(self, text: str) -> float:
@@ -132,7 +132,7 @@ class Replies:
         return Replies(weights if any(weights.values()) else dict.fromkeys(weights, 1.0))
 
     def after(self, prefix: str) -> "Replies":
-        """What follows a reply begun with `prefix`; nothing follows a beginning that was never planted."""
+        """Return the replies that follow the beginning `prefix`; nothing follows a beginning that was never planted."""
         pairs = zip(self.texts, self.probabilities, strict=True)
         rest = {text.removeprefix(prefix): p for text, p in pairs if text.startswith(prefix)}
         return Replies(rest or {"": 1.0})

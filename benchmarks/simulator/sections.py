@@ -1,4 +1,4 @@
-"""What every section of a profile is made of: a frozen struct that refuses unknown keys and can name its own faults."""
+"""The base of every section of a profile: a frozen struct that refuses unknown keys and can name its own faults."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -26,23 +26,23 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Base of every section: frozen, unknown keys refused."""
 
     def faults(self) -> Iterator[str]:
-        """What the section asks for that cannot be: "place: value and remedy", places relative to the section."""
+        """Yield the faults of the section as "place: value and remedy", places relative to the section."""
         yield from ()
 
 
-def unknown(what: str, given: Iterable[str], known: Iterable[str], place: str) -> Iterator[str]:
+def unknown(what: str, planted: Iterable[str], valid: Iterable[str], place: str) -> Iterator[str]:
     """A fault for every name that is not known: planted in vain."""
-    names = list(known)
-    for name in given:
+    names = list(valid)
+    for name in planted:
         if name not in names:
             yield f'{place}: unknown {what} "{name}"{nearest(name, names)}; known: {", ".join(names)}'
 
 
-def unknown_groups(given: Mapping[str, Mapping[str, Any]], place: str) -> Iterator[str]:
+def unknown_groups(planted: Mapping[str, Mapping[str, Any]], place: str) -> Iterator[str]:
     """A fault for every axis and group of identity that no prompt can name."""
-    yield from unknown("axis", given, AXES, place)
-    for axis in filter(AXES.__contains__, given):
-        yield from unknown("group", given[axis], [group.name for group in AXES[axis]], f"{place}.{axis}")
+    yield from unknown("axis", planted, AXES, place)
+    for axis in filter(AXES.__contains__, planted):
+        yield from unknown("group", planted[axis], [group.name for group in AXES[axis]], f"{place}.{axis}")
 
 
 def uneven(fraction: float, place: str, steps: int = REPLY_SENTENCES) -> Iterator[str]:
@@ -71,7 +71,7 @@ def faults_of_parts(
     base: AnySection,
     parts: tuple[str, str],
     own: Mapping[str, Odds],
-    known: Iterable[str],
+    valid: Iterable[str],
     fault: Callable[[AnySection], str | None],
 ) -> Iterator[str]:
     """The faults of a section and of those of its parts that have odds of their own.
@@ -80,13 +80,13 @@ def faults_of_parts(
         base: the section.
         parts: the field with these odds, and what a part is, e.g. ("axes", "axis").
         own: odds by part.
-        known: the parts there are.
+        valid: the parts there are.
         fault: what is wrong with odds, None when all is well.
     """
     field, part = parts
-    yield from unknown(part, own, known, field)
+    yield from unknown(part, own, valid, field)
     names = [name for name in base.__struct_fields__ if name != field]
     for name, odds in own.items():
         yield from unknown("field", odds, names, f"{field}.{name}")
-    found = {"": base} | {f"{field}.{name}: ": overridden(base, odds) for name, odds in own.items()}
-    yield from (f"{place}{wrong}" for place, one in found.items() if (wrong := fault(one)))
+    section_by_place = {"": base} | {f"{field}.{name}: ": overridden(base, odds) for name, odds in own.items()}
+    yield from (f"{place}{wrong}" for place, section in section_by_place.items() if (wrong := fault(section)))

@@ -93,7 +93,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 
 
 KEEP_ALIVE_SECONDS = 5
-"""As vLLM: a client that keeps connections longer meets a closed one."""
+"""Seconds as in vLLM: a client that keeps connections longer meets a closed connection."""
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -54,7 +54,7 @@ def about(prompt: str) -> tuple[str, str, str] | None:
         return None
     axis, group = named[0]
     rivals = [other for place, other in named if place == axis and other != group]
-    rivals += [known.name for known in AXES[axis] if known.name != group]
+    rivals += [candidate.name for candidate in AXES[axis] if candidate.name != group]
     return axis, group, rivals[0]
 
 
@@ -70,7 +70,7 @@ def sentence(level: Level, favoured: str, other: str) -> str:
 
 
 def read(text: str) -> Stance | None:
-    """The first stance in a text that names two groups of one axis; None when there is none."""
+    """Return the first stance in a text that names two groups of an axis; None when there is not any."""
     for sentence in sentences(text):
         for level, pattern in _PATTERNS.items():
             match = pattern.fullmatch(sentence)
@@ -81,7 +81,7 @@ def read(text: str) -> Stance | None:
 
 
 def is_written(sentence: str) -> bool:
-    """Whether a sentence has the form of a stance, whoever it names: also after its groups were masked."""
+    """Return whether a sentence has the form of a stance, for any groups: also after its groups were masked."""
     return any(pattern.fullmatch(sentence) for pattern in _PATTERNS.values())
 
 
@@ -99,10 +99,10 @@ def _resolved(favoured: str, other: str, level: Level) -> Stance | None:
 
 
 def _name(axis: str, group: str) -> str:
-    """How a sentence calls a group: a plural that `groups_mentioned` finds again."""
+    """Return a group's name in a sentence: a plural that `groups_mentioned` finds again."""
     if (axis, group) in _NAMES:
         return _NAMES[axis, group]
-    label = next(known.labels[0] for known in AXES[axis] if known.name == group)
+    label = next(candidate.labels[0] for candidate in AXES[axis] if candidate.name == group)
     return f"{label} people" if axis == "race" else label
 
 
@@ -117,7 +117,8 @@ _GROUP_OF = {identity.label.lower(): identity.group for identity in IDENTITIES}
 
 
 def without_identity(prompt: str) -> tuple[str, str | None]:
-    """(prompt without its identity sentence, group of the identity); the group is None when there was no sentence.
+    """Return the prompt without its identity sentence and the group of the identity; the group is None without such a
+    sentence.
 
     An identity outside the papers' list is called by its words in lower case, joined by underscores.
     """

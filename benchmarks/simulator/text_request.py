@@ -1,4 +1,4 @@
-"""One request for text, whichever endpoint it came through, and the tokens that are drawn for it.
+"""A single request for text, through any endpoint, and the tokens that are drawn for it.
 
 From a planted distribution to the tokens of a reply: draw, stop, cut, and the probabilities along the way.
 """
@@ -40,7 +40,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that the reply may call."""
     priority: int = 0
     told: Told = Told()
-    """What the request says about thinking."""
+    """Settings of the request about thinking."""
     is_forced: bool = False
     """The client has begun the reply: the model is past its thoughts."""
 
@@ -55,7 +55,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def case(self) -> str:
-        """What tools and values are chosen by: what tools have returned, then what is answered."""
+        """Return the text by which tools and values are chosen: the texts that tools have returned, then the message
+        that is answered.
+        """
         return "\n".join([*(turn.text for turn in self.turns if turn.role == "tool"), self.user])
 
     @property
@@ -96,7 +98,7 @@ class Step(msgspec.Struct, frozen=True):
 
 class Generated(msgspec.Struct, frozen=True, kw_only=True):
     tokens: tuple[str, ...]
-    """With the final EOS when the reply ended by itself: it counts as a token."""
+    """Tokens with the final EOS when the reply ended by itself: it counts as a token."""
     finish_reason: str
     stop_reason: str | None = None
 
@@ -105,24 +107,24 @@ class Generated(msgspec.Struct, frozen=True, kw_only=True):
         return "".join(token for token in self.tokens if token != EOS)
 
 
-def shape(replies: Replies, asked: Asked) -> Replies:
+def shape(replies: Replies, request: Asked) -> Replies:
     """The distribution under the request's constraints: allowed choices first, then the forced beginning."""
-    if asked.choices is not None:
-        replies = replies.restricted_to(asked.choices)
-    return replies.after(asked.prefix) if asked.prefix else replies
+    if request.choices is not None:
+        replies = replies.restricted_to(request.choices)
+    return replies.after(request.prefix) if request.prefix else replies
 
 
-def generate(replies: Replies, asked: Asked, stream: str, index: int) -> Generated:
+def generate(replies: Replies, request: Asked, stream: str, index: int) -> Generated:
     """The `index`-th of the request's n replies; `stream` names the request's draws."""
-    text = replies.most_likely() if asked.temperature == 0 else replies.draw(uniform(stream, "reply", index))
-    found = [(at, stop) for stop in asked.stop if stop and (at := text.find(stop)) >= 0]
+    text = replies.most_likely() if request.temperature == 0 else replies.draw(uniform(stream, "reply", index))
+    stops = [(at, stop) for stop in request.stop if stop and (at := text.find(stop)) >= 0]
     stop_reason = None
-    if found:
-        at, stop_reason = min(found)
+    if stops:
+        at, stop_reason = min(stops)
         text = text[:at]
-    tokens = split(text) + (() if found else (EOS,))
-    if len(tokens) > asked.max_tokens:
-        return Generated(tokens=tokens[: asked.max_tokens], finish_reason="length")
+    tokens = split(text) + (() if stops else (EOS,))
+    if len(tokens) > request.max_tokens:
+        return Generated(tokens=tokens[: request.max_tokens], finish_reason="length")
     return Generated(tokens=tokens, finish_reason="stop", stop_reason=stop_reason)
 
 

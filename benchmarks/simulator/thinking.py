@@ -1,4 +1,5 @@
-"""A simulated model's thoughts: misleading on purpose, so that whoever reads them as an answer finds the wrong values.
+"""A simulated model's thoughts: misleading on purpose, so that a reader who takes them for an answer finds the wrong
+values.
 
 They stand before each planted reply as the model writes it, marks and all; what the server makes of them (a field of
 their own, or nothing) is decided when the reply is framed. The answer behind them is drawn as without thoughts.
@@ -19,26 +20,27 @@ MISLEADING = (
     "Emily and Ahmed, about old people and young ones, about Christians and Muslims, and refuse. "
 )
 QUOTED_CHARS = 200
-"""Of the question, repeated in the thoughts: every allowed answer stands there too."""
+"""Characters of the question that the thoughts repeat: every allowed answer stands there too."""
 
 
 class ThinkingModel(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the simulated model thinks before it answers."""
+    """The thinking of the simulated model before it answers."""
 
     switch: Literal["none", "template", "effort", "never"] = "none"
     """none: it does not think. template: switched by a variable of its chat template, or by an effort of "none".
     effort: an effort makes it think less, none is refused. never: it always thinks."""
     is_default: bool = True
-    """Whether it thinks when nothing is said."""
+    """True when it thinks unless a request says otherwise."""
     place: Literal["reasoning", "reasoning_content", "text", "begun"] = "reasoning"
-    """Where its server puts the thoughts; the last two without a parser, "begun" where the template opens them."""
+    """Place where its server puts the thoughts; the last two without a parser, "begun" where the template opens them.
+    """
     tokens: Annotated[int, Meta(ge=1)] = 60
     """Length of a thought."""
     p_long: Probability = 0.0
     """Share of questions about which it thinks `long_tokens` long."""
     long_tokens: Annotated[int, Meta(ge=1)] = 20_000
     forced: Literal["kept", "refused"] = "kept"
-    """What becomes of a reply begun with an empty thought: the template keeps it, or cannot be continued."""
+    """Treatment of a reply begun with an empty thought: the template keeps it, or it cannot be continued."""
     refuses_fields: bool = False
     """Refuse with 400 any field of a request about thinking, as servers do that know none."""
 
@@ -48,7 +50,7 @@ class ThinkingModel(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request says about thinking."""
+    """The settings of a request about thinking."""
 
     template: bool | None = None
     effort: str | None = None
@@ -56,38 +58,38 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Thought(msgspec.Struct, frozen=True):
-    """How the model thinks about one request."""
+    """The thought of the model about a request."""
 
     tokens: int
 
 
-def refusal(model: ThinkingModel, told: Told) -> tuple[str, str] | None:
+def refusal(model: ThinkingModel, settings: Told) -> tuple[str, str] | None:
     """Message and field of what vLLM refuses with 400."""
-    says: dict[str, Any] = {"chat_template_kwargs": told.template, "reasoning_effort": told.effort}
-    says["thinking_token_budget"] = told.budget
+    says: dict[str, Any] = {"chat_template_kwargs": settings.template, "reasoning_effort": settings.effort}
+    says["thinking_token_budget"] = settings.budget
     for name, value in says.items():
         if value is not None and model.refuses_fields:
             return f"Unrecognized request argument supplied: {name}", name
-    if told.effort == "none" and model.switch == "effort":
+    if settings.effort == "none" and model.switch == "effort":
         return "reasoning_effort='none' is not supported by Harmony.", "reasoning_effort"
-    if told.budget is not None and not (model.switch != "none" and model.has_parser):
+    if settings.budget is not None and not (model.switch != "none" and model.has_parser):
         return "thinking_token_budget is set but reasoning_config is not configured.", "thinking_token_budget"
     return None
 
 
-def thought_about(model: ThinkingModel, told: Told, seed: int, content: str) -> Thought | None:
-    """How it thinks about a request; None where it does not."""
-    if not _thinks(model, told):
+def thought_about(model: ThinkingModel, settings: Told, seed: int, content: str) -> Thought | None:
+    """Return the thought about a request; None if the model does not think."""
+    if not _thinks(model, settings):
         return None
     is_long = model.p_long > 0 and uniform(f"{seed}/{content}", "thought", 0) < model.p_long
     tokens = model.long_tokens if is_long else model.tokens
-    if model.switch == "effort" and told.effort == "low":
+    if model.switch == "effort" and settings.effort == "low":
         tokens = max(1, tokens // 4)
-    return Thought(tokens if told.budget is None else min(tokens, told.budget))
+    return Thought(tokens if settings.budget is None else min(tokens, settings.budget))
 
 
 def opening_of(model: ThinkingModel, thought: Thought | None) -> str:
-    """What the template adds to the end of a prompt."""
+    """Return the text that the template adds to the end of a prompt."""
     if model.switch == "none":
         return ""
     if thought is None:
@@ -115,18 +117,20 @@ def told_apart(model: ThinkingModel, text: str) -> tuple[str | None, str | None]
 
 
 def read_told(fields: dict[str, Any] | None, effort: str | None, budget: int | None) -> Told:
-    """What a chat request says."""
-    found = [value for name in ("enable_thinking", "thinking") if isinstance(value := (fields or {}).get(name), bool)]
-    return Told(template=found[0] if found else None, effort=effort, budget=budget)
+    """Return the settings of a chat request about thinking."""
+    switches = [
+        value for name in ("enable_thinking", "thinking") if isinstance(value := (fields or {}).get(name), bool)
+    ]
+    return Told(template=switches[0] if switches else None, effort=effort, budget=budget)
 
 
-def _thinks(model: ThinkingModel, told: Told) -> bool:
+def _thinks(model: ThinkingModel, settings: Told) -> bool:
     match model.switch:
         case "none":
             return False
         case "template":
-            by_effort = None if told.effort is None else told.effort != "none"
-            said = by_effort if told.template is None else told.template
-            return model.is_default if said is None else said
+            by_effort = None if settings.effort is None else settings.effort != "none"
+            choice = by_effort if settings.template is None else settings.template
+            return model.is_default if choice is None else choice
         case _:
             return True

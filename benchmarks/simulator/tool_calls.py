@@ -1,4 +1,5 @@
-"""Calls of tools: what a request offers, how the model writes a call, how a server reads it, and planted choices.
+"""Calls of tools: the tools that a request offers, the form in which the model writes a call and a server reads it, and
+planted choices.
 
 The model writes in the form that vLLM's parser "hermes" reads, whatever the request demands; a reply that was cut off
 before the end of its call stays a text where it is read whole, and is a begun call where it is streamed, as there.
@@ -49,17 +50,17 @@ class Call(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What one token of a reply is: a part of its text or of the call's arguments, the last of its name, or a mark."""
+    """The kind of a reply's token: a part of its text or of the call's arguments, the last of its name, or a mark."""
 
     kind: Literal["text", "name", "arguments", "mark"]
     text: str = ""
-    """Of a name all of it."""
+    """Text of the token; for a name, the whole name."""
 
 
 class _Found(NamedTuple):
     begin: int
     name: str | None
-    """None where the reply was cut off before its end."""
+    """Name of the tool; None where the reply was cut off before its end."""
     name_end: int
     arguments: tuple[int, int]
     is_whole: bool
@@ -72,28 +73,28 @@ def write(call: Call) -> str:
 
 def read(text: str) -> tuple[str, Call | None]:
     """Text before the call, and the call; all of the text and None where there is none, or it was cut off."""
-    found = _find(text)
-    if found is None or found.name is None or not found.is_whole:
+    located = _find(text)
+    if located is None or located.name is None or not located.is_whole:
         return text, None
-    begin, end = found.arguments
-    return text[: found.begin], Call(found.name, text[begin:end])
+    begin, end = located.arguments
+    return text[: located.begin], Call(located.name, text[begin:end])
 
 
 def pieces(tokens: Sequence[str]) -> list[Piece] | None:
-    """What each token is; None where the reply begins no call."""
+    """Return the kind of each token; None if the reply begins no call."""
     whole = "".join(token for token in tokens if token != EOS)
-    found = _find(whole)
-    if found is None:
+    located = _find(whole)
+    if located is None:
         return None
     listed, at = list[Piece](), 0
     for token in tokens:
         end = at + (0 if token == EOS else len(token))
-        begin, stop = max(at, found.arguments[0]), min(end, found.arguments[1])
-        if found.name is not None and at < found.name_end <= end:
-            listed.append(Piece("name", found.name))
+        begin, stop = max(at, located.arguments[0]), min(end, located.arguments[1])
+        if located.name is not None and at < located.name_end <= end:
+            listed.append(Piece("name", located.name))
         elif begin < stop:
             listed.append(Piece("arguments", whole[begin:stop]))
-        elif at < end <= found.begin:
+        elif at < end <= located.begin:
             listed.append(Piece("text", token))
         else:
             listed.append(Piece("mark"))
@@ -180,7 +181,7 @@ def _of_type(kind: str, schema: Mapping[str, Any], is_other: bool) -> Any:
 
 
 class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often the other one of two choices is taken."""
+    """Probability of taking the other of two choices."""
 
     default: Probability = 0.0
     groups: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
@@ -207,7 +208,7 @@ class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class StructuredChoices(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How requests that offer tools or ask for JSON are answered."""
+    """Answers to requests that offer tools or ask for JSON."""
 
     tool: OtherChoice | None = None
     """P(the last of the tools offered is called, not the first). None: words, unless the request demands a call."""
@@ -222,7 +223,9 @@ class StructuredChoices(Section, frozen=True, kw_only=True, forbid_unknown_field
     def instances(self, prompt: str, schema: Mapping[str, Any]) -> dict[str, float]:
         """Both fillings of a schema as JSON, with their probabilities."""
         p = self.values.about(prompt)
-        first, other = (msgspec.json.encode(instance(schema, is_other=one)).decode() for one in (False, True))
+        first, other = (
+            msgspec.json.encode(instance(schema, is_other=is_second)).decode() for is_second in (False, True)
+        )
         return {first: 1.0} if first == other else {first: 1 - p, other: p}
 
     def calls(self, prompt: str, offer: Offer) -> dict[str, float]:

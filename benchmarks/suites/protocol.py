@@ -47,12 +47,12 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: DataKind
     sha256: str
-    """Of the canonical JSON of `records` (see datasets.content_sha256)."""
+    """Hash of the canonical JSON of `records` (see datasets.content_sha256)."""
     n_canonical: int
     """Items in the complete published data."""
     records: Any
     left_out: Mapping[str, int] = {}
-    """Records that no item is made of, by reason: they are in no number."""
+    """Records that give no item, by reason: they are in no number."""
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,30 +80,30 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     axis: str
     groups: tuple[str, ...]
     cluster: str
-    """Items of one cluster are resampled together: they are not independent. May be large, e.g. all about one term."""
+    """Items of the same cluster are resampled together: they are not independent. May be large, e.g. all about a single
+    term."""
     factors: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """What else was drawn from a population and is shared by items of several clusters: its level, by the name of the
-    factor, e.g. {"template": "QL/2"}. What is fixed (axis, groups, subset) is not named here.
-    """
+    """Further draws from a population that items of several clusters share: the level, by the name of the factor, e.g.
+    {"template": "QL/2"}. Fixed properties (axis, groups, subset) are not named here."""
     set_id: str | None = None
     """Names the few items that only mean something together, e.g. both orders of a question. A limit asks all of a set
     or none. None: the item stands alone.
     """
     subset: str | None = None
     choices: tuple[Choice, ...] = ()
-    """In the order shown to the model."""
+    """Choices in the order shown to the model."""
     sampling: Sampling | None = None
     """Generation settings of this item; None takes the suite's."""
     meta: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """What one reply means. `value` is the suite's own word (e.g. "stereotype"), None unless status is "ok"."""
+    """The meaning of a reply. `value` is the suite's own word (e.g. "stereotype"), None unless status is "ok"."""
 
     status: Status
     value: Any = None
     rule: str | None = None
-    """Which parsing rule matched."""
+    """Name of the parsing rule that matched."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,14 +122,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     be read, whatever they are, and `parsed` is None.
     """
     judge: dict[str, Any] | None = None
-    """Of a judged reply: the fields of `auditors.types.JudgeStamp`, and `text`, from which `parsed` is read again."""
+    """Judgement of a judged reply: the fields of `auditors.types.JudgeStamp`, and `text`, from which `parsed` is read
+    again."""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     fingerprint: str | None = None
     rule: str | None = None
-    """Which parsing rule matched."""
+    """Name of the parsing rule that matched."""
     error: str | None = None
-    """What went wrong, when status is "error"."""
+    """Description of the error, if status is "error"."""
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -140,14 +141,13 @@ class Observation(msgspec.Struct, frozen=True):
 
 
 UNRELATED, UNRESOLVED = "unrelated", "unresolved"
-"""Keys of `choice_probabilities` that are no answer: everything that is none (off topic, declined, malformed), and what
-could not be read or was too unlikely to follow.
-"""
+"""Keys of `choice_probabilities` that are not answers: replies without an answer (off topic, declined, malformed), and
+what could not be read or was too unlikely to follow."""
 UNREAD_LABELS = frozenset({UNRELATED, UNRESOLVED})
 
 
 def weights(observation: Observation) -> Mapping[str, float]:
-    """How much of one reply stands for each value, named by its text; at most 1 in all.
+    """Return how much of a reply stands for each value, named by its text; at most 1 in all.
 
     In mode sample all of it for the value read, nothing for a reply that has none. In mode exact the probabilities.
     """
@@ -160,7 +160,7 @@ def weights(observation: Observation) -> Mapping[str, float]:
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """How to draw and read one metric."""
+    """The way to draw and read a single metric."""
 
     low: float
     high: float
@@ -175,9 +175,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Declining = Literal["no preference", "counted", "unread"]
-"""What a declined reply is to a suite that ranks. no preference: nothing in the question decides it, so declining and
-saying that it cannot be told are right, and favour nobody. counted: it is one of the replies that the ranking number
-counts against the model. unread: the task has an answer and this is none; above 90 % there is no rank.
+"""Meaning of a declined reply for a ranking. no preference: nothing decides it, so declining is right and favours no
+group. counted: it counts against the model. unread: the task has an answer, this has none; above 90 % it has no rank.
 """
 
 
@@ -187,30 +186,29 @@ class RankRule(msgspec.Struct, frozen=True):
     metric: str
     """An axis without estimates of it is not ranked."""
     statistic: Callable[[Sequence[Estimate]], float]
-    """From a suite's estimates on one axis to the number that its models are ranked by; NaN where undefined."""
+    """Number that its models are ranked by, from a suite's estimates on a single axis; NaN if undefined."""
     best: Literal["lowest", "highest"]
     words: str
     declining: Declining
     beside: tuple[str, ...] = ()
     """Other metrics that `statistic` needs."""
     raised_by_chance: Literal["zero", "alike"] | None = None
-    """Sizes and spreads are above 0 without any preference, by how far chance moves the values of `metric`. What these
-    values then are but for chance: 0 each, or alike on an axis (all but what is unrelated). None: no such number.
-    """
+    """Kind of ranking number that chance raises above 0 by how far it moves the values of `metric`. Without chance
+    these values are 0 each, or equal on an axis (all but the unrelated). None: not such a number."""
 
 
 class JointTable(msgspec.Struct, frozen=True, kw_only=True):
-    """How two suites with a joint score stand side by side on a leaderboard."""
+    """The table of two suites with a joint score, side by side on a leaderboard."""
 
     title: str
     columns: tuple[str, str]
     """The partner's name in the table, then the suite's own."""
     metric: str
-    """Of both suites: what the mean is formed of."""
+    """Metric of both suites that the mean is formed from."""
     mean: Callable[[float, float], float]
-    """From the partner's number and the suite's own."""
+    """Mean of the partner's number and the suite's own."""
     beside: tuple[str, ...]
-    """Metrics of both suites printed beside it."""
+    """Metrics of both suites printed next to it."""
     note: str
 
 
@@ -221,7 +219,7 @@ class JointScore(msgspec.Struct, frozen=True, kw_only=True):
     partner: str
     """Name of the other suite."""
     estimates: "Callable[[Sequence[Observation], Sequence[Observation], ProtocolName, int], list[Estimate]]"
-    """From the suite's own observations, the partner's, and protocol and seed of the run."""
+    """Estimates from the suite's own observations, the partner's, and protocol and seed of the run."""
     table: JointTable
 
 
@@ -248,34 +246,34 @@ class Suite(ABC):
     title: ClassVar[str]
     url: ClassVar[str]
     licence: ClassVar[str]
-    """Of the canonical data."""
+    """Licence of the canonical data."""
     source: ClassVar[DatasetSpec | None] = None
-    """Where the canonical data comes from; None when the suite is complete without a download."""
+    """Source of the canonical data; None if the suite is complete without a download."""
     sha256: ClassVar[Mapping[DataKind, str]]
     """Pinned content hash by kind of data; without "canonical" where the source pins none."""
     n_items: ClassVar[Mapping[DataKind, int]]
     modes: ClassVar[tuple[Mode, ...]] = ("sample",)
-    """With "exact" the suite has `accepted_answers`."""
+    """Modes of the suite; with "exact" it has `accepted_answers`."""
     protocols: ClassVar[tuple[ProtocolName, ...]] = ("corrected", "paper")
     """The first is the default."""
     axes: ClassVar[tuple[str, ...]]
     scales: ClassVar[Mapping[str, Scale]]
-    """By metric, in the order in which reports print the metrics."""
+    """Scales by metric, in the order in which reports print the metrics."""
     headline: ClassVar[CellKey]
     """The number that stands for the suite where there is room for no more."""
     does_not_show: ClassVar[str]
-    """What a value must not be taken for; printed in every report."""
+    """Things that a value must not be taken for; printed in every report."""
     generation: ClassVar[Sampling | Mapping[ProtocolName, Sampling]]
     """Generation settings: of all protocols, or by protocol."""
 
     needs_judge: ClassVar[bool] = False
-    """Whether replies mean something only once a judge has read them: `judge_question`, `read_judgement`."""
+    """True if replies mean something only once a judge has read them: `judge_question`, `read_judgement`."""
     needs_embedder: ClassVar[bool] = False
-    """Whether replies are compared by their embeddings: `to_embed`, `text_to_embed`, `measured`."""
+    """True if replies are compared by their embeddings: `to_embed`, `text_to_embed`, `measured`."""
     has_follow_up: ClassVar[bool] = False
-    """Whether questions are made from the replies to the first ones: `follow_up`."""
+    """True if questions are made from the replies to the first questions: `follow_up`."""
     takes_prompts: ClassVar[bool] = False
-    """Whether the user brings the questions in a file, in place of data of the suite: `dataset_of`."""
+    """True if the user brings the questions in a file, in place of data of the suite: `dataset_of`."""
     few_shots: ClassVar[tuple[int, ...]] = (0,)
     """Numbers of answered examples that may stand before a question, 0 included: `items_after_examples`."""
     least_samples: ClassVar[int] = 1
@@ -283,7 +281,7 @@ class Suite(ABC):
     labelling_forms: ClassVar[tuple[FormName, ...]] = ()
     """Forms in which people can label replies, the usual one first: `labelling_question`."""
     rank_rule: ClassVar[RankRule | None] = None
-    """How models are ranked; without a rule they stand side by side."""
+    """Rule by which models are ranked; without a rule they stand side by side."""
     joint_score: ClassVar[JointScore | None] = None
     """A number that the suite gives together with a run of another suite."""
 
@@ -417,10 +415,14 @@ class Suite(ABC):
         return []
 
     def figures(self, runs: "Sequence[Run]") -> "list[Figure]":
-        """Draw from stored estimates alone: of a run, or of several made alike, side by side. May be empty."""
+        """Draw from stored estimates alone: those of a single run, or of several made in the same way, side by side.
+        May be empty.
+        """
         return []
 
 
 def item_rng(seed: int, item_id: str) -> random.Random:
-    """Generator for the random choices of one item (protocols 1.8). Seeded by a string: the same on every machine."""
+    """Return the generator for the random choices of a single item (protocols 1.8). Seeded by a string: the same on
+    every machine.
+    """
     return random.Random(f"{seed}/{item_id}")

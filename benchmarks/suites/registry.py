@@ -20,7 +20,9 @@ from benchmarks.suites.protocol import Suite
 
 
 def _usable(name: str, registered: object) -> Suite:
-    """The suite itself, or one made of its class. Raises ValueError for what is no suite of that name."""
+    """Return the suite itself, or an instance of its class. Raises ValueError for an object that is not a suite of that
+    name.
+    """
     suite = registered() if isinstance(registered, type) else registered
     if not isinstance(suite, Suite):
         raise ValueError("it does not derive from benchmarks.suites.protocol.Suite")
@@ -35,7 +37,7 @@ def _usable(name: str, registered: object) -> Suite:
 
 
 SUITES: Mapping[str, Suite] = Registered("biasgate.suites", _usable)
-"""By name. Ours and those of other distributions."""
+"""Suites by name: ours and those of other distributions."""
 
 OWN: Suite = OwnPrompts()
 """No benchmark: it asks what its user brings, so "all" does not mean it and nothing lists it."""
@@ -65,7 +67,7 @@ class SuiteInfo(msgspec.Struct, frozen=True, kw_only=True):
     few_shots: list[int]
     """Numbers of examples that may stand before a question."""
     has_follow_up: bool
-    """Whether it makes further questions of the replies: then it takes neither a precision nor a repeat share."""
+    """True if it makes further questions from the replies: then it takes neither a precision nor a repeat share."""
 
 
 def find(name: str) -> Suite:
@@ -78,21 +80,21 @@ def find(name: str) -> Suite:
 
 
 def known(name: str) -> Suite | None:
-    """As `find`; None where there is none, e.g. where a result is of a suite that is not installed."""
+    """Return the suite as `find` does; None if there is none, e.g. for a result of a suite that is not installed."""
     return OWN if name == OWN.name else SUITES.get(name)
 
 
 def datasets() -> dict[str, DatasetSpec]:
-    """What `biasgate datasets` fetches, by name."""
+    """Return the data sets that `biasgate datasets` fetches, by name."""
     return {suite.source.name: suite.source for suite in SUITES.values() if suite.source is not None}
 
 
 def source(name: str) -> DatasetSpec:
     """Raises BenchmarkError naming the nearest known data set."""
-    known = datasets()
-    if name not in known:
-        raise BenchmarkError(f'unknown data set "{name}"{nearest(name, known)}; known: {", ".join(sorted(known))}')
-    return known[name]
+    specs = datasets()
+    if name not in specs:
+        raise BenchmarkError(f'unknown data set "{name}"{nearest(name, specs)}; known: {", ".join(sorted(specs))}')
+    return specs[name]
 
 
 def catalogue(data_dir: Path | None = None) -> list[SuiteInfo]:

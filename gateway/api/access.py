@@ -1,4 +1,6 @@
-"""Who may enter the control plane, by the configuration in force: where from, with which key, and in which role."""
+"""Decides who may enter the control plane, by the configuration in force: from which place, with which key, and in
+which role.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +19,7 @@ from gateway.proxy.refusals import CHALLENGE
 
 SESSION_COOKIE = headers.SESSION_COOKIE.decode()
 NOBODY = Holder("anybody", "admin")
-"""Who comes where there is no control key."""
+"""The holder that stands for every caller of a server without control keys."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 
@@ -29,7 +31,7 @@ class _Rules(NamedTuple):
 
 
 class Access:
-    """The guard of every route: lets in whom `gateway.api.route_access` names for it, and nobody else.
+    """The guard of every route: lets in those that `gateway.api.route_access` names for it, and refuses all others.
 
     A request that passes has its `Holder` as the request's `user`.
 
@@ -62,7 +64,7 @@ class Access:
 
     @property
     def keys(self) -> ControlKeys:
-        """Those in force."""
+        """The keys in force."""
         return self._in_force().keys
 
     async def check_route(self, connection: Connection, _handler: BaseRouteHandler) -> None:
@@ -143,13 +145,13 @@ def _require_audience(audience: Audience | None, holder: Holder, connection: Con
 
 
 def name_of(connection: Connection) -> str:
-    """Return whom the record of accesses names: the key's name, or the rater and the project of a link."""
+    """Return the name for the record of accesses: the key's name, or the rater and the project of a link."""
     holder: Holder = connection.user
     return holder.name if holder.role != "rater" else f'rater "{holder.name}" of "{holder.project}"'
 
 
 def _holder(connection: Connection, keys: ControlKeys) -> Holder | None:
-    """By the key that is sent, or else by the console's session."""
+    """Return the holder by the key that is sent, or else by the console's session."""
     authorization = connection.headers.get("authorization", "")
     if authorization.partition(" ")[0].lower() == "bearer":  # another scheme is for a proxy in front
         return keys.holder(authorization)

@@ -14,7 +14,7 @@ from gateway.store.database import Database
 async def note(
     request: Request[Any, Any, State], database: Database, action: Action, asked: dict[str, Any], n_exchanges: int
 ) -> None:
-    """By the name of the key and the address."""
+    """Note an access by the name of the key and the address."""
     await access.note(
         database, who=name_of(request), client=client_of(request), action=action, asked=asked, n_exchanges=n_exchanges
     )

@@ -1,4 +1,4 @@
-"""The API of what is made of runs when somebody looks: items, comparisons, gates, and what new runs would cost."""
+"""The API of the views that are computed from runs on request: items, comparisons, gates, and the costs of new runs."""
 
 from typing import Annotated
 
@@ -39,14 +39,14 @@ class AuditViewsController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_ITEMS)] = 50,
     ) -> Response[bytes]:
         """`after` is `next` of the page before; `changed_from` is another run of the suite."""
-        wanted = ItemsWanted(
+        query = ItemsWanted(
             audit_id=audit_id,
             status=read_as,
             changed_from=changed_from,
             after=place(after),
             limit=limit,
         )
-        return Response((await run_views.items(config, wanted)).json, media_type="application/json")
+        return Response((await run_views.items(config, query)).json, media_type="application/json")
 
     @get(
         "/compare",
@@ -54,9 +54,9 @@ class AuditViewsController(Controller):
         responses=announced(404, 409),
     )
     async def compare(self, request: Asked, a: FromQuery[str], b: FromQuery[str], config: Settings) -> Response[bytes]:
-        """For a viewer `flips` is null, with its reason in `no_flips_because`."""
-        found, _ = await run_views.compared(config, a, b)
-        return Response(viewer_forms.shown_comparison(found, request.user), media_type="application/json")
+        """Compare two runs. A viewer gets null for `flips`, with its reason in `no_flips_because`."""
+        comparison, _ = await run_views.compared(config, a, b)
+        return Response(viewer_forms.shown_comparison(comparison, request.user), media_type="application/json")
 
     @get(
         "/compare/report",
@@ -81,8 +81,8 @@ class AuditViewsController(Controller):
         allow_unvalidated_judge: FromQuery[bool] = False,
     ) -> Response[bytes]:
         """`require` may be given again and again, each as `audit gate` takes it."""
-        wanted = GateWanted(audit_id=audit_id, requirements=require, allow_unvalidated_judge=allow_unvalidated_judge)
-        return Response((await run_views.gate(config, wanted)).json, media_type="application/json")
+        query = GateWanted(audit_id=audit_id, requirements=require, allow_unvalidated_judge=allow_unvalidated_judge)
+        return Response((await run_views.gate(config, query)).json, media_type="application/json")
 
     @post(
         "/estimate",
@@ -96,17 +96,19 @@ class AuditViewsController(Controller):
         suites, left_out = await chosen(data, database)
         require_model(data.model, dataplane)
         served = config.aliases.get(data.model, data.model)
-        wanted = CostWanted(
+        query = CostWanted(
             options=[options_of(data, suite) for suite in suites],
             served_model=served,
             host=_host(served, dataplane),
             left_out=left_out,
         )
-        return Response(await run_views.costs(config, wanted), media_type="application/json")
+        return Response(await run_views.costs(config, query), media_type="application/json")
 
 
 def _host(model: str, dataplane: DataPlane) -> str | None:
-    """Of the upstream that a run of the model would ask: one that is configured to serve it, or else is found to."""
+    """Return the host of the upstream that a run of the model would ask: an upstream that is configured to serve it, or
+    else an upstream found to serve it.
+    """
     configured = [upstream for upstream in dataplane.upstreams if model in upstream.config.models]
-    found = configured or [upstream for upstream in dataplane.upstreams if model in upstream.models]
-    return found[0].address[0] if found else None
+    upstreams = configured or [upstream for upstream in dataplane.upstreams if model in upstream.models]
+    return upstreams[0].address[0] if upstreams else None

@@ -84,9 +84,9 @@ class AuditsController(Controller):
         suites, left_out = await chosen(data, database)
         require_model(data.model, dataplane)
         ids = {str(suite["name"]): uuid4().hex for suite in suites}
-        asked = {ids[suite["name"]]: options_of(data, suite) for suite in suites}
-        await runs.create_all(database, asked, max_queued=dataplane.config.audits.max_queued)
-        for run_id in asked:
+        options_by_id = {ids[suite["name"]]: options_of(data, suite) for suite in suites}
+        await runs.create_all(database, options_by_id, max_queued=dataplane.config.audits.max_queued)
+        for run_id in options_by_id:
             await queue.defer(RUN_TASK, {"run_id": run_id}, lock=run_id)
         return Accepted(id=next(iter(ids.values())), ids=ids, left_out=left_out)
 
@@ -100,8 +100,8 @@ class AuditsController(Controller):
         run_status: Annotated[Status | None, QueryParameter(name="status")] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100,
     ) -> list[Audit]:
-        found = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=limit)
-        return [audit_of(run, request.user) for run in found]
+        listed_runs = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=limit)
+        return [audit_of(run, request.user) for run in listed_runs]
 
     @get("/{audit_id:str}", summary="One run and its progress", responses=announced(404))
     async def audit(self, request: Asked, audit_id: FromPath[str], database: Store) -> Audit:
@@ -167,22 +167,22 @@ class AuditsController(Controller):
         return audit_of(await _find(database, audit_id), request.user)
 
 
-async def chosen(asked: AuditStart, database: Database) -> tuple[list[dict[str, Any]], dict[str, str]]:
+async def chosen(request: AuditStart, database: Database) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """See `choose`; own prompts are read too, in a thread. Raises RequestError for a line that cannot be taken."""
-    found = choose(asked, await known_suites(database))
-    if asked.prompts is not None:
-        await asyncio.to_thread(require_prompts, asked.prompts)
-    return found
+    choice = choose(request, await known_suites(database))
+    if request.prompts is not None:
+        await asyncio.to_thread(require_prompts, request.prompts)
+    return choice
 
 
 def require_model(model: str, dataplane: DataPlane) -> None:
-    """A model nobody is known to serve is refused, unless an upstream's models cannot be known now."""
-    known = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
+    """Refuses a model that is not known to be served, unless an upstream's models cannot be known now."""
+    models = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
     is_complete = all(upstream.models for upstream in dataplane.upstreams)
-    if model in known or not is_complete:
+    if model in models or not is_complete:
         return
     raise RequestError(
-        f'unknown model "{model}"{nearest(model, known)}; served by this gateway: {", ".join(sorted(known))}'
+        f'unknown model "{model}"{nearest(model, models)}; served by this gateway: {", ".join(sorted(models))}'
     )
 
 
@@ -208,11 +208,11 @@ async def finished(database: Database, audit_id: str, what: str) -> Run:
 
 async def _follow(database: Database, audit_id: str, holder: Holder) -> AsyncIterator[ServerSentEventMessage]:
     """An event at every change, a comment while there is none, and an end."""
-    shown, shown_at = None, time.monotonic()
+    last_progress, shown_at = None, time.monotonic()
     while True:
         audit = audit_of(await _find(database, audit_id), holder)
-        if (audit.status, audit.progress.done, audit.progress.total) != shown:
-            shown, shown_at = (audit.status, audit.progress.done, audit.progress.total), time.monotonic()
+        if (audit.status, audit.progress.done, audit.progress.total) != last_progress:
+            last_progress, shown_at = (audit.status, audit.progress.done, audit.progress.total), time.monotonic()
             yield ServerSentEventMessage(event="progress", data=msgspec.json.encode(audit).decode())
         elif time.monotonic() - shown_at > HEARTBEAT_SECONDS:
             shown_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""What people wrote goes out through here alone: redacted, and on record before it does."""
+"""The only way out for texts that people wrote: redacted, and on record before they are sent."""
 
 import math
 import re
@@ -51,8 +51,8 @@ async def read_list(
     """
     place = None if before is None else _read_place(before)
     page = await exchange_pages.make_page(config, Wanted(criteria=criteria, before=place, limit=limit, excerpt=excerpt))
-    asked = _asked(criteria) | {"before": before, "limit": limit}
-    await note(request, database, "read", asked, len(set(page.ids)))
+    filter_fields = _describe_filter(criteria) | {"before": before, "limit": limit}
+    await note(request, database, "read", filter_fields, len(set(page.ids)))
     log.info("exchanges read", client=client_of(request), exchanges=page.ids)
     if not page.has_request:
         raise NotFoundError(not_stored(str(criteria.request_id), config))
@@ -63,13 +63,13 @@ async def read_record(
     request: Request[Any, Any, State], database: Database, config: Config, exchange_id: str
 ) -> Encoded[ExchangeRecord]:
     """Return one exchange with all that is stored of it. Raises NotFoundError, StoreError."""
-    asked = {"exchange_id": [exchange_id[:36]]}
+    filter_fields = {"exchange_id": [exchange_id[:36]]}
     try:
         record = await exchange_pages.make_record(config, exchange_id)
     except NotFoundError:
-        await note(request, database, "read", asked, 0)
+        await note(request, database, "read", filter_fields, 0)
         raise
-    await note(request, database, "read", asked, 1)
+    await note(request, database, "read", filter_fields, 1)
     log.info("exchange read", client=client_of(request), exchanges=[exchange_id])
     return record
 
@@ -87,8 +87,8 @@ async def read_comparison(
 
     Raises: NotFoundError, ConflictError, StoreError.
     """
-    wanted = Compared(stream=stream, limit=limit, excerpt=excerpt)
-    page = await make_comparison(config, wanted)
+    query = Compared(stream=stream, limit=limit, excerpt=excerpt)
+    page = await make_comparison(config, query)
     await note(request, database, "read", {"stream": stream, "limit": limit}, len(page.ids))
     log.info("exchanges read", client=client_of(request), exchanges=page.ids)
     return page.comparison
@@ -113,9 +113,9 @@ def _sampled(sampling: SamplingConfig) -> str:
     return f"{most} % of requests are sampled" if least == most else f"{least} to {most} % of requests are sampled"
 
 
-def _asked(criteria: Criteria) -> dict[str, Any]:
-    given = msgspec.structs.asdict(criteria)
-    return {"exchange_id": given.pop("exchange_ids"), **given}
+def _describe_filter(criteria: Criteria) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(criteria)
+    return {"exchange_id": fields.pop("exchange_ids"), **fields}
 
 
 def _read_place(text: str) -> Place:

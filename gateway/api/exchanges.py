@@ -34,7 +34,7 @@ Text = Annotated[str | None, QueryParameter(max_length=LONGEST_TEXT)]
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """What a deletion came to."""
+    """The result of a deletion."""
 
     deleted: int
     """Exchanges that are gone, with every word of them."""
@@ -44,7 +44,7 @@ class Deleted(msgspec.Struct, frozen=True):
 
 
 class ExchangesController(Controller):
-    """What people wrote and were answered: administrators only, redacted, and every access is on record."""
+    """Texts that people wrote and the answers to them: administrators only, redacted, and every access is on record."""
 
     path = "/live/exchanges"
     tags = ("live",)
@@ -74,7 +74,8 @@ class ExchangesController(Controller):
         before: Text = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_SHOWN)] = 50,
     ) -> Response[bytes]:
-        """One entry for each score; an exchange without one has `no_score_because`, unless scores are asked for.
+        """List entries, each for a single score; an exchange without scores has `no_score_because`, unless scores are
+        asked for.
 
         `request_id` is the `x-request-id` of a response. `auditor`, `metric`, `axis`, `group`, `min_score` and
         `max_score` are of one and the same score. `exchange_id` may be given again and again; `GET /live/alarms` has
@@ -114,8 +115,8 @@ class ExchangesController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_SIDE)] = 5,
     ) -> Response[bytes]:
         """`stream` is that of the alarm, `limit` is of each side. They are examples; the means are of all audits."""
-        found = await read_comparison(request, database, config, stream, limit=limit)
-        return Response(found.json, media_type="application/json")
+        comparison = await read_comparison(request, database, config, stream, limit=limit)
+        return Response(comparison.json, media_type="application/json")
 
     @get(
         "/{exchange_id:str}",
@@ -129,7 +130,7 @@ class ExchangesController(Controller):
         database: Store,
         config: Settings,
     ) -> Response[bytes]:
-        """What is null has its reason under its name in `reasons`."""
+        """Return an exchange. Every null value has its reason under its name in `reasons`."""
         record = await read_record(request, database, config, exchange_id)
         return Response(record.json, media_type="application/json")
 
@@ -147,11 +148,11 @@ class ExchangesController(Controller):
         user: FromQuery[str | None] = None,
         tag: FromQuery[str | None] = None,
     ) -> Deleted:
-        asked = {"request_id": request_id, "user": user, "tag": tag}
-        if not any(asked.values()):
+        selectors = {"request_id": request_id, "user": user, "tag": tag}
+        if not any(selectors.values()):
             raise RequestError("nothing says which exchanges to delete: give request_id, user or tag")
         deleted = await exchanges.delete(database, request_id=request_id or None, user=user or None, tag=tag or None)
-        await note(request, database, "delete", asked, deleted.exchanges)
+        await note(request, database, "delete", selectors, deleted.exchanges)
         log.info("exchanges deleted", client=client_of(request), exchanges=deleted.exchanges)
         return Deleted(deleted.exchanges, deleted.measurements_kept)
 

@@ -1,4 +1,4 @@
-"""What installed features say of who may enter: the audience of each route, and the links of raters."""
+"""Collects the rules of installed features on who may enter: the audience of each route, and the links of raters."""
 
 from gateway.api.route_access import ROUTES, Audience
 from gateway.feature import FEATURES
@@ -18,5 +18,5 @@ def all_routes() -> dict[tuple[str, str], Audience]:
 
 def all_invitations(database: Database) -> list[Invitations]:
     """Return the links of raters, of each installed feature that keeps some."""
-    kept = (feature.invitations(database) for feature in FEATURES.values())
-    return [links for links in kept if links is not None]
+    optional_links = (feature.invitations(database) for feature in FEATURES.values())
+    return [links for links in optional_links if links is not None]

@@ -8,7 +8,7 @@ from gateway.health import Liveness, Probe, Readiness, readiness
 
 
 class HealthController(Controller):
-    """Whether the process is alive, and whether it may be sent traffic."""
+    """Tells whether the process is alive, and whether it may be sent traffic."""
 
     tags = ("health",)
 
@@ -22,5 +22,5 @@ class HealthController(Controller):
         responses={503: ResponseSpec(Readiness, description="Not ready", generate_examples=False)},
     )
     async def readyz(self, probe: NamedDependency[Probe]) -> Response[Readiness]:
-        found = await readiness(probe)
-        return Response(found, status_code=found.status_code)
+        report = await readiness(probe)
+        return Response(report, status_code=report.status_code)

@@ -13,14 +13,14 @@ from gateway.store.calibrations import Calibration, Kept, written
 
 
 class CalibrationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `biasgate judge calibrate --out` wrote."""
+    """The file that `biasgate judge calibrate --out` wrote."""
 
     calibration: dict[str, Any]
     """The content of the file."""
 
 
 class JudgesController(Controller):
-    """Which judges were compared with people, and how well they agree."""
+    """Lists which judges were compared with people, and how well they agree."""
 
     path = "/judges/calibrations"
     tags = ("live",)

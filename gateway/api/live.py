@@ -41,7 +41,7 @@ Offset = Annotated[int, QueryParameter(ge=0, le=MOST_OFFSET)]
 
 
 class AcknowledgementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who lowers an alarm, and why."""
+    """Names the person who lowers an alarm, and the reason."""
 
     by: Annotated[str, Meta(min_length=1, max_length=100)]
     reason: Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -50,7 +50,7 @@ class AcknowledgementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_u
 
 
 class RestartRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who starts a stream again, and why."""
+    """Names the person who starts a stream again, and the reason."""
 
     by: Annotated[str, Meta(min_length=1, max_length=100)]
     reason: Annotated[str, Meta(min_length=1, max_length=1900)]
@@ -71,7 +71,7 @@ class OpenCircuit(msgspec.Struct, frozen=True):
     """Name of an upstream, or "auditors.NAME" for a server of an auditor's own."""
     opened_at: float
     next_probe_at: float
-    """When one exchange is tried."""
+    """Time at which a single exchange is tried."""
     n_waiting: int
     last_error: str
     last_error_at: float
@@ -101,7 +101,8 @@ class LiveController(Controller):
         limit: Limit = MOST,
         offset: Offset = 0,
     ) -> Response[bytes]:
-        """Without `window`, over all audits since each stream began, with bounds that hold at all times at once.
+        """List estimates; if there is no `window`, over all audits since each stream began, with bounds that hold at
+        all times at once.
 
         `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of the last 90 seconds:
         for display, with an interval that holds at one time chosen beforehand. The header `x-total-count` says how many
@@ -130,7 +131,9 @@ class LiveController(Controller):
         limit: Limit = MOST,
         offset: Offset = 0,
     ) -> Response[bytes]:
-        """What is null has its reason under its name in `reasons`. `state=alarm`: only those whose alarm stands."""
+        """List detectors. Every null value has its reason under its name in `reasons`. `state=alarm`: only those whose
+        alarm stands.
+        """
         refuse_unknown(auditor, axis)
         selection = Selection(
             model=model, axis=axis, auditor=auditor, alarmed=only is not None, limit=limit, offset=offset
@@ -145,15 +148,16 @@ class LiveController(Controller):
     async def history(
         self, stream_id: FromPath[str], database: Store, config: Settings, window: FromQuery[str | None] = None
     ) -> History:
-        """At most 60 periods of equal length, of the newest 20,000 measurements; a stream without any says why.
+        """Return at most 60 periods of equal length, of the newest 20,000 measurements; a stream that has none says
+        why.
 
         `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last day.
         """
-        asked = None if window is None else _parsed(window)
+        parsed_window = None if window is None else _parsed(window)
         stream = await _stream(database, stream_id)
         return history_of(
             stream,
-            await histories.read(database, stream_id, asked),
+            await histories.read(database, stream_id, parsed_window),
             window=window,
             settings=settings_of(config.drift),
             n_streams=await streams.count(database),
@@ -166,7 +170,9 @@ class LiveController(Controller):
         responses=announced(404),
     )
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
-        """By the `system_fingerprint` of the answers, of the newest 5,000 measurements: the 50 with most of them."""
+        """Return estimates by the `system_fingerprint` of the answers, of the newest 5,000 measurements: the 50 with
+        most of them.
+        """
         return await stream_pages.replica_estimates(database, await _stream(database, stream_id))
 
     @post(
@@ -193,8 +199,8 @@ class LiveController(Controller):
             database,
             stream_id,
             settings_of(config.drift),
-            by=_said("by", data.by),
-            reason=_said("reason", data.reason),
+            by=_clean_text("by", data.by),
+            reason=_clean_text("reason", data.reason),
             client=request.client.host if request.client else None,
         )
         if stream is None:
@@ -240,7 +246,7 @@ class LiveController(Controller):
         """
         if data is None:
             raise RequestError('say who acknowledges the alarm and why: send {"by": "NAME", "reason": "TEXT"}')
-        by, reason = _said("by", data.by), _said("reason", data.reason)
+        by, reason = _clean_text("by", data.by), _clean_text("reason", data.reason)
         stream = await alarms.acknowledge(
             database,
             stream_id,
@@ -267,16 +273,16 @@ class LiveController(Controller):
     async def circuits(self, database: Store) -> list[OpenCircuit]:
         return [
             OpenCircuit(
-                auditor=one.auditor,
-                server=one.server,
-                opened_at=one.opened_at,
-                next_probe_at=one.probe_at,
-                n_waiting=one.n_waiting,
-                last_error=one.error,
-                last_error_at=one.failed_at,
-                summary=circuit_text(one.opened_at, one.n_waiting, f"{one.error} ({one.server})"),
+                auditor=circuit.auditor,
+                server=circuit.server,
+                opened_at=circuit.opened_at,
+                next_probe_at=circuit.probe_at,
+                n_waiting=circuit.n_waiting,
+                last_error=circuit.error,
+                last_error_at=circuit.failed_at,
+                summary=circuit_text(circuit.opened_at, circuit.n_waiting, f"{circuit.error} ({circuit.server})"),
             )
-            for one in await circuits.open_circuits(database)
+            for circuit in await circuits.open_circuits(database)
         ]
 
     @get("/ledger", summary="What became of every request", responses=announced())
@@ -293,12 +299,14 @@ def _respond(page: EncodedPage[Any]) -> Response[bytes]:
     return Response(page.json, media_type="application/json", headers={TOTAL: str(page.total)})
 
 
-def _said(name: str, text: str) -> str:
-    """Without what no database keeps. Raises RequestError for nothing but blanks."""
-    said = text.replace("\x00", "").strip()
-    if not said:
+def _clean_text(name: str, text: str) -> str:
+    """Return the text stripped of blanks at its ends and of characters that databases do not keep. Raises RequestError
+    for nothing but blanks.
+    """
+    cleaned = text.replace("\x00", "").strip()
+    if not cleaned:
         raise RequestError(f"{name} {text[:20]!r} says nothing: give a {'name' if name == 'by' else 'reason'}")
-    return said
+    return cleaned
 
 
 async def _stream(database: Database, stream_id: str) -> Stream:

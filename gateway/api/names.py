@@ -9,6 +9,6 @@ from gateway.errors import RequestError, nearest
 def refuse_unknown(auditor: str | None, axis: str | None) -> None:
     """Raises RequestError for a name that no number can have: an empty answer would look like nothing found."""
     auditors = [*plugins.names("biasgate.auditors"), JUDGE_REFERENCE]
-    for what, name, known in (("auditor", auditor, auditors), ("axis", axis, list(AXES))):
-        if name is not None and name not in known:
-            raise RequestError(f'unknown {what} "{name}"{nearest(name, known)}; known: {", ".join(known)}')
+    for what, name, valid_names in (("auditor", auditor, auditors), ("axis", axis, list(AXES))):
+        if name is not None and name not in valid_names:
+            raise RequestError(f'unknown {what} "{name}"{nearest(name, valid_names)}; known: {", ".join(valid_names)}')

@@ -1,4 +1,6 @@
-"""Where a control request may come from: no page of another origin, no rebound name, nothing a plain form can send."""
+"""Decides from which origin a control request may come: not a page of another origin, not a rebound name, nothing that
+a plain form can send.
+"""
 
 from collections.abc import Collection
 from typing import Any
@@ -27,7 +29,7 @@ class Origins:
         self._is_protected = is_protected
 
     def require_own(self, connection: Connection) -> None:
-        """Raises PermissionDeniedException with what to do for a page, or a name, of one's own."""
+        """Raises PermissionDeniedException with instructions for a page, or a name, of the caller's own."""
         host = connection.headers.get("host", "")
         origin = connection.headers.get("origin")
         if origin is not None and not _is_of(origin, host) and _name(origin) not in self._pages:
@@ -42,7 +44,7 @@ class Origins:
 
 
 def require_own_page(connection: Connection) -> None:
-    """For a request with the console's cookie, which a browser adds by itself: refuses all but the console's page.
+    """Refuses all but the console's page for a request with the console's cookie, which a browser adds by itself.
 
     `SameSite=Strict` keeps the cookie from other sites; another port or name of the same site is a stranger too.
     """

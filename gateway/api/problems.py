@@ -40,7 +40,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def announced(*statuses: int) -> dict[int, ResponseSpec]:
-    """For a handler's `responses`: its own error statuses beside those that each guarded operation may answer with."""
+    """Return the entries for a handler's `responses`: its own error statuses in addition to those that each guarded
+    operation may answer with.
+    """
     return {
         status: ResponseSpec(
             Problem, description=HTTPStatus(status).phrase, media_type=MEDIA_TYPE, generate_examples=False
@@ -79,7 +81,7 @@ def from_deep_nesting(_request: Request[Any, Any, Any], _exc: RecursionError) ->
 
 
 def from_wrong_encoding(_request: Request[Any, Any, Any], exc: UnicodeDecodeError) -> Response[dict[str, Any]]:
-    """A body that is no UTF-8, which its reader does not tell apart from a fault of ours."""
+    """Answer a body that is not UTF-8, which its reader does not tell apart from a fault of ours."""
     return problem(400, f"the body is not UTF-8 (byte {exc.start}): send JSON in UTF-8")
 
 
@@ -95,11 +97,11 @@ def _validation_detail(request: Request[Any, Any, Any], exc: ValidationException
     return "; ".join(parts) or exc.detail
 
 
-def _entry_detail(entry: dict[str, Any], known: set[str]) -> str:
+def _entry_detail(entry: dict[str, Any], known_fields: set[str]) -> str:
     message = str(entry.get("message", ""))
     _, is_unknown, field = message.partition("unknown field `")
     if is_unknown:
-        return message + nearest(field.rstrip("`"), known)
+        return message + nearest(field.rstrip("`"), known_fields)
     key = entry.get("key")
     return f"{key}: {message}" if key and key != "data" else message
 

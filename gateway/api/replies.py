@@ -1,4 +1,4 @@
-"""What every reply of the control plane gets, whichever handler or error made it: a header, and its line in the log."""
+"""Adds to every reply of the control plane, from any handler or error, a header and its line in the log."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which role each route of the control plane needs: the one table that the guard, the manual and the tests read.
+"""The role that each route of the control plane needs: a single table that the guard, the manual and the tests read.
 
 A route that shows words which people or models wrote (prompts, replies, a judge's reasons, notes, labels) needs an
 administrator; a route that shows numbers, names and states needs a viewer. The guard refuses a route that has no entry.
@@ -11,7 +11,7 @@ from litestar.routes import BaseRoute
 
 
 class Audience(Enum):
-    """Who may call a route. The value is how the manual says it."""
+    """The callers that a route admits. The value is the manual's wording."""
 
     EVERYBODY = "everybody"
     SCRAPER = "everybody; a control key where `server.protect_metrics` is set"
@@ -105,7 +105,7 @@ ROUTES: dict[tuple[str, str], Audience] = {
     for audience, lines in _TABLE.items()
     for method, path in (line.split() for line in lines.split("\n") if line.strip())
 }
-"""By method and path, with the parameters of the path in braces."""
+"""The audience by method and path, with the parameters of the path in braces."""
 
 
 def served_routes(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from gateway.store.schedules import Schedule
 
 
 class ScheduleRequest(AuditRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `POST /audits` takes, under a name, with one of `cron` and `every_seconds`."""
+    """The fields of `POST /audits`, under a name, with either `cron` or `every_seconds`."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     cron: str | None = None

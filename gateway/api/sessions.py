@@ -17,7 +17,7 @@ from gateway.control_keys import SESSION_SECONDS, Holder, Role
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Who the console acts for."""
+    """The holder for which the console acts."""
 
     name: str
     role: Role
@@ -38,9 +38,9 @@ class SessionsController(Controller):
 
     @get("/", summary="Whose session, or key, this is", responses=announced())
     async def session(self, request: Request[Holder, Any, State], access: Entry) -> Session:
-        found = access.keys.session_holder(request.cookies.get(SESSION_COOKIE, ""))
+        cookie_entry = access.keys.session_holder(request.cookies.get(SESSION_COOKIE, ""))
         holder = request.user
-        return Session(holder.name, holder.role, found[1] if found else None, holder.project)
+        return Session(holder.name, holder.role, cookie_entry[1] if cookie_entry else None, holder.project)
 
     @post("/", status_code=200, summary="Begin a session: a key becomes a cookie", responses=announced())
     async def begin(self, request: Request[Holder, Any, State], access: Entry) -> Response[Session]:

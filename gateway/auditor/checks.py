@@ -1,4 +1,4 @@
-"""What an auditor cannot start with, found out in its parent and by `config check` without a server or a model.
+"""Finds out what would keep an auditor from starting, in its parent and by `config check`, without a server or a model.
 
 Modules that are large in memory are imported only where a setting needs them.
 """

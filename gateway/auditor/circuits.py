@@ -1,4 +1,4 @@
-"""The circuits of all auditors: which servers are sick, what waits for them, and when they are asked again.
+"""The circuits of all auditors: which servers are sick, which exchanges wait for them, and when they are asked again.
 
 The rule is `backpressure.circuit_breaker`'s; the state is in the store, so that a restart forgets nothing and several
 auditor processes agree. What one process finds out the others know within REFRESH_SECONDS. Failures in a row are
@@ -51,25 +51,25 @@ class Circuits:
         self._checks: dict[Key, asyncio.Task[None]] = {}
         self._clock = WallClock()
 
-    async def start(self, known: Collection[Key], check: Check) -> None:
+    async def start(self, keys: Collection[Key], check: Check) -> None:
         """Takes over what the store has about the circuits that there may be here; `check` audits known good exchanges.
 
         Raises: StoreError.
         """
         self._check = check
-        await circuits.adopt(self._database, known)
+        await circuits.adopt(self._database, keys)
         await self.refresh()
 
     async def refresh(self) -> None:
         """Reads which circuits are open. Raises StoreError."""
-        self._open = {one.key: one for one in await circuits.open_circuits(self._database)}
+        self._open = {circuit.key: circuit for circuit in await circuits.open_circuits(self._database)}
 
     def problems(self) -> dict[str, str]:
         """Auditors that cannot reach a server of theirs, and what is the matter, for /readyz."""
-        found: dict[str, list[str]] = {}
-        for one in self._open.values():
-            found.setdefault(one.auditor, []).append(text_of(one))
-        return {auditor: "; ".join(texts) for auditor, texts in found.items()}
+        texts_by_auditor: dict[str, list[str]] = {}
+        for circuit in self._open.values():
+            texts_by_auditor.setdefault(circuit.auditor, []).append(text_of(circuit))
+        return {auditor: "; ".join(texts) for auditor, texts in texts_by_auditor.items()}
 
     def attempt(self, auditor: str, exchange: Exchange, servers: Sequence[str]) -> Attempt:
         """An audit that begins now."""
@@ -122,7 +122,7 @@ class Circuits:
             task.add_done_callback(lambda _: self._checks.pop(key))
 
     async def _check_server(self, key: Key) -> None:
-        """Opens the circuit, keeps it open or closes it, by what becomes of a known good exchange."""
+        """Open the circuit, keep it open or close it, by the outcome of a known good exchange."""
         if self._check is None:
             return
         try:
@@ -161,10 +161,10 @@ class Circuits:
             self._runs[key].succeed(time.time())  # later than what waited is due again: that it is well is known
 
     async def _failed(self, attempt: Attempt, server: str, fault: Fault) -> bool:
-        """Whether the exchange must wait; otherwise the failure is its own, and final."""
+        """Return whether the exchange must wait; otherwise the failure is its own, and final."""
         key = Key(attempt.auditor, server)
-        known = await circuits.waiting_audit(self._database, attempt.exchange_id, attempt.auditor)
-        earlier = None if known is None else Earlier(known.own_failures, known.since, known.failed_at)
+        waiting = await circuits.waiting_audit(self._database, attempt.exchange_id, attempt.auditor)
+        earlier = None if waiting is None else Earlier(waiting.own_failures, waiting.since, waiting.failed_at)
         own_failures = self._runs[key].fail(fault, attempt.began_at, earlier)
         if own_failures is None:
             return False

@@ -1,4 +1,4 @@
-"""The clients that auditors send requests with: one per upstream and auditor, within its token budget.
+"""The clients that auditors send requests with: a client for each upstream and auditor, within its token budget.
 
 Each tells the audit it is used for how its server behaved (`backpressure.circuit_breaker`), and counts what came of
 requests to a judge.
@@ -52,7 +52,7 @@ class MeteredCompleter:
         self._server = server
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """As `Completer`; NotSentError while the audit that asks is held up by an open circuit."""
+        """Complete as `Completer` does; NotSentError while the audit that asks is held up by an open circuit."""
         # The server may have written all of it.
         at_timeout = estimated_tokens(request) + request.max_tokens
         completion = await self._sent(lambda: self._inner.complete(request), at_timeout)
@@ -61,7 +61,7 @@ class MeteredCompleter:
         return completion
 
     async def decide(self, request: DecisionRequest) -> bytes:
-        """As `Decider`; NotSentError while the audit that asks is held up by an open circuit."""
+        """Decide as `Decider` does; NotSentError while the audit that asks is held up by an open circuit."""
         inner = self._inner
         if not isinstance(inner, Decider):
             raise CompletionError("internal", "this completer asks for no decisions")
@@ -70,7 +70,9 @@ class MeteredCompleter:
         return reply
 
     async def _sent(self, send: Callable[[], Awaitable[T]], at_timeout: int) -> T:
-        """What `send` gives, within the budget; tells how the server behaved, and charges so much for a timeout."""
+        """Return the result of `send`, within the budget; tell how the server behaved, and charge so much for a
+        timeout.
+        """
         attempt = current_attempt()
         if attempt is not None:
             attempt.refuse_if_blocked()
@@ -111,7 +113,7 @@ class MeteredCompleter:
 
 
 class AuditorClients:
-    """The completers of one auditor: each upstream's own, and an outside model when one is configured."""
+    """The completers of a single auditor: each upstream's own, and an outside model when it is configured."""
 
     def __init__(
         self,
@@ -144,7 +146,9 @@ class AuditorClients:
         """By upstream, of an auditor for which it is set; the judge tells its servers itself."""
         if settings.thinking is not None and name != "judge":
             thinking = parse_thinking(settings.thinking)
-            self._set_thinking = {at: ThinkingCompleter(one, thinking) for at, one in self._by_upstream.items()}
+            self._set_thinking = {
+                at: ThinkingCompleter(completer, thinking) for at, completer in self._by_upstream.items()
+            }
         self.outside: Completer | None = None
         if settings.base_url is not None and name != "embedding":  # whose own address is its embedder's
             key = config.secret(settings.api_key_env)
@@ -159,12 +163,12 @@ class AuditorClients:
             )
             self.outside = MeteredCompleter(outside, budget, judge_requests, own_server(name))
         self._own_servers = [own_server(name)] if self.outside is not None else []
-        asked = {self._outside_limiter}
+        used_limiters = {self._outside_limiter}
         asks = registry.AUDITORS[name].asks_upstream
         self._asks_upstream = asks == "always" or (asks == "without a server of its own" and self.outside is None)
         if self._asks_upstream:
-            asked |= set(self._limiters.values())
-        for limiter in filter(None, asked):
+            used_limiters |= set(self._limiters.values())
+        for limiter in filter(None, used_limiters):
             limiter.widen(settings.max_concurrency)
 
     def of_exchange(self, exchange: Exchange) -> Completer:
@@ -177,21 +181,21 @@ class AuditorClients:
         return self._by_upstream.get(exchange.upstream) or _Gone(exchange.upstream)
 
     def lacks_server(self, exchange: Exchange) -> bool:
-        """Whether its upstream would be asked, and it has none: someone else relayed it."""
+        """Return whether its upstream would be asked, and it has none: someone else relayed it."""
         return self._asks_upstream and not exchange.upstream
 
     def servers(self, exchange: Exchange) -> list[str]:
-        """What circuits call the servers that are asked about this exchange."""
+        """Return the names that circuits use for the servers that are asked about this exchange."""
         is_there = self._asks_upstream and exchange.upstream in self._by_upstream
         return [*self._own_servers, *([exchange.upstream] if is_there else [])]
 
     @property
     def all_servers(self) -> list[str]:
-        """Those of any exchange."""
+        """Return the servers of any exchange."""
         return [*self._own_servers, *(self._by_upstream if self._asks_upstream else ())]
 
     def held_seconds(self, exchange: Exchange) -> float:
-        """How long requests were held back, altogether, at the servers that are asked about this exchange."""
+        """Return how long requests were held back, altogether, at the servers that are asked about this exchange."""
         passed = {self._limiters.get(exchange.upstream), self._outside_limiter}
         return sum(limiter.held_seconds() for limiter in passed if limiter is not None)
 
@@ -215,7 +219,7 @@ class _Gone:
 
 
 def own_server(auditor: str) -> str:
-    """What limiters and circuits call the server of an auditor's own (`auditors.NAME.base_url`)."""
+    """Return the name that limiters and circuits use for the server of an auditor's own (`auditors.NAME.base_url`)."""
     return f"auditors.{auditor}"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EMBEDDER = own_server("embedding")
-"""What circuits call the embedder, served or not, whichever auditor uses it."""
+"""The name that circuits use for the embedder, served or not, for every auditor that uses it."""
 
 
 class EnabledAuditors:
@@ -104,19 +104,21 @@ class EnabledAuditors:
 
     @property
     def judge(self) -> Completer | None:
-        """What asks the judge's own server; None where it has none or is not enabled."""
+        """Return the completer that asks the judge's own server; None if the judge has none or is not enabled."""
         return self._clients["judge"].outside if "judge" in self._clients else None
 
     def held_seconds(self, name: str, exchange: Exchange) -> float:
-        """How long requests were held back, altogether, at the servers that this auditor asks about an exchange."""
+        """Return how long requests were held back, altogether, at the servers that this auditor asks about an
+        exchange.
+        """
         return self._clients[name].held_seconds(exchange)
 
     def lacks_server(self, name: str, exchange: Exchange) -> bool:
-        """Whether this auditor would ask the upstream of an exchange that has none: someone else relayed it."""
+        """Return whether this auditor would ask the upstream of an exchange that has none: someone else relayed it."""
         return self._clients[name].lacks_server(exchange)
 
     def servers(self, name: str, exchange: Exchange) -> list[str]:
-        """What circuits call the servers that this auditor may ask about an exchange."""
+        """Return the names that circuits use for the servers that this auditor may ask about an exchange."""
         return [*self._clients[name].servers(exchange), *self._embedders(name)]
 
     @property
@@ -162,13 +164,13 @@ class _WatchedEmbedder:
         return self._inner.name
 
     async def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """As `Embedder`; NotSentError while the audit that asks is held up by an open circuit."""
+        """Embed as `Embedder` does; NotSentError while the audit that asks is held up by an open circuit."""
         attempt = current_attempt()
         if attempt is None:
             return await self._inner.embed(texts)
         attempt.refuse_if_blocked()
         try:
-            found = await self._inner.embed(texts)
+            vectors = await self._inner.embed(texts)
         except asyncio.CancelledError as exc:
             if not exc.args:
                 attempt.failed(EMBEDDER, Fault("timeout", "no vectors before the audit's time was up", False))
@@ -180,7 +182,7 @@ class _WatchedEmbedder:
             attempt.failed(EMBEDDER, Fault("malformed", "a vector without a direction", False))
             raise
         attempt.answered(EMBEDDER)
-        return found
+        return vectors
 
     async def aclose(self) -> None:
         """Closes the connections of a served model."""

@@ -92,11 +92,11 @@ class Endpoint(uvicorn.Server):
             case "/livez":
                 return 200, JSON, msgspec.json.encode(Liveness())
             case "/readyz":
-                found = await readiness(self._probe)
-                return found.status_code, JSON, msgspec.json.encode(found)
+                report = await readiness(self._probe)
+                return report.status_code, JSON, msgspec.json.encode(report)
             case _:
                 return 404, "text/plain", b"the auditor answers /metrics, /livez and /readyz\n"
 
 
-def _header(scope: dict[str, Any], wanted: bytes) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
+def _header(scope: dict[str, Any], header_name: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == header_name), "")

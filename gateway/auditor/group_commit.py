@@ -19,7 +19,7 @@ from gateway.streams.recording import Follower, Settling
 logger = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 256
-"""In one transaction: what moves a stream waits for it, also in other auditors."""
+"""Most entries in a transaction: every audit that moves a stream waits for it, also in other auditors."""
 
 
 class _Entry(NamedTuple):
@@ -78,14 +78,14 @@ class GroupCommit:
             if len(batch) == 1:
                 _end(batch, exc)
                 return
-            for one in batch:  # one of them cannot be stored, and is to fail alone
-                await self._write([one])
+            for entry in batch:  # one of them cannot be stored, and is to fail alone
+                await self._write([entry])
         else:
             _end(batch, None)
 
     async def _commit(self, batch: Sequence[_Entry]) -> None:
-        recordings = [one.what for one in batch if isinstance(one.what, Recording)]
-        settlings = [one.what for one in batch if isinstance(one.what, Settling)]
+        recordings = [entry.what for entry in batch if isinstance(entry.what, Recording)]
+        settlings = [entry.what for entry in batch if isinstance(entry.what, Settling)]
         await recording.record_all(
             self._database,
             recordings,
@@ -97,10 +97,10 @@ class GroupCommit:
 
 
 def _end(batch: Sequence[_Entry], exc: Exception | None) -> None:
-    for one in batch:
-        if one.done.done():  # whoever waited has gone
+    for entry in batch:
+        if entry.done.done():  # whoever waited has gone
             continue
         if exc is None:
-            one.done.set_result(None)
+            entry.done.set_result(None)
         else:
-            one.done.set_exception(exc)
+            entry.done.set_exception(exc)

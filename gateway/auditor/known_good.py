@@ -24,7 +24,7 @@ ANSWER = (
 QUESTION = "My sister has the diploma that this job asks for. Does she meet that requirement? Answer yes or no."
 """Answered with log-probabilities, for auditors of decisions."""
 TEXT = "The public library opens at nine in the morning and closes at six."
-"""For an embedder."""
+"""A text for an embedder."""
 
 
 def build_exchanges(upstream: str, model: str) -> list[Exchange]:

@@ -49,7 +49,7 @@ REASON_SECONDS = 30.0
 LIVE_JOBS = 4
 """Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
 MOST_OF_A_KEY = (LIVE_JOBS - 1) * IDS_PER_JOB
-"""Exchanges of one key in progress, where several keys exist: a slow key leaves room for a batch of another one."""
+"""Exchanges of the same key in progress, if several keys exist: a slow key leaves room for a batch of another key."""
 QUICK_SECONDS = 0.25
 """A key whose exchanges take less on average has no such limit: its batches end before another key could wait long."""
 NEWEST_WEIGHT = 0.1
@@ -57,7 +57,7 @@ NEWEST_WEIGHT = 0.1
 CHECK_PATIENCE = 2.0
 """Multiple of the auditor's time limit for a known good exchange: its request may first wait for a free connection."""
 NO_WORDS = "not kept (store.keep_text)"
-"""In place of a message that may repeat what a server or a judge said, and that what someone wrote."""
+"""Text in place of a message that may repeat the words of a server or a judge, and with them those of a person."""
 
 
 class LiveAudit:
@@ -117,8 +117,8 @@ class LiveAudit:
         """Counts an audit that waited for so long as failed. Raises StoreError."""
         if waiting.auditor not in self._enabled_auditors.names or waiting.exchange_id in self._in_progress:
             return
-        found = await exchanges.load(self._database, [waiting.exchange_id], state="queued")
-        for exchange in found:
+        queued = await exchanges.load(self._database, [waiting.exchange_id], state="queued")
+        for exchange in queued:
             message = f"waited {hours:g} h for {waiting.server}: {waiting.error}"
             missing = await self._missing_of(waiting.auditor, exchange)
             result = _failure(waiting.auditor, "waited_too_long", message, missing)
@@ -191,7 +191,7 @@ class LiveAudit:
         return exchange.inclusion_probability * self._enabled_auditors.settings(name).rate
 
     async def _audit(self, exchange: Exchange, name: str) -> bool:
-        """Whether the exchange has to wait for this auditor's server."""
+        """Return whether the exchange has to wait for this auditor's server."""
         async with self._slots[name].slot(exchange.key_name):
             started = time.perf_counter()
             attempt = self._circuits.attempt(name, exchange, self._enabled_auditors.servers(name, exchange))
@@ -241,7 +241,7 @@ class LiveAudit:
     async def _reasons(
         self, exchange: Exchange, name: str, result: Sequence[Measurement] | AuditFailure
     ) -> Sequence[AuditText]:
-        """Why a judge scored so. The score stands whatever comes of it, and its circuit does not hear of it."""
+        """Ask why a judge scored so. The score stands even if this fails, and its circuit does not hear of it."""
         if isinstance(result, AuditFailure):
             return ()
         auditor = await self._enabled_auditors.get(name)
@@ -258,14 +258,16 @@ class LiveAudit:
         return () if reason is None else (reason,)
 
     def _detail(self, name: str) -> Mapping[str, Any]:
-        """What every measurement of an auditor says, so that no series goes on when it changes."""
+        """Return the detail that every measurement of an auditor carries, so that a series ends when it changes."""
         thinking = self._enabled_auditors.settings(name).thinking
         return {} if thinking is None else {THINKING: str(parse_thinking(thinking))}
 
     async def _record_fault(
         self, exchange: Exchange, name: str, exc: Exception, seconds: float, probability: float
     ) -> None:
-        """What was due and cannot be stored is missing, unless that cannot be stored either."""
+        """Record the measurements that were due and cannot be stored as missing, unless that cannot be stored
+        either.
+        """
         missing = await self._missing_of(name, exchange)
         try:
             await self._record(exchange, name, _failure(name, "internal", _words(exc), missing), seconds, probability)
@@ -280,7 +282,7 @@ class LiveAudit:
             missing = await _missing(await self._enabled_auditors.get(name), exchange)
         except EmbedderError:  # nobody knows by which instrument it would have been measured
             return ()
-        return [_detailed(one, self._detail(name)) for one in missing]
+        return [_detailed(measurement, self._detail(name)) for measurement in missing]
 
     async def _record(
         self,
@@ -318,16 +320,18 @@ def with_detail(
 ) -> Sequence[Measurement] | AuditFailure:
     """The same with this in the detail of every measurement, also of those that are missing."""
     if isinstance(result, AuditFailure):
-        return msgspec.structs.replace(result, missing=[_detailed(one, detail) for one in result.missing])
-    return [_detailed(one, detail) for one in result]
+        return msgspec.structs.replace(
+            result, missing=[_detailed(measurement, detail) for measurement in result.missing]
+        )
+    return [_detailed(measurement, detail) for measurement in result]
 
 
-def _detailed(one: Measurement, detail: Mapping[str, Any]) -> Measurement:
-    return msgspec.structs.replace(one, detail={**one.detail, **detail}) if detail else one
+def _detailed(measurement: Measurement, detail: Mapping[str, Any]) -> Measurement:
+    return msgspec.structs.replace(measurement, detail={**measurement.detail, **detail}) if detail else measurement
 
 
 def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
-    """The same without messages that quote someone: a server's error and an odd verdict may repeat the prompt.
+    """Return the same without messages that quote someone: a server's error and an odd verdict may repeat the prompt.
 
     What cannot be audited, or waited too long, is described in our own words, and stays; so do the reasons of what was
     left alone.
@@ -338,9 +342,9 @@ def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Meas
     return list(map(_without_reason, result))
 
 
-def _without_reason(one: Measurement) -> Measurement:
-    has_words = one.status in MISSING and one.reason is not None and one.reason not in UNREAD
-    return msgspec.structs.replace(one, reason=NO_WORDS) if has_words else one
+def _without_reason(measurement: Measurement) -> Measurement:
+    has_words = measurement.status in MISSING and measurement.reason is not None and measurement.reason not in UNREAD
+    return msgspec.structs.replace(measurement, reason=NO_WORDS) if has_words else measurement
 
 
 async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:

@@ -15,7 +15,7 @@ from gateway.streams.detectors import reference_ratio, smallest_change
 
 SERIES = ("auditor", "metric", "axis", "group", "model")
 UNKNOWN = ("unknown",)
-"""What a series of unknown sampling has besides: the value of a label `sampling`. Others have no such label."""
+"""Additional labels of a series of unknown sampling: the value of a label `sampling`. Others have no such label."""
 
 Labels = tuple[str, ...]
 
@@ -39,7 +39,7 @@ OWN = (
     Family("detector_reference_ratio", "How much of the reference window is there; at 1 the series is watched."),
     Family("detector_smallest_change", "Change of the mean, on 0..1, that is found within 2,000 audits on average."),
 )
-"""Of one stream alone."""
+"""The families that describe a single stream."""
 THRESHOLD = Family("drift_log_threshold", "Log evidence at which a stream alarms by itself.")
 ALARM = Family("drift_alarm", "1 from an alarm until it is acknowledged.")
 DAMAGED = Family("stream_damaged", "1 while the stored state of a live series cannot be used; by id of the stream.")
@@ -65,52 +65,66 @@ class LiveSeries:
         self._lines: dict[str, _Lines] = {}
 
     def prepare(self, stream: Stream, n_streams: int) -> _Lines:
-        """The lines of a stream, formatted anew if it has changed; so has the threshold when there are more streams."""
-        known, threshold = self._lines.get(stream.id), math.ceil(10.0 * math.log(max(1, n_streams)))
-        if known is None or known.stream is not stream or known.threshold != threshold:
+        """Return the lines of a stream, formatted again if it has changed; the threshold changes too when there are
+        more streams.
+        """
+        lines, threshold = self._lines.get(stream.id), math.ceil(10.0 * math.log(max(1, n_streams)))
+        if lines is None or lines.stream is not stream or lines.threshold != threshold:
             values = self._values(stream, n_streams)
             damaged = f'{{stream="{stream.id}"}} {"1.0" if stream.state.damaged else "0.0"}'
-            known = _Lines(stream, threshold, _labels(series_of(stream)), [*map(_number, values)], damaged)
-            self._lines[stream.id] = known
-        return known
+            lines = _Lines(stream, threshold, _labels(series_of(stream)), [*map(_number, values)], damaged)
+            self._lines[stream.id] = lines
+        return lines
 
     def text(self, streams: Sequence[Stream], *, is_openmetrics: bool) -> bytes:
         """All families of these streams, in the format asked for."""
         alarmed = {series_of(stream) for stream in streams if stream.state.alarm}
         newest = newest_streams(streams)
-        found = [(series, self.prepare(stream, len(streams))) for series, stream in newest.items()]
-        parts = [*self._families(found, len(streams), alarmed, is_openmetrics=is_openmetrics)]
+        series_lines = [(series, self.prepare(stream, len(streams))) for series, stream in newest.items()]
+        parts = [*self._families(series_lines, len(streams), alarmed, is_openmetrics=is_openmetrics)]
         return "".join(parts).encode()
 
     def _families(
-        self, found: Sequence[tuple[Labels, _Lines]], n_streams: int, alarmed: Set[Labels], *, is_openmetrics: bool
+        self,
+        series_lines: Sequence[tuple[Labels, _Lines]],
+        n_streams: int,
+        alarmed: Set[Labels],
+        *,
+        is_openmetrics: bool,
     ) -> Iterator[str]:
-        if not found:
+        if not series_lines:
             return
         for index, family in enumerate(OWN):
             name = _sample(family)
-            rows = [f"{name}{one.labels} {one.values[index]}\n" for _, one in found if one.values[index] is not None]
+            rows = [
+                f"{name}{lines.labels} {lines.values[index]}\n"
+                for _, lines in series_lines
+                if lines.values[index] is not None
+            ]
             if rows:
                 yield _head(family, is_openmetrics=is_openmetrics)
                 yield from rows
         threshold = _number(self._settings.log_threshold(n_streams))
         yield _head(THRESHOLD, is_openmetrics=is_openmetrics)
-        yield from (f"{_sample(THRESHOLD)}{one.labels} {threshold}\n" for _, one in found)
+        yield from (f"{_sample(THRESHOLD)}{lines.labels} {threshold}\n" for _, lines in series_lines)
         yield _head(ALARM, is_openmetrics=is_openmetrics)
-        yield from (f"{_sample(ALARM)}{one.labels} {'1.0' if series in alarmed else '0.0'}\n" for series, one in found)
+        yield from (
+            f"{_sample(ALARM)}{lines.labels} {'1.0' if series in alarmed else '0.0'}\n"
+            for series, lines in series_lines
+        )
         yield _head(DAMAGED, is_openmetrics=is_openmetrics)
-        yield from (f"{_sample(DAMAGED)}{one.damaged}\n" for _, one in found)
+        yield from (f"{_sample(DAMAGED)}{lines.damaged}\n" for _, lines in series_lines)
 
     def _values(self, stream: Stream, n_streams: int) -> tuple[float | None, ...]:
         state, detector = stream.state, stream.state.detector
-        found = estimate(stream.key, state)
+        live_estimate = estimate(stream.key, state)
         is_known = stream.key.is_sampling_known
         return (
-            found.value if is_known else None,
-            None if is_known else found.value,
-            found.lower,
-            found.upper,
-            found.extra["effective_n"] if is_known and not state.damaged else None,
+            live_estimate.value if is_known else None,
+            None if is_known else live_estimate.value,
+            live_estimate.lower,
+            live_estimate.upper,
+            live_estimate.extra["effective_n"] if is_known and not state.damaged else None,
             float(state.n_cut) if state.n_cut else None,
             state.cut_share if state.n_cut else None,
             None if detector is None else detector.log_evidence,
@@ -120,8 +134,8 @@ class LiveSeries:
         )
 
     def _smallest_change(self, detector: Detector, n_streams: int) -> float:
-        found = smallest_change(detector, self._settings, n_streams)
-        return math.inf if found is None else found  # a detector that watches and finds none says so
+        change = smallest_change(detector, self._settings, n_streams)
+        return math.inf if change is None else change  # a detector that watches and finds none says so
 
 
 def series_of(stream: Stream) -> Labels:
@@ -132,7 +146,9 @@ def series_of(stream: Stream) -> Labels:
 
 
 def newest_streams(streams: Iterable[Stream]) -> Mapping[Labels, Stream]:
-    """By series: a new judge or embedder starts a new stream, and the one that still moves is shown."""
+    """Return the newest streams by series: a new judge or embedder starts a new stream, and the stream that still moves
+    is shown.
+    """
     return {series_of(stream): stream for stream in sorted(streams, key=lambda stream: stream.updated_at)}
 
 

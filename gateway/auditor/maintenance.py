@@ -37,8 +37,10 @@ async def sweep(database: Database, queue: JobQueue, sweeps: Sequence[Callable[[
     await queue.recover()
     before = time.time() - SWEEP_AFTER_SECONDS
     waiting = await exchanges.waiting(database, received_before=before, limit=SWEEP_EXCHANGES)
-    covered = {one for job in await queue.pending(AUDIT_TASK) for one in job["ids"]} if waiting else set()
-    orphans = [one for one in waiting if one not in covered]
+    covered = (
+        {exchange_id for job in await queue.pending(AUDIT_TASK) for exchange_id in job["ids"]} if waiting else set()
+    )
+    orphans = [exchange_id for exchange_id in waiting if exchange_id not in covered]
     for first in range(0, len(orphans), IDS_PER_JOB):
         ids = orphans[first : first + IDS_PER_JOB]
         await queue.defer(AUDIT_TASK, {"ids": ids}, lock=f"sweep-{ids[0]}")
@@ -61,8 +63,8 @@ async def give_up(database: Database, config: Config, end: Callable[[WaitingAudi
     """Ends audits whose exchanges waited for a sick server longer than `audits.max_wait_hours` or are kept at all."""
     hours = min(config.audits.max_wait_hours, config.store.retention_days * 24.0)
     before = time.time() - hours * 3600.0
-    for one in await circuits.overdue(database, received_before=before, limit=GIVE_UP_AT_ONCE):
-        await end(one, hours)
+    for audit in await circuits.overdue(database, received_before=before, limit=GIVE_UP_AT_ONCE):
+        await end(audit, hours)
 
 
 async def retire(database: Database, config: Config, stop: asyncio.Event) -> None:
@@ -86,13 +88,13 @@ async def retire(database: Database, config: Config, stop: asyncio.Event) -> Non
 
 async def publish_catalogue(database: Database, suites: Callable[[], list[registry.SuiteInfo]]) -> None:
     """Tells the gateways which suites can be run here, and with which data."""
-    found = await asyncio.to_thread(suites)  # reads files, some of them large
-    await catalogue.publish(database, [msgspec.to_builtins(suite) for suite in found])
+    suite_infos = await asyncio.to_thread(suites)  # reads files, some of them large
+    await catalogue.publish(database, [msgspec.to_builtins(suite) for suite in suite_infos])
 
 
 async def flush_judge_requests(database: Database, requests: Requests) -> None:
     """Moves what was counted in memory to the store's counters; what cannot be moved stays counted."""
-    taken = Counter(requests)
-    if taken:
-        await counters.increase(database, {("judge_requests", (str(outcome),)): n for outcome, n in taken.items()})
-        requests -= taken
+    moved = Counter(requests)
+    if moved:
+        await counters.increase(database, {("judge_requests", (str(outcome),)): n for outcome, n in moved.items()})
+        requests -= moved

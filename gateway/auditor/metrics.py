@@ -38,15 +38,15 @@ class Latest(msgspec.Struct, frozen=True, gc=False):
 
     request_id: str
     trace_id: str
-    """Of the live request; "" where it was not traced."""
+    """Trace id of the live request; "" if it was not traced."""
     value: float
-    """What was observed; 1 where it was only counted."""
+    """Value that was observed; 1 if it was only counted."""
     at: float
     """Unix seconds."""
 
 
 class LatestExchanges:
-    """By counter and label values, of which there is a closed set."""
+    """The latest exchanges by counter and label values, of which there is a closed set."""
 
     def __init__(self) -> None:
         self._latest: dict[tuple[str, tuple[str, ...]], Latest] = {}
@@ -54,13 +54,13 @@ class LatestExchanges:
     def note(self, recording: Recording) -> None:
         """It is in the store."""
         exchange, now = recording.exchange, time.time()
-        found = read_traceparent(exchange.traceparent.encode()) if exchange.traceparent else None
-        trace_id = f"{found.trace_id:032x}" if found is not None and found.is_sampled else ""
+        trace = read_traceparent(exchange.traceparent.encode()) if exchange.traceparent else None
+        trace_id = f"{trace.trace_id:032x}" if trace is not None and trace.is_sampled else ""
         for name, labels, value in counted(recording):
             self._latest[name, labels] = Latest(exchange.request_id, trace_id, value, now)
 
     def of(self, name: str, labels: tuple[str, ...]) -> Latest | None:
-        """None where this process has counted none."""
+        """Return the latest; None if this process has counted none."""
         return self._latest.get((name, labels))
 
 
@@ -70,7 +70,7 @@ RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store held when it was last read."""
+    """Contents of the store when it was last read."""
 
     streams: Sequence[Stream] = ()
     counters: Mapping[tuple[str, Labels], float] = {}
@@ -79,19 +79,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Age of the oldest exchange that waits to be audited; 0 when none waits."""
     circuits: Sequence[Circuit] = ()
     waiting: Mapping[str, Waiting] = {}
-    """By auditor, exchanges that wait for a server of its."""
+    """Exchanges that wait for a server of an auditor, by auditor."""
     read_at: float = 0.0
     """Unix seconds."""
     finished_runs: Sequence[Run] = ()
     """The newest finished run of each set of options."""
     exported_runs: Sequence[tuple[Run, Sequence[Estimate], bool | None]] = ()
-    """With estimates, and whether their judge is validated; None without one."""
+    """Runs with their estimates, and with the state of their judge: True if validated; None without a judge."""
     """One finished run of each suite, model and mode, with its estimates (see `metrics_snapshot.exported`)."""
     active_runs: Sequence[Run] = ()
     families: Sequence[Metric] = ()
-    """Those of features, as they read them."""
+    """The families of features, as they read them."""
     due_times: Mapping[tuple[str, str], float] = {}
-    """Of scheduled suites, by suite and model: see `gateway.auditor.scheduling.due_times`."""
+    """Due times of scheduled suites, by suite and model: see `gateway.auditor.scheduling.due_times`."""
 
 
 class AuditorMetrics(Collector):
@@ -105,7 +105,8 @@ class AuditorMetrics(Collector):
         auditors: Sequence[str] = (),
         latest: LatestExchanges | None = None,
     ) -> None:
-        """As the process starts; `settings` are those of the drift detectors, `auditors` the names of those enabled.
+        """Begin as the process starts; `settings` are those of the drift detectors, `auditors` the names of those
+        enabled.
 
         `latest`: the exchanges that counters lead to.
         """
@@ -252,7 +253,7 @@ def data_kind(run: Run) -> str:
 
 
 def thinking_of(run: Run) -> str:
-    """Whether its model was to think."""
+    """Return the setting that says if the run's model was to think."""
     return str(run.options.get("thinking", "default"))
 
 
@@ -270,5 +271,5 @@ def _counter(
 
 
 def _exemplar(latest: LatestExchanges | None, name: str, labels: Labels) -> Exemplar | None:
-    one = latest.of(name, labels) if latest is not None else None
-    return None if one is None else exemplar(one.request_id, one.trace_id, one.value, one.at)
+    example = latest.of(name, labels) if latest is not None else None
+    return None if example is None else exemplar(example.request_id, example.trace_id, example.value, example.at)

@@ -92,9 +92,9 @@ class SnapshotReader:
         versions = await streams.versions(self._database)
         changed = [key for key, version in versions.items() if version != _version(self._streams.get(key))]
         for first in range(0, len(changed), LOADED_AT_ONCE):
-            found = await streams.load(self._database, changed[first : first + LOADED_AT_ONCE])
-            self._streams |= {stream.id: stream for stream in found}
-            if damaged := [stream for stream in found if stream.state.damaged]:
+            loaded = await streams.load(self._database, changed[first : first + LOADED_AT_ONCE])
+            self._streams |= {stream.id: stream for stream in loaded}
+            if damaged := [stream for stream in loaded if stream.state.damaged]:
                 await updates.note_damaged(self._database, damaged, self._settings)
         self._stamp, self._listed = stamp, [self._streams[key] for key in versions if key in self._streams]
         return self._listed
@@ -103,11 +103,11 @@ class SnapshotReader:
         """Estimates, and whether their judge is validated; None without one."""
         if run.id not in self._results:
             whole = await runs.get(self._database, run.id)
-            found = results.decode(whole.result.encode()) if whole is not None and whole.result else None
-            is_judged = found is not None and (found.judge is not None or found.judge_fault is not None)
+            result = results.decode(whole.result.encode()) if whole is not None and whole.result else None
+            is_judged = result is not None and (result.judge is not None or result.judge_fault is not None)
             self._results[run.id] = (
-                () if found is None else found.estimates,
-                found.judge_fault is None if found is not None and is_judged else None,
+                () if result is None else result.estimates,
+                result.judge_fault is None if result is not None and is_judged else None,
             )
         return self._results[run.id]
 
@@ -115,7 +115,7 @@ class SnapshotReader:
 logger = logging.getLogger(__name__)
 
 OLDEST_SECONDS = 1.0
-"""A scrape finds metrics that are no older than this,"""
+"""A scrape finds metrics that are not older than this,"""
 PATIENCE_SECONDS = 2.0
 """or waits for so long at most, and then gets those there are: the store may be away."""
 

@@ -74,7 +74,7 @@ class Periodic(NamedTuple):
 
 
 class AuditorPart:
-    """The part of one feature in one auditor. Every method has an empty default."""
+    """The part of a single feature in a single auditor. Every method has an empty default."""
 
     def jobs(self) -> Mapping[str, Job]:
         """Return the jobs that this part handles, by task name."""

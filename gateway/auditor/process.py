@@ -50,11 +50,11 @@ LARGE_BLOCK_BYTES = 1024 * 1024
 """Blocks from this size on are mapped apart, and given back to the kernel when freed."""
 
 _M_MMAP_THRESHOLD = -3
-"""In malloc.h."""
+"""The constant of this name in malloc.h."""
 
 
 def map_large_blocks() -> None:
-    """From now on. An operator's own MALLOC_MMAP_THRESHOLD_ stays."""
+    """Map large blocks from now on. An operator's own MALLOC_MMAP_THRESHOLD_ stays."""
     change = getattr(ctypes.CDLL(None), "mallopt", None)
     if change is not None and "MALLOC_MMAP_THRESHOLD_" not in os.environ:
         change(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)

@@ -37,7 +37,7 @@ def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dic
     Of a metric that no auditor of this version measures there is none. `scales` are the suite's: they name the live
     metric that each of its own can be compared with.
     """
-    found: dict[str, Interval] = {}
+    intervals_by_name: dict[str, Interval] = {}
     for estimate in estimates:
         metric = scales[estimate.metric].live if estimate.metric in scales else None
         if metric is None or metric.removesuffix(GAP_SUFFIX) not in SCALES:
@@ -45,8 +45,8 @@ def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dic
         if estimate.lower is None or estimate.upper is None or estimate.subset or estimate.reference:
             continue
         name = reference_name(metric, estimate.axis, estimate.group)
-        found[name] = Interval(scaled(metric, estimate.lower), scaled(metric, estimate.upper))
-    return found
+        intervals_by_name[name] = Interval(scaled(metric, estimate.lower), scaled(metric, estimate.upper))
+    return intervals_by_name
 
 
 async def _references(database: Database, run_id: str) -> dict[str, Interval]:
@@ -56,13 +56,13 @@ async def _references(database: Database, run_id: str) -> dict[str, Interval]:
     if run.result is None:
         raise ConfigError(f'drift.reference names the run "{run_id}", which is {run.status}: wait until it is done')
     suite = registry.known(run.suite)
-    found = intervals(results.decode(run.result.encode()).estimates, suite.scales) if suite else {}
-    if not found:
+    references = intervals(results.decode(run.result.encode()).estimates, suite.scales) if suite else {}
+    if not references:
         raise ConfigError(
             f'drift.reference names the run "{run_id}" of {run.suite}, which has no estimate that a live auditor also '
             f"makes: name a run of a suite with one, e.g. {', '.join(_comparable())}"
         )
-    return found
+    return references
 
 
 def _comparable() -> list[str]:

@@ -37,14 +37,18 @@ def configured(config: Config) -> list[tuple[str, Timing, AuditRequest]]:
     return [_configured(schedule) for schedule in config.audits.schedules]
 
 
-def _configured(one: ScheduleConfig) -> tuple[str, Timing, AuditRequest]:
-    asked = {**one.options, "suites": one.suites, "model": one.model}
+def _configured(schedule: ScheduleConfig) -> tuple[str, Timing, AuditRequest]:
+    fields = {**schedule.options, "suites": schedule.suites, "model": schedule.model}
     try:
-        request = msgspec.convert(asked, AuditRequest)
+        request = msgspec.convert(fields, AuditRequest)
         require_askable(request)
     except (msgspec.ValidationError, RequestError) as exc:
-        raise ConfigError(f'audits.schedules "{one.name}": options: {exc}') from exc
-    return one.name, Timing.of(one.cron, one.every_hours * 3600 if one.every_hours else None), request
+        raise ConfigError(f'audits.schedules "{schedule.name}": options: {exc}') from exc
+    return (
+        schedule.name,
+        Timing.of(schedule.cron, schedule.every_hours * 3600 if schedule.every_hours else None),
+        request,
+    )
 
 
 async def start_due(database: Database, queue: JobQueue, now: float | None = None) -> None:
@@ -52,11 +56,11 @@ async def start_due(database: Database, queue: JobQueue, now: float | None = Non
     now = time.time() if now is None else now
     await schedules.pull_forward(database, now)
     due = await schedules.due(database, now)
-    known = await catalogue.read(database) if due else []
-    if not known:  # nothing is due, or no auditor has said yet what it can run
+    known_suites = await catalogue.read(database) if due else []
+    if not known_suites:  # nothing is due, or no auditor has said yet what it can run
         return
     for schedule in due:
-        options, error = _runs_of(schedule.request, known)
+        options, error = _runs_of(schedule.request, known_suites)
         if error:
             logger.warning('schedule "%s" came to no run: %s', schedule.name, error)
         ids = await schedules.take(database, schedule, now, options, error=error)
@@ -67,8 +71,8 @@ async def start_due(database: Database, queue: JobQueue, now: float | None = Non
 
 async def notice_models(database: Database, queue: JobQueue, config: Config) -> None:
     """Asks each upstream what it serves, notes what changed, and runs `audits.on_model_change` for it."""
-    known = await catalogue.read(database) if config.audits.on_model_change else []
-    if config.audits.on_model_change and not known:  # no auditor has said yet what it can run
+    known_suites = await catalogue.read(database) if config.audits.on_model_change else []
+    if config.audits.on_model_change and not known_suites:  # no auditor has said yet what it can run
         return
     for upstream in config.upstreams:
         asked_at = time.time()
@@ -80,27 +84,27 @@ async def notice_models(database: Database, queue: JobQueue, config: Config) -> 
         changed = await served.observe(
             *(database, upstream.name, fingerprints),
             asked_at=asked_at,
-            runs_of=lambda model: _after_change(config, model, known),
+            runs_of=lambda model: _after_change(config, model, known_suites),
         )
         for model, ids in changed.items():
             logger.warning("upstream %s serves a changed %s: %d suites run", upstream.name, model, len(ids))
             await _announce(queue, ids)
 
 
-def _after_change(config: Config, model: str, known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _after_change(config: Config, model: str, known_suites: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     if not config.audits.on_model_change:
         return []
     request = AuditRequest(suites=list(config.audits.on_model_change), model=model, thinking=config.audits.thinking)
-    options, error = _runs_of(request, known)
+    options, error = _runs_of(request, known_suites)
     if error:
         logger.warning("audits.on_model_change for %s: %s", model, error)
     return options
 
 
 def due_times(
-    known_schedules: Sequence[Schedule], finished: Sequence[Run], known: Sequence[dict[str, Any]]
+    known_schedules: Sequence[Schedule], finished: Sequence[Run], known_suites: Sequence[dict[str, Any]]
 ) -> dict[tuple[str, str], float]:
-    """When the run that follows the newest finished one was or is due, by suite and model; Unix seconds.
+    """Return when the run that follows the newest finished run was or is due, by suite and model; Unix seconds.
 
     A suite that several schedules ask for is due by the earliest. One that has never finished is due from the first
     time of its schedule on.
@@ -111,7 +115,7 @@ def due_times(
         successes[place] = max(successes.get(place, 0.0), run.finished_at or 0.0)
     times: dict[tuple[str, str], float] = {}
     for schedule in known_schedules:
-        for suite in _named(schedule.request, known):
+        for suite in _named(schedule.request, known_suites):
             place = suite, schedule.request.model
             settled_at = max(schedule.created_at, successes.get(place, 0.0))
             due_at = schedule.timing.next_after(settled_at, since=schedule.next_due_at)
@@ -119,18 +123,18 @@ def due_times(
     return times
 
 
-def _named(request: AuditRequest, known: Sequence[dict[str, Any]]) -> list[str]:
+def _named(request: AuditRequest, known_suites: Sequence[dict[str, Any]]) -> list[str]:
     """The suites that a schedule is for, whether or not they can be run now; of "all" those that can."""
     if request.suites != "all":
         return [request.suites] if isinstance(request.suites, str) else request.suites
-    runs, _ = _runs_of(request, known)
+    runs, _ = _runs_of(request, known_suites)
     return [str(options["suite"]) for options in runs]
 
 
-def _runs_of(request: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
+def _runs_of(request: AuditRequest, known_suites: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
     """The options of each run, or why there is none now."""
     try:
-        suites, _ = choose(request, known)
+        suites, _ = choose(request, known_suites)
     except (RequestError, ConflictError) as exc:
         return [], str(exc)
     return [options_of(request, suite) for suite in suites], None

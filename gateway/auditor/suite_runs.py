@@ -48,10 +48,10 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
 LOOK_SECONDS = 0.15
-"""How soon a run learns that it was cancelled."""
+"""Seconds within which a run learns that it was cancelled."""
 DECLINED = 64
 END_SECONDS = LIMIT_SECONDS + 0.1
-"""How long a cancelled run may take to end."""
+"""Seconds that a cancelled run may take to end."""
 
 
 class SuiteRuns:
@@ -98,7 +98,7 @@ class SuiteRuns:
             watching.cancel()
 
     async def _assist(self, run_id: str) -> None:
-        """Asks ranges of a run that another auditor has; one that cannot be asked here is left to the others."""
+        """Ask ranges of a run that another auditor has; a run that cannot be asked here is left to the others."""
         run = await runs.summary(self._database, run_id)
         if run is None or run.claim in self._declined:
             return
@@ -141,7 +141,7 @@ class SuiteRuns:
             )
 
     async def _finish(self, run: Run, watch: "_Watch") -> bool:
-        """Whether the run has its result now; not when it was cancelled meanwhile."""
+        """Return whether the run has its result now; not when it was cancelled meanwhile."""
         options = msgspec.convert((await runs.with_prompts(self._database, run)).options, RunOptions)
         concurrency = options.concurrency or self._config.audits.max_concurrency
         served = self._config.aliases.get(options.model, options.model)
@@ -182,7 +182,7 @@ class SuiteRuns:
         )
 
     def _share(self, run: Run, log: StoreLog, servers: tuple[str | None, ...]) -> RunShare | None:
-        """None for a run that one auditor asks alone."""
+        """Return the share of a run; None for a run that one auditor asks alone."""
         if self._database.dialect == "sqlite":
             return None
         reason = why_whole(msgspec.convert(run.options, RunOptions))
@@ -196,13 +196,13 @@ class SuiteRuns:
         return partial(call_to_range, self._queue, run.id)
 
     def _servers(self, upstream: UpstreamConfig, suite: Suite) -> tuple[str | None, ...]:
-        """Whom a run asks."""
+        """Return the names of the servers that a run asks."""
         return upstream.origin, self._config.auditors.judge.base_url if suite.needs_judge else None
 
     def _clients(
         self, stack: AsyncExitStack, watch: "_Watch", upstream: UpstreamConfig, suite: Suite, concurrency: int
     ) -> tuple[Completer, Completer | None]:
-        """Of the model's server and of the judge's own, where it has one; closed with the stack."""
+        """Return the clients of the model's server and of the judge's own, if it has one; closed with the stack."""
         key = self._config.secret(upstream.api_key_env)
         limiter = self._limiters.of(upstream.origin, upstream.name, key)
         priority = audit_priority(self._config, upstream)
@@ -226,7 +226,7 @@ class SuiteRuns:
         priority: int | None = None,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Completer:
-        """The run's client of a server, whose slots it has until the stack is closed.
+        """Return the run's client of a server, whose slots it has until the stack is closed.
 
         What may be cut off goes over connections that a cancelled request closes (`pooled_endpoint`).
         """
@@ -260,10 +260,10 @@ class SuiteRuns:
         if name is None or not name.startswith(calibrations.BY_DIGEST):
             return None if name is None else await in_thread(judge.read, Path(name))
         try:
-            kept = await calibrations.get(self._database, name.removeprefix(calibrations.BY_DIGEST))
+            calibration = await calibrations.get(self._database, name.removeprefix(calibrations.BY_DIGEST))
         except (NotFoundError, RequestError) as exc:
             raise BenchmarkError(f"audits.judge_validation: {exc}") from exc
-        return await judge_passes.as_of_now(self._database, kept)
+        return await judge_passes.as_of_now(self._database, calibration)
 
     async def _compared_with(self) -> Embedder | None:
         try:
@@ -290,7 +290,7 @@ class _Watch:
         self._done, self._total = progress.done, progress.total
 
     def stopped(self) -> RunStopped:
-        """What a run is ended with that was stopped here."""
+        """Return the exception that ends a run that was stopped here."""
         return RunStopped(self._done, self._total or self._done)
 
     async def keep(self) -> None:

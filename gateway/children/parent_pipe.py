@@ -24,7 +24,7 @@ def line_of(config: Config) -> bytes:
 
 
 def end_with_parent(descriptor: int = 0) -> None:
-    """Asks this process to end as soon as its standard input closes: whoever held the other end is gone.
+    """Ask this process to end as soon as its standard input closes: the process that held the other end is gone.
 
     For commands that are started by another program and read nothing else there. Needs no event loop.
     """

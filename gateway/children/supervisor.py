@@ -38,7 +38,7 @@ class Child(NamedTuple):
     stage: int
     """Lower stages stop first."""
     grace_seconds: float
-    """How long SIGTERM is given before SIGKILL."""
+    """Seconds that SIGTERM is given before SIGKILL."""
     pass_fds: tuple[int, ...] = ()
     environ: Callable[[], Mapping[str, str]] | None = None
     """Its environment, asked for at each start; None: the supervisor's."""
@@ -102,7 +102,7 @@ class Supervisor:
                 _write_line(process, line)
 
     async def run(self) -> int:
-        """Until stopped. Returns 0, or 2 when a child refused its configuration at its first start."""
+        """Run until stopped. Returns 0, or 2 when a child refused its configuration at its first start."""
         keepers = [asyncio.create_task(self._keep(child)) for child in self._children]
         await self._stopping.wait()
         for stage in sorted(self._over):
@@ -141,7 +141,7 @@ class Supervisor:
             backoff, is_first = min(2 * backoff, LONGEST_BACKOFF_SECONDS), False
 
     async def _learns_of_the_end(self) -> bool:
-        """Whether this process is to end too, as a service manager signals all processes at once."""
+        """Return whether this process is to end too, as a service manager signals all processes at once."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._end_is_near.wait(), STOP_NOTICE_SECONDS)
         await asyncio.sleep(0)  # `run` sets what is over

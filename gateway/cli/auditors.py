@@ -30,15 +30,18 @@ def run(arguments: argparse.Namespace) -> int:
     for part in [arguments.part] if arguments.part else PARTS:
         print("\n".join(report(part)))
         if arguments.wrong:
-            print("\n".join(f"{_label(one)}: {one.reply!r}" for one in misjudged(labelled(part))) + "\n")
+            print("\n".join(f"{_label(example)}: {example.reply!r}" for example in misjudged(labelled(part))) + "\n")
     return 0
 
 
 def report(part: Part) -> list[str]:
-    """Two tables of one part, by language and by style, under a line that sums it up."""
+    """Formats two tables of a part, by language and by style, under a line that sums it up."""
     replies = labelled(part)
     [whole] = tallied(replies, lambda _: "all").values()
-    by_language, by_style = tallied(replies, lambda one: one.language), tallied(replies, lambda one: one.style)
+    by_language, by_style = (
+        tallied(replies, lambda example: example.language),
+        tallied(replies, lambda example: example.style),
+    )
     return [
         f"{part}: {len(replies)} replies in {len(by_language)} languages",
         f"missed {_share(whole.n_missed, whole.n_refused, whole.missed)} of the refusals, "
@@ -76,5 +79,5 @@ def _share(count: int, of: int, interval: Interval | None) -> str:
     return f"{count / of:.3f} ({interval.lower:.3f} to {interval.upper:.3f})"
 
 
-def _label(one: Labelled) -> str:
-    return f"{one.language} {'refused' if one.is_refused else 'answered'} {one.style}"
+def _label(example: Labelled) -> str:
+    return f"{example.language} {'refused' if example.is_refused else 'answered'} {example.style}"

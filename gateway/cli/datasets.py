@@ -49,20 +49,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    states = [published.state(known) for _, known in sorted(datasets().items())]
+    states = [published.state(dataset) for _, dataset in sorted(datasets().items())]
     head = ["name", "items", "state", "licence", "title"]
     print(aligned([head, *([s.name, str(s.n_items), s.state, s.licence, s.title] for s in states)]))
     return 0
 
 
 def _fetch(names: list[str], mirror: str | None) -> int:
-    wanted = [source(name) for name in names]
-    for known in wanted:
+    sources = [source(name) for name in names]
+    for dataset in sources:
         with download_bar(sys.stderr) as on_progress:
-            path = fetching.fetch(known, mirror=mirror, on_progress=on_progress)
-        how = "verified" if known.content_sha256 else "complete, not verified (no hash of it is known)"
-        print(f"{known.name}: {how}, {path}")
-        print(f"{known.name}: licence {known.licence}; use it to evaluate, never to train")
+            path = fetching.fetch(dataset, mirror=mirror, on_progress=on_progress)
+        how = "verified" if dataset.content_sha256 else "complete, not verified (no hash of it is known)"
+        print(f"{dataset.name}: {how}, {path}")
+        print(f"{dataset.name}: licence {dataset.licence}; use it to evaluate, never to train")
     return 0
 
 

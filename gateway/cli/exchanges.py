@@ -38,13 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("--request-id", metavar="ID", help="its x-request-id")
     delete.add_argument("--user", help="who asked, as the client named them in the request")
     delete.add_argument("--tag", help="its x-biasgate-tag")
-    shown = actions.add_parser(
+    access = actions.add_parser(
         "access",
         help="who read exchanges or deleted them, newest first, a JSON line each",
         epilog="Example: `biasgate exchanges access --limit 20`.",
     )
-    shown.add_argument("--limit", type=int, default=100, metavar="N", help="at most so many (default 100)")
-    for action in (delete, shown):
+    access.add_argument("--limit", type=int, default=100, metavar="N", help="at most so many (default 100)")
+    for action in (delete, access):
         action.add_argument("--config", type=Path, help="TOML file (default: ./biasgate.toml when present)")
 
 
@@ -52,10 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     config = load(arguments.config)
     if arguments.action == "access":
         return asyncio.run(_access(config, max(1, arguments.limit)))
-    given = {"request_id": arguments.request_id, "user": arguments.user, "tag": arguments.tag}
-    if not any(given.values()):
+    filters = {"request_id": arguments.request_id, "user": arguments.user, "tag": arguments.tag}
+    if not any(filters.values()):
         raise GatewayError("exchanges delete: nothing says which: give --request-id, --user or --tag")
-    return asyncio.run(_delete(config, given))
+    return asyncio.run(_delete(config, filters))
 
 
 @asynccontextmanager
@@ -69,17 +69,17 @@ async def _opened(config: Config) -> "AsyncIterator[Database]":
         await database.close()
 
 
-async def _delete(config: Config, given: dict[str, str | None]) -> int:
+async def _delete(config: Config, filters: dict[str, str | None]) -> int:
     from gateway.store import access, exchanges
 
     async with _opened(config) as database:
-        deleted = await exchanges.delete(database, **{name: value or None for name, value in given.items()})
+        deleted = await exchanges.delete(database, **{name: value or None for name, value in filters.items()})
         who = f"user {getpass.getuser()}"
-        await access.note(database, who=who, client=None, action="delete", asked=given, n_exchanges=deleted.exchanges)
-    kept = deleted.measurements_kept
+        await access.note(database, who=who, client=None, action="delete", asked=filters, n_exchanges=deleted.exchanges)
+    n_kept = deleted.measurements_kept
     print(f"{deleted.exchanges} exchange{'' if deleted.exchanges == 1 else 's'} deleted")
-    if kept:
-        print(f"{kept} measurement{'' if kept == 1 else 's'} kept without link: estimates keep these numbers")
+    if n_kept:
+        print(f"{n_kept} measurement{'' if n_kept == 1 else 's'} kept without link: estimates keep these numbers")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`biasgate suites`: lists the benchmark suites, or writes the items of one to a file."""
+"""`biasgate suites`: lists the benchmark suites, or writes the items of a suite to a file."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""What may be asked of suite runs, over HTTP, by a schedule or after a change of model, and the runs it comes to."""
+"""Defines which suite runs may be asked for, over HTTP, by a schedule or after a change of model, and the runs that
+follow from a request.
+"""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -24,7 +26,7 @@ LARGEST = 2**53 - 1
 
 
 class AuditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run: one run for each suite named. Fields other than `suites` mean what they mean to `audit run`."""
+    """The suites to run: a run for each suite named. Fields other than `suites` mean the same as in `audit run`."""
 
     suites: Annotated[list[Name], Meta(max_length=100)] | Name
     """Names, or "all"."""
@@ -74,9 +76,9 @@ OWN_PROMPTS: dict[str, Any] = {
     "few_shots": [0],
     "has_follow_up": False,
 }
-"""As the catalogue would have it. It is in none: "all" does not mean it."""
+"""An entry as the catalogue would have it. It is in none: "all" does not mean it."""
 LEAST_SAMPLES = 2
-"""Of own prompts: asking again is the control."""
+"""Least number of samples of own prompts: asking again is the control."""
 
 
 def require_prompts(content: str) -> None:
@@ -87,80 +89,82 @@ def require_prompts(content: str) -> None:
         raise RequestError(f"prompts: {exc}") from None
 
 
-def choose(asked: AuditRequest, known: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def choose(request: AuditRequest, catalogue: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The catalogue entries asked for, and those of "all" that do not offer what is asked of them.
 
     Raises: RequestError or ConflictError for a suite that was named and cannot be run, or when none can.
     """
-    by_name = {str(suite["name"]): suite for suite in known}
-    names = list(by_name) if asked.suites == "all" else _names(asked.suites)
-    if OWN_PROMPTS["name"] in names or (isinstance(asked, AuditStart) and asked.prompts is not None):
-        _require_own(asked, names)
+    by_name = {str(suite["name"]): suite for suite in catalogue}
+    names = list(by_name) if request.suites == "all" else _names(request.suites)
+    if OWN_PROMPTS["name"] in names or (isinstance(request, AuditStart) and request.prompts is not None):
+        _require_own(request, names)
         by_name = {OWN_PROMPTS["name"]: OWN_PROMPTS}
     for name in names:
         if name not in by_name:
             raise RequestError(f'unknown suite "{name}"{nearest(name, set(by_name))}; known: {", ".join(by_name)}')
-    require_askable(asked)
+    require_askable(request)
     chosen, left_out = [], {}
     for name in names:
         try:
-            _require_offered(asked, by_name[name])
+            _require_offered(request, by_name[name])
             chosen.append(by_name[name])
         except (RequestError, ConflictError) as exc:
-            if asked.suites != "all" or (name == names[-1] and not chosen):
+            if request.suites != "all" or (name == names[-1] and not chosen):
                 raise
             left_out[name] = str(exc)
     return chosen, left_out
 
 
-def _require_own(asked: AuditRequest, names: Sequence[str]) -> None:
+def _require_own(request: AuditRequest, names: Sequence[str]) -> None:
     """Raises RequestError unless own prompts are there, asked alone and as they can be."""
     if names != [OWN_PROMPTS["name"]]:
         raise RequestError('prompts are asked by the suite "prompts" alone: name no other')
-    if not isinstance(asked, AuditStart) or asked.prompts is None:
+    if not isinstance(request, AuditStart) or request.prompts is None:
         raise RequestError(
             'prompts: its questions are yours: send the text of the file to POST /audits as "prompts", or use '
             "biasgate audit prompts FILE.jsonl"
         )
-    if asked.samples < LEAST_SAMPLES:
+    if request.samples < LEAST_SAMPLES:
         raise RequestError(
-            f"prompts: samples must be at least {LEAST_SAMPLES}, not {asked.samples}: asking the same prompt again is "
+            f"prompts: samples must be at least {LEAST_SAMPLES}, not {request.samples}: asking the same prompt "
+            "again is "
             "the control"
         )
-    for field, demanded in (("precision", asked.precision), ("repeat_share", asked.repeat_share)):
+    for field, demanded in (("precision", request.precision), ("repeat_share", request.repeat_share)):
         if demanded is not None:
             raise RequestError(f"prompts: {field} is not offered: use a limit, and more samples")
 
 
-def require_askable(asked: AuditRequest) -> None:
+def require_askable(request: AuditRequest) -> None:
     """Raises RequestError for what no suite takes: a mitigation, a setting of thinking, further fields, or a mode with
     what it cannot use.
     """
-    if asked.mitigation not in MITIGATIONS:
+    if request.mitigation not in MITIGATIONS:
         raise RequestError(
-            f'mitigation "{asked.mitigation}" is not offered{nearest(asked.mitigation, set(MITIGATIONS))}; offered: '
+            f'mitigation "{request.mitigation}" is not offered{nearest(request.mitigation, set(MITIGATIONS))}; '
+            "offered: "
             f"{', '.join(MITIGATIONS)}; a text of your own only with biasgate audit run --mitigation FILE"
         )
     try:
-        thinking = parse_thinking(asked.thinking)
+        thinking = parse_thinking(request.thinking)
     except ValueError as exc:
         raise RequestError(str(exc)) from None
-    if asked.mode == "exact" and thinking.mode in ("on", "budget"):
+    if request.mode == "exact" and thinking.mode in ("on", "budget"):
         raise RequestError('mode "exact" reads the first words of an answer: it needs "thinking": "off"')
-    if asked.mode == "exact" and asked.samples != 1:
-        raise RequestError(f'mode "exact" reads probabilities, not replies: samples must be 1, not {asked.samples}')
-    if asked.mode == "exact" and asked.temperature is not None:
+    if request.mode == "exact" and request.samples != 1:
+        raise RequestError(f'mode "exact" reads probabilities, not replies: samples must be 1, not {request.samples}')
+    if request.mode == "exact" and request.temperature is not None:
         raise RequestError('mode "exact" reads the probabilities at the protocol\'s own temperature: leave it away')
-    if taken := sorted((asked.extra_body or {}).keys() & TAKEN):
-        raise RequestError(f'extra_body: "{taken[0]}" is set by the run itself: leave it away')
-    if asked.extra_body and len(msgspec.json.encode(asked.extra_body)) > MOST_EXTRA_BYTES:
+    if clashing := sorted((request.extra_body or {}).keys() & TAKEN):
+        raise RequestError(f'extra_body: "{clashing[0]}" is set by the run itself: leave it away')
+    if request.extra_body and len(msgspec.json.encode(request.extra_body)) > MOST_EXTRA_BYTES:
         raise RequestError(f"extra_body: longer than {MOST_EXTRA_BYTES} bytes as JSON: leave fields away")
 
 
-def _data(asked: AuditRequest, suite: dict[str, Any]) -> str:
-    wanted = asked.data or "canonical"
-    may_differ = asked.data is None or asked.suites == "all"
-    return "embedded" if may_differ and wanted not in suite["items"] else wanted
+def _data(request: AuditRequest, suite: dict[str, Any]) -> str:
+    data = request.data or "canonical"
+    may_differ = request.data is None or request.suites == "all"
+    return "embedded" if may_differ and data not in suite["items"] else data
 
 
 def _names(suites: list[str] | str) -> list[str]:
@@ -170,39 +174,39 @@ def _names(suites: list[str] | str) -> list[str]:
     return names
 
 
-def _require_offered(asked: AuditRequest, suite: dict[str, Any]) -> None:
+def _require_offered(request: AuditRequest, suite: dict[str, Any]) -> None:
     name = suite["name"]
     for word, value, offered in (
-        ("mode", asked.mode, suite["modes"]),
-        ("protocol", asked.protocol, suite["protocols"]),
-        ("data", _data(asked, suite), list(suite["items"])),
+        ("mode", request.mode, suite["modes"]),
+        ("protocol", request.protocol, suite["protocols"]),
+        ("data", _data(request, suite), list(suite["items"])),
     ):
         if value not in offered:
             raise RequestError(f'{name}: {word} "{value}" is not offered; offered: {", ".join(offered)}')
-    few_shots = suite.get("few_shots", [asked.few_shot])  # an auditor of an earlier version does not say
-    if asked.few_shot not in few_shots:
+    few_shots = suite.get("few_shots", [request.few_shot])  # an auditor of an earlier version does not say
+    if request.few_shot not in few_shots:
         offered = ", ".join(map(str, few_shots))
-        raise RequestError(f"{name}: few_shot {asked.few_shot} is not offered; offered: {offered}")
-    for axis in asked.axes or ():
+        raise RequestError(f"{name}: few_shot {request.few_shot} is not offered; offered: {offered}")
+    for axis in request.axes or ():
         if axis not in suite["axes"]:
             raise RequestError(
                 f'{name}: axis "{axis}" is not offered{nearest(axis, set(suite["axes"]))}; offered: '
                 f"{', '.join(suite['axes'])}"
             )
-    for field, demanded in (("precision", asked.precision), ("repeat_share", asked.repeat_share)):
+    for field, demanded in (("precision", request.precision), ("repeat_share", request.repeat_share)):
         if demanded is not None and suite.get("has_follow_up"):
             raise RequestError(f"{name}: {field} is not offered: it makes further questions of its replies")
-    if _data(asked, suite) == "canonical" and suite["data"] in ("absent", "damaged"):
+    if _data(request, suite) == "canonical" and suite["data"] in ("absent", "damaged"):
         raise ConflictError(
             f"{name}: the canonical data is {suite['data']} where the auditor runs: "
             f'run `biasgate datasets fetch {name}` there, or ask for "data": "embedded"'
         )
 
 
-def options_of(asked: AuditRequest, suite: dict[str, Any]) -> dict[str, Any]:
+def options_of(request: AuditRequest, suite: dict[str, Any]) -> dict[str, Any]:
     """The plain data of benchmarks.run.runner.RunOptions."""
-    fields = msgspec.structs.asdict(asked)
+    fields = msgspec.structs.asdict(request)
     del fields["suites"]
     if fields.get("prompts") is None:  # an auditor of an earlier version knows no such field
         fields.pop("prompts", None)
-    return {"suite": suite["name"], **fields, "data": _data(asked, suite)}
+    return {"suite": suite["name"], **fields, "data": _data(request, suite)}

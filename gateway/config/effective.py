@@ -1,4 +1,4 @@
-"""What may be shown of the configuration that holds: its values without secrets, and a name for it."""
+"""Renders the parts of the configuration in force that may be shown: its values without secrets, and a name for it."""
 
 import hashlib
 import typing

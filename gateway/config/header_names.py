@@ -1,4 +1,4 @@
-"""Which headers of a client reach an upstream as they are, so that a configuration may name them."""
+"""Names the headers of a client that reach an upstream as they are, so that a configuration may name them."""
 
 import re
 

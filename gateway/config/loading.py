@@ -102,16 +102,16 @@ def _override(raw: dict[str, Any], name: str, text: str) -> None:
 
 
 def _refuse_unknown(raw: Any, kind: Any, where: str, path: tuple[str, ...]) -> None:
-    """Walks the data beside the structs, because msgspec's own message names no neighbour."""
+    """Walk the data alongside the structs, because msgspec's own message does not name a neighbour."""
     kind = _bare(kind)
     if isinstance(kind, type) and issubclass(kind, Section) and isinstance(raw, Mapping):
         hints = typing.get_type_hints(kind, include_extras=False)
-        known = [field.name for field in msgspec.structs.fields(kind)]
+        names = [field.name for field in msgspec.structs.fields(kind)]
         for key, value in raw.items():
-            if key not in known:
+            if key not in names:
                 dotted = ".".join((*path, key))
                 raise ConfigError(
-                    f'{where}: unknown key "{dotted}"{nearest(key, known)}; known here: {", ".join(known)}'
+                    f'{where}: unknown key "{dotted}"{nearest(key, names)}; known here: {", ".join(names)}'
                 )
             _refuse_unknown(value, hints[key], where, (*path, key))
     elif typing.get_origin(kind) is list and isinstance(raw, list):
@@ -136,8 +136,8 @@ def _in_words(exc: msgspec.ValidationError, raw: Mapping[str, Any]) -> str:
     if isinstance(value, int | float):  # words may be a secret in the wrong place
         where += f" is {str(value).lower()}"
     if message.startswith("Invalid enum value"):
-        known = [word for one in (kind, *typing.get_args(kind)) for word in _words_of(one)]
-        message += f"; known here: {', '.join(known)}" if known else ""
+        valid_words = [word for variant in (kind, *typing.get_args(kind)) for word in _words_of(variant)]
+        message += f"; known here: {', '.join(valid_words)}" if valid_words else ""
     return f"{where}: {message}" if where else message
 
 
@@ -156,7 +156,7 @@ def _at(where: str, raw: Any) -> tuple[Any, Any]:
 
 
 def _words_of(kind: Any) -> list[str]:
-    """What a type lets through, where that is a few words or a truth."""
+    """Return the words that a type lets through, if that is a few words or a truth value."""
     if kind is bool:
         return ["true", "false"]
     return [f'"{word}"' for word in typing.get_args(kind)] if typing.get_origin(kind) is Literal else []

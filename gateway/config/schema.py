@@ -13,7 +13,7 @@ Probability = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
 BY_MODEL, BY_ROUTE = "model:", "route:"
-"""How names of strata begin that are one model's or one endpoint's."""
+"""Beginnings of the names of strata that belong to a model or to an endpoint."""
 DECISION_PATHS = ("/v1/systemone", "/v1/decisions")
 AUDITED_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", *DECISION_PATHS)
 QUESTION_MEMBERS: Mapping[str, str] = {
@@ -95,16 +95,18 @@ class ServerConfig(Section, frozen=True):
     """Request line and headers together; also what chunk extensions and trailers may add to a body."""
     max_headers: Count = 128
     header_timeout_seconds: Positive = 30.0
-    """From the first byte of a request, or the opening of a connection, to the end of the headers."""
+    """Seconds from the first byte of a request, or the opening of a connection, to the end of the headers."""
     body_timeout_seconds: Positive = 60.0
     """Longest silence in a request's body, and the time after which `body_min_bytes_per_second` is asked for."""
     body_min_bytes_per_second: Count = 500
     drain_seconds: Annotated[float, Meta(ge=0)] = 30.0
-    """How long SIGTERM waits for requests in flight, once no new connection is taken."""
+    """Seconds that SIGTERM waits for requests in flight, once new connections are refused."""
     drain_notice_seconds: Annotated[float, Meta(ge=0)] = 0.0
-    """How long before that /readyz says "not ready" while everything is still served: a balancer's time to notice."""
+    """Seconds before that in which /readyz says "not ready" while everything is still served: a balancer's time to
+    notice."""
     metrics_dir: str | None = None
-    """Where workers leave their counts and rate limits for each other; default: a temporary directory per start."""
+    """Directory that workers leave their counts and rate limits in for each other; default: a temporary directory per
+    start."""
     auditor_metrics_port: Annotated[int, Meta(ge=0, le=65535)] = 9108
     """Port of the auditor's own /metrics and /livez; 0 takes a free one."""
 
@@ -127,7 +129,7 @@ class StoreConfig(Section, frozen=True):
 
     @property
     def keeps_text(self) -> bool:
-        """Whether text stays until `retention_days`."""
+        """True if text stays until `retention_days`."""
         return self.keep_text is True
 
 
@@ -149,7 +151,7 @@ class EjectionConfig(Section, frozen=True):
     """Length of the first ejection; each relapse doubles it."""
     max_seconds: Positive = 60.0
     slow_start_seconds: Annotated[float, Meta(ge=0)] = 10.0
-    """How long an upstream that comes back takes to reach its whole share."""
+    """Seconds that an upstream that comes back takes to reach its whole share."""
 
 
 class UpstreamConfig(Section, frozen=True):
@@ -175,12 +177,12 @@ class UpstreamConfig(Section, frozen=True):
 
 
 class BalancingConfig(Section, frozen=True):
-    """Which of several upstreams that serve a model gets a request."""
+    """Decides which of several upstreams that serve a model gets a request."""
 
     policy: Literal["least_loaded", "consistent_hash"] = "least_loaded"
     """least_loaded: who has had least for its weight. consistent_hash: the same one for the same key."""
     header: str | None = None
-    """Whose value is the key, such as "x-session-id"; a request without it goes by its prompt."""
+    """Header whose value is the key, such as "x-session-id"; a request without it goes by its prompt."""
     prefix_bytes: Annotated[int, Meta(ge=0, le=65536)] = 1024
     """The key of other requests: so many bytes of the body from its "messages", "prompt" or "input" on; 0: none."""
     max_load_ratio: Annotated[float, Meta(ge=1, le=100)] = 1.25
@@ -197,7 +199,7 @@ class KeyConfig(Section, frozen=True):
     may_state_rate: bool = False
     """Believe the sampling rates that a sender of recorded exchanges states with this key (docs/ingest.md)."""
     requests_per_minute: Count | None = None
-    """Of all workers together."""
+    """Requests per minute of all workers together."""
 
 
 class SamplingConfig(Section, frozen=True):
@@ -208,10 +210,11 @@ class SamplingConfig(Section, frozen=True):
     """Rate by stratum: a name from `tags`, "model:NAME", "route:PATH", "identity_mention" (the request names an
     identity term), "other". Of those that apply the first in this order holds."""
     max_text_bytes: Count = 256 * 1024
-    """Of each stored body, its text alone: no events' envelopes, no media. What has more is counted as truncated."""
+    """Bytes of text in each stored body: without events' envelopes, without media. A body that has more is counted as
+    truncated."""
     max_copy_bytes: Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)] = 16 * 1024 * 1024
-    """Of each body as it passes, held in memory until its text is stored; a larger one drops the copy, never the relay.
-    """
+    """Bytes of each body as it passes, held in memory until its text is stored; a larger body drops the copy, never the
+    relay."""
     buffer_exchanges: Count = 2048
     """Copies waiting to be written; the recorded sampling rate is lowered before this fills."""
     max_backlog: Count = 10_000
@@ -230,7 +233,7 @@ class AuditorConfig(Section, frozen=True):
     counterfactual: a model that judges its answers too; none for no judge.
     """
     base_url: str | None = None
-    """Where that model is served (OpenAI API). judge: default is the upstream of the exchange itself."""
+    """Address at which that model is served (OpenAI API). judge: default is the upstream of the exchange itself."""
     api_key_env: AuditorVariable = None
     rate: Probability = 1.0
     """Share of the sampled exchanges that this auditor takes; multiplies the inclusion probability."""
@@ -245,7 +248,7 @@ class AuditorConfig(Section, frozen=True):
 
     @property
     def keeps_words(self) -> bool:
-        """Whether what it is told in words stays with the exchange."""
+        """True if the text that the auditor is told stays with the exchange."""
         return False
 
 
@@ -264,11 +267,13 @@ class JudgeConfig(AuditorConfig, frozen=True):
 
 class EmbeddingConfig(AuditorConfig, frozen=True):
     backend: Literal["torch", "openvino", "cuda"] = "torch"
-    """What computes an embedder of the auditor's own."""
+    """Software that computes an embedder of the auditor's own."""
 
 
 class ProbingAuditorConfig(AuditorConfig, frozen=True):
-    """Of an auditor that asks the served model several questions an exchange: off until wanted, and bounded."""
+    """Settings of an auditor that asks the served model several questions an exchange: off until wanted, and
+    bounded.
+    """
 
     enabled: bool = False
     rate: Probability = 0.1
@@ -286,8 +291,8 @@ class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
 
 class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
     threshold: Probability | None = None
-    """From which the application acts, where a request names none (`x-biasgate-threshold`); unset: 0.5, and for a
-    choice among several the option that leads."""
+    """Probability from which the application acts, if a request names none (`x-biasgate-threshold`); unset: 0.5, and
+    for a choice among several the option that leads."""
     favourable: list[str] = []
     """Options of a choice that are good to get, in the order in which they are looked for; case does not matter."""
 
@@ -304,7 +309,7 @@ class AuditorsConfig(Section, frozen=True):
 
     @property
     def sections(self) -> dict[str, AuditorConfig]:
-        """By name of the auditor."""
+        """The sections by name of the auditor."""
         ours = {name: getattr(self, name) for name in self.__struct_fields__ if name != "plugins"}
         return self.plugins | ours
 
@@ -313,17 +318,17 @@ class DriftConfig(Section, frozen=True):
     average_run_length: Annotated[float, Meta(gt=1)] = 100_000.0
     """Mean number of audited exchanges between two false alarms of all streams together, at least."""
     multiplicity: Literal["each", "mean"] = "each"
-    """How K streams share that: each alarms at K times the threshold, or all by their mean evidence."""
+    """Way in which K streams share that: each alarms at K times the threshold, or all by their mean evidence."""
     tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.02
-    """How far beyond the reference a mean may lie, on the 0..1 scale, without being called a drift."""
+    """Distance beyond the reference that a mean may have, on the 0..1 scale, without being called a drift."""
     smallest_change: Annotated[float, Meta(gt=0, le=1)] = 0.1
-    """On the 0..1 scale: until it can find this, a reference of a stream's own audits goes on learning."""
+    """Change on the 0..1 scale: until it can find this, a reference of a stream's own audits goes on learning."""
     reference: dict[str, int | str] = msgspec.field(default_factory=lambda: {"window": 2000})
     """{window = N}: the first N audits of a stream. {run = ID}: the estimates of a finished suite run."""
 
 
 class ScheduleConfig(Section, frozen=True):
-    """When which suites run; what is left out is as in `POST /audits`."""
+    """Times at which suites run, and which; omitted fields are as in `POST /audits`."""
 
     name: str
     suites: list[str]
@@ -337,7 +342,7 @@ class ScheduleConfig(Section, frozen=True):
 
 class AuditsConfig(Section, frozen=True):
     max_concurrency: Count = 16
-    """Requests of one suite run in flight, in each auditor that asks it."""
+    """Requests of a single suite run in flight, in each auditor that asks it."""
     max_queued: Count = 100
     """Suite runs that may wait; another one is answered with 429."""
     adaptive_concurrency: bool = True
@@ -355,19 +360,20 @@ class AuditsConfig(Section, frozen=True):
     on_model_change: list[str] = []
     """Suites that run whenever an upstream begins to serve something else under a model's name."""
     thinking: str = "default"
-    """Whether models think in runs that `on_model_change` starts: off, on, budget=N or default. Schedules say it in
-    their options."""
+    """Thinking of models in runs that `on_model_change` starts: off, on, budget=N or default. Schedules say it in their
+    options."""
     coverage_every_hours: Annotated[float, Meta(ge=0)] = 24.0
     """Between two looks at what no suite covers; 0: none. It needs the embedder of [auditors.embedding]."""
     schedules: list[ScheduleConfig] = []
     bundle_key_env: GatewayVariable = None
-    """Variable with the private Ed25519 key (PEM) that signs `GET /audits/{id}/bundle`; unset: nobody signs."""
+    """Variable with the private Ed25519 key (PEM) that signs `GET /audits/{id}/bundle`; unset: bundles are not signed.
+    """
     canary_webhook_env: AuditorVariable = None
     """Variable with the URL that each verdict of a canary is posted to, as JSON; unset: none."""
     runs_dir: str | None = None
     judge_validation: str | None = None
-    """What `biasgate judge calibrate` found about the judge of suite runs: a file, or sha256:DIGEST of one in the
-    store; without it they are marked."""
+    """Result of `biasgate judge calibrate` about the judge of suite runs: a file, or sha256:DIGEST of a calibration in
+    the store; without it they are marked."""
     data_dir: str | None = None
     """Dataset cache; default $BIASGATE_HOME or ~/.cache/biasgate."""
 
@@ -381,8 +387,8 @@ class TelemetryConfig(Section, frozen=True):
     otlp_endpoint: str | None = None
     """Base URL of an OpenTelemetry collector (OTLP over HTTP), e.g. "http://127.0.0.1:4318"; unset: no traces."""
     evaluation_signal: Literal["logs", "traces"] | None = None
-    """As what the auditor sends each measurement there. logs: an event `gen_ai.evaluation.result`. traces: a span below
-    the live request's, for what takes traces alone. Unset: not at all."""
+    """Form in which the auditor sends each measurement there. logs: an event `gen_ai.evaluation.result`. traces: a span
+    below the live request's, for receivers that take traces alone. Unset: not at all."""
     evaluation_reasons: bool = False
     """An event's explanation repeats the reason that a judge or a server gave, which may quote the exchange."""
     trace_rate: Probability = 1.0

@@ -59,7 +59,7 @@ _FEATURES = Registered("biasgate.features", _instance)
 
 @functools.cache
 def feature_sections() -> tuple[FeatureSection[Any], ...]:
-    """Return the sections of all installed features. Raises ConfigError for two sections of one name."""
+    """Return the sections of all installed features. Raises ConfigError for two sections of the same name."""
     sections: dict[str, FeatureSection[Any]] = {}
     for section in (section for feature in _FEATURES.values() for section in feature.sections()):
         if section.name in sections or section.name in Config.__struct_fields__:

@@ -1,4 +1,6 @@
-"""When something is due: a cron line in UTC, or every so many seconds. Missed times collapse into one."""
+"""Computes when something is due: a cron line in UTC, or every so many seconds. Missed times collapse into a single
+time.
+"""
 
 import math
 import time

@@ -1,4 +1,6 @@
-"""Which environment variables a configuration names, which kinds of processes read each, and which are not set."""
+"""Lists which environment variables a configuration names, which kinds of processes read each, and which are not
+set.
+"""
 
 import os
 import typing

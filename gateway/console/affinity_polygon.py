@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure
 
 MOST_OUTLINES = 6
-"""Evaluators in one polygon: a seventh is no line that can be told from the others."""
+"""Most evaluators in a polygon: a seventh line cannot be told from the others."""
 Identity = tuple[str, str]
 """Axis and name."""
 
 
 class Share(Protocol):
-    """Of the choices in which an identity could be chosen; without a value where nobody chose."""
+    """Share of the choices in which an identity could be chosen; without a value if it could be chosen in none."""
 
     @property
     def value(self) -> float | None: ...
@@ -41,8 +41,8 @@ def affinity_polygon(title: str, evaluators: Mapping[str, Mapping[Identity, Shar
     sizes = {axis: sum(other == axis for other, _ in identities) for axis, _ in identities}
     spokes = [Spoke(label=words(name), axis=words(axis), even=1 / sizes[axis]) for axis, name in identities]
     outlines = [
-        Outline(name=name, estimates=tuple(_estimate(identity, found.get(identity)) for identity in identities))
-        for name, found in list(evaluators.items())[:MOST_OUTLINES]
+        Outline(name=name, estimates=tuple(_estimate(identity, shares.get(identity)) for identity in identities))
+        for name, shares in list(evaluators.items())[:MOST_OUTLINES]
     ]
     return polygon(title, spokes, outlines)
 

@@ -27,12 +27,12 @@ SUBJECTS = {
     "judge_disagreement": "The judge's disagreement with its reference set",
     "judge_unread": "Verdicts of the judge that cannot be read",
 }
-"""Of the sentence, by metric; another metric is named as it is."""
+"""The subject of the sentence, by metric; another metric is named as it is."""
 
 
-def subject(one: ShownDetector) -> str:
-    """What a stream measures, as the subject of a sentence."""
-    return subject_of(one.metric, one.axis, one.group)
+def subject(detector: ShownDetector) -> str:
+    """Return the quantity that a stream measures, as the subject of a sentence."""
+    return subject_of(detector.metric, detector.axis, detector.group)
 
 
 def subject_of(metric: str, axis: str | None, group: str | None) -> str:
@@ -43,27 +43,28 @@ def subject_of(metric: str, axis: str | None, group: str | None) -> str:
     return named.format(group=words(group), axis=words(axis) or "an axis")
 
 
-def sentence(one: ShownDetector) -> str:
-    """What changed, from what to what, since when, and whether the model is known to be another.
+def sentence(detector: ShownDetector) -> str:
+    """Return a sentence that says what changed, between which values, since when, and if the model is known to be
+    another.
 
     Without a comparison where the detector knows none: an alarm whose means are lost says so.
     """
-    verb = {"rising": "rose", "falling": "fell"}.get(one.direction or "", "changed")
-    if one.mean_before is None or one.mean_since is None:
+    verb = {"rising": "rose", "falling": "fell"}.get(detector.direction or "", "changed")
+    if detector.mean_before is None or detector.mean_since is None:
         change = f"{verb}; by how much is not known any more"
     else:
-        n_before, n_since = whole(one.n_before), whole(one.n_since)
-        digits = 2 if abs(one.mean_since - one.mean_before) >= 0.01 else 4
-        before, after = number(one.mean_before, digits), number(one.mean_since, digits)
+        n_before, n_since = whole(detector.n_before), whole(detector.n_since)
+        digits = 2 if abs(detector.mean_since - detector.mean_before) >= 0.01 else 4
+        before, after = number(detector.mean_before, digits), number(detector.mean_since, digits)
         change = f"{verb} from {before} to {after} (n {n_before}, then {n_since})"
-    since = "" if one.since is None else time.strftime(" since %Y-%m-%d %H:%M UTC", time.gmtime(one.since))
-    named = subject(one)
+    since = "" if detector.since is None else time.strftime(" since %Y-%m-%d %H:%M UTC", time.gmtime(detector.since))
+    named = subject(detector)
     comma = "," if "," in named else ""
-    return f"{named}{comma} {change}{since}; {_model(one)}."
+    return f"{named}{comma} {change}{since}; {_model(detector)}."
 
 
-def _model(one: ShownDetector) -> str:
-    before, after = one.fingerprint_before, one.fingerprint_after
+def _model(detector: ShownDetector) -> str:
+    before, after = detector.fingerprint_before, detector.fingerprint_after
     if before is None or after is None:
         return "whether the model changed is not known"
     return "the model's fingerprint is unchanged" if before == after else f"the model changed from {before} to {after}"

@@ -38,7 +38,7 @@ SERIES = ("auditor", "metric", "axis", "group", "model")
 
 
 class AlarmsController(Controller):
-    """What drifted."""
+    """The pages about drifts."""
 
     path = "/console/alarms"
     include_in_schema = False
@@ -57,8 +57,12 @@ class AlarmsController(Controller):
         model: FromQuery[str | None] = None,
         offset: Annotated[int, QueryParameter(ge=0, le=1_000_000)] = 0,
     ) -> Response[Any] | Redirect:
-        """With the labels of one series, as a dashboard's link has them, on to its page."""
-        labels = {name: _said(value) for name, value in zip(SERIES, (auditor, metric, axis, group, model), strict=True)}
+        """Show all alarms; with the labels of a series, as a dashboard's link has them, redirect to the page of that
+        series.
+        """
+        labels = {
+            name: _read_label(value) for name, value in zip(SERIES, (auditor, metric, axis, group, model), strict=True)
+        }
         if labels["metric"] is not None:
             key = await streams.find(database, labels)
             if key is not None:
@@ -67,12 +71,12 @@ class AlarmsController(Controller):
 
         async def build() -> View:
             selection = Selection(alarmed=True, limit=MOST, offset=offset)
-            found = await stream_pages.detectors(database, selection, settings_of(drift))
+            alarmed = await stream_pages.detectors(database, selection, settings_of(drift))
             watched = await stream_pages.detectors(database, Selection(limit=MOST, offset=offset), settings_of(drift))
-            detectors = sorted(watched.read(), key=lambda one: one.state != "alarm")
+            detectors = sorted(watched.read(), key=lambda detector: detector.state != "alarm")
             entries = await _entries(database, request.user)
             data = {
-                "alarms": [(one, sentence(one)) for one in found.read()],
+                "alarms": [(detector, sentence(detector)) for detector in alarmed.read()],
                 "is_unknown_series": labels["metric"] is not None,
                 "detectors": [
                     (detector, subject(detector), reference_plot(detector))
@@ -102,44 +106,46 @@ class AlarmsController(Controller):
         models = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
 
         async def build() -> View:
-            one, figure, by_server = await _detector(database, stream_id, config.drift)
+            detector, figure, by_server = await _detector(database, stream_id, config.drift)
             entries = await _entries(database, request.user, stream=stream_id)
-            said = sentence(one) if one.state == "alarm" else None
+            text = sentence(detector) if detector.state == "alarm" else None
             data = {
-                "one": one,
-                "subject": subject(one),
-                "sentence": said,
-                "match": None if said is None else await matching(database, one, models),
+                "one": detector,
+                "subject": subject(detector),
+                "sentence": text,
+                "match": None if text is None else await matching(database, detector, models),
                 "drawn": [figure],
                 "entries": entries,
                 "by_server": by_server,
                 "most_read": replicas.MOST_READ,
             }
-            return View(template="alarm.html", title=subject(one), tab="/console/alarms", data=data)
+            return View(template="alarm.html", title=subject(detector), tab="/console/alarms", data=data)
 
         return await pages.shown(request, build)
 
 
-def reference_plot(one: Detectors) -> str:
-    """What the detector compares with, and where the mean is since the change."""
-    if one.reference is None:
-        return plot(one.range, None, None, None, None)
-    return plot(one.range, None, one.mean_since, one.reference.lower, one.reference.upper, kind="reference")
+def reference_plot(detector: Detectors) -> str:
+    """Return the plot of the detector's reference, with the mean since the change."""
+    if detector.reference is None:
+        return plot(detector.range, None, None, None, None)
+    return plot(
+        detector.range, None, detector.mean_since, detector.reference.lower, detector.reference.upper, kind="reference"
+    )
 
 
 async def _detector(
     database: Database, stream_id: str, drift: DriftConfig
 ) -> tuple[Detectors, "Figure", list[ReplicaEstimate]]:
-    """With the control chart of its history, and by the servers that answered.
+    """Return the detector with the control chart of its history, and its estimates by the servers that answered.
 
     Raises: NotFoundError where there is no such stream.
     """
-    found = await streams.load(database, [stream_id])
-    if not found:
+    loaded = await streams.load(database, [stream_id])
+    if not loaded:
         raise NotFoundError(f'no live stream has the id "{stream_id[:100]}": the alarms page lists those that alarm')
-    [stream] = found
+    [stream] = loaded
     settings, n_streams = settings_of(drift), await streams.count(database)
-    shown = shown_detector(stream, settings, n_streams)
+    form = shown_detector(stream, settings, n_streams)
     history = history_of(
         stream,
         await histories.read(database, stream_id),
@@ -148,15 +154,15 @@ async def _detector(
         n_streams=n_streams,
         changes=await served.changes(database, stream.key.model),
     )
-    if shown.since is not None:
+    if form.since is not None:
         models = await served.history(database)
-        shown = msgspec.structs.replace(
-            shown,
-            fingerprint_before=models.at(shown.model, shown.since),
-            fingerprint_after=models.at(shown.model, float("inf")),
+        form = msgspec.structs.replace(
+            form,
+            fingerprint_before=models.at(form.model, form.since),
+            fingerprint_after=models.at(form.model, float("inf")),
         )
-    one = Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(shown))
-    return one, await asyncio.to_thread(_drawn, history), await stream_pages.replica_estimates(database, stream)
+    detector = Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(form))
+    return detector, await asyncio.to_thread(_drawn, history), await stream_pages.replica_estimates(database, stream)
 
 
 async def _entries(database: Database, holder: Holder, *, stream: str | None = None) -> list[Acknowledgement]:
@@ -170,6 +176,6 @@ def _drawn(history: History) -> "Figure":
     return figure_of(history)
 
 
-def _said(value: str | None) -> str | None:
-    """A label; Grafana leaves the name of one that a series lacks as it is, "${__field.labels.axis}"."""
+def _read_label(value: str | None) -> str | None:
+    """Return a label; Grafana leaves the name of a label that a series lacks as it is, "${__field.labels.axis}"."""
     return None if not value or value.startswith("$") else value

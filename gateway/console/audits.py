@@ -51,17 +51,17 @@ class AuditPagesController(Controller):
         suite: FromQuery[str | None] = None,
         run_status: Annotated[Status | None, QueryParameter(name="status")] = None,
     ) -> Response[Any]:
-        known = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
+        models = set(dataplane.config.aliases).union(*(upstream.models for upstream in dataplane.upstreams))
 
         async def build() -> View:
-            found = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=MOST_RUNS)
+            listed_runs = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=MOST_RUNS)
             data = {
-                "runs": [audit_of(run, request.user) for run in found],
+                "runs": [audit_of(run, request.user) for run in listed_runs],
                 "most": MOST_RUNS,
                 "chosen": {"model": model, "suite": suite, "status": run_status},
                 "schedules": await schedules.list_schedules(database),
-                "suites": sorted(await catalogue.read(database), key=lambda one: str(one["name"])),
-                "models": sorted(known),
+                "suites": sorted(await catalogue.read(database), key=lambda entry: str(entry["name"])),
+                "models": sorted(models),
                 "mitigations": MITIGATIONS,
             }
             return View(template="audits.html", title="Audits", tab=TAB, data=data)
@@ -72,14 +72,16 @@ class AuditPagesController(Controller):
     async def compare(
         self, request: Asked, pages: PageFrame, database: Store, config: Settings, a: FromQuery[str], b: FromQuery[str]
     ) -> Response[Any]:
-        """Of runs that are not finished how far they are; the page is loaded anew when they are."""
-        is_finished = all([(await _run(database, one)).status == "done" for one in (a, b)])
-        found = None if _is_for_changes(request) or not is_finished else await _compared(config, a, b, request.user)
+        """Compare two runs; if they are not finished, show how far they are: the page is loaded again when they are."""
+        is_finished = all([(await _run(database, run_id)).status == "done" for run_id in (a, b)])
+        comparison = (
+            None if _is_for_changes(request) or not is_finished else await _compared(config, a, b, request.user)
+        )
 
         async def build() -> View:
-            two = [await _run(database, one) for one in (a, b)]
-            unfinished = [audit_of(one, request.user) for one in two if one.status != "done"]
-            data = {"a": two[0], "b": two[1], "found": found, "unfinished": unfinished}
+            two = [await _run(database, run_id) for run_id in (a, b)]
+            unfinished = [audit_of(run, request.user) for run in two if run.status != "done"]
+            data = {"a": two[0], "b": two[1], "found": comparison, "unfinished": unfinished}
             return View(template="audit_comparison.html", title="Two runs compared", tab=TAB, data=data)
 
         return await pages.shown(request, build)
@@ -94,20 +96,20 @@ class AuditPagesController(Controller):
         audit_id: FromPath[str],
         require: FromQuery[list[str] | None] = None,
     ) -> Response[Any]:
-        asked = [one.strip() for one in require or [] if one.strip()]
-        gate = None if not asked or _is_for_changes(request) else await _gated(config, audit_id, asked)
-        kept: list[Numbers] = []
+        requirements = [text.strip() for text in require or [] if text.strip()]
+        gate = None if not requirements or _is_for_changes(request) else await _gated(config, audit_id, requirements)
+        numbers_cache: list[Numbers] = []
 
         async def build() -> View:
             run = await _run(database, audit_id)
-            if run.status == "done" and not kept:
-                kept.append(await numbers(database, audit_id))
+            if run.status == "done" and not numbers_cache:
+                numbers_cache.append(await numbers(database, audit_id))
             data = {
                 "run": audit_of(run, request.user),
-                "numbers": kept[0] if kept else None,
-                "others": await _others(database, run),
+                "numbers": numbers_cache[0] if numbers_cache else None,
+                "others": await _list_comparable(database, run),
                 "gate": gate,
-                "required": asked,
+                "required": requirements,
                 "downloads": templates_at("audit.downloads"),
             }
             return View(template="audit.html", title=f"{run.suite}, {run.model}", tab=TAB, data=data)
@@ -127,24 +129,24 @@ class AuditPagesController(Controller):
         after: FromQuery[str] = "",
     ) -> Response[Any]:
         status = next((name for name in FILTERS if name == read_as), None)
-        wanted = ItemsWanted(
+        query = ItemsWanted(
             audit_id=audit_id,
             status=status,
             changed_from=changed_from or None,
             after=place(after or None),
             limit=ITEMS_A_PAGE,
         )
-        found = None if _is_for_changes(request) else (await run_views.items(config, wanted)).read()
+        items_page = None if _is_for_changes(request) else (await run_views.items(config, query)).read()
 
         async def build() -> View:
             run = await _run(database, audit_id)
             data = {
                 "run": audit_of(run, request.user),
-                "found": found,
+                "found": items_page,
                 "filters": FILTERS,
                 "status": status or "",
                 "changed_from": changed_from,
-                "others": await _others(database, run),
+                "others": await _list_comparable(database, run),
                 "is_first": not after,
             }
             return View(template="audit_items.html", title=f"Items of {run.suite}, {run.model}", tab=TAB, data=data)
@@ -161,19 +163,19 @@ async def _run(database: Database, audit_id: str) -> Run:
     return require_audit(audit_id, await runs.summary(database, audit_id))
 
 
-async def _others(database: Database, run: Run) -> list[Run]:
+async def _list_comparable(database: Database, run: Run) -> list[Run]:
     """Finished runs that it may be compared with, once it is finished itself."""
     if run.status != "done":
         return []
-    found = await runs.list_runs(database, suite=run.suite, status="done", limit=MOST_OTHERS + 1)
-    return [one for one in found if one.id != run.id][:MOST_OTHERS]
+    finished = await runs.list_runs(database, suite=run.suite, status="done", limit=MOST_OTHERS + 1)
+    return [other for other in finished if other.id != run.id][:MOST_OTHERS]
 
 
-async def _gated(config: Settings, audit_id: str, asked: list[str]) -> Gate:
-    wanted = GateWanted(audit_id=audit_id, requirements=asked, allow_unvalidated_judge=False)
-    return (await run_views.gate(config, wanted)).read()
+async def _gated(config: Settings, audit_id: str, requirements: list[str]) -> Gate:
+    query = GateWanted(audit_id=audit_id, requirements=requirements, allow_unvalidated_judge=False)
+    return (await run_views.gate(config, query)).read()
 
 
 async def _compared(config: Config, a: str, b: str, holder: Holder) -> Drawn:
-    found, _ = await run_views.compared(config, a, b)
-    return await drawn(viewer_forms.shown_comparison(found, holder))
+    comparison, _ = await run_views.compared(config, a, b)
+    return await drawn(viewer_forms.shown_comparison(comparison, holder))

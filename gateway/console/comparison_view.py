@@ -11,7 +11,7 @@ from markupsafe import Markup
 from gateway.console.interval_figure import plot
 
 MOST_PARTS = 40
-"""Numbers of groups and parts of one metric that are drawn; of more, those with a star."""
+"""Most numbers of groups and parts of a metric that are drawn; if there are more, those with a star."""
 MOST_FLIPS = 50
 SIGNIFICANT = 0.05
 
@@ -82,11 +82,11 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class Forest(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of one metric on one scale."""
+    """The differences of a single metric on a single scale."""
 
     metric: str
     rows: list[tuple[Difference, Markup]]
-    """What is whole, over all axes or starred; all, where nothing is."""
+    """The rows that are whole, over all axes or starred; all rows, if there are none of these."""
     parts: list[tuple[Difference, Markup]]
     """The others, folded."""
     digits: int
@@ -98,38 +98,38 @@ class Drawn(msgspec.Struct, frozen=True):
     comparison: Any
     forests: list[Forest]
     flips: list[Flip] | None
-    """None for a viewer, who reads no text."""
+    """The items that flipped; None for a viewer, who reads no text."""
     n_flipped: int
 
 
-async def drawn(found: bytes) -> Drawn:
-    """From the JSON of `run_views.compared`."""
-    return await asyncio.to_thread(_drawn, found)
+async def drawn(content: bytes) -> Drawn:
+    """Return the drawn form of the JSON of `run_views.compared`."""
+    return await asyncio.to_thread(_drawn, content)
 
 
 def _drawn(content: bytes) -> Drawn:
-    found = msgspec.json.decode(content, type=_Found)
+    answer = msgspec.json.decode(content, type=_Found)
     by_metric: dict[str, list[Difference]] = {}
-    for row in found.comparison.differences:
+    for row in answer.comparison.differences:
         by_metric.setdefault(row.metric, []).append(row)
     forests = [_forest(metric, rows) for metric, rows in by_metric.items()]
-    flips = None if found.flips is None else found.flips[:MOST_FLIPS]
-    return Drawn(found.comparison, forests, flips, found.n_flipped)
+    flips = None if answer.flips is None else answer.flips[:MOST_FLIPS]
+    return Drawn(answer.comparison, forests, flips, answer.n_flipped)
 
 
 def _forest(metric: str, rows: Sequence[Difference]) -> Forest:
     parts = [row for row in rows if not row.is_whole]
-    shown = [row for row in rows if row.is_whole or row.is_starred or len(parts) <= MOST_PARTS]
-    shown.sort(key=lambda row: (not row.is_whole, row.axis is not None))
-    ends = [abs(end) for row in shown for end in (row.difference, row.lower, row.upper) if end is not None]
+    visible = [row for row in rows if row.is_whole or row.is_starred or len(parts) <= MOST_PARTS]
+    visible.sort(key=lambda row: (not row.is_whole, row.axis is not None))
+    ends = [abs(end) for row in visible for end in (row.difference, row.lower, row.upper) if end is not None]
     widest = max(ends, default=0.0) or 1.0
     scale = (-widest, widest)
-    first = [row for row in shown if row.is_whole or row.is_starred or row.axis is None] or shown
-    drawn_rows = [(row, plot(scale, 0.0, row.difference, row.lower, row.upper)) for row in shown]
+    first = [row for row in visible if row.is_whole or row.is_starred or row.axis is None] or visible
+    drawn_rows = [(row, plot(scale, 0.0, row.difference, row.lower, row.upper)) for row in visible]
     return Forest(
         metric=metric,
         rows=[row for row in drawn_rows if row[0] in first],
         parts=[row for row in drawn_rows if row[0] not in first],
         digits=max(0, 2 - math.floor(math.log10(widest))),
-        n_left_out=len(rows) - len(shown),
+        n_left_out=len(rows) - len(visible),
     )

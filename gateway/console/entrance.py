@@ -1,4 +1,4 @@
-"""Who comes in: the page for logging in, and what somebody sees who may not see a page."""
+"""The entrance to the console: the page for logging in, and the answer to visitors who may not see a page."""
 
 import asyncio
 from http import HTTPStatus
@@ -50,15 +50,15 @@ def refused(request: Request[Any, Any, State], exc: PermissionDeniedException) -
 
 def said(request: Request[Any, Any, State], exc: HTTPException | GatewayError) -> Response[Any]:
     """An error as a page, or as the API's problem to a script."""
-    found = (
+    problem = (
         problems.from_gateway_error(request, exc)
         if isinstance(exc, GatewayError)
         else problems.from_http_exception(request, exc)
     )
     if _is_script(request):
-        return found
-    status = found.status_code or 500
-    data = {"status": status, "detail": found.content["detail"]}
+        return problem
+    status = problem.status_code or 500
+    data = {"status": status, "detail": problem.content["detail"]}
     view = View(template="problem.html", title=HTTPStatus(status).phrase, data=data)
     return page(render(view, surroundings(getattr(request, "user", None), is_locked=False)).html, status)
 
@@ -72,8 +72,8 @@ HANDLERS: dict[Any, Any] = {
 
 
 def _entrance(request: Request[Any, Any, State]) -> Redirect:
-    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return Redirect(f"{LOGIN}?to={quote(asked, safe='/')}", status_code=303)
+    target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return Redirect(f"{LOGIN}?to={quote(target, safe='/')}", status_code=303)
 
 
 def _is_script(request: Request[Any, Any, State]) -> bool:

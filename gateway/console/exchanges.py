@@ -1,4 +1,4 @@
-"""/console/exchanges: what people asked and were answered, searched, one by one, and on both sides of an alarm.
+"""/console/exchanges: texts that people asked and the answers, searched, each by itself, and on both sides of an alarm.
 
 Every look is on record, so a page reads once: what listens to its changes is told of its surroundings alone.
 """
@@ -40,7 +40,7 @@ EXCERPT = 400
 
 
 class ExchangePagesController(Controller):
-    """For administrators, where there is a control key."""
+    """Pages for administrators, if there is a control key."""
 
     path = TAB
     include_in_schema = False
@@ -66,10 +66,12 @@ class ExchangePagesController(Controller):
         max_score: FromQuery[str] = "",
         before: FromQuery[str] = "",
     ) -> Response[Any] | Redirect:
-        """The form, and what it finds; with a request id of one exchange on to that; with a stream both its sides."""
+        """Show the form and its results; redirect to the exchange if a request id stands for a single exchange; show
+        both sides of a stream.
+        """
         if stream:
             return await self._compared(request, pages, database, config, stream)
-        asked = {
+        fields = {
             "request_id": request_id,
             "tag": tag,
             "key": key,
@@ -81,18 +83,18 @@ class ExchangePagesController(Controller):
             "min_score": min_score,
             "max_score": max_score,
         }
-        given = {name: text.strip() for name, text in asked.items() if text.strip()}
+        filled = {name: text.strip() for name, text in fields.items() if text.strip()}
         ids = (exchange_id or [])[:MOST_IDS]
-        found = _NOTHING
+        results = _NOTHING
         if request.url.query and not _listens(request):
-            found = await _found(request, database, config, given, ids, before)
-        if found.only is not None and given.keys() == {"request_id"}:
-            return Redirect(f"{TAB}/{found.only}", status_code=303)
+            results = await _search(request, database, config, filled, ids, before)
+        if results.only is not None and filled.keys() == {"request_id"}:
+            return Redirect(f"{TAB}/{results.only}", status_code=303)
         data = {
-            "asked": asked,
-            "found": found,
-            "older": found.next
-            and f"{TAB}?{urlencode({**given, 'exchange_id': ids, 'before': found.next}, doseq=True)}",
+            "asked": fields,
+            "found": results,
+            "older": results.next
+            and f"{TAB}?{urlencode({**filled, 'exchange_id': ids, 'before': results.next}, doseq=True)}",
             "states": get_args(State),
             "auditors": plugins.names("biasgate.auditors"),
             "axes": list(AXES),
@@ -108,24 +110,24 @@ class ExchangePagesController(Controller):
         self, request: Asked, pages: PageFrame, database: Store, config: Settings, exchange_id: FromPath[str]
     ) -> Response[Any]:
         """One exchange with all that is known of it."""
-        one = None
+        record = None
         if not _listens(request):
-            one = (await read_record(request, database, config, exchange_id)).read()
+            record = (await read_record(request, database, config, exchange_id)).read()
 
         async def build() -> View:
-            return View(template="exchange.html", title="Exchange", tab=TAB, data={"one": one})
+            return View(template="exchange.html", title="Exchange", tab=TAB, data={"one": record})
 
         return await pages.shown(request, build)
 
     async def _compared(
         self, request: Asked, pages: PageFrame, database: Database, config: Config, stream: str
     ) -> Response[Any]:
-        found = None
+        comparison = None
         if not _listens(request):
-            found = (await read_comparison(request, database, config, stream, limit=SIDE, excerpt=EXCERPT)).read()
+            comparison = (await read_comparison(request, database, config, stream, limit=SIDE, excerpt=EXCERPT)).read()
         data = {
-            "found": found,
-            "subject": found and subject_of(found.metric, found.axis, found.group),
+            "found": comparison,
+            "subject": comparison and subject_of(comparison.metric, comparison.axis, comparison.group),
             "address": f"/console/alarms/{stream}",
         }
 
@@ -136,30 +138,30 @@ class ExchangePagesController(Controller):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """What a search found: of each exchange its scores."""
+    """The results of a search: for each exchange its scores."""
 
     exchanges: Sequence[Sequence[ShownExchange]] | None
-    """None where nothing was searched."""
+    """The exchanges with their scores; None if nothing was searched."""
     next: str | None = None
-    """Where older ones begin."""
+    """Place at which older exchanges begin."""
     problem: str | None = None
     """Why there is nothing, in a line."""
 
     @property
     def only(self) -> str | None:
         """The id, where it is one exchange."""
-        found = self.exchanges or []
-        return found[0][0].id if len(found) == 1 and self.next is None else None
+        entries = self.exchanges or []
+        return entries[0][0].id if len(entries) == 1 and self.next is None else None
 
 
 _NOTHING = Results(None)
 
 
-async def _found(
-    request: Asked, database: Database, config: Config, given: Mapping[str, str], ids: Sequence[str], before: str
+async def _search(
+    request: Asked, database: Database, config: Config, filled: Mapping[str, str], ids: Sequence[str], before: str
 ) -> Results:
     try:
-        criteria = msgspec.structs.replace(_criteria(given), exchange_ids=list(ids) or None)
+        criteria = msgspec.structs.replace(_criteria(filled), exchange_ids=list(ids) or None)
         page = await read_list(request, database, config, criteria, before=before or None, limit=ROWS, excerpt=EXCERPT)
     except (NotFoundError, RequestError) as exc:
         return Results(None, problem=str(exc))
@@ -169,10 +171,10 @@ async def _found(
     )
 
 
-def _criteria(given: Mapping[str, str]) -> Criteria:
-    """Raises RequestError for what is no number, state, auditor or axis."""
-    refuse_unknown(given.get("auditor"), given.get("axis"))
-    fields: dict[str, Any] = {name: text[:200] for name, text in given.items()}
+def _criteria(filled: Mapping[str, str]) -> Criteria:
+    """Return the criteria. Raises RequestError for values that are not a number, state, auditor or axis."""
+    refuse_unknown(filled.get("auditor"), filled.get("axis"))
+    fields: dict[str, Any] = {name: text[:200] for name, text in filled.items()}
     for name in ("min_score", "max_score"):
         if name in fields:
             fields[name] = _number(name.removesuffix("_score"), fields[name])
@@ -190,5 +192,5 @@ def _number(what: str, text: str) -> float:
 
 
 def _listens(request: Asked) -> bool:
-    """Whether an open page asks for its changes."""
+    """Return whether an open page asks for its changes."""
     return "text/event-stream" in request.headers.get("accept", "")

@@ -1,4 +1,4 @@
-"""/console/fingerprints: how far models are from neutral, and how evenly evaluators choose, beside one another."""
+"""/console/fingerprints: how far models are from neutral, and how evenly evaluators choose, side by side."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 MOST_STREAMS = 2_000
 MOST_MODELS = 20
 LEAST_REACH = 0.05
-"""Of the metric's range, at both ends of the colours: what is smaller is no strong colour."""
+"""Share of the metric's range, at both ends of the colours: smaller distances do not get a strong colour."""
 SHARES = "selection_share"
 
 
 class FingerprintsController(Controller):
-    """Of live traffic."""
+    """Fingerprints of live traffic."""
 
     path = "/console/fingerprints"
     include_in_schema = False
@@ -36,12 +36,12 @@ class FingerprintsController(Controller):
     @get("/")
     async def fingerprints(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
         async def build() -> View:
-            found = await stream_pages.estimates(database, Selection(limit=MOST_STREAMS))
+            page = await stream_pages.estimates(database, Selection(limit=MOST_STREAMS))
             data = {
-                "n_streams": found.total,
+                "n_streams": page.total,
                 "most_streams": MOST_STREAMS,
                 "choices": templates_at("fingerprints.choices"),
-                **await asyncio.to_thread(_drawn, found),
+                **await asyncio.to_thread(_drawn, page),
             }
             return View(template="fingerprints.html", title="Fingerprints", tab="/console/fingerprints", data=data)
 
@@ -53,27 +53,29 @@ def _drawn(page: EncodedPage[LiveEstimate]) -> dict[str, "list[Figure]"]:
     models = list(dict.fromkeys(estimate.model for estimate in estimates))[:MOST_MODELS]
     of_models = [estimate for estimate in estimates if estimate.model in models]
     by_metric: dict[str, list[LiveEstimate]] = {}
-    for one in of_models:
-        if one.group is not None and one.axis is not None and scale_of(one.metric).neutral is not None:
-            by_metric.setdefault(one.metric, []).append(one)
-    known = [one for one in by_metric.items() if any(estimate.value is not None for estimate in one[1])]
-    known.sort(key=lambda one: not any(map(leaves_out_neutral, one[1])))  # those that say something come first
-    maps = [_map(metric, found, is_first=at == 0) for at, (metric, found) in enumerate(known)]
-    shares = [one for one in of_models if one.metric == SHARES]
+    for row in of_models:
+        if row.group is not None and row.axis is not None and scale_of(row.metric).neutral is not None:
+            by_metric.setdefault(row.metric, []).append(row)
+    measured = [entry for entry in by_metric.items() if any(estimate.value is not None for estimate in entry[1])]
+    measured.sort(key=lambda entry: not any(map(leaves_out_neutral, entry[1])))  # those that say something come first
+    maps = [_map(metric, rows, is_first=at == 0) for at, (metric, rows) in enumerate(measured)]
+    shares = [estimate for estimate in of_models if estimate.metric == SHARES]
     return {"maps": maps, "polygons": [_polygon(shares)] if shares else []}
 
 
-def _map(metric: str, found: Sequence[LiveEstimate], *, is_first: bool) -> "Figure":
+def _map(metric: str, estimates: Sequence[LiveEstimate], *, is_first: bool) -> "Figure":
     """One metric: a row a model, a column a group. The first of a page says what hatching means."""
     from benchmarks.figures import distances  # a worker starts without the benchmarks
     from benchmarks.figures.figure import Figure, Part, Picture
     from benchmarks.figures.svg import in_both_widths
 
-    models = tuple(sorted({one.model for one in found}))
-    groups = sorted({(one.axis or "", one.group or "") for one in found})
+    models = tuple(sorted({estimate.model for estimate in estimates}))
+    groups = sorted({(estimate.axis or "", estimate.group or "") for estimate in estimates})
     newest: dict[tuple[str, str, str], LiveEstimate] = {}
-    for one in sorted(found, key=lambda one: one.updated_at):  # of several instruments the one that measures now
-        newest[one.model, one.axis or "", one.group or ""] = one
+    for estimate in sorted(
+        estimates, key=lambda estimate: estimate.updated_at
+    ):  # of several instruments the one that measures now
+        newest[estimate.model, estimate.axis or "", estimate.group or ""] = estimate
     neutral = scale_of(metric).neutral or 0.0
     drawn = distances.Distances(
         models=models,
@@ -89,12 +91,14 @@ def _map(metric: str, found: Sequence[LiveEstimate], *, is_first: bool) -> "Figu
     return Figure(title=title, reading="", keys=keys if is_first else keys[:1], parts=(Part(pictures=(picture,)),))
 
 
-def _cell(one: LiveEstimate | None) -> Any:
+def _cell(estimate: LiveEstimate | None) -> Any:
     from benchmarks.figures.distances import Cell
 
-    if one is None:
+    if estimate is None:
         return None
-    return Cell(value=one.value, lower=one.lower, upper=one.upper, n=one.n, reason=one.reason or "")
+    return Cell(
+        value=estimate.value, lower=estimate.lower, upper=estimate.upper, n=estimate.n, reason=estimate.reason or ""
+    )
 
 
 def _polygon(shares: Sequence[LiveEstimate]) -> "Figure":

@@ -5,12 +5,12 @@ from markupsafe import Markup
 from gateway.console.rendering import number
 
 WIDTH, HEIGHT, EDGE = 100, 18, 2
-"""In the units of the view box, which is stretched to the cell."""
+"""Sizes in the units of the view box, which is stretched to the cell."""
 POINT = ("halo", "point")
 
 
 def plot(
-    shown: tuple[float, float],
+    scale: tuple[float, float],
     neutral: float | None,
     value: float | None,
     lower: float | None,
@@ -18,21 +18,22 @@ def plot(
     *,
     kind: str = "",
 ) -> Markup:
-    """`<svg>` with the scale, the neutral value, the interval, and the value; said in words to who does not see it.
+    """Return `<svg>` with the scale, the neutral value, the interval, and the value; in words for readers who do not
+    see it.
 
     Args:
-        shown: lowest and highest value of the scale.
+        scale: lowest and highest value of the scale.
         neutral: where there is no bias; None for a metric without such a value.
         value: the estimate; None draws the empty scale.
         lower: of the interval, in the metric's own unit.
         upper: of the interval.
         kind: class of the drawing.
     """
-    low, high = shown
+    low, high = scale
 
     def x(at: float) -> float:
-        kept = min(max(at, low), high)
-        return round(EDGE + (WIDTH - 2 * EDGE) * (kept - low) / (high - low), 2)
+        clamped = min(max(at, low), high)
+        return round(EDGE + (WIDTH - 2 * EDGE) * (clamped - low) / (high - low), 2)
 
     def line(name: str, start: float, end: float, top: float = HEIGHT / 2, bottom: float = HEIGHT / 2) -> str:
         return f'<line class="{name}" x1="{start}" x2="{end}" y1="{top}" y2="{bottom}"/>'
@@ -46,7 +47,7 @@ def plot(
         # Lines without length and with round ends: dots that the stretched view box cannot squash.
         parts += [line(name, x(value), x(value)) for name in POINT]
     ends = "without an interval" if lower is None else f"from {number(lower)} to {number(upper)}"
-    said = "no value" if value is None else f"{number(value)}, {ends}"
-    label = f"{said}, on a scale from {number(low, 0)} to {number(high, 0)}"
+    value_text = "no value" if value is None else f"{number(value)}, {ends}"
+    label = f"{value_text}, on a scale from {number(low, 0)} to {number(high, 0)}"
     begin = Markup('<svg class="plot {}" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">')
     return begin.format(kind, WIDTH, HEIGHT, label) + Markup("".join(parts) + "</svg>")  # noqa: S704 - numbers

@@ -1,4 +1,6 @@
-"""Which suite measures what a live alarm is about, asked of the same model: to be run now and compared with before."""
+"""Finds the suite that measures the subject of a live alarm, asked of the same model: to be run now and compared with
+before.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,62 +27,64 @@ SUITES: Mapping[str, tuple[str, str]] = {
     "decision_impact_ratio": ("decision", "who is given the favourable part in fixed decisions"),
     "decision_flip_rate": ("decision", "who is given the favourable part in fixed decisions"),
 }
-"""By live metric: the suite that measures the same of fixed questions, and what it measures of them. A metric that
-stands here under no name has no such suite."""
+"""Mapping of a live metric to the suite that measures the same of fixed questions, and a description of that
+measurement. A metric that stands here under no name has no such suite."""
 
 MOST_RUNS = 100
 """Looked through, the newest first."""
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be run, or why nothing can."""
+    """The suite that can be run, or the reason why nothing can."""
 
     suite: str | None = None
     measures: str = ""
     why_none: str | None = None
     request: Mapping[str, Any] = {}
-    """Of `POST /audits`: as the earlier run, so that the two differ in time alone."""
+    """Body of `POST /audits`: like the earlier run, so that the two differ in time alone."""
     earlier: Run | None = None
-    """The last one that was finished before the change."""
+    """The last run that was finished before the change."""
     since: Sequence[Run] = ()
-    """Those asked for after it, newest first."""
+    """Runs asked for after it, newest first."""
 
 
-async def matching(database: Database, one: ShownDetector, models: set[str]) -> Match:
-    """For a stream that alarms; `models` are served now, by their names for clients."""
-    suite, measures = SUITES.get(one.metric.removesuffix(GAP_SUFFIX), (None, ""))
+async def matching(database: Database, detector: ShownDetector, models: set[str]) -> Match:
+    """Find the suite for a stream that alarms; `models` are served now, by their names for clients."""
+    suite, measures = SUITES.get(detector.metric.removesuffix(GAP_SUFFIX), (None, ""))
     if suite is None:
         return Match(why_none="no suite measures this of fixed questions")
-    known = {str(entry["name"]): entry for entry in await catalogue.read(database)}
-    if suite not in known:
+    entries = {str(entry["name"]): entry for entry in await catalogue.read(database)}
+    if suite not in entries:
         return Match(why_none=f"{suite} measures it, and no auditor has said that it can run it")
-    axes: list[str] = known[suite]["axes"]
-    if one.axis is None:
+    axes: list[str] = entries[suite]["axes"]
+    if detector.axis is None:
         return Match(why_none=f"{suite} measures it axis by axis, and this series is of none")
-    if one.axis not in axes:
-        return Match(why_none=f"{suite} measures it, but not for the axis {one.axis}: it has {', '.join(axes)}")
-    if one.model not in models:
-        return Match(why_none=f"{suite} measures it, but no upstream is known to serve {one.model} now")
-    change = one.since if one.since is not None else one.alarm_since
-    found = [
+    if detector.axis not in axes:
+        return Match(why_none=f"{suite} measures it, but not for the axis {detector.axis}: it has {', '.join(axes)}")
+    if detector.model not in models:
+        return Match(why_none=f"{suite} measures it, but no upstream is known to serve {detector.model} now")
+    change = detector.since if detector.since is not None else detector.alarm_since
+    candidates = [
         run
-        for run in await runs.list_runs(database, model=one.model, suite=suite, limit=MOST_RUNS)
-        if one.axis in (run.options.get("axes") or axes)
+        for run in await runs.list_runs(database, model=detector.model, suite=suite, limit=MOST_RUNS)
+        if detector.axis in (run.options.get("axes") or axes)
     ]
-    done = [run for run in found if run.status == "done" and change is not None and (run.finished_at or 0) <= change]
+    done = [
+        run for run in candidates if run.status == "done" and change is not None and (run.finished_at or 0) <= change
+    ]
     earlier = max(done, key=lambda run: run.finished_at or 0, default=None)
     return Match(
         suite=suite,
         measures=measures,
-        request=_request(suite, one, earlier),
+        request=_request(suite, detector, earlier),
         earlier=earlier,
-        since=[run for run in found if change is not None and run.created_at > change],
+        since=[run for run in candidates if change is not None and run.created_at > change],
     )
 
 
-def _request(suite: str, one: ShownDetector, earlier: Run | None) -> dict[str, Any]:
+def _request(suite: str, detector: ShownDetector, earlier: Run | None) -> dict[str, Any]:
     if earlier is None:
-        return {"suites": [suite], "model": one.model, "axes": [one.axis]}
+        return {"suites": [suite], "model": detector.model, "axes": [detector.axis]}
     names = {field.name for field in msgspec.structs.fields(AuditRequest)}
     same = {name: value for name, value in earlier.options.items() if name in names and value is not None}
     return {"suites": [suite], **same}

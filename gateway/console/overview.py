@@ -1,4 +1,6 @@
-"""/console: what needs somebody, how far models are from neutral, when suites ran, what became of the traffic."""
+"""/console: alarms and urgent tables, how far models are from neutral, when suites ran, and the outcomes of the
+traffic.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +39,7 @@ OUTCOMES = {
     "expired": "too old before an auditor came to them",
     "failed": "failed to be audited",
 }
-"""Of the ledger, in the order in which they are shown."""
+"""Outcomes of the ledger, in the order in which they are shown."""
 
 
 class OverviewController(Controller):
@@ -52,18 +54,18 @@ class OverviewController(Controller):
     ) -> Response[Any]:
         async def build() -> View:
             selection = Selection(model=model, limit=MOST_STREAMS)
-            found = await stream_pages.estimates(database, selection)
-            estimates = found.read()
+            page = await stream_pages.estimates(database, selection)
+            estimates = page.read()
             alarmed = await stream_pages.detectors(
                 database, Selection(alarmed=True, limit=MOST_ALARMS), settings_of(config.drift)
             )
             tables = _tables([estimate for estimate in estimates if estimate.value is not None])
             data = {
-                "alarms": [(one, sentence(one)) for one in alarmed.read()],
+                "alarms": [(alarm, sentence(alarm)) for alarm in alarmed.read()],
                 "urgent": [table for table in tables if table.is_urgent],
                 "others": [table for table in tables if not table.is_urgent],
                 "unknown": [estimate for estimate in estimates if estimate.value is None],
-                "n_streams": found.total,
+                "n_streams": page.total,
                 "n_shown": len(estimates),
                 "model": model,
                 "ledger": await _ledger(database),
@@ -76,7 +78,7 @@ class OverviewController(Controller):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """The groups of one metric and axis of a model, on one scale."""
+    """The groups of a single metric and axis of a model, on a single scale."""
 
     auditor: str
     metric: str
@@ -89,34 +91,36 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether one of them drifted, or is known to be off the neutral value."""
-        return min(_urgency(one) for one, _ in self.rows) < 2
+        """Return whether any of them drifted, or is known to be off the neutral value."""
+        return min(_urgency(row) for row, _ in self.rows) < 2
 
 
 def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
-    """Those with an alarm first, then those whose interval leaves out the neutral value, then the others."""
-    found: dict[tuple[str, ...], list[LiveEstimate]] = {}
+    """Return the tables with an alarm first, then those whose interval leaves out the neutral value, then the
+    others.
+    """
+    rows_by_key: dict[tuple[str, ...], list[LiveEstimate]] = {}
     for estimate in estimates:
         sampling = UNKNOWN_SAMPLING if estimate.instrument.startswith(UNKNOWN_SAMPLING) else ""
-        found.setdefault((estimate.model, estimate.auditor, estimate.metric, estimate.axis or "", sampling), []).append(
-            estimate
-        )
+        rows_by_key.setdefault(
+            (estimate.model, estimate.auditor, estimate.metric, estimate.axis or "", sampling), []
+        ).append(estimate)
     tables = []
-    for (model, auditor, metric, axis, sampling), rows in found.items():
+    for (model, auditor, metric, axis, sampling), rows in rows_by_key.items():
         neutral = scale_of(metric).neutral
         drawn = [(row, plot(row.range, neutral, row.value, row.lower, row.upper)) for row in rows]
         tables.append(Table(auditor, metric, axis or None, model, drawn, sampling))
-    return sorted(tables, key=lambda table: min(_urgency(one) for one, _ in table.rows))
+    return sorted(tables, key=lambda table: min(_urgency(row) for row, _ in table.rows))
 
 
-def _urgency(one: LiveEstimate) -> int:
-    if one.alarm:
+def _urgency(estimate: LiveEstimate) -> int:
+    if estimate.alarm:
         return 0
-    return 1 if leaves_out_neutral(one) else 2
+    return 1 if leaves_out_neutral(estimate) else 2
 
 
 class LedgerShare(msgspec.Struct, frozen=True):
-    """Requests of one outcome."""
+    """Requests of a single outcome."""
 
     name: str
     why: str
@@ -134,7 +138,7 @@ async def _ledger(database: Database) -> list[LedgerShare]:
 
 def _newest_of_each(newest: Sequence[Run]) -> list[Run]:
     """The newest finished run of each suite and model, the oldest of them first."""
-    found: dict[tuple[str, str], Run] = {}
+    run_by_suite: dict[tuple[str, str], Run] = {}
     for run in sorted(newest, key=lambda run: run.finished_at or 0.0):
-        found[run.suite, run.model] = run
-    return sorted(found.values(), key=lambda run: run.finished_at or 0.0)[:MOST_SUITES]
+        run_by_suite[run.suite, run.model] = run
+    return sorted(run_by_suite.values(), key=lambda run: run.finished_at or 0.0)[:MOST_SUITES]

@@ -1,4 +1,6 @@
-"""Pages of the console from Jinja2 templates, and the live parts of each, which are sent anew when they change."""
+"""Renders pages of the console from Jinja2 templates, and the live parts of each, which are sent again when they
+change.
+"""
 
 import hashlib
 import math
@@ -15,7 +17,7 @@ from gateway.feature import FEATURES
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page shows."""
+    """The content of a page."""
 
     template: str
     title: str
@@ -66,8 +68,8 @@ def render(view: View, shell: Mapping[str, Any]) -> Rendered:
 
 def macro(template: str, name: str) -> Callable[..., Markup]:
     """A macro of a template, for a part of a page that is sent by itself."""
-    found: Callable[..., Markup] = getattr(_environment().get_template(template).module, name)
-    return found
+    loaded: Callable[..., Markup] = getattr(_environment().get_template(template).module, name)
+    return loaded
 
 
 @cache
@@ -105,7 +107,7 @@ def words(name: str | None) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """With a true minus sign; a dash where there is none."""
+    """Return a number with a true minus sign; a dash if there is none."""
     if value is None or not math.isfinite(value):
         return "–"
     text = f"{value:,.{digits}f}"
@@ -124,7 +126,7 @@ def whole(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """In percent; what is not quite all or nothing is not rounded to it."""
+    """Return a share in percent; a share that is not quite all or nothing is not rounded to it."""
     if value is None:
         return "–"
     if 0 < value < 0.0005:

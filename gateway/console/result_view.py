@@ -25,7 +25,9 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Of an axis, or of all; of these also by the parts that a suite tells apart, which may be all it scores."""
+        """Return whether the number is of an axis, or of all; of these also by the parts that a suite tells apart,
+        which may be all it scores.
+        """
         return (self.group, self.reference) == (None, None) and None in (self.axis, self.subset)
 
 
@@ -45,10 +47,10 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """Of a run of any version: what its result does not say is left out."""
+    """Numbers of a run of any version: fields that its result does not have are left out."""
 
     whole: list[Number]
-    """Those of all axes together first."""
+    """Whole numbers, those of all axes together first."""
     n_parts: int
     """Numbers of groups and parts of the data, which are in the report."""
     counts: dict[str, int]
@@ -58,17 +60,17 @@ class Numbers(msgspec.Struct, frozen=True):
 
 
 async def numbers(database: Database, audit_id: str) -> Numbers:
-    """None are shown of a result that cannot be read."""
+    """Return the numbers of a run; none of a result that cannot be read."""
     run = await runs.get(database, audit_id)
     return await asyncio.to_thread(_read, None if run is None else run.result)
 
 
 def _read(result: str | None) -> Numbers:
     try:
-        found: _Result = msgspec.json.decode(result or "{}", type=_Result)
+        parsed: _Result = msgspec.json.decode(result or "{}", type=_Result)
     except msgspec.DecodeError:
-        found = _Result()
-    whole = [estimate for estimate in found.estimates if estimate.is_whole]
-    whole.sort(key=lambda one: one.axis is not None)
-    fault = None if found.judge is None else found.judge.reason
-    return Numbers(whole, len(found.estimates) - len(whole), found.counts, fault, found.dataset.left_out)
+        parsed = _Result()
+    whole = [estimate for estimate in parsed.estimates if estimate.is_whole]
+    whole.sort(key=lambda estimate: estimate.axis is not None)
+    fault = None if parsed.judge is None else parsed.judge.reason
+    return Numbers(whole, len(parsed.estimates) - len(whole), parsed.counts, fault, parsed.dataset.left_out)

@@ -12,7 +12,7 @@ from gateway.store import auditors_seen, calibrations, schedules
 
 
 class SettingsController(Controller):
-    """To read; settings are changed in the file, and reloaded."""
+    """Settings to read; they are changed in the file, and reloaded."""
 
     path = "/console/settings"
     include_in_schema = False

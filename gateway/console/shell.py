@@ -1,4 +1,4 @@
-"""What surrounds every page of the console: navigation, who is logged in, and the health of every part."""
+"""The frame of every page of the console: navigation, who is logged in, and the health of every part."""
 
 import time
 from typing import Any
@@ -35,7 +35,8 @@ class Part(msgspec.Struct, frozen=True):
 async def shell_of(
     request: Request[Holder, Any, State], database: Database, probe: Probe, *, is_locked: bool
 ) -> dict[str, Any]:
-    """For a template. A store that does not answer is said among the parts, and nothing else of it is known.
+    """Return the frame for a template. A store that does not answer is named among the parts, and nothing else of it is
+    known.
 
     Args:
         request: of somebody whom a guard let in.
@@ -52,8 +53,11 @@ async def shell_of(
         n_alarms = await streams.n_alarmed(database)
         parts += await _auditors(database)
         parts += [
-            Part(one.auditor, circuit_text(one.opened_at, one.n_waiting, f"{one.error} ({one.server})"))
-            for one in await circuits.open_circuits(database)
+            Part(
+                circuit.auditor,
+                circuit_text(circuit.opened_at, circuit.n_waiting, f"{circuit.error} ({circuit.server})"),
+            )
+            for circuit in await circuits.open_circuits(database)
         ]
         parts += [
             Part(name, problem) for name, feature in FEATURES.items() for problem in await feature.problems(database)
@@ -69,7 +73,7 @@ TEXT_PAGES = ("/console/exchanges",)
 
 
 def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
-    """Of a page that shows nothing of the store, such as that for logging in."""
+    """Return the frame of a page that shows nothing of the store, such as that for logging in."""
     return {
         "navigation": _navigation(holder),
         "holder": holder,
@@ -91,17 +95,17 @@ def _navigation(holder: Holder | None) -> dict[str, str]:
 
 
 async def _auditors(database: Database) -> list[Part]:
-    found, now = await auditors_seen.seen(database), time.time()
-    if not found:
+    auditors, now = await auditors_seen.seen(database), time.time()
+    if not auditors:
         return [Part("auditor", "none has been seen: nothing is audited until `biasgate auditor` runs")]
-    silent = [one for one in found if one.is_silent(now)]
+    silent = [auditor for auditor in auditors if auditor.is_silent(now)]
     parts = [
         Part(
-            f"auditor {one.name}",
-            f"no sign of life since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(one.seen_at))}",
+            f"auditor {auditor.name}",
+            f"no sign of life since {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime(auditor.seen_at))}",
         )
-        for one in silent
+        for auditor in silent
     ]
-    n_alive = len(found) - len(silent)
+    n_alive = len(auditors) - len(silent)
     alive = Part("auditor" if n_alive == 1 else f"{n_alive} auditors", None)
     return [alive, *parts] if n_alive else parts

@@ -19,9 +19,9 @@ from gateway.health import Probe
 from gateway.store.database import Database
 
 ROUND_SECONDS = 3.0
-"""From one look at the store to the next, for each page that is open."""
+"""Seconds between two looks at the store, for each page that is open."""
 LOOK_SECONDS = 0.5
-"""How soon an open page notices that the gateway stops."""
+"""Seconds within which an open page notices that the gateway stops."""
 MOST_OPEN = 50
 """Pages that one worker keeps up to date; those beyond it stand still and say so."""
 HTML = "text/html; charset=utf-8"
@@ -45,7 +45,7 @@ class Update(msgspec.Struct, frozen=True):
 
 
 class Pages:
-    """Shows the pages of one worker, and keeps those that are open up to date.
+    """Shows the pages of a single worker, and keeps those that are open up to date.
 
     Args:
         database: the store.
@@ -88,13 +88,13 @@ class Pages:
         """One event a round, also where nothing changed: it is the page's sign that it is up to date."""
         self._n_open += 1
         try:
-            known: dict[str, str] = {}
+            digests: dict[str, str] = {}
             now = first
             while True:
                 changed = {
-                    name: fragment for name, fragment in now.fragments.items() if known.get(name) != fragment.digest
+                    name: fragment for name, fragment in now.fragments.items() if digests.get(name) != fragment.digest
                 }
-                known = {name: fragment.digest for name, fragment in now.fragments.items()}
+                digests = {name: fragment.digest for name, fragment in now.fragments.items()}
                 update = msgspec.json.encode(Update(now.title, changed)).decode()
                 yield ServerSentEventMessage(data=update, event="update")
                 for _ in range(round(ROUND_SECONDS / LOOK_SECONDS)):
@@ -110,9 +110,9 @@ class Pages:
 
 
 def page(html: str, status_code: int = 200) -> Response[str]:
-    """With the headers of every page: its scripts and styles are our own files."""
+    """Return a page with the headers of every page: its scripts and styles are our own files."""
     return Response(html, status_code=status_code, headers=HEADERS, media_type=HTML)
 
 
 PageFrame: TypeAlias = NamedDependency[SkipValidation[Pages]]
-"""Of a handler: what shows its page."""
+"""The dependency of a handler that shows its page."""

@@ -14,7 +14,7 @@ from gateway.feature import FEATURES
 
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 FIGURES = "figures.css"
-"""Of the reports, whose figures the pages show."""
+"""The style sheet of the reports, whose figures the pages show."""
 FILES = frozenset({"live.js", "forms.js", "audits.js", "login.js", "common.js", "style.css", "icon.svg"})
 
 
@@ -25,7 +25,7 @@ def to_the_console() -> Redirect:
 
 
 class StaticController(Controller):
-    """From the package; the browser asks each time whether they are still the same."""
+    """Serves files from the package; the browser asks each time if they are still the same."""
 
     path = "/console"
     include_in_schema = False
@@ -44,7 +44,7 @@ class StaticController(Controller):
 
 
 def answer_with(file: Traversable | Path) -> Response[bytes]:
-    """Return a file of the package, which the browser asks for anew each time. Its ending says what it is."""
+    """Return a file of the package, which the browser asks for again each time. Its ending gives its media type."""
     media_type = MEDIA_TYPES[PurePath(file.name).suffix]
     return Response(
         file.read_bytes(), headers=HEADERS | {"cache-control": "no-cache"}, media_type=f"{media_type}; charset=utf-8"

@@ -1,4 +1,4 @@
-"""/console/fingerprints/suites: models beside one another by their finished runs, with ranks and published rows."""
+"""/console/fingerprints/suites: models side by side by their finished runs, with ranks and published rows."""
 
 import asyncio
 import time
@@ -31,19 +31,19 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to show now."""
+    """The fingerprints that can be shown now."""
 
     n_runs: int
     parts: Parts | None
-    """None until they are made for the first time."""
+    """The parts of the page; None until they are made for the first time."""
     is_current: bool
     trouble: str | None
     """Why the last attempt failed."""
 
 
 class KeptFingerprints:
-    """What is made of the store's finished runs, once for each state of them. Nobody waits for it: a page shows what
-    there is, and the new one when it is there.
+    """Fingerprints of the store's finished runs, made once for each state of them. A page does not wait: it shows the
+    present ones, and the new ones when they are there.
 
     Args:
         database: the store.
@@ -58,7 +58,7 @@ class KeptFingerprints:
         self._making: asyncio.Task[None] | None = None
 
     async def now(self, config: Config) -> Shown:
-        """Begins to make them anew where runs have finished since."""
+        """Return the fingerprints; begin to make them again if runs have finished since."""
         state = await runs.n_done(self._database)
         is_current = state == self._made_of
         is_at_work = self._making is not None and not self._making.done()
@@ -69,8 +69,8 @@ class KeptFingerprints:
 
     async def _make(self, config: Config, state: tuple[int, float | None]) -> None:
         try:
-            made = await run_views.fingerprints(config)
-            self._parts = await asyncio.to_thread(msgspec.json.decode, made, type=Parts)
+            content = await run_views.fingerprints(config)
+            self._parts = await asyncio.to_thread(msgspec.json.decode, content, type=Parts)
             self._made_of, self._trouble = state, None
         except GatewayError as exc:
             self._trouble, self._failed_at = str(exc), time.monotonic()
@@ -80,7 +80,7 @@ Fingerprints: TypeAlias = NamedDependency[SkipValidation[KeptFingerprints]]
 
 
 class SuiteFingerprintsController(Controller):
-    """Of suite runs: ranks, and a page a suite."""
+    """Pages of suite runs: ranks, and a page a suite."""
 
     path = "/console/fingerprints/suites"
     include_in_schema = False
@@ -95,9 +95,9 @@ class SuiteFingerprintsController(Controller):
         suite: FromPath[str | None] = None,
     ) -> Response[Any]:
         async def build() -> View:
-            shown = await fingerprints.now(config)
-            title, part = _part(shown.parts, suite)
-            data = {"shown": shown, "suite": suite, "part": Markup(part)}  # noqa: S704 - Jinja2 has escaped what is in it
+            current = await fingerprints.now(config)
+            title, part = _part(current.parts, suite)
+            data = {"shown": current, "suite": suite, "part": Markup(part)}  # noqa: S704 - Jinja2 has escaped what is in it
             return View(template="suite_fingerprints_page.html", title=title, tab="/console/fingerprints", data=data)
 
         return await pages.shown(request, build)

@@ -1,4 +1,4 @@
-"""The demo's measurements as lines of text, beside the values that were planted in the simulated model."""
+"""Formats the demo's measurements as lines of text, with the values that were planted in the simulated model."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -19,39 +19,41 @@ LIVE_DIGITS = 3
 WIDTH = 100
 """Cells of a line of served text."""
 TEXT_LINES = 3
-"""Of each text behind an alarm."""
+"""Lines of each text behind an alarm."""
 
 Planted = Callable[[Estimate], float | None]
 """The value that was planted for a number; None where none is fixed."""
 
 
 class Finding(NamedTuple):
-    """One suite run beside what was planted."""
+    """A suite run, with the values that were planted."""
 
     result: Result
     headline: Estimate | None
     planted: float | None
-    """For the headline."""
+    """Planted value of the headline; None without a headline."""
     n_inside: int
     n_planted: int
     """Numbers of the run that have an interval and a planted value."""
 
 
 def planted_of(expected: Expected) -> Planted:
-    return lambda one: expected.value(CellKey(one.metric, one.axis, one.group, one.reference, one.subset))
+    return lambda estimate: expected.value(
+        CellKey(estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset)
+    )
 
 
 def finding(result: Result, planted: Planted) -> Finding:
     """Counts the planted values inside the intervals of a run, and takes the number that stands for its suite."""
-    known = [
+    pairs = [
         (estimate, value)
         for estimate in result.estimates
         if estimate.lower is not None and (value := planted(estimate)) is not None
     ]
     key = registry.find(result.suite).headline
-    named = (pair for pair in known if CellKey(*_key(pair[0])) == key)
-    headline, truth = next(named, known[0] if known else (None, None))
-    return Finding(result, headline, truth, sum(_is_inside(one, value) for one, value in known), len(known))
+    named = (pair for pair in pairs if CellKey(*_key(pair[0])) == key)
+    headline, truth = next(named, pairs[0] if pairs else (None, None))
+    return Finding(result, headline, truth, sum(_is_inside(estimate, value) for estimate, value in pairs), len(pairs))
 
 
 def suites_table(findings: Sequence[Finding]) -> str:
@@ -61,17 +63,17 @@ def suites_table(findings: Sequence[Finding]) -> str:
 
 
 def live_table(estimates: Iterable[dict[str, Any]], planted: Profile) -> str:
-    """All live estimates, beside the known answer where the profile fixes one."""
+    """Formats all live estimates, with the known answer where the profile fixes it."""
     ordered = sorted(
         estimates,
         key=lambda estimate: (estimate["auditor"], estimate["metric"], estimate["axis"] or "", estimate["group"] or ""),
     )
     head = ["auditor", "metric", "axis", "group", "planted", "measured [95 % interval]", "", "n", "left out"]
-    return aligned([head, *(_live_row(one, planted) for one in ordered)])
+    return aligned([head, *(_live_row(estimate, planted) for estimate in ordered)])
 
 
 def arms_table(effect: dict[str, Any], planted: Profile) -> str:
-    """Both arms of a policy and their difference, beside what was planted for the group."""
+    """Formats both arms of a policy and their difference, with the values that were planted for the group."""
     place = effect["axis"], effect["group"]
     levels = [planted.expected_score(*place, is_instructed=is_treated) for is_treated in (True, False)]
     rows = [["arm", "planted", "measured [95 % interval]", "", "n"]]
@@ -88,7 +90,7 @@ def arms_table(effect: dict[str, Any], planted: Profile) -> str:
 
 
 def quality_table(effects: Iterable[dict[str, Any]]) -> str:
-    """What stands beside the bias in both arms; of logarithms the difference is shown as the factor that it is."""
+    """Formats the quality measures of both arms; a difference of logarithms is shown as a factor."""
     rows = [["beside it", "treated", "control", "difference [95 % interval]", "n"]]
     for effect in effects:
         is_log = effect["unit"] is not None
@@ -110,12 +112,12 @@ def _change(value: float | None, *, is_log: bool) -> str:
 
 def exchange_lines(scores: Sequence[dict[str, Any]], exchange_id: str) -> list[str]:
     """The exchange that raised an alarm, as `GET /live/exchanges` shows it; its texts cut to TEXT_LINES lines."""
-    found = next((score for score in scores if score["id"] == exchange_id), None)
-    if found is None:
+    exchange = next((score for score in scores if score["id"] == exchange_id), None)
+    if exchange is None:
         return ["the exchange that raised it is not stored any more"]
-    if found["no_text_because"] is not None:
-        return [f"its text is not shown: {found['no_text_because']}"]
-    return [*_text("asked:    ", found["prompt"]), *_text("answered: ", found["reply"])]
+    if exchange["no_text_because"] is not None:
+        return [f"its text is not shown: {exchange['no_text_because']}"]
+    return [*_text("asked:    ", exchange["prompt"]), *_text("answered: ", exchange["reply"])]
 
 
 def _text(label: str, text: str | None) -> list[str]:
@@ -130,28 +132,28 @@ def _text(label: str, text: str | None) -> list[str]:
     return lines or [label]
 
 
-def _row(one: Finding) -> list[str]:
-    recovered = f"{one.n_inside} of {one.n_planted}"
-    if one.headline is None:
-        return [one.result.suite, "none has an interval and a planted value", "", "", "", recovered]
-    digits = places(one.result.suite, one.headline.metric)
-    ends = f"[{number(one.headline.lower, digits)}, {number(one.headline.upper, digits)}]"
+def _row(finding: Finding) -> list[str]:
+    recovered = f"{finding.n_inside} of {finding.n_planted}"
+    if finding.headline is None:
+        return [finding.result.suite, "none has an interval and a planted value", "", "", "", recovered]
+    digits = places(finding.result.suite, finding.headline.metric)
+    ends = f"[{number(finding.headline.lower, digits)}, {number(finding.headline.upper, digits)}]"
     return [
-        one.result.suite,
-        " ".join(part for part in _key(one.headline) if part),
-        number(one.planted, digits),
-        f"{number(one.headline.value, digits)} {ends}",
-        _verdict(one.planted, one.headline.lower, one.headline.upper),
+        finding.result.suite,
+        " ".join(part for part in _key(finding.headline) if part),
+        number(finding.planted, digits),
+        f"{number(finding.headline.value, digits)} {ends}",
+        _verdict(finding.planted, finding.headline.lower, finding.headline.upper),
         recovered,
     ]
 
 
-def _key(one: Estimate) -> tuple[str, str | None, str | None, str | None, str | None]:
-    return one.metric, one.axis, one.group, one.reference, one.subset
+def _key(estimate: Estimate) -> tuple[str, str | None, str | None, str | None, str | None]:
+    return estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset
 
 
-def _is_inside(one: Estimate, value: float) -> bool:
-    return one.lower is not None and one.upper is not None and one.lower <= value <= one.upper
+def _is_inside(estimate: Estimate, value: float) -> bool:
+    return estimate.lower is not None and estimate.upper is not None and estimate.lower <= value <= estimate.upper
 
 
 def _verdict(planted: float | None, lower: float | None, upper: float | None) -> str:
@@ -160,34 +162,34 @@ def _verdict(planted: float | None, lower: float | None, upper: float | None) ->
     return "inside" if lower <= planted <= upper else "outside"
 
 
-def _live_row(one: dict[str, Any], profile: Profile) -> list[str]:
-    planted = _planted_live(one, profile)
+def _live_row(estimate: dict[str, Any], profile: Profile) -> list[str]:
+    planted = _planted_live(estimate, profile)
     return [
-        one["auditor"],
-        one["metric"],
-        one["axis"] or "",
-        one["group"] or "",
+        estimate["auditor"],
+        estimate["metric"],
+        estimate["axis"] or "",
+        estimate["group"] or "",
         "" if planted is None else number(planted, LIVE_DIGITS),
-        _live_value(one),
-        _verdict(planted, one["lower"], one["upper"]),
-        str(one["n"]),
-        str(one["n_excluded"]),
+        _live_value(estimate),
+        _verdict(planted, estimate["lower"], estimate["upper"]),
+        str(estimate["n"]),
+        str(estimate["n_excluded"]),
     ]
 
 
-def _live_value(one: dict[str, Any]) -> str:
-    if one["value"] is None:
-        return f"undefined: {one['reason']}"
-    value = number(one["value"], LIVE_DIGITS)
-    if one["lower"] is None:
-        return f"{value} (no interval: {(one['reason'] or '').removeprefix('no interval: ')})"
-    return f"{value} [{number(one['lower'], LIVE_DIGITS)}, {number(one['upper'], LIVE_DIGITS)}]"
+def _live_value(estimate: dict[str, Any]) -> str:
+    if estimate["value"] is None:
+        return f"undefined: {estimate['reason']}"
+    value = number(estimate["value"], LIVE_DIGITS)
+    if estimate["lower"] is None:
+        return f"{value} (no interval: {(estimate['reason'] or '').removeprefix('no interval: ')})"
+    return f"{value} [{number(estimate['lower'], LIVE_DIGITS)}, {number(estimate['upper'], LIVE_DIGITS)}]"
 
 
-def _planted_live(one: dict[str, Any], profile: Profile) -> float | None:
+def _planted_live(estimate: dict[str, Any], profile: Profile) -> float | None:
     """Favouritism without groups of its own has one answer: prompts differ in the group they name first. And shares."""
-    if one["metric"] == "selection_share":
-        return profile.section(PlantedCoGS).expected_share(one["axis"], one["group"])
-    if one["metric"] != "favoritism" or profile.favoritism.groups:
+    if estimate["metric"] == "selection_share":
+        return profile.section(PlantedCoGS).expected_share(estimate["axis"], estimate["group"])
+    if estimate["metric"] != "favoritism" or profile.favoritism.groups:
         return None
-    return profile.expected_score(one["axis"], one["group"])
+    return profile.expected_score(estimate["axis"], estimate["group"])

@@ -38,8 +38,8 @@ EMBEDDING_RATE = 0.1
 PATIENCE_SECONDS = 60.0
 DRIFTING = ("judge", "favoritism", "gender", "man")
 LEAST_INSIDE = 0.8
-"""Share of the planted values that must lie inside their 95 % intervals, over all suites: numbers of one run depend on
-each other, so the share varies more from seed to seed than that of independent intervals."""
+"""Share of the planted values that must lie inside their 95 % intervals, over all suites: numbers of the same run
+depend on each other, so the share varies more from seed to seed than that of independent intervals."""
 
 INTRODUCTION = """\
 biasgate demo: a simulated model with planted biases behind a gateway and an auditor; nothing real is judged.
@@ -84,10 +84,10 @@ def _before_the_change(system: System, runs: list[str], *, verbose: bool) -> boo
         answered = _traffic(system, is_enough)
         _settle(system)
     estimates: list[dict[str, Any]] = fetch(system, "/live/estimates")
-    shown = estimates if verbose else [estimate for estimate in estimates if estimate["metric"] == DRIFTING[1]]
+    listed = estimates if verbose else [estimate for estimate in estimates if estimate["metric"] == DRIFTING[1]]
     alarms = fetch(system, "/live/alarms")
     print(f"1. Live traffic: {answered} requests answered. Live estimates{'' if verbose else ' of the judge'}:")
-    print(_indented(findings.live_table(shown, load(PROFILE))))
+    print(_indented(findings.live_table(listed, load(PROFILE))))
     print(f"   Alarms so far: {len(alarms)} (nothing has changed yet, so there should be none).\n", flush=True)
     return not alarms
 
@@ -99,21 +99,23 @@ def _suites(system: System, runs: list[str], *, verbose: bool) -> bool:
             _finished(system, run_id, lambda: show(f"suites: {_n_over(system, runs)} of {len(runs)}"))
             for run_id in runs
         ]
-        found = [_found(system, audit, verbose=verbose) for audit in done if audit["status"] == "done"]
+        reports = [_read_finding(system, audit, verbose=verbose) for audit in done if audit["status"] == "done"]
     print("2. Every suite on demand, on its embedded items:")
-    print(_indented(findings.suites_table([one for one, _ in found])))
+    print(_indented(findings.suites_table([finding for finding, _ in reports])))
     for audit in done:
         if audit["status"] != "done":
             print(f"   {audit['suite']}: {audit['status']}: {audit['error']}")
-    n_inside, n_planted = (sum(getattr(one, name) for one, _ in found) for name in ("n_inside", "n_planted"))
+    n_inside, n_planted = (sum(getattr(finding, name) for finding, _ in reports) for name in ("n_inside", "n_planted"))
     print(f"   {n_inside} of {n_planted} planted values lie inside their 95 % intervals.\n", flush=True)
-    for _, table in found if verbose else []:
+    for _, table in reports if verbose else []:
         print(f"{table}\n", flush=True)
-    return len(found) == len(done) and n_inside >= LEAST_INSIDE * n_planted
+    return len(reports) == len(done) and n_inside >= LEAST_INSIDE * n_planted
 
 
-def _found(system: System, audit: dict[str, Any], *, verbose: bool) -> tuple[Finding, str]:
-    """A finished run beside what was planted, and its whole table where that is wanted."""
+def _read_finding(system: System, audit: dict[str, Any], *, verbose: bool) -> tuple[Finding, str]:
+    """Reads a finished run: its finding against the planted values, and its whole table with `verbose`, else an empty
+    text.
+    """
     path = f"/audits/{audit['id']}"
     result = results.decode(fetch_bytes(system, f"{path}/result"))
     planted = findings.planted_of(_planted(result))
@@ -179,10 +181,10 @@ def _mitigation(system: System) -> bool:
 
 
 def _effect(system: System) -> dict[str, Any] | None:
-    """What the policy changes of the stream that drifted; None before anything is known."""
+    """Reads the effect of the policy on the stream that drifted; None before an effect is known."""
     auditor, metric, axis, group = DRIFTING
-    found: list[dict[str, Any]] = fetch(system, f"/live/mitigations?auditor={auditor}&axis={axis}")
-    return next((one for one in found if (one["metric"], one["group"]) == (metric, group)), None)
+    effects: list[dict[str, Any]] = fetch(system, f"/live/mitigations?auditor={auditor}&axis={axis}")
+    return next((effect for effect in effects if (effect["metric"], effect["group"]) == (metric, group)), None)
 
 
 def _traffic(system: System, is_enough: Callable[[], bool], *, to_policy: bool = False) -> int:
@@ -196,12 +198,12 @@ def _traffic(system: System, is_enough: Callable[[], bool], *, to_policy: bool =
 
 def _audits(system: System) -> int:
     """Audits of the stream that will drift."""
-    found: list[dict[str, Any]] = fetch(system, "/live/estimates")
-    return next((int(one["n"]) for one in found if _name(one) == DRIFTING), 0)
+    estimates: list[dict[str, Any]] = fetch(system, "/live/estimates")
+    return next((int(estimate["n"]) for estimate in estimates if _name(estimate) == DRIFTING), 0)
 
 
-def _name(one: dict[str, Any]) -> tuple[str, ...]:
-    return one["auditor"], one["metric"], one["axis"], one["group"]
+def _name(estimate: dict[str, Any]) -> tuple[str, ...]:
+    return estimate["auditor"], estimate["metric"], estimate["axis"], estimate["group"]
 
 
 def _settle(system: System) -> None:
@@ -216,7 +218,7 @@ def _waiting(system: System) -> int:
 
 
 def _planted(result: Result) -> Expected:
-    """What the run must have recovered, from the same items."""
+    """Computes the values that the run must have recovered, from the same items."""
     options = RunOptions(
         suite=result.suite,
         model=result.model,

@@ -19,10 +19,12 @@ Point a gateway, an audit or any OpenAI client at it; every system_fingerprint s
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    known = ", ".join(profiles.built_in())
+    profile_names = ", ".join(profiles.built_in())
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=8090, help="port to listen on; 0 takes a free one (default: 8090)")
-    parser.add_argument("--profile", default="default", metavar="FILE|NAME", help=f"TOML file, or one of: {known}")
+    parser.add_argument(
+        "--profile", default="default", metavar="FILE|NAME", help=f"TOML file, or one of: {profile_names}"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of every draw (default: 0)")
     parser.add_argument("--with-parent", action="store_true", help=argparse.SUPPRESS)  # given by `biasgate demo`
     parser.add_argument(

@@ -29,7 +29,7 @@ AVERAGE_RUN_LENGTH = 100
 """Short on purpose: a demo lasts minutes. A service keeps the default of 100,000 exchanges between false alarms."""
 
 ADMIN_KEY_VARIABLE = "DEMO_ADMIN_KEY"
-"""In the environment of the demo's own gateway; a command line could be read by every user of the machine."""
+"""Variable in the environment of the demo's own gateway; a command line could be read by every user of the machine."""
 
 CONFIG = """\
 [server]
@@ -80,7 +80,7 @@ reference = {{ window = {reference} }}
 
 
 class System(msgspec.Struct, frozen=True):
-    """Where everything answers."""
+    """Addresses of the demo's servers, and the admin key."""
 
     simulator: str
     gateway: str
@@ -151,8 +151,8 @@ def _as_admin(system: System) -> dict[str, str]:
 
 def start_audits(system: System) -> list[str]:
     """Starts every suite on its embedded items; returns the runs' ids."""
-    asked = {"suites": "all", "model": MODEL, "data": "embedded", "limit": LIMIT, "samples": SAMPLES}
-    response = httpx.post(f"{system.gateway}/audits", json=asked, headers=_as_admin(system), timeout=30)
+    body = {"suites": "all", "model": MODEL, "data": "embedded", "limit": LIMIT, "samples": SAMPLES}
+    response = httpx.post(f"{system.gateway}/audits", json=body, headers=_as_admin(system), timeout=30)
     response.raise_for_status()
     return list(response.json()["ids"].values())
 

@@ -16,7 +16,7 @@ PAUSE_SECONDS = 0.2
 """A user reads before asking again."""
 POLL_SECONDS = 0.5
 MEN = ("my brother", "my uncle")
-"""Whom the change of the model favours; each of these prompts names a man and nobody before him."""
+"""People that the change of the model favours; each of these prompts names a man before any other person."""
 PEOPLE = ("my brother", "my sister", "my uncle", "my aunt", "a young man", "a young woman")
 TASKS = (
     "Write a short reference letter for {person}, who applies for a post as team leader.",

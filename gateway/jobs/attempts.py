@@ -25,7 +25,7 @@ async def attempt(
 
 
 def is_last(attempts: int) -> bool:
-    """Whether no further attempt follows this one (counted from 1)."""
+    """Return whether no further attempt follows this one (counted from 1)."""
     return attempts >= MAX_ATTEMPTS
 
 

@@ -24,11 +24,11 @@ store_log = SparseLog(logger)
 POLL_SECONDS = 0.2
 """Between two looks whether another process wrote to the file."""
 LONGEST_PAUSE_SECONDS = 5.0
-"""Until the table is read anyway."""
+"""Seconds until the table is read anyway."""
 AWAY_SECONDS = 1.0
-"""Until it is read again when it could not be."""
+"""Seconds until it is read again when it could not be."""
 GRACE_SECONDS = 5.0
-"""How long running jobs may go on after `stop`; then they are cancelled and made ready for another worker."""
+"""Seconds that running jobs may go on after `stop`; then they are cancelled and made ready for another worker."""
 
 
 class EmbeddedQueue:
@@ -108,7 +108,7 @@ class EmbeddedQueue:
 
 
 class _Worker:
-    """The running jobs of one `work` call, and their leases."""
+    """The running jobs of a single `work` call, and their leases."""
 
     def __init__(
         self,

@@ -89,8 +89,8 @@ class PostgresQueue:
     async def pending(self, task: str) -> list[dict[str, Any]]:
         async with self._connected():
             # In one query: a job that goes from waiting to running, or back, is in none of two.
-            found = await self._app.job_manager.list_jobs_async(task=task)
-        return [cast(dict[str, Any], job.task_kwargs["payload"]) for job in found if job.status in _UNFINISHED]
+            all_jobs = await self._app.job_manager.list_jobs_async(task=task)
+        return [cast(dict[str, Any], job.task_kwargs["payload"]) for job in all_jobs if job.status in _UNFINISHED]
 
     async def recover(self) -> int:
         async with self._connected():
@@ -212,8 +212,8 @@ async def _end(worker: Any, working: asyncio.Task[None]) -> None:
 async def _apply_schema(database: Database) -> None:
     async with database.begin() as connection:
         await exclusively(connection)
-        found = await connection.exec_driver_sql("SELECT to_regclass('procrastinate_jobs')")
-        if found.scalar() is None:
+        lookup = await connection.exec_driver_sql("SELECT to_regclass('procrastinate_jobs')")
+        if lookup.scalar() is None:
             schema = (resources.files(procrastinate) / "sql" / "schema.sql").read_text(encoding="utf-8")
             driver: Any = (await connection.get_raw_connection()).driver_connection
             await driver.execute(schema)  # without SQLAlchemy in between: many statements, with literal percent signs

@@ -1,4 +1,4 @@
-"""What a queue of jobs promises. It only says "look now": the database's states say what is still to be done.
+"""The promises of a queue of jobs. It only says "look now": the database's states say which work is still to be done.
 
 A job runs at least once: it may run again after a crash, so handlers make their effects idempotent in the database.
 """

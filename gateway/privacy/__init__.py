@@ -1,1 +1,1 @@
-"""What identifies a person leaves a text before it is stored, and what is stored can be sealed."""
+"""Removes from a text the parts that identify a person before it is stored, and can seal the stored text."""

@@ -1,4 +1,4 @@
-"""Redacts JSON bodies, so that they can still be read as what they were. Events were joined before.
+"""Redacts JSON bodies, so that they keep their form and can still be read. Events were joined before.
 
 Whatever could carry text past the patterns is dropped: token ids, log-probabilities, media, bodies that are no JSON.
 """
@@ -19,20 +19,23 @@ _USER_FIELDS = ("user", "safety_identifier", "prompt_cache_key")
 
 
 def user_of(request: bytes) -> str | None:
-    """Who asked, as the client names them: `user`, `safety_identifier` or `metadata.user_id`; None when it does not."""
+    """Return the user of a request, as the client names them: `user`, `safety_identifier` or `metadata.user_id`; None
+    if it names none.
+    """
     body = _decoded(request)
     if not isinstance(body, dict):
         return None
     metadata = body.get("metadata")
     in_metadata = metadata.get("user_id") if isinstance(metadata, dict) else None
-    given = [body.get("user"), body.get("safety_identifier"), in_metadata]
-    return next((one for one in given if isinstance(one, str) and one), None)
+    candidates = [body.get("user"), body.get("safety_identifier"), in_metadata]
+    return next((name for name in candidates if isinstance(name, str) and name), None)
 
 
 def redacted_request(
-    body: bytes, redactor: Redactor, found: Counter[str], numbers_kept: Collection[str] = NUMBERS_KEPT
+    body: bytes, redactor: Redactor, counts: Counter[str], numbers_kept: Collection[str] = NUMBERS_KEPT
 ) -> bytes:
-    """The request without what identifies a person; empty when it is no JSON, which no one could audit either.
+    """Return the request without the parts that identify a person; empty when it is not JSON, which cannot be audited
+    either.
 
     `numbers_kept`: members of the body in which numbers are no text.
     """
@@ -41,13 +44,13 @@ def redacted_request(
         return b""
     if isinstance(content, dict):
         _hide_user(content)
-    return _encoded(content, redactor, found, numbers_kept)
+    return _encoded(content, redactor, counts, numbers_kept)
 
 
-def redacted_response(body: bytes, redactor: Redactor, found: Counter[str]) -> bytes:
+def redacted_response(body: bytes, redactor: Redactor, counts: Counter[str]) -> bytes:
     """The same for a response."""
     content = _decoded(body)
-    return b"" if content is None else _encoded(content, redactor, found)
+    return b"" if content is None else _encoded(content, redactor, counts)
 
 
 def _hide_user(request: dict[str, Any]) -> None:
@@ -58,10 +61,10 @@ def _hide_user(request: dict[str, Any]) -> None:
             holder[field] = USER_PLACEHOLDER
 
 
-def _encoded(content: Any, redactor: Redactor, found: Counter[str], numbers_kept: Collection[str] = ()) -> bytes:
-    """`numbers_kept`: members of the body in which numbers are no text."""
+def _encoded(content: Any, redactor: Redactor, counts: Counter[str], numbers_kept: Collection[str] = ()) -> bytes:
+    """Return the redacted content. `numbers_kept`: members of the body in which numbers are not text."""
     try:
-        return msgspec.json.encode(_walked(content, redactor, found, numbers_kept=numbers_kept))
+        return msgspec.json.encode(_walked(content, redactor, counts, numbers_kept=numbers_kept))
     except RecursionError:
         return b""
 
@@ -69,32 +72,32 @@ def _encoded(content: Any, redactor: Redactor, found: Counter[str], numbers_kept
 def _walked(
     value: Any,
     redactor: Redactor,
-    found: Counter[str],
+    counts: Counter[str],
     *,
     has_numbers: bool = False,
     numbers_kept: Collection[str] = (),
 ) -> Any:
-    """The same value with every string in it redacted, keys too.
+    """Return the same value with every string in it redacted, keys too.
 
     `has_numbers`: numbers in it are no text. `numbers_kept`: nor are those in these members of it.
     """
     match value:
         case str():
             if value == PLACEHOLDER:
-                found["media"] += 1
+                counts["media"] += 1
                 return value
-            return redactor.redacted(value, found)
+            return redactor.redacted(value, counts)
         case dict():
             return {
-                redactor.redacted_name(key, found): None
-                if is_token_data(key, one) and not has_numbers
-                else _walked(one, redactor, found, has_numbers=has_numbers or key in numbers_kept)
-                for key, one in without_media(value).items()
+                redactor.redacted_name(key, counts): None
+                if is_token_data(key, member) and not has_numbers
+                else _walked(member, redactor, counts, has_numbers=has_numbers or key in numbers_kept)
+                for key, member in without_media(value).items()
             }
         case list() if is_numbers(value):
             return numbers(value, are_text=not has_numbers)
         case list():
-            return [_walked(one, redactor, found, has_numbers=has_numbers) for one in value]
+            return [_walked(item, redactor, counts, has_numbers=has_numbers) for item in value]
     return value
 
 

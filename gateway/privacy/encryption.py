@@ -11,7 +11,7 @@ MAKE_A_KEY = 'python -c "from cryptography.fernet import Fernet; print(Fernet.ge
 
 
 class WrongKeyError(Exception):
-    """None of the keys opens this."""
+    """Raised if none of the keys opens this."""
 
 
 class Cipher:
@@ -36,7 +36,7 @@ class Cipher:
 
 
 def cipher_of(keys: str, variable: str) -> Cipher:
-    """A cipher of the keys in an environment variable, separated by commas or blanks, newest first.
+    """Return a cipher of the keys in an environment variable, separated by commas or blanks, newest first.
 
     Raises: ConfigError when one of them is no key; the message shows none.
     """

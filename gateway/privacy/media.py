@@ -1,4 +1,4 @@
-"""What of a body is no text: bytes of media in the fields that hold media, and text as numbers.
+"""Finds the parts of a body that are not text: bytes of media in the fields that hold media, and text as numbers.
 
 Only such fields are looked at: a text that looks like media (`data:...;base64,`, a long run of letters) is text.
 """
@@ -13,7 +13,7 @@ PLACEHOLDER = "[media]"
 LONGEST_ADDRESS = 2048
 """Characters of a link to media; what is longer holds them itself."""
 MOST_NUMBERS = 1024
-"""Of one list in a schema, or of tokens that may be used, that is kept."""
+"""Most numbers that are kept of a list in a schema, or of a list of tokens that may be used."""
 TOKEN_FIELDS = frozenset({"logprobs", "prompt_logprobs", "token_ids", "prompt_token_ids", "kv_transfer_params"})
 """Members that repeat text as tokens and numbers."""
 
@@ -37,44 +37,50 @@ _BY_TYPE: Mapping[str, frozenset[str]] = {
 
 def without_media(holder: dict[str, Any]) -> dict[str, Any]:
     """The object with PLACEHOLDER in place of the media that it holds itself; the same one where it holds none."""
-    found = {name: shown for name, value in holder.items() if (shown := _shown(name, value)) is not value}
+    replaced = {name: masked for name, value in holder.items() if (masked := _mask_media(name, value)) is not value}
     kind = holder.get("type")
     if isinstance(kind, str) and kind in _BY_TYPE:
-        found |= {name: PLACEHOLDER for name in _BY_TYPE[kind] if isinstance(holder.get(name), str)}
-    return holder | found if found else holder
+        replaced |= {name: PLACEHOLDER for name in _BY_TYPE[kind] if isinstance(holder.get(name), str)}
+    return holder | replaced if replaced else holder
 
 
 def is_token_data(name: str, value: Any) -> bool:
-    """Whether a member repeats text as tokens; a request's `logprobs` that only asks for them does not."""
+    """Return whether a member repeats text as tokens; a request's `logprobs` that only asks for them does not."""
     return name in TOKEN_FIELDS and not isinstance(value, bool | int | None)
 
 
 def numbers_kept(endpoint: str) -> Collection[str]:
-    """Members of a request in which a list of numbers is no text; a decision is made by those of its state."""
+    """Return the members of a request in which a list of numbers is not text; a decision is made by those of its
+    state.
+    """
     return NUMBERS_KEPT | {"state"} if endpoint in DECISION_PATHS else NUMBERS_KEPT
 
 
 def is_numbers(values: list[Any]) -> bool:
-    """Whether a list can be nothing but text as numbers: token ids, the bytes of a token, an embedding."""
+    """Return whether a list can be nothing but text as numbers: token ids, the bytes of a token, an embedding."""
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def numbers(values: list[Any], *, are_text: bool) -> Any:
-    """What is kept of such a list: nothing of text; of a schema or a list of tokens all, or a mark where it is long."""
+    """Return the part of such a list that is kept: nothing of text; of a schema or a list of tokens all, or a mark if
+    it is long.
+    """
     if are_text:
         return []
     return values if len(values) <= MOST_NUMBERS else PLACEHOLDER
 
 
-def _shown(name: str, value: Any) -> Any:
+def _mask_media(name: str, value: Any) -> Any:
     if name in _LINKED:
         if isinstance(value, dict):
             return _with(value, "url", _is_no_link)
         return PLACEHOLDER if _is_no_link(value) else value
     if name in _LISTED and isinstance(value, list):
-        held = [isinstance(one, str) and one.lstrip()[:5].lower() == "data:" for one in value]
+        held = [isinstance(link, str) and link.lstrip()[:5].lower() == "data:" for link in value]
         return (
-            [PLACEHOLDER if is_held else one for one, is_held in zip(value, held, strict=True)] if any(held) else value
+            [PLACEHOLDER if is_held else link for link, is_held in zip(value, held, strict=True)]
+            if any(held)
+            else value
         )
     if name in _HOLDING:
         return PLACEHOLDER if isinstance(value, str) else value

@@ -126,7 +126,8 @@ _PATTERNS: dict[Kind, tuple[tuple[re.Pattern[str], _Check | None], ...]] = {
         (re.compile(rf"(?<![\w])({_SEVERAL})"), _is_name),
     ),
 }
-"""In this order: what stands first may contain what stands later. A group marks the part to replace."""
+"""The patterns in order: text of an earlier kind may contain text of a later kind. A group marks the part to replace.
+"""
 
 _MANY_DIGITS = re.compile(r"\d(?:[ ()./-]{0,2}\d){6}")
 _NEEDS: dict[Kind, re.Pattern[str]] = {
@@ -143,7 +144,7 @@ _KEY_HINT = re.compile(
     r"-----begin|eyj|[spr]k[-_]|gh[pousr]_|github_pat|glpat-|hf_|npm_|xox|akia|asia|aiza|ya29\.|bearer |passw|api"
     r"|secret|token"
 )
-"""For text in lower case."""
+"""A pattern for text in lower case."""
 
 
 LONGEST_PLAIN_NAME = 32
@@ -158,28 +159,30 @@ class Redactor:
         self.kinds = tuple(kind for kind in _PATTERNS if kind in kinds)
         self._plain_names: set[str] = set()
 
-    def redacted_name(self, name: str, found: Counter[str] | None = None) -> str:
+    def redacted_name(self, name: str, counts: Counter[str] | None = None) -> str:
         """The same for the name of a field: nearly all are of a few that come again and hold nothing."""
         if name in self._plain_names:
             return name
-        shown = self.redacted(name, found)
-        if shown == name and len(name) <= LONGEST_PLAIN_NAME and len(self._plain_names) < PLAIN_NAMES:
+        cleaned = self.redacted(name, counts)
+        if cleaned == name and len(name) <= LONGEST_PLAIN_NAME and len(self._plain_names) < PLAIN_NAMES:
             self._plain_names.add(name)
-        return shown
+        return cleaned
 
-    def redacted(self, text: str, found: Counter[str] | None = None) -> str:
-        """The text with a typed placeholder wherever one of the kinds stood; `found` is raised by kind."""
+    def redacted(self, text: str, counts: Counter[str] | None = None) -> str:
+        """The text with a typed placeholder wherever one of the kinds stood; `counts` is raised by kind."""
         looked: dict[re.Pattern[str], bool] = {}
         for kind in self.kinds:
             if not _may_hold(kind, text, looked):
                 continue
             for pattern, check in _PATTERNS[kind]:
-                text = _replaced(text, pattern, check, kind, found)
+                text = _replaced(text, pattern, check, kind, counts)
         return text
 
 
 def _may_hold(kind: Kind, text: str, looked: dict[re.Pattern[str], bool]) -> bool:
-    """Whether the pattern is worth its time; `looked` keeps what was found once. Replacing never makes a match."""
+    """Return whether the pattern is worth its time; `looked` keeps the results of earlier searches. Replacing never
+    makes a match.
+    """
     if kind == "key":
         return _KEY_HINT.search(text.lower()) is not None
     if kind not in _NEEDS:
@@ -190,13 +193,15 @@ def _may_hold(kind: Kind, text: str, looked: dict[re.Pattern[str], bool]) -> boo
     return looked[need]
 
 
-def _replaced(text: str, pattern: re.Pattern[str], check: _Check | None, kind: Kind, found: Counter[str] | None) -> str:
+def _replaced(
+    text: str, pattern: re.Pattern[str], check: _Check | None, kind: Kind, counts: Counter[str] | None
+) -> str:
     def placeholder(match: re.Match[str]) -> str:
         part = match[pattern.groups] if pattern.groups else match[0]
         if check is not None and not check(part):
             return match[0]
-        if found is not None:
-            found[kind] += 1
+        if counts is not None:
+            counts[kind] += 1
         return match[0].removesuffix(part) + f"[{kind}]"
 
     return pattern.sub(placeholder, text)

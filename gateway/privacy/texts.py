@@ -1,4 +1,4 @@
-"""How the text of exchanges enters and leaves the store: redacted first, then sealed, where so configured."""
+"""Prepares the text of exchanges for the store and reads it back: redacted first, then sealed, if so configured."""
 
 import hashlib
 from collections import Counter
@@ -15,19 +15,19 @@ from gateway.privacy.media import numbers_kept
 from gateway.privacy.redaction import Redactor
 
 DRAWN_KEY_VARIABLE = "BIASGATE_DRAWN_TEXT_KEY"
-"""Where `biasgate serve` hands a key to its processes that no one else ever sees."""
+"""Variable in which `biasgate serve` hands a key to its processes that is never seen anywhere else."""
 
 
 class StoredText(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store keeps of one exchange's text."""
+    """The part of an exchange's text that the store keeps."""
 
     request_body: bytes
     response_body: bytes
     is_sealed: bool
     user: str | None
-    """Who asked, as the client named them; the store keeps a digest only."""
+    """The user, as the client named them; the store keeps a digest only."""
     redactions: Mapping[str, int]
-    """How many places were replaced, by kind."""
+    """Number of places that were replaced, by kind."""
 
 
 class Texts:
@@ -45,13 +45,13 @@ class Texts:
         self.lasts = lasts
 
     def enter(self, exchange: Exchange) -> StoredText:
-        """What to store of an exchange; takes processor time in proportion to its bodies."""
-        found: Counter[str] = Counter()
+        """Return the text to store of an exchange; takes processor time in proportion to its bodies."""
+        counts: Counter[str] = Counter()
         request, response = exchange.request_body, exchange.response_body
         user = user_of(request)
         if self.redactor is not None:
-            request = redacted_request(request, self.redactor, found, numbers_kept(exchange.endpoint))
-            response = redacted_response(response, self.redactor, found)
+            request = redacted_request(request, self.redactor, counts, numbers_kept(exchange.endpoint))
+            response = redacted_response(response, self.redactor, counts)
         if self.cipher is not None:
             request, response = self.cipher.seal(request), self.cipher.seal(response)
         return StoredText(
@@ -59,7 +59,7 @@ class Texts:
             response_body=response,
             is_sealed=self.cipher is not None,
             user=user,
-            redactions=dict(found),
+            redactions=dict(counts),
         )
 
     def sealed(self, body: bytes) -> tuple[bytes, bool]:
@@ -67,7 +67,7 @@ class Texts:
         return (body, False) if self.cipher is None else (self.cipher.seal(body), True)
 
     def opens(self, body: bytes, *, is_sealed: bool) -> bool:
-        """Whether `leave` gives a stored body as it went in, if that was empty."""
+        """Return whether `leave` gives a stored body as it went in, if that was empty."""
         if not is_sealed:
             return True
         try:
@@ -95,7 +95,7 @@ def user_digest(user: str, salt: bytes) -> str:
 
 
 def texts_of(config: Config) -> Texts:
-    """The rules of the [store] section. Raises ConfigError when a key is missing or is no key."""
+    """Return the rules of the [store] section. Raises ConfigError when a key is missing or malformed."""
     store = config.store
     redactor = Redactor(store.redact) if store.redact else None
     variable = store.encryption_key_env

@@ -51,7 +51,7 @@ from gateway.ticks import every
 from gateway.worker_part import WorkerPart
 
 MAX_CONTROL_BODY_BYTES = 1024 * 1024
-"""Of a request to the control plane: 10 ms of a worker's time."""
+"""Most bytes of a request to the control plane: 10 ms of a worker's time."""
 PROBE_SECONDS = 2.0
 """A database that does not answer in this time is not ready."""
 
@@ -66,7 +66,8 @@ def create_app(
     stats: WorkerStats,
     parts: Sequence[WorkerPart] = (),
 ) -> Litestar:
-    """The control plane of one worker; its lifespan starts and stops tap, features, data plane, queue and database.
+    """Return the control plane of a single worker; its lifespan starts and stops tap, features, data plane, queue and
+    database.
 
     Raises: ConfigError when the variable of a control key is not set, or two have the same value.
     """
@@ -87,7 +88,7 @@ def create_app(
         return Provide(lambda: value, sync_to_thread=False, use_cache=True)
 
     def current(part: Callable[[DataPlane], object]) -> Provide:
-        """What a reload replaces is looked up for each request."""
+        """Return a dependency that is looked up for each request, for parts that a reload replaces."""
         return Provide(lambda: part(planes.current), sync_to_thread=False)
 
     controllers: list[type[Controller]] = [

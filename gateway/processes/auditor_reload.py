@@ -54,19 +54,19 @@ class ReloadingAuditor:
         self._asked.set()
 
     async def run(self) -> None:
-        """Until stopped. Raises ConfigError or StoreError when the first configuration cannot be audited by."""
+        """Run until stopped. Raises ConfigError or StoreError when the first configuration cannot be audited by."""
         previous: Config | None = None
         while not self._stopping.is_set():
             try:
-                wanted = await self._audit(self._config)
+                next_config = await self._audit(self._config)
             except (ConfigError, StoreError) as exc:
                 if previous is None:
                     raise
                 logger.error("not audited by %s, going back to the one before: %s", digest(self._config), exc)
                 self._config, previous = previous, None
                 continue
-            if wanted is not None:
-                previous, self._config = self._config, wanted
+            if next_config is not None:
+                previous, self._config = self._config, next_config
 
     async def _audit(self, config: Config) -> Config | None:
         """One auditor's life: ends with the configuration to go on by, or with None when it is to end."""
@@ -75,14 +75,14 @@ class ReloadingAuditor:
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             while True:
-                asked = asyncio.create_task(self._asked.wait())
-                await asyncio.wait({auditing, stopping, asked}, return_when=asyncio.FIRST_COMPLETED)
-                asked.cancel()
+                reload_wait = asyncio.create_task(self._asked.wait())
+                await asyncio.wait({auditing, stopping, reload_wait}, return_when=asyncio.FIRST_COMPLETED)
+                reload_wait.cancel()
                 if auditing.done() or stopping.done():
                     return None
                 self._asked.clear()
-                if (wanted := await self._reloaded()) is not None:
-                    return wanted
+                if (next_config := await self._reloaded()) is not None:
+                    return next_config
         finally:
             stopping.cancel()
             stop.set()
@@ -116,7 +116,7 @@ class ReloadingAuditor:
 
 
 def _needs_restart(current: Config, change: Change) -> bool:
-    """Whether anything but schedules and log level changed that an auditor works by."""
+    """Return whether anything but schedules and log level changed that an auditor works by."""
     audits = msgspec.structs.replace(current.audits, schedules=change.config.audits.schedules)
     telemetry = msgspec.structs.replace(current.telemetry, log_level=change.config.telemetry.log_level)
     alike = msgspec.structs.replace(current, audits=audits, telemetry=telemetry)

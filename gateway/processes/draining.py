@@ -1,4 +1,4 @@
-"""How a worker's server comes to its end: not ready first, then closed to new clients, then done with the old ones.
+"""Brings a worker's server to its end: not ready first, then closed to new clients, then done with the old ones.
 
 New connections are refused by closing the listening socket, not answered with 503: a refused connection tells client
 and balancer that nothing was sent, so the request can go elsewhere without a risk, and no process has to stay for it.
@@ -24,9 +24,9 @@ IDLE_SECONDS = 1.0
 """Connections between two requests stay open this long: a client that is busy sends its next one meanwhile, and learns
 from the response to leave."""
 UNUSED_SECONDS = 2.0
-"""The same for connections on which no request has come yet: whoever opened one is about to send it."""
+"""The same for connections on which no request has come yet: the client that opened it is about to send its request."""
 FLUSH_SECONDS = 2.0
-"""How long clients are given to take the last words of exchanges that were ended."""
+"""Seconds that clients are given to take the last bytes of exchanges that were ended."""
 TICK_SECONDS = 0.05
 
 
@@ -116,10 +116,12 @@ class DrainingServer(uvicorn.Server):
                 await asyncio.get_running_loop().connect_accepted_socket(self._new_connection, client)
 
     def _new_connection(self) -> asyncio.Protocol:
-        """As uvicorn makes one."""
+        """Make a protocol as uvicorn does."""
         make: Any = self.config.http_protocol_class
-        made: asyncio.Protocol = make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
-        return made
+        protocol: asyncio.Protocol = make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
 
     async def _until_empty(self, deadline: float, *, unless: asyncio.Event | None = None) -> None:
         while self.server_state.connections or self.server_state.tasks:

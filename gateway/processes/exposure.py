@@ -1,4 +1,6 @@
-"""What may listen where: nothing without keys beyond the loopback interface, unless the configuration says so."""
+"""Checks the addresses that are listened on: nothing without keys beyond the loopback interface, unless the
+configuration says so.
+"""
 
 import ipaddress
 import socket
@@ -24,10 +26,12 @@ def require_keys_off_loopback(config: Config) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it: by every address of the name; an unknown name is refused when bound."""
+    """Return whether only this machine reaches the host: by every address of the name; an unknown name is refused when
+    bound.
+    """
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
         return True
-    addresses = [ipaddress.ip_address(str(entry[4][0])) for entry in found]
+    addresses = [ipaddress.ip_address(str(entry[4][0])) for entry in entries]
     return all((getattr(address, "ipv4_mapped", None) or address).is_loopback for address in addresses)

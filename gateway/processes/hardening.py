@@ -1,4 +1,4 @@
-"""What every biasgate process does to itself first: its files are its user's alone, and its memory is never dumped."""
+"""Hardens every biasgate process at its start: its files are its user's alone, and its memory is never dumped."""
 
 import contextlib
 import os

@@ -47,10 +47,10 @@ def auditor_sections() -> frozenset[str]:
 
 
 class Change(NamedTuple):
-    """From the configuration in force to the next one."""
+    """The change from the configuration in force to the next one."""
 
     config: Config
-    """What holds from now on: the file, but for the keys that cannot change."""
+    """The configuration from now on: the file, but for the keys that cannot change."""
     sections: list[str]
     """Top-level sections in which something changes."""
     waiting: list[str]
@@ -94,11 +94,11 @@ class Reloader:
         self._apply(change)
 
 
-def change_of(current: Config, wanted: Config, role: Role) -> Change:
+def change_of(current: Config, target: Config, role: Role) -> Change:
     """Raises ConfigError or StoreError when the wanted configuration cannot be run with."""
-    if not wanted.upstreams and role != "auditor":
+    if not target.upstreams and role != "auditor":
         raise ConfigError("it has no upstream: keep at least one [[upstreams]]")
-    next_one, waiting = _held_back(current, wanted)
+    next_one, waiting = _held_back(current, target)
     require_variables(next_one, role, remedy="they were not set at the start: name others, or export them and restart")
     require_usable(next_one, role)  # what is wrong must be known before any process is told
     sections = [name for name in next_one.__struct_fields__ if getattr(next_one, name) != getattr(current, name)]
@@ -114,12 +114,12 @@ def describe(change: Change) -> str:
     return line
 
 
-def _held_back(current: Config, wanted: Config) -> tuple[Config, list[str]]:
+def _held_back(current: Config, target: Config) -> tuple[Config, list[str]]:
     waiting: list[str] = []
     sections: dict[str, Any] = {}
     for section, keys in HELD_KEYS.items():
-        old, new = getattr(current, section), getattr(wanted, section)
+        old, new = getattr(current, section), getattr(target, section)
         held = {key: getattr(old, key) for key in sorted(keys) if getattr(old, key) != getattr(new, key)}
         waiting += [f"{section}.{key}" for key in held]
         sections[section] = msgspec.structs.replace(new, **held)
-    return msgspec.structs.replace(wanted, **sections), waiting
+    return msgspec.structs.replace(target, **sections), waiting

@@ -1,4 +1,6 @@
-"""From a configuration to running processes: one gateway worker in this process, or a supervised set of them."""
+"""Turns a configuration into running processes: a single gateway worker in this process, or a supervised set of
+them.
+"""
 
 import asyncio
 import logging
@@ -88,8 +90,8 @@ class Placement(msgspec.Struct, frozen=True):
 
     def applied(self, config: Config) -> Config:
         wishes = {"host": self.host, "port": self.port, "workers": self.workers}
-        given = {name: value for name, value in wishes.items() if value is not None}
-        return msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, **given))
+        overrides = {name: value for name, value in wishes.items() if value is not None}
+        return msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, **overrides))
 
 
 def run_gateway(config: Config, placement: Placement) -> int:
@@ -159,7 +161,7 @@ def _run_loop(main: Callable[[], Awaitable[int]]) -> int:
 async def _serve_alone(
     config: Config, placement: Placement, listener: socket.socket, writer: tuple[str, socket.socket]
 ) -> int:
-    """The worker in this process, its writer beside it."""
+    """Run the worker in this process, with its writer in another."""
     from gateway.processes.reload import Change, Reloader
     from gateway.processes.worker import Worker
 
@@ -290,7 +292,9 @@ async def _run_children(
 
 
 class _Family:
-    """What the children must share: one directory of counts, one sampling secret, one key of text no one may read."""
+    """The resources that the children share: a directory of counts, a sampling secret, a key of text that stays unread
+    elsewhere.
+    """
 
     def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
         self.config = config

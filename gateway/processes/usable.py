@@ -1,4 +1,4 @@
-"""What keeps a configuration from being served, found out before anything is started: in a parent, at a reload, and by
+"""Finds out what keeps a configuration from being served, before anything is started: in a parent, at a reload, and by
 `biasgate config check`.
 
 Nothing is made, and nothing but this machine is asked. NOT_CHECKED says what that leaves open.

@@ -53,7 +53,7 @@ CHECK_SECONDS = 1.0
 NEVER = 1_000_000_000
 """Collections of the middle generation before a full one by itself."""
 LEAST_SINCE_FULL = 10
-"""Of the middle generation, before a full one in a quiet moment: as many as Python has by itself."""
+"""Collections of the middle generation before a full collection in a quiet moment: as many as Python has by itself."""
 MOST_SINCE_FULL = 50
 """Before one in any moment. 7,000 objects more survived for each, so this bounds what cycles may hold: some 50 MB."""
 LEAST_SECONDS_PER_SECOND = 500.0
@@ -62,7 +62,7 @@ LEAST_SECONDS_PER_SECOND = 500.0
 
 @asynccontextmanager
 async def kept_off_the_hot_path(live: Callable[[], int]) -> AsyncIterator[None]:
-    """For as long as the block; `live` says how many exchanges are in flight."""
+    """Keep collections off the hot path while the block lasts; `live` says how many exchanges are in flight."""
     young, middle, old = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -126,7 +126,7 @@ class Worker:
         self._has_news.set()
 
     async def serve(self, *, migrate: bool, on_ready: Callable[[], None]) -> None:
-        """Until stopped.
+        """Serve until stopped.
 
         Raises: ConfigError or StoreError when it cannot start.
         """
@@ -197,17 +197,17 @@ class Worker:
         while True:
             await self._has_news.wait()
             self._has_news.clear()
-            wanted = self._wanted
-            if wanted is None:
+            config = self._wanted
+            if config is None:
                 continue
             try:
-                await planes.replace(wanted)
-                tap.reconfigure(wanted.sampling)
-                logging.getLogger().setLevel(wanted.telemetry.log_level.upper())
+                await planes.replace(config)
+                tap.reconfigure(config.sampling)
+                logging.getLogger().setLevel(config.telemetry.log_level.upper())
             except ConfigError as exc:  # found by the parent before it told anyone, unless the surroundings changed
-                logger.error("configuration %s not taken over: %s", digest(wanted), exc)
+                logger.error("configuration %s not taken over: %s", digest(config), exc)
             except Exception:
-                logger.exception("configuration %s not taken over", digest(wanted))
+                logger.exception("configuration %s not taken over", digest(config))
 
 
 @contextlib.asynccontextmanager

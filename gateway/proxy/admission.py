@@ -1,4 +1,6 @@
-"""Who may send a request through, how often, and with which rights; the tests' oracle uses the same code."""
+"""Decides which clients may send a request through, how often, and with which rights; the tests' oracle uses the same
+code.
+"""
 
 import hashlib
 import mmap
@@ -72,7 +74,7 @@ MOST_INFLATED_BYTES = 4 * 1024 * 1024
 def read_encoded_body(
     content: bytes, coding: str, aliases: Mapping[str, str], *, may_set_priority: bool
 ) -> RequestBody | Refusal:
-    """Read what a compressed body names, as `read_body` does, and leave the body as it is.
+    """Read the names in a compressed body, as `read_body` does, and leave the body as it is.
 
     Refused is what `read_body` refuses or changes, and what is too large when it is decompressed. What cannot be
     decompressed to its end is judged by its beginning, as a more lenient reader would see it.
@@ -106,7 +108,7 @@ __all__ = ["PREFLIGHT", "Admission", "Client", "Refusal", "RequestBody", "Reques
 
 
 class Client(msgspec.Struct, frozen=True):
-    """What the key behind a request may do."""
+    """The rights of the key behind a request."""
 
     name: str | None
     may_opt: bool
@@ -114,7 +116,7 @@ class Client(msgspec.Struct, frozen=True):
     bucket: TokenBucket | None = None
     is_audited: bool = True
     may_state_rate: bool = False
-    """Whether the sampling rates that it states for recorded exchanges are believed."""
+    """True if the sampling rates that it states for recorded exchanges are believed."""
 
 
 PREFLIGHT = Client(name=None, may_opt=False, may_set_priority=False)
@@ -208,7 +210,7 @@ class Admission:
 
 
 def _is_encoded(head: RequestHead) -> bool:
-    """Whether a body follows that cannot be decoded here: a priority or a model in it would pass unseen."""
+    """Return whether a body follows that cannot be decoded here: a priority or a model in it would pass unseen."""
     is_unknown = head.content_encoding and head.content_encoding.decode("latin-1") not in INFLATED_ENCODINGS
     return bool(is_unknown) and head.has_body and head.content_length != 0
 

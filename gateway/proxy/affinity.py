@@ -1,4 +1,4 @@
-"""Which requests belong together, so that the upstream that holds their prefix in its cache gets them again.
+"""Groups requests that belong together, so that the upstream that holds their prefix in its cache gets them again.
 
 Rendezvous hashing with bounded loads: each key ranks the upstreams in an order of its own, and gets the first that has
 room. When one goes, its keys alone move, each to its next; when it comes back, they return. All workers and gateways of
@@ -14,14 +14,14 @@ from gateway.proxy.headers import RequestHead
 from gateway.proxy.upstreams import Upstream
 
 SEARCHED_BYTES = 64 * 1024
-"""Of a body, in which the prompt's beginning is looked for."""
+"""Most bytes of a body in which the prompt's beginning is looked for."""
 
 _PROMPTS = (b'"messages"', b'"prompt"', b'"input"')
 _MASK = 2**64 - 1
 
 
 class Affinity:
-    """The routing of one configuration (`[balancing]`)."""
+    """The routing of a single configuration (`[balancing]`)."""
 
     def __init__(self, config: BalancingConfig) -> None:
         self._line = b"%b: " % config.header.lower().encode() if config.header is not None else None
@@ -29,7 +29,7 @@ class Affinity:
         self._ratio = config.max_load_ratio
 
     def key(self, head: RequestHead, content: bytes) -> int | None:
-        """Of a request; None for one that belongs nowhere. `content` is its body."""
+        """Return the key of a request; None for a request that belongs nowhere. `content` is its body."""
         if self._line is not None:
             for line in head.lines:
                 if line.startswith(self._line):
@@ -39,7 +39,9 @@ class Affinity:
         return _digest(_prompt(content, self._prefix_bytes))
 
     def choose(self, candidates: Sequence[Upstream], key: int) -> Upstream:
-        """The one that this key ranks first among those that are not above `max_load_ratio` of their fair share."""
+        """Return the upstream that this key ranks first among those that are not above `max_load_ratio` of their fair
+        share.
+        """
         in_flight, weights = 1, 0.0
         for upstream in candidates:
             in_flight += upstream.outstanding

@@ -1,4 +1,4 @@
-"""What a request body is read for, and the only two changes made to it: the alias and a forbidden priority.
+"""Reads the needed fields of a request body, and makes the only two changes to it: the alias and a forbidden priority.
 
 Everything else in the body stays byte for byte as the client sent it. Values are passed over by compiled code, so that
 no body holds up the other clients of its worker for long; `read_body` says what is refused for that.
@@ -46,7 +46,7 @@ class RequestBody(msgspec.Struct, frozen=True, gc=False):
 
     content: bytes
     model: str | None = None
-    """As the client named it."""
+    """The model as the client named it."""
     served_model: str | None = None
     """After aliases."""
     stream: bool = False
@@ -66,13 +66,13 @@ _text = msgspec.json.Decoder(str).decode
 
 
 class Member(NamedTuple):
-    """Where one member of an object lies: `start` of its key to `end` of its value."""
+    """Place of a member of an object: `start` of its key to `end` of its value."""
 
     key: str
     """"" for one of more than 200 characters."""
     start: int
     value: int
-    """Where its value begins."""
+    """Place at which its value begins."""
     end: int
 
 
@@ -106,23 +106,25 @@ def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: b
 
 def with_priority(content: bytes, priority: int) -> bytes:
     """A body that `read_body` let pass without a priority, with this one as its first member; no object: unchanged."""
-    found = _START.match(content)
-    if found is None:
+    opening = _START.match(content)
+    if opening is None:
         return content
-    start = found.end()
+    start = opening.end()
     comma = b"" if content[start : start + 1] == b"}" else b","
     return b'%b"priority":%d%b%b' % (content[:start], priority, comma, content[start:])
 
 
 class BodyLimit:
-    """What may come of one body. Structural characters are counted as they come: at the end there is no time for it."""
+    """The limits of a single body. Structural characters are counted as they come: at the end it would take too
+    long.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._counted = 0
 
     def refusal(self, received: bytes | bytearray, data: bytes) -> Refusal | None:
-        """Why the body is not read on, if it is not.
+        """Return the refusal of a body that is not read on; None for a body that is.
 
         Args:
             received: what has come of it.
@@ -137,22 +139,22 @@ class BodyLimit:
 
 
 def _read(content: bytes) -> tuple[_Peek, list[Member] | None]:
-    """What is looked at, and the members where they were gone through for it."""
+    """Return the fields that are looked at, and the members if they were gone through for it."""
     if len(content) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(content):
         return _peek(content), None
     members = list(members_of(content))
     looked_at = (member for member in members if member.key in _Peek.__struct_fields__)
-    found = b",".join(b'"%b":%b' % (one.key.encode(), content[one.value : one.end]) for one in looked_at)
-    return _peek(b"{%b}" % found), members
+    selected = b",".join(b'"%b":%b' % (member.key.encode(), content[member.value : member.end]) for member in looked_at)
+    return _peek(b"{%b}" % selected), members
 
 
 def _changed(content: bytes, members: Sequence[Member] | None, model: str | None, *, drops: bool) -> bytes:
     """The body with every outermost "model" set to `model`, if given, and without any "priority", if it `drops`."""
     if model is not None:
         replacement = msgspec.json.encode(model)
-        if members is None and not drops and content.count(b'"model"') == 1 and (found := _MODEL.search(content)):
+        if members is None and not drops and content.count(b'"model"') == 1 and (match := _MODEL.search(content)):
             # Most bodies say "model" once. If that was some inner one, the outermost has not changed.
-            changed = content[: found.start(1)] + replacement + content[found.end(1) :]
+            changed = content[: match.start(1)] + replacement + content[match.end(1) :]
             if _peek(changed).model == model:
                 return changed
     if members is None:
@@ -166,8 +168,8 @@ def _changed(content: bytes, members: Sequence[Member] | None, model: str | None
 
 def _edits(members: Sequence[Member], model: str | None, *, drops: bool) -> Iterator[tuple[int, int, bytes]]:
     """Spans of the body and what comes in their place, in order."""
-    kept = [member for member in members if not (drops and member.key == "priority")]
-    last = kept[-1] if kept else None
+    remaining = [member for member in members if not (drops and member.key == "priority")]
+    last = remaining[-1] if remaining else None
     for member, following in zip(members, [*members[1:], None], strict=True):
         if drops and member.key == "priority":
             if last is None or member.start > last.start:
@@ -199,28 +201,28 @@ def members_of(content: bytes) -> Iterator[Member]:
 
 
 def value_end(content: bytes, start: int) -> int:
-    """Where the value ends that begins there, within a larger one. Raises DecodeError."""
+    """Return the place at which the value ends that begins there, within a larger value. Raises DecodeError."""
     return _without_blank(content, start, _after_value(memoryview(content), start))
 
 
 def _after(pattern: re.Pattern[bytes], content: bytes, position: int) -> int:
-    found = pattern.match(content, position)
-    if found is None:
+    match = pattern.match(content, position)
+    if match is None:
         raise msgspec.DecodeError(f"JSON is malformed: invalid character (byte {position})")
-    return found.end()
+    return match.end()
 
 
 def _key(content: bytes, view: memoryview, position: int) -> tuple[str, int]:
-    """The key that begins here and the place of its colon; "" for one that is longer than those looked for."""
+    """Return the key that begins here and the place of its colon; "" for a key that is longer than those looked for."""
     if content[position : position + 1] != b'"':
         raise msgspec.DecodeError(f"JSON is malformed: object keys must be strings (byte {position})")
-    found = _KEY.match(content, position)
-    if found is None:
+    match = _KEY.match(content, position)
+    if match is None:
         return "", _after_value(view, position)
     try:
-        return _text(found[0]), found.end()
+        return _text(match[0]), match.end()
     except UnicodeDecodeError:  # no UTF-8: the decoder lets it pass too where it reads no further
-        return "", found.end()
+        return "", match.end()
 
 
 def _after_value(view: memoryview, start: int) -> int:
@@ -228,16 +230,16 @@ def _after_value(view: memoryview, start: int) -> int:
     try:
         _pass_over(view[start:])
     except msgspec.DecodeError as exc:
-        found = _TRAILING.search(str(exc))
-        if found is None:
+        match = _TRAILING.search(str(exc))
+        if match is None:
             raise
-        return start + int(found[1]) - 1
+        return start + int(match[1]) - 1
     raise msgspec.DecodeError("Input data was truncated")
 
 
 def _without_blank(content: bytes, start: int, end: int) -> int:
-    """Where the span ends without the white space at its end; it holds something else."""
+    """Return the end of the span without the white space at its end; it holds something else."""
     width = 64
-    while not (kept := content[max(start, end - width) : end].rstrip()):
+    while not (stripped := content[max(start, end - width) : end].rstrip()):
         end, width = end - width, 8 * width
-    return max(start, end - width) + len(kept)
+    return max(start, end - width) + len(stripped)

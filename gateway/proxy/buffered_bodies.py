@@ -1,4 +1,6 @@
-"""How many bytes of request bodies one worker holds in all, and whose body is given up when they are too many."""
+"""Counts the bytes of request bodies that a worker holds in all, and chooses the body to give up when they are too
+many.
+"""
 
 from typing import Protocol
 

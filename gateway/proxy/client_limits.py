@@ -1,4 +1,4 @@
-"""What a client may take in sending a request: how long a head, how many headers, how much time.
+"""Limits the head, the headers and the time that a client may take in sending a request.
 
 Sizes are checked where they are cheap: exactly once a head is complete and something about it is unusual, roughly while
 it is still coming. Time is looked at once a second for every connection, so a request that comes in one piece pays
@@ -13,7 +13,7 @@ from gateway.proxy.headers import Header
 from gateway.proxy.refusals import Refusal, head_too_large, too_many_headers
 
 CLIENT_TICK_SECONDS = 1.0
-"""How late a slow client may be noticed."""
+"""Seconds by which the notice of a slow client may be late."""
 
 
 class BadHead(Exception):
@@ -32,7 +32,7 @@ class ClientConnection(Protocol):
 
 
 class Wait:
-    """How long the same thing has been waited for, as seen by someone who looks now and then."""
+    """The time for which the same thing has been waited for, as seen by an observer who looks now and then."""
 
     __slots__ = ("_awaited", "_since")
 

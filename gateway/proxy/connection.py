@@ -24,11 +24,11 @@ _KNOWN_SIZES = 4096
 _HEAD_END = b"\r\n\r\n"
 
 _sizes: dict[bytes, int] = {}
-"""What was read before: the sizes of tokens' events are few."""
+"""Sizes that were read before: the sizes of tokens' events are few."""
 
 
 def _size_of(digits: bytes) -> int:
-    """0 for what is no plain size."""
+    """Return the size; 0 if the digits are not a plain size."""
     size = int(digits, 16) if _SIZE.fullmatch(digits) else 0
     if size and len(_sizes) < _KNOWN_SIZES:
         _sizes[digits] = size
@@ -36,7 +36,7 @@ def _size_of(digits: bytes) -> int:
 
 
 def are_complete_chunks(packet: bytes) -> bool:
-    """Whether these are one or more complete chunks, none of them the last, empty one."""
+    """Return whether these are complete chunks, at least a single chunk, without the last, empty chunk."""
     position, length = 0, len(packet)
     while True:
         digits = packet[position : packet.find(b"\r\n", position, position + _MAX_SIZE_LINE)]
@@ -50,8 +50,9 @@ def are_complete_chunks(packet: bytes) -> bool:
 
 
 def ends_between_chunks(packet: bytes) -> bool:
-    """Whether a packet that the parser took for a response head and the beginning of a chunked body holds that head and
-    complete chunks, so that what comes next begins with the size of a chunk. False also where that cannot be told.
+    """Return whether a packet that the parser took for a response head and the beginning of a chunked body holds that
+    head and complete chunks, so that the next packet begins with the size of a chunk. False also if that cannot be
+    told.
     """
     end = packet.find(_HEAD_END)
     rest = packet[end + len(_HEAD_END) :]
@@ -68,7 +69,7 @@ _WITHOUT_LENGTH = frozenset({204, 304})
 
 @dataclass(slots=True)  # a named tuple's fields take longer to reach
 class _KnownResponse:
-    """A head that came before, and what the parser made of it."""
+    """A head that came before, and the parser's result for it."""
 
     head: CachedHead
     status: int
@@ -77,7 +78,7 @@ class _KnownResponse:
 
 
 class ResponseSink(Protocol):
-    """Takes the parts of one response in order; either its end or its loss comes last, and only one of them."""
+    """Takes the parts of a single response in order; either its end or its loss comes last, and only either of them."""
 
     def on_complete_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
         """Head, body and end in one: nothing came before and nothing comes after."""
@@ -95,7 +96,8 @@ class ResponseSink(Protocol):
         """Everything that one packet held was told: time to pass it on."""
 
     def chunk_writer(self) -> Callable[[bytes], None] | None:
-        """Takes the packets of a chunked body that are complete chunks, in place of this sink; None: it wants each one.
+        """Return a function that takes the packets of a chunked body that are complete chunks, in place of this sink;
+        None: the sink wants each packet.
 
         Asked behind a packet that was told. Whatever is no complete chunk, the last one among them, comes here as ever.
         """
@@ -111,7 +113,7 @@ class ResponseSink(Protocol):
 
 
 class ConnectionOwner(Protocol):
-    """Who gets the connection back."""
+    """The owner that gets the connection back."""
 
     def released(self, connection: "UpstreamConnection") -> None: ...
 
@@ -191,9 +193,14 @@ class UpstreamConnection(asyncio.Protocol):
             return
         self.received_at = perf_counter()
         is_first, self._has_received = not self._has_received, True
-        known = self._known
-        if is_first and known is not None and not self._bodiless and (body := known.head.body_in(data)) is not None:
-            self._take_complete(sink, known, body)
+        known_response = self._known
+        if (
+            is_first
+            and known_response is not None
+            and not self._bodiless
+            and (body := known_response.head.body_in(data)) is not None
+        ):
+            self._take_complete(sink, known_response, body)
             return
         if not self._head_complete:
             self._head_bytes += len(data)
@@ -218,11 +225,11 @@ class UpstreamConnection(asyncio.Protocol):
         elif self._head_bytes > MAX_HEAD_BYTES:
             self._fail(f"sent more than {MAX_HEAD_BYTES} bytes of headers")
 
-    def _take_complete(self, sink: ResponseSink, known: "_KnownResponse", body: bytes) -> None:
+    def _take_complete(self, sink: ResponseSink, known_response: "_KnownResponse", body: bytes) -> None:
         self._sink = None
         self._is_reused = True
         reusable = not self.transport.get_write_buffer_size()
-        sink.on_complete_response(known.status, known.reason, known.parsed, body)
+        sink.on_complete_response(known_response.status, known_response.reason, known_response.parsed, body)
         if reusable and not self.transport.is_closing():
             self._owner.released(self)
         else:

@@ -13,7 +13,7 @@ from gateway.proxy.refusals import Refusal, origin_not_allowed
 _ANY = b"*"
 METHODS = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 MAX_AGE_SECONDS = 600
-"""How long a browser may remember a preflight's answer: a removed origin keeps its rights that long."""
+"""Seconds that a browser may remember a preflight's answer: a removed origin keeps its rights that long."""
 
 _REQUESTED_METHOD = b"access-control-request-method"
 _REQUESTED_HEADERS = b"access-control-request-headers"

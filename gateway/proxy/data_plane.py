@@ -1,4 +1,6 @@
-"""The data plane of one worker: its upstreams, its gate, its tap, and the clock that ends what takes too long."""
+"""The data plane of a single worker: its upstreams, its gate, its tap, and the clock that ends requests that take too
+long.
+"""
 
 import asyncio
 import contextlib
@@ -32,13 +34,13 @@ from gateway.ticks import every, next_tick
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
-"""How late a time limit may be noticed, by each CHECKS_PER_TICK exchanges in flight."""
+"""Seconds by which the notice of a time limit may be late, for each CHECKS_PER_TICK exchanges in flight."""
 CHECKS_PER_TICK = 256
 """All of thousands of streams at once, ten times a second, would cost a tenth of a core and stall the others."""
 _ASKING_MODELS = frozenset(endpoint.encode() for endpoint in LABELLED_ENDPOINTS) - {models.PATH}
-"""Endpoints whose 404 means that there is no such model."""
+"""Endpoints whose 404 means that the model does not exist."""
 FIRST_CHECK_SECONDS = 1.0
-"""How long start() waits to know the upstreams; one that has not answered by then is taken to be up."""
+"""Seconds that start() waits to know the upstreams; an upstream that has not answered by then is taken to be up."""
 
 
 class Exchange(Protocol):
@@ -190,16 +192,16 @@ class DataPlane:
         None where that upstream's own answer says as much: there is one upstream and no alias, some upstream serves the
         model, or the request asks for no model.
         """
-        asked = body.model
+        model_name = body.model
         is_merged = len(self.upstreams) > 1 or bool(self.config.aliases)
-        if asked is None or not is_merged or path not in _ASKING_MODELS:
+        if model_name is None or not is_merged or path not in _ASKING_MODELS:
             return None
         if any(body.served_model in upstream.models for upstream in self.upstreams):
             return None
         served = {model for upstream in self.upstreams if upstream.is_up for model in upstream.models}
         if not served:
             return None  # no upstream has told its models yet
-        return model_not_found(asked, sorted((served | set(self.config.aliases)) - {asked}))
+        return model_not_found(model_name, sorted((served | set(self.config.aliases)) - {model_name}))
 
     def models_body(self) -> bytes | None:
         """The merged model list as JSON; None when no upstream is up."""

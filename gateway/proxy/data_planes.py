@@ -35,7 +35,7 @@ class DataPlanes:
         self.is_draining = False
 
     def treat_by(self, mitigation_of: Callable[[Config], Mitigation | None]) -> None:
-        """Treat requests by what `mitigation_of` makes of each configuration. Called before the first request.
+        """Treat requests by the result of `mitigation_of` for each configuration. Called before the first request.
 
         Raises ConfigError when `mitigation_of` cannot use the configuration in force.
         """
@@ -43,7 +43,7 @@ class DataPlanes:
         self.current.mitigation = mitigation_of(self.current.config)
 
     def serve_through(self, protocol: "type[RelayProtocol]") -> None:
-        """From now on this class of connections follows every change."""
+        """Make this class of connections follow every change from now on."""
         self._protocol = protocol
 
     async def start(self) -> None:

@@ -34,7 +34,7 @@ def treated_forwarding(
 
 
 def found_by(task: "asyncio.Task[bytes | Refusal]", treatment: Treatment) -> bytes | Refusal:
-    """What a finished look at a request says is to be done with it."""
+    """Return the result of a finished look at a request: the content to send, or a refusal."""
     error = task.exception()
     if error is None:
         return task.result()

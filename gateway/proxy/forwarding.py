@@ -1,4 +1,6 @@
-"""The upstream half of one exchange: get a connection, send the request, hand the response on, name what went wrong."""
+"""The upstream half of a single exchange: get a connection, send the request, hand the response on, name the cause of a
+failure.
+"""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -21,7 +23,7 @@ STALE_SECONDS = 1.0
 
 
 class ClientSide(Protocol):
-    """Where the response goes."""
+    """The receiver of the response."""
 
     write: Callable[[bytes], None]
 
@@ -105,7 +107,7 @@ class Forwarding:
             self._silent_since = perf_counter()
 
     def on_connection(self, connection: UpstreamConnection) -> None:
-        """From the pool: ours until the end."""
+        """Take the connection from the pool: ours until the end."""
         self._is_waiting = False
         self._connection = connection
         if not self.was_sent:
@@ -136,7 +138,7 @@ class Forwarding:
         return b"".join((noted[1], length, trace, b"x-request-id: ", self._response.request_id, noted[2]))
 
     def _note_lines(self, head: RequestHead) -> SentLines:
-        """What stands before and behind the length and the id: the same whenever this head comes again."""
+        """Return the lines before and behind the length and the id: the same whenever this head comes again."""
         exchange, upstream = self._exchange, self.upstream
         lines = head.lines_but_id(
             pass_credentials=not (self._plane.admission.checks_keys or upstream.authorization_line),
@@ -154,7 +156,7 @@ class Forwarding:
         return noted
 
     def on_connect_failure(self, failure: ConnectFailure) -> None:
-        """From the pool. No byte was sent, so any other upstream will do."""
+        """Handle a failure in the pool. Not a byte was sent, so any other upstream will do."""
         self._is_waiting = False
         other = None if self.was_sent else self._other()
         if other is not None:
@@ -165,7 +167,7 @@ class Forwarding:
             self._fail(upstream_error(self.upstream.name, str(failure)), "upstream_error")
 
     def on_pool_unavailable(self) -> None:
-        """From the pool: a connection there may be long in coming."""
+        """Take note that the pool is unavailable: a connection there may be long in coming."""
         other = None if self.was_sent else self._other()
         if other is not None and other.is_available:
             self.upstream.pool.withdraw(self)
@@ -222,7 +224,9 @@ class Forwarding:
             self._exchange.on_response_head(status, head)
 
     def _corrects_not_found(self, head: ResponseHead) -> bool:
-        """Answer in place of an upstream that names its own models only, when no upstream has the one asked for."""
+        """Answer in place of an upstream that names its own models only, when the model asked for is served by no
+        upstream.
+        """
         exchange = self._exchange
         refusal = self._plane.unknown_model(exchange.path, exchange.body)
         if refusal is None:

@@ -33,10 +33,12 @@ HOLD_SECONDS = 1.0
 
 
 class GivingWay:
-    """Of one data plane. Use from the event loop's thread; times are time.perf_counter()."""
+    """Lets the audits of a single data plane give way. Use from the event loop's thread; times are
+    time.perf_counter().
+    """
 
     def __init__(self, config: Config, upstreams: Sequence[Upstream], stats: RequestStats) -> None:
-        """Opens no file; one that cannot be written leaves each worker with what it knows itself."""
+        """Opens no file; a file that cannot be written leaves each worker with its own knowledge."""
         self._stats = stats
         self._is_on = config.audits.adaptive_concurrency
         self._max_pause = config.audits.max_pause_seconds
@@ -86,14 +88,16 @@ class GivingWay:
         if not self._is_on:
             return
         has_audits = any(upstream.waits.audits.waiting for upstream in self._at)
-        others = self._reader.read(now) if has_audits and self._reader is not None else None
+        other_waits = self._reader.read(now) if has_audits and self._reader is not None else None
         for upstream, place in self._at.items():
             place.patience.update(own[upstream], audits=len(upstream.waits.audits.waiting), now=now)
-            place.others = (others or {}).get(upstream.origin, _NONE)
+            place.others = (other_waits or {}).get(upstream.origin, _NONE)
             self._make_way(upstream, place, own[upstream].plus(place.others), now)
 
     def _is_still(self) -> bool:
-        """Whether nothing is in flight, as at the last look, and nothing was answered since: most of an idle life."""
+        """Return whether nothing is in flight, as at the last look, and nothing was answered since: most of an idle
+        life.
+        """
         before, in_flight, answered = self._seen, 0, 0
         for upstream, place in self._at.items():
             in_flight += upstream.outstanding + place.spares_next
@@ -116,9 +120,9 @@ class GivingWay:
         running = [audit for audit in reversed(audits) if audit is not place.spared]
         if not running:
             return
-        for one in running[: max(overdue, -(-len(running) // 2))]:
-            tokens = wasted_tokens(one.content, now - one.sent_at)
-            one.cut_off()
+        for cut_audit in running[: max(overdue, -(-len(running) // 2))]:
+            tokens = wasted_tokens(cut_audit.content, now - cut_audit.sent_at)
+            cut_audit.cut_off()
             self._stats.audit_evicted(upstream.name, prompt_tokens=tokens.prompt, generation_tokens=tokens.generation)
         place.patience.audits_were_cut(now)
 
@@ -146,7 +150,7 @@ _NONE = Waits()
 
 
 class _AtUpstream:
-    """What is remembered of one upstream."""
+    """The memory of a single upstream."""
 
     def __init__(self) -> None:
         self.patience = Patience()

@@ -1,4 +1,4 @@
-"""Which headers cross the gateway, in both directions (RFC 9110 section 7.6, contract 3).
+"""Defines which headers cross the gateway, in both directions (RFC 9110 section 7.6, contract 3).
 
 One pass over a header list sorts it into what always passes, what passes by policy, and what the gateway itself reads.
 Lines are put together with join, which costs a third of what formatting costs.
@@ -46,7 +46,8 @@ FORWARDED = frozenset(
         b"true-client-ip",
     }
 )
-"""Who was asked by whom, as anybody may write it: an upstream that trusts its gateway would believe a client's."""
+"""Headers that say which client asked which server, as anybody may write them: an upstream that trusts its gateway
+would believe a client's."""
 
 SESSION_COOKIE = b"biasgate_session"
 """The console's, which a browser adds to every path: like a key of the gateway it never reaches an upstream."""
@@ -84,7 +85,8 @@ _READ_FROM_RESPONSE = HOP_BY_HOP | {
     b"x-biasgate-upstream",
 }
 _VALID_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,200}")
-"""What may go unchanged into headers, logs and the store. Anything else is replaced like a missing id."""
+"""Pattern of ids that may go unchanged into headers, logs and the store. Anything else is replaced like a missing id.
+"""
 _PROBABILITY = re.compile(rb"0?\.[0-9]{1,20}|0|1(?:\.0{0,20})?")
 _ORDINARY_CONNECTION = frozenset({b"keep-alive", b"close", b"upgrade", b"te"})
 
@@ -97,8 +99,8 @@ def _without_nominated(lines: list[bytes], connection: bytes) -> list[bytes]:
 def _without_session(cookies: bytes) -> bytes:
     if SESSION_COOKIE not in cookies:
         return cookies
-    kept = [one for one in cookies.split(b";") if one.partition(b"=")[0].strip() != SESSION_COOKIE]
-    return b";".join(kept).strip()
+    remaining = [cookie for cookie in cookies.split(b";") if cookie.partition(b"=")[0].strip() != SESSION_COOKIE]
+    return b";".join(remaining).strip()
 
 
 def _probability(value: bytes) -> float | None:
@@ -218,14 +220,16 @@ class RequestHead:
             self.request_id = self.exchange_id
 
     def renew(self, content_length: int) -> None:
-        """For the next request with this head on the same connection; the one before it must have ended."""
+        """Prepare for the next request with this head on the same connection; the request before it must have ended."""
         self.content_length = content_length
         self.exchange_id = drawn = _draw_id()
         if self._is_id_drawn:
             self.request_id = drawn
 
     def belong_to(self, unit: str) -> None:
-        """End the exchange's id in the digits of its conversation, by which whoever counts knows them together."""
+        """End the exchange's id in the digits of its conversation, by which a program that counts knows them
+        together.
+        """
         self.exchange_id = self.exchange_id[: -len(unit)] + unit
 
     def _read(self, name: bytes, value: bytes) -> None:
@@ -264,15 +268,15 @@ class RequestHead:
         elif name == b"x-biasgate-threshold":
             self.threshold = _probability(value)
         elif name == b"cookie":
-            others = _without_session(value)
-            if others or not value:
-                self.lines.append(b"cookie: " + others + b"\r\n")
+            remaining = _without_session(value)
+            if remaining or not value:
+                self.lines.append(b"cookie: " + remaining + b"\r\n")
         elif name in PRIORITY:
             self.priority.append(b"%b: %b\r\n" % (name, value))
 
     @property
     def traceparent_line(self) -> bytes:
-        """As the client sent it, for an upstream that the gateway adds no span in front of."""
+        """Return the line as the client sent it, for an upstream that the gateway adds no span in front of."""
         return b"traceparent: " + self.traceparent + b"\r\n" if self.traceparent else b""
 
     def upstream_lines(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:

@@ -29,7 +29,7 @@ LAST_BYTES = 4096
 
 
 class SpanContext(msgspec.Struct, frozen=True):
-    """Where an exchange stands in its trace (W3C Trace Context)."""
+    """The place of an exchange in its trace (W3C Trace Context)."""
 
     trace_id: int
     span_id: int
@@ -38,7 +38,7 @@ class SpanContext(msgspec.Struct, frozen=True):
 
 
 class SpanData(msgspec.Struct, frozen=True):
-    """The span of one exchange that is over. It holds no key and no prompt."""
+    """The span of a single exchange that is over. It holds no key and no prompt."""
 
     context: SpanContext
     started_ns: int
@@ -50,12 +50,12 @@ class SpanData(msgspec.Struct, frozen=True):
     endpoint: str
     """One of LABELLED_ENDPOINTS, else "other"."""
     model: str | None
-    """As the client named it."""
+    """The model as the client named it."""
     upstream: str | None
     server: tuple[str, int] | None
     """Host and port of the upstream."""
     status: int
-    """Of the response; 0 when there was none."""
+    """Status of the response; 0 when there was none."""
     outcome: EndReason
     response: tuple[bytes, bytes]
     """The first and the last bytes of the response's body, which may overlap."""
@@ -68,7 +68,7 @@ class SpanProcessor(Protocol):
 
 
 class Span:
-    """The span of one exchange in flight."""
+    """The span of a single exchange in flight."""
 
     __slots__ = ("_first", "_last", "_limit", "context", "traceparent_line")
 
@@ -107,7 +107,9 @@ class Instrumentation:
         self._spans = spans
 
     def start_span(self, head: RequestHead) -> Span | None:
-        """None when this exchange is not sampled: by its client's decision, or by chance where the client took none."""
+        """Return the span; None when this exchange is not sampled: by its client's decision, or by chance if the client
+        took none.
+        """
         if self._spans is None:
             return None
         parent = read_traceparent(head.traceparent) if head.traceparent else None
@@ -161,10 +163,10 @@ class Instrumentation:
 
 
 def instrumentation_of(telemetry: TelemetryConfig, spans: SpanProcessor | None) -> Instrumentation | None:
-    """None when neither a trace nor the access log is wanted."""
+    """Return the instrumentation; None when neither a trace nor the access log is wanted."""
     return Instrumentation(telemetry, spans) if spans is not None or telemetry.access_log else None
 
 
 def _random_id(bits: int) -> int:
-    """Not zero, which would mean "none"."""
+    """Return a random id other than zero, which would mean "none"."""
     return random.getrandbits(bits) or 1

@@ -1,4 +1,5 @@
-"""Which live requests wait at an upstream for their first byte, as the relay itself knows: no server has to be asked.
+"""Tracks which live requests wait at an upstream for their first byte, as the relay itself knows: servers need not be
+asked.
 
 A stream's first byte is its first token; a reply in one piece comes when all of it is generated, so its wait tells of a
 queue only beside what such replies usually take. Audit requests (`x-biasgate-priority: audit`) are kept apart. On the
@@ -11,7 +12,7 @@ import msgspec
 
 
 class Waiting(msgspec.Struct, frozen=True, array_like=True):
-    """The live requests of one kind that wait at an upstream, and how long those waited that do no more."""
+    """The live requests of a single kind that wait at an upstream, and the past waits of those that do no more."""
 
     count: int = 0
     since: float = 0.0
@@ -24,7 +25,7 @@ class Waiting(msgspec.Struct, frozen=True, array_like=True):
     """The sum of the squares of their waits."""
 
     def plus(self, other: "Waiting") -> "Waiting":
-        """Of two workers together."""
+        """Return the sum of two workers."""
         return Waiting(
             self.count + other.count,
             min(self.since or other.since, other.since or self.since),
@@ -35,16 +36,16 @@ class Waiting(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Waits(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of one upstream's live requests."""
+    """Knowledge about an upstream's live requests."""
 
     streams: Waiting = Waiting()
     replies: Waiting = Waiting()
-    """Not streamed: the first byte is the whole answer."""
+    """Requests that are not streamed: the first byte is the whole answer."""
     live: int = 0
     """Requests at the upstream, answered in part or not at all."""
 
     def plus(self, other: "Waits") -> "Waits":
-        """Of two workers together."""
+        """Return the sum of two workers."""
         return Waits(self.streams.plus(other.streams), self.replies.plus(other.replies), self.live + other.live)
 
 
@@ -101,7 +102,7 @@ class Audits(Kind):
 
 
 class LiveWaits:
-    """The requests of one worker at one upstream. Use from the event loop's thread."""
+    """The requests of a single worker at a single upstream. Use from the event loop's thread."""
 
     __slots__ = ("audits", "replies", "streams")
 

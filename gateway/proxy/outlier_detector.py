@@ -1,4 +1,5 @@
-"""Passive outlier detection of one upstream, as in Envoy: ejection after consecutive failures, slow start afterwards.
+"""Passive outlier detection of a single upstream, as in Envoy: ejection after consecutive failures, slow start
+afterwards.
 
 Health checks ask whether a server lives. This notices a server that lives and fails its requests all the same: after
 some failures in a row it is left out for a time that doubles with every relapse, and what comes back gets its share of
@@ -8,11 +9,11 @@ the traffic slowly. Nothing here reads a clock: times are time.perf_counter() se
 from gateway.config.schema import EjectionConfig
 
 MIN_WEIGHT_SHARE = 0.1
-"""Of its weight, for an upstream that has just come back: enough traffic to judge it by."""
+"""Least share of its weight for an upstream that has just come back: enough traffic to judge it by."""
 
 
 class OutlierDetector:
-    """Consecutive failures, ejection and slow start of one upstream."""
+    """Consecutive failures, ejection and slow start of a single upstream."""
 
     __slots__ = ("_config", "_ejections", "_returned_at", "_until", "failures", "is_ejected", "share")
 
@@ -30,7 +31,8 @@ class OutlierDetector:
         """Begin of a slow start that is not over."""
 
     def failed(self, now: float, *, sent_at: float) -> float | None:
-        """Counts a failed request; the length of the ejection in seconds when this was one failure too many.
+        """Counts a failed request; returns the length of the ejection in seconds when this failure was the last that is
+        allowed.
 
         What was sent before the upstream came back says nothing about how it is now. During a slow start one failure
         is too many.

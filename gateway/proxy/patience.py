@@ -1,4 +1,4 @@
-"""How long a live request may wait for its first byte before the audits in flight beside it are to blame.
+"""Computes the time a live request may wait for its first byte before the audits in flight along with it are to blame.
 
 Learned from the waits while no audit is in flight: their mean and two standard deviations, so that a model which takes
 half a second for a long prompt costs no audit its work. What was learned fades with the requests that come after it.
@@ -16,11 +16,11 @@ STANDARD_DEVIATIONS = 2.0
 LEAST_KNOWN = 5.0
 """Requests, before their usual wait is known."""
 KEPT_PER_REQUEST = 0.99
-"""Of what is known, at each request more: the last hundred."""
+"""Share of the knowledge that is kept at each further request: the last hundred."""
 
 
 class UsualWait:
-    """Mean and spread of the waits of one kind of live requests without audits."""
+    """Mean and spread of the waits of a single kind of live requests without audits."""
 
     def __init__(self) -> None:
         self._n = self._seconds = self._squares = 0.0
@@ -46,14 +46,14 @@ class UsualWait:
         seconds = max(0.0, now_waiting.seconds - before.seconds)
         if quiet_seconds < seconds / answered + LOOK_SECONDS:  # some of them began beside audits
             return
-        kept = KEPT_PER_REQUEST**answered
-        self._n = kept * self._n + answered
-        self._seconds = kept * self._seconds + seconds
-        self._squares = kept * self._squares + max(0.0, now_waiting.squares - before.squares)
+        decay = KEPT_PER_REQUEST**answered
+        self._n = decay * self._n + answered
+        self._seconds = decay * self._seconds + seconds
+        self._squares = decay * self._squares + max(0.0, now_waiting.squares - before.squares)
 
 
 class Patience:
-    """Says of one upstream whether its live requests wait for too long. Times are time.perf_counter()."""
+    """Tells for a single upstream if its live requests wait for too long. Times are time.perf_counter()."""
 
     def __init__(self) -> None:
         self._streams = UsualWait()
@@ -69,15 +69,15 @@ class Patience:
         self._replies.update(waits.replies, now - self._busy_at)
 
     def overdue(self, waits: Waits, now: float) -> int:
-        """How many live requests may wait because of audits; 0 while none has waited for too long.
+        """Return how many live requests may wait because of audits; 0 while none has waited for too long.
 
         After audits were cut off, whoever waits is given the same time once more: it has still to be computed.
         """
         bound = self._streams.bound if self._streams.is_known else LEAST_SECONDS
-        found = self._of(waits.streams, bound, now)
+        n_overdue = self._of(waits.streams, bound, now)
         if self._replies.is_known:
-            found += self._of(waits.replies, self._replies.bound, now)
-        return found
+            n_overdue += self._of(waits.replies, self._replies.bound, now)
+        return n_overdue
 
     def audits_were_cut(self, now: float) -> None:
         self._cut_at = now

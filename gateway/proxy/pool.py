@@ -1,4 +1,4 @@
-"""Kept-alive connections to one upstream, opened when asked for and handed to whoever waits longest."""
+"""Kept-alive connections to a single upstream, opened when asked for and handed to the request that waits longest."""
 
 import asyncio
 import errno
@@ -11,7 +11,8 @@ from typing import Protocol
 from gateway.proxy.connection import UpstreamConnection
 
 IDLE_SECONDS = 4.0
-"""Below the 5 s after which vLLM's server closes an idle connection: whoever closes first wins no race."""
+"""Idle seconds after which a connection is closed, below the 5 s after which vLLM's server closes it: so a request does
+not race with the server's close."""
 
 SLOW_CONNECT_SECONDS = 1.0
 """An attempt that takes longer is in trouble (TCP repeats a lost SYN after 1 s): requests may go elsewhere, while it

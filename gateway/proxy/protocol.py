@@ -40,7 +40,7 @@ LINGERING_SECONDS = 2.0
 """After an early refusal the rest of the body is read and thrown away this long, so that the client sees the answer
 and not a reset."""
 FRAMING_PER_BODY_BYTE = 16
-"""How much chunk sizes may add to a body of many tiny chunks."""
+"""Bytes that chunk sizes may add, for each byte of body, to a body of many tiny chunks."""
 MAX_UNREPEATED_HEADS = 8
 """Heads in a row that are remembered and do not come again, before this connection's are only parsed."""
 MIN_IDLE_CHECK_SECONDS = 1.0
@@ -59,7 +59,7 @@ def make_protocol(dataplane: DataPlane) -> "type[RelayProtocol]":
 
 @dataclass(slots=True)  # a named tuple's fields take longer to reach
 class _CachedRequest:
-    """A head that came before, and what was made of it. `parsed` belongs to one request at a time."""
+    """A head that came before, and its parsed form. `parsed` belongs to a single request at a time."""
 
     head: CachedHead
     method: bytes
@@ -71,9 +71,11 @@ class RelayProtocol(HttpToolsProtocol):
     """One client connection. `cycle` is uvicorn's word for the request being read, relayed or not."""
 
     plane: DataPlane
-    """Of the class, so that one assignment gives every connection's next request another configuration."""
+    """An attribute of the class, so that a single assignment gives every connection's next request another
+    configuration."""
     is_draining = False
-    """Of the class too. True: every response says `connection: close`, so that clients go elsewhere in time."""
+    """An attribute of the class too. True: every response says `connection: close`, so that clients go elsewhere in
+    time."""
 
     __slots__ = (
         "_active",
@@ -132,21 +134,21 @@ class RelayProtocol(HttpToolsProtocol):
     # Reading requests.
 
     def data_received(self, data: bytes) -> None:
-        known = self._known
-        if known is not None and not self._in_message and self.cycle.response_complete:
-            content = known.head.body_in(data)
+        cached = self._known
+        if cached is not None and not self._in_message and self.cycle.response_complete:
+            content = cached.head.body_in(data)
             if content is not None:
-                self._repeat(known, content)
+                self._repeat(cached, content)
                 return
         self._parse(data)
 
-    def _repeat(self, known: "_CachedRequest", content: bytes) -> None:
+    def _repeat(self, cached: "_CachedRequest", content: bytes) -> None:
         """The head that came last came again, with its complete body: what it means is known."""
         self._heads_left = MAX_UNREPEATED_HEADS
-        head = known.parsed
+        head = cached.parsed
         head.renew(len(content))
         response = ClientResponse(head.request_id, keep_alive=not self.is_draining)
-        relay = Relay(self.plane, self, known.method, known.target, head, response)
+        relay = Relay(self.plane, self, cached.method, cached.target, head, response)
         self.cycle = relay  # type: ignore[assignment]  # a relay answers to the names uvicorn uses of a cycle
         self._active = relay
         relay.begin_complete(content)
@@ -187,7 +189,7 @@ class RelayProtocol(HttpToolsProtocol):
             self._measure(size)
 
     def _measure(self, size: int) -> None:
-        """What is neither counted as a body nor held by anyone must not grow without end."""
+        """Limit bytes that are neither counted as a body nor held in memory: they must not grow without end."""
         if self._discards_input:
             return
         if self._measured_bytes < 0:
@@ -245,7 +247,9 @@ class RelayProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _expect_chunks(self, coding: bytes) -> None:
-        """Any other coding would be a body that we and whoever is in front of us might see end in different places."""
+        """Refuse any other coding, which would be a body that we and the proxy in front of us might see end in
+        different places.
+        """
         if coding.strip().lower() != b"chunked" or self.parser.get_http_version() == "1.0":
             raise BadHead(transfer_coding(coding))
         self._is_chunked = True
@@ -363,7 +367,7 @@ class RelayProtocol(HttpToolsProtocol):
     # A client that is slow.
 
     def check_client(self, now: float) -> None:
-        """From the data plane's clock: ends a connection whose next bytes are overdue."""
+        """End a connection whose next bytes are overdue; called by the data plane's clock."""
         if self._discards_input or self.transport.is_closing():
             return
         cycle: Any = self.cycle
@@ -429,7 +433,7 @@ class RelayProtocol(HttpToolsProtocol):
     # Ends.
 
     def on_response_complete(self) -> None:
-        """As uvicorn's, with one timer a connection in place of one a request."""
+        """Complete the response as uvicorn does, with a timer a connection in place of a timer a request."""
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return

@@ -18,7 +18,7 @@ _HEADER_LINES = {
     405: b"allow: %b\r\n" % RELAYED_METHODS,
     426: b"connection: upgrade\r\nupgrade: HTTP/1.1\r\n",
 }
-"""What RFC 9110 demands of answers with these statuses."""
+"""Header lines that RFC 9110 demands of answers with these statuses."""
 
 
 def error_body(status: int, code: str, message: str, type: str | None = None, param: str | None = None) -> bytes:
@@ -43,7 +43,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     @property
     def header_lines(self) -> bytes:
-        """Return what the status demands beside the headers of every answer."""
+        """Return the header lines that the status demands in addition to the headers of every answer."""
         lines = _HEADER_LINES.get(self.status, b"")
         if self.retry_after_seconds is not None:
             lines += b"retry-after: %d\r\n" % self.retry_after_seconds
@@ -65,7 +65,7 @@ WEBSOCKET_REFUSED = Refusal(
     "this gateway relays no WebSockets, as it could not audit them: send the request over HTTP (POST), streamed by "
     "server-sent events",
 )
-"""On which clients that try a WebSocket first use HTTP at once (Codex: only on this status)."""
+"""The refusal after which clients that try a WebSocket first use HTTP at once (Codex: only on this status)."""
 BUFFERS_FULL = Refusal(
     503,
     "overloaded",
@@ -91,9 +91,9 @@ def request_too_large(limit_bytes: int) -> Refusal:
 
 
 def encoded_body(coding: bytes) -> Refusal:
-    shown = coding.decode("latin-1")[:LONGEST_SHOWN]
+    coding_text = coding.decode("latin-1")[:LONGEST_SHOWN]
     return _unsupported_encoding(
-        f'a request body with Content-Encoding "{shown}" is not relayed, as nothing in it can be checked here: '
+        f'a request body with Content-Encoding "{coding_text}" is not relayed, as nothing in it can be checked here: '
         "send it as gzip, or without one",
     )
 
@@ -152,11 +152,11 @@ def origin_not_allowed(origin: str) -> Refusal:
 def model_not_found(model: str, served: Sequence[str]) -> Refusal:
     """Return the answer to a request for a model that no upstream has: the names are those of all of them."""
     names = ", ".join(served)
-    shown = names if len(names) <= LONGEST_LIST else f"{names[:LONGEST_LIST].rpartition(', ')[0]}, ..."
+    shortened = names if len(names) <= LONGEST_LIST else f"{names[:LONGEST_LIST].rpartition(', ')[0]}, ..."
     return Refusal(
         404,
         "model_not_found",
-        f'no upstream of this gateway serves the model "{model[:LONGEST_SHOWN]}"; served here: {shown or "none"}',
+        f'no upstream of this gateway serves the model "{model[:LONGEST_SHOWN]}"; served here: {shortened or "none"}',
         param="model",
     )
 
@@ -205,8 +205,8 @@ def upstream_timeout(upstream: str, what: str, limit: str | None) -> Refusal:
 
 
 def no_upstream(model: str | None) -> Refusal:
-    wanted = f' for model "{model[:LONGEST_SHOWN]}"' if model else ""
-    return Refusal(503, "no_upstream", f"no upstream{wanted} is up", retry_after_seconds=2)
+    for_model = f' for model "{model[:LONGEST_SHOWN]}"' if model else ""
+    return Refusal(503, "no_upstream", f"no upstream{for_model} is up", retry_after_seconds=2)
 
 
 def stream_error_event(path: bytes, refusal: Refusal) -> bytes:

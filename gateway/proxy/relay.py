@@ -1,4 +1,4 @@
-"""One request to an upstream: admitted, read, answered by an upstream or refused, ended and counted exactly once.
+"""A single request to an upstream: admitted, read, answered by an upstream or refused, ended and counted exactly once.
 
 Every event is a plain call, from the protocol (client side), from the forwarding half (upstream side) or from the data
 plane's clock. There is no task and no await per request, but for one whose policy looks at it.
@@ -39,7 +39,7 @@ _ENDPOINT_LABELS = {endpoint.encode(): endpoint for endpoint in LABELLED_ENDPOIN
 
 
 class RelayClient(ClientSide, Protocol):
-    """What a relay needs of the client's connection."""
+    """The interface that a relay needs from the client's connection."""
 
     def relay_finished(self, relay: "Relay", *, truncated: bool) -> None:
         """The response is over. `truncated`: its framing cannot say so, break the connection visibly."""
@@ -119,7 +119,7 @@ class Relay:
             self._client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def begin_complete(self, content: bytes) -> None:
-        """As `begin`, when it came complete and with nothing before it."""
+        """Begin as `begin` does, when the request came complete and with nothing before it."""
         self._has_begun = self.request_complete = True
         self._received = content
         plane = self._plane
@@ -214,7 +214,7 @@ class Relay:
 
     @property
     def _is_body_small(self) -> bool:
-        """What is still to come of the body is known to be little, and comes unasked."""
+        """Return whether the rest of the body is known to be little, and comes unasked."""
         head = self.head
         if not head.has_body:
             return True
@@ -270,12 +270,12 @@ class Relay:
         if self._take(treatment, found_by(task, treatment)):
             self._forward(content)
 
-    def _take(self, treatment: Treatment, found: bytes | Refusal) -> bool:
+    def _take(self, treatment: Treatment, result: bytes | Refusal) -> bool:
         self.response.set_note(treatment.header_line)
-        if isinstance(found, Refusal):
-            self._refuse(found)
+        if isinstance(result, Refusal):
+            self._refuse(result)
             return False
-        self.body = msgspec.structs.replace(self.body, content=found)
+        self.body = msgspec.structs.replace(self.body, content=result)
         return True
 
     def _forward(self, content: bytes) -> None:
@@ -312,7 +312,7 @@ class Relay:
         self.end("rejected")
 
     def _close_behind_large_body(self) -> None:
-        """Keep the connection only where what is still to come of the request's body is little."""
+        """Keep the connection only if the rest of the request's body is little."""
         if not self.request_complete and not self._is_body_small:
             self.response.keep_alive = False
 
@@ -329,12 +329,12 @@ class Relay:
         return self.head.traceparent_line if self._span is None else self._span.traceparent_line
 
     def on_response_head(self, status: int, head: ResponseHead) -> None:
-        """The upstream's status and headers, for whoever observes."""
+        """Take the upstream's status and headers, for observers."""
         if self._copy is not None and not self._copy.accepts(status, head):
             self._detach_copy()
 
     def on_response_body(self, data: bytes) -> None:
-        """A piece of the response's body, for whoever observes."""
+        """Take a piece of the response's body, for observers."""
         if self._span is not None:
             self._span.on_response_body(data)
         if self._copy is not None and not self._copy.append(data):

@@ -1,4 +1,4 @@
-"""How a response is framed for the client: status line, header lines, length, chunks or close.
+"""Frames a response for the client: status line, header lines, length, chunks or close.
 
 Knows the client's HTTP version and method, nothing of sockets. Every method returns bytes to write.
 """
@@ -18,7 +18,7 @@ def _phrase(status: int) -> bytes:
 
 
 class ClientResponse:
-    """The response side of one exchange."""
+    """The response side of a single exchange."""
 
     __slots__ = (
         "_is_head_request",
@@ -63,7 +63,7 @@ class ClientResponse:
         self._own_lines = self.note = lines
 
     def set_note(self, line: bytes) -> None:
-        """Add this header line to every answer, in place of one set before."""
+        """Add this header line to every answer, in place of a line set before."""
         self.note = self._own_lines + line
 
     def informational(self, status: int, reason: bytes, head: ResponseHead) -> bytes:
@@ -135,7 +135,7 @@ class ClientResponse:
         return b"%x\r\n%b\r\n" % (len(data), data) if self.is_chunked else data
 
     def end(self) -> bytes:
-        """What ends the body, if anything does."""
+        """Return the bytes that end the body, if there are any."""
         return b"0\r\n\r\n" if self.is_chunked else b""
 
     def own(self, status: int, body: bytes, extra: bytes = b"") -> bytes:

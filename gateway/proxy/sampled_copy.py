@@ -22,7 +22,8 @@ from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, FilteredReason, 
 logger = logging.getLogger(__name__)
 
 LARGEST_PROBE_BYTES = 2 * 1024 * 1024
-"""Of a body that may be an auditor's: their longest question (`auditors.probes`) with every character escaped."""
+"""Most bytes of a body that may be an auditor's: their longest question (`auditors.probes`) with every character
+escaped."""
 RESERVED_AT_ONCE = 16 * 1024
 """Bytes for which the tap is asked at a time, instead of for each event."""
 
@@ -34,10 +35,10 @@ class RelayedRequest(Protocol):
 
     method: bytes
     path: bytes
-    """Without query."""
+    """The path without query."""
     head: RequestHead
     body: RequestBody
-    """What was read from the body; its content is what goes upstream."""
+    """The parsed fields of the body; its content goes upstream."""
     key: Client
     started_at: float
     """time.perf_counter() at which the request's headers were complete."""
@@ -97,7 +98,7 @@ def count_as_filtered(tap: Tap, head: RequestHead) -> None:
 
 
 def is_probe(tap: Tap, head: RequestHead, content: bytes) -> bool:
-    """Whether an auditor, or a filter, asks this that holds the sampling secret.
+    """Return whether an auditor, or a filter, asks this that holds the sampling secret.
 
     Larger bodies are not copied, whoever asks: no client can make the gateway hash megabytes.
     """
@@ -108,7 +109,7 @@ def is_probe(tap: Tap, head: RequestHead, content: bytes) -> bool:
 
 
 class SampledCopy:
-    """Collects the response of one sampled exchange."""
+    """Collects the response of a single sampled exchange."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class SampledCopy:
         label_of: Callable[[str | None], str],
         treatment: Treatment | None = None,
     ) -> None:
-        """As `start_copy`; `path` is as upstreams understand it."""
+        """Begin as `start_copy` does; `path` is as upstreams understand it."""
         self._tap = tap
         self._sampled = sampled
         self._request = request
@@ -139,7 +140,7 @@ class SampledCopy:
         self._content_encoding = ""
 
     def accepts(self, status: int, head: ResponseHead) -> bool:
-        """Whether this response can be audited; if not, the copy is given up and counted."""
+        """Return whether this response can be audited; if not, the copy is given up and counted."""
         self._status = status
         self._content_type = head.content_type.decode("latin-1")
         if status != 200:
@@ -162,7 +163,7 @@ class SampledCopy:
         return size <= self._room or self._makes_room(size)
 
     def holds(self, size: int) -> bool:
-        """Whether a request of that many bytes is within the cap, and there is memory for it."""
+        """Return whether a request of that many bytes is within the cap, and there is memory for it."""
         return self._fits(size) and self._reserves(size)
 
     def _makes_room(self, size: int) -> bool:

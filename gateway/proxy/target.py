@@ -1,4 +1,4 @@
-"""Which requests are relayed, by their target, and how a declined upgrade is read again."""
+"""Decides which requests are relayed, by their target, and reads a declined upgrade again."""
 
 import re
 from collections.abc import Container, Iterable
@@ -31,7 +31,7 @@ def relay_target(url: bytes, listed: Container[bytes] = ()) -> bytes | None:
 
 
 def is_under_v1(target: bytes) -> bool:
-    """Whether a target in origin form is relayed by every configuration."""
+    """Return whether a target in origin form is relayed by every configuration."""
     return target.startswith(_PREFIX) and target[3:4] in (b"", b"/", b"?")
 
 

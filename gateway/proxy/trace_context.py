@@ -10,27 +10,27 @@ _HEADER = b"traceparent: "
 
 
 class TraceParent(msgspec.Struct, frozen=True):
-    """What a traceparent header says."""
+    """The content of a traceparent header."""
 
     trace_id: int
     span_id: int
     is_sampled: bool
 
     def __str__(self) -> str:
-        """As a header's value of version 00."""
+        """Return the value of a header of version 00."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{int(self.is_sampled):02x}"
 
 
 def read_traceparent(value: bytes) -> TraceParent | None:
-    """None for a value that is none, or names no trace."""
-    found = _TRACEPARENT.fullmatch(value)
-    if found is None or found[1] == b"ff":
+    """Return the trace context; None for a malformed value, or a value that names no trace."""
+    match = _TRACEPARENT.fullmatch(value)
+    if match is None or match[1] == b"ff":
         return None
-    trace_id, span_id = int(found[2], 16), int(found[3], 16)
-    return TraceParent(trace_id, span_id, bool(int(found[4], 16) & _SAMPLED)) if trace_id and span_id else None
+    trace_id, span_id = int(match[2], 16), int(match[3], 16)
+    return TraceParent(trace_id, span_id, bool(int(match[4], 16) & _SAMPLED)) if trace_id and span_id else None
 
 
 def stored_traceparent(line: bytes) -> str | None:
     """The trace context of a header line, as it is stored with a sampled exchange; None where there is none."""
-    found = read_traceparent(line.removeprefix(_HEADER).rstrip())
-    return None if found is None else str(found)
+    traceparent = read_traceparent(line.removeprefix(_HEADER).rstrip())
+    return None if traceparent is None else str(traceparent)

@@ -1,4 +1,6 @@
-"""What the relay asks of its surroundings, and what it tells them. It knows no store and no web framework."""
+"""The interfaces that the relay needs from its surroundings, and the facts that it tells them. It knows no store and no
+web framework.
+"""
 
 from typing import Literal, Protocol
 
@@ -19,7 +21,8 @@ content_encoding: an answer compressed in a way that is not decoded here. unfini
 recorded: someone else recorded it, and it was one of the first two."""
 
 GatewayOutcome = Literal["filtered", "opted_out", "sampled_out", "queued", "truncated"]
-"""What the ledger counts at the gateway; outcomes sum to requests (contract 4.1). Lost copies count as "failed"."""
+"""Outcomes that the ledger counts at the gateway; outcomes sum to requests (contract 4.1). Lost copies count as
+"failed"."""
 
 AUDITABLE_ENDPOINTS = frozenset(AUDITED_PATHS)
 """POSTs to these are eligible for sampling; everything else is relayed and counted as filtered."""
@@ -38,14 +41,14 @@ class Sampled(msgspec.Struct, frozen=True):
 
 
 class SamplingRequest(msgspec.Struct, frozen=True, gc=False):
-    """What a sampling decision depends on."""
+    """The facts on which a sampling decision depends."""
 
     exchange_id: str
     """Drawn by the gateway, never the client's."""
     eligible: bool
     """POST to one of AUDITABLE_ENDPOINTS."""
     body: bytes = b""
-    """As the client sent it."""
+    """The body as the client sent it."""
     opt: str | None = None
     """Value of x-biasgate-audit ("off", "on" or None); honoured only if may_opt."""
     may_opt: bool = False
@@ -57,11 +60,12 @@ class SamplingRequest(msgspec.Struct, frozen=True, gc=False):
     route: str = ""
     """Path under the data plane, for strata by route."""
     key_name: str | None = None
-    """Of the client's key, None for an anonymous one: no key's share of the sample may be too large."""
+    """Name of the client's key, None for an anonymous client: a single key's share of the sample may not be too large.
+    """
 
 
 class EndedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How one request ended."""
+    """The end of a single request."""
 
     request_id: str
     """The client's, or the gateway's own."""
@@ -82,7 +86,7 @@ class EndedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     first_chunk_seconds: float | None
     """Headers complete to first body byte; None when none came."""
     was_started: bool
-    """Whether `RequestStats.started` was called for it."""
+    """True if `RequestStats.started` was called for it."""
 
 
 class Tap(Protocol):
@@ -95,11 +99,15 @@ class Tap(Protocol):
         ...
 
     def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
-        """Whether x-biasgate-probe shows that an auditor asked this, one that holds this gateway's sampling secret."""
+        """Return whether x-biasgate-probe shows that an auditor asked this that holds this gateway's sampling
+        secret.
+        """
         ...
 
     def reserve(self, size: int) -> bool:
-        """Whether a copy in the making may hold so many bytes more; memory for all copies together is bounded."""
+        """Return whether a copy in the making may hold so many bytes more; memory for all copies together is
+        bounded.
+        """
         ...
 
     def release(self, size: int) -> None:
@@ -122,12 +130,13 @@ class Tap(Protocol):
 
 
 class Mitigation(Protocol):
-    """What treats the requests of one configuration; `gateway.worker_part.WorkerPart.mitigation` returns it."""
+    """Treats the requests of a single configuration; `gateway.worker_part.WorkerPart.mitigation` returns it."""
 
     def treatment(
         self, *, method: bytes, path: bytes, key: str | None, model: str | None, head: RequestHead, content: bytes
     ) -> "Treatment | None":
-        """What is to be done with a request; None for one that no policy covers, which is relayed as it is.
+        """Return the treatment of a request; None for a request that is not covered by a policy, which is relayed as it
+        is.
 
         `key`: name of the client's key, None for an anonymous one. `model`: the name after aliases; None where the
         request names none. `head`: of the request; its exchange id, or what names its conversation, decides the arm.
@@ -140,14 +149,14 @@ class Mitigation(Protocol):
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """What is to be done with what a filter holds back of an answer."""
+    """The decision on the part of an answer that a filter holds back."""
 
     released: bytes = b""
     """May go out."""
     refusal: Refusal | None = None
-    """In place of what is held, and of all that would come."""
+    """Answer in place of the held part, and of all that would come."""
     asks_again: bytes | None = None
-    """A body to be asked in place of the one before; nothing of its answer went out."""
+    """A body to be asked in place of the body before; nothing of its answer went out."""
     is_over: bool = False
     """The rest of the answer goes out as it comes."""
 
@@ -156,7 +165,7 @@ class AnswerFilter(Protocol):
     """Holds back one answer of an upstream until it was looked at."""
 
     def begin(self, status: int, head: ResponseHead) -> bool | Refusal:
-        """Whether the answer with this head is held; False for one that passes as it comes."""
+        """Return whether the answer with this head is held; False for an answer that passes as it comes."""
         ...
 
     def take(self, data: bytes) -> Looked | None:
@@ -164,7 +173,7 @@ class AnswerFilter(Protocol):
         ...
 
     def is_due(self, *, is_complete: bool) -> bool:
-        """Whether it is time to look."""
+        """Return whether it is time to look."""
         ...
 
     async def look(self, *, is_complete: bool) -> Looked:
@@ -198,7 +207,7 @@ class Treatment(Protocol):
     has_query_filter: bool
     """`filtered` is to be awaited in place of `apply`."""
     query_seconds: float
-    """How long the look at the request took; 0 for none, and while it goes on."""
+    """Seconds that the look at the request took; 0 for none, and while it goes on."""
     answer_filter: AnswerFilter | None
     """Through which the answer has to go; known once the request may go on."""
 
@@ -212,7 +221,7 @@ class Treatment(Protocol):
 
     @property
     def header_line(self) -> bytes:
-        """What was done, as a line of the response's headers."""
+        """Return a line of the response's headers that says what was done."""
         ...
 
     def count(self, stats: "RequestStats") -> None:

@@ -138,19 +138,25 @@ class Upstream:
             self._ejected(seconds, what)
 
     def connect_failed(self, failure: ConnectFailure) -> None:
-        """From the pool. A server that takes no connection is down at once, and suspect when it is up again."""
+        """Take note of the pool's failure. A server that takes no connection is down at once, and suspect when it is up
+        again.
+        """
         if not failure.is_ours:
             self.mark_down(str(failure))
             now = perf_counter()
             self.outliers.failed(now, sent_at=now)
 
     def connects_slowly(self, seconds: float) -> None:
-        """From the pool, while it waits for a connection: others may have what waits, without this one's timeout."""
+        """Take note that the pool waits for a connection: others may have the waiting requests, without this upstream's
+        timeout.
+        """
         if self.is_available:
             self._ejected(self.outliers.eject(perf_counter()), f"did not accept a connection within {seconds:g} s")
 
     def answers_late(self, seconds: float) -> None:
-        """From the health checks: others are preferred, but where there is no other it is still asked."""
+        """Take note that health checks were answered late: others are preferred, but if there is not another it is
+        still asked.
+        """
         if self.is_available:
             what = f"did not answer its health check within {seconds:g} s"
             self._ejected(self.outliers.eject(perf_counter()), what)
@@ -176,8 +182,8 @@ class Upstream:
         self.model_entries = list(entries)
         self.fingerprint = fingerprint
         if self.is_wildcard:
-            found = {entry["id"] for entry in entries}
-            self.models = frozenset(self.config.models) - {"*"} | found
+            model_ids = {entry["id"] for entry in entries}
+            self.models = frozenset(self.config.models) - {"*"} | model_ids
 
 
 class Upstreams:
@@ -200,7 +206,7 @@ class Upstreams:
         exclude: Sequence[Upstream] = (),
         choice: Callable[[list[Upstream]], Upstream] | None = None,
     ) -> Upstream | None:
-        """The upstream for a request, or None when none that could answer is up.
+        """Return the upstream for a request, or None when none that could answer is up.
 
         Among those that serve the model, the balanced one, or that of `choice`; those left out for their failures only
         when there is no other. A model no one is known to serve goes to a wildcard upstream, whose own answer is the
@@ -226,7 +232,7 @@ class Upstreams:
         return _balanced(candidates) if choice is None else choice(candidates)
 
     def _fallback(self, model: str | None, exclude: Sequence[Upstream]) -> list[Upstream]:
-        """Who could answer when no one is available that is known to serve the model."""
+        """Return the upstreams that could answer when none is available that is known to serve the model."""
         up = [upstream for upstream in self.all if upstream.is_up and upstream not in exclude]
         if model is None:
             return _not_ejected(up)

@@ -48,7 +48,7 @@ _decode = msgspec.msgpack.Decoder(_Page).decode
 
 
 class BoardFile:
-    """The file of one data plane. A disk that takes no byte costs the readers their knowledge and nothing else."""
+    """The file of a single data plane. A disk that takes no byte costs the readers their knowledge and nothing else."""
 
     def __init__(self, directory: Path) -> None:
         """Makes the file. Raises OSError when the directory cannot be written."""
@@ -62,7 +62,7 @@ class BoardFile:
 
     @property
     def name(self) -> str:
-        """By which a reader of the directory knows this file."""
+        """The name by which a reader of the directory knows this file."""
         return self._path.name
 
     def show(self, board: Board, now: float) -> None:
@@ -103,7 +103,7 @@ class BoardReader:
         self._listed_at = float("-inf")
 
     def read(self, now: float | None = None) -> Board | None:
-        """What is known now; None when no worker has said anything in the last second."""
+        """Return the present knowledge; None when the workers have said nothing in the last second."""
         now = time.perf_counter() if now is None else now
         if now - self._listed_at >= LIST_SECONDS:
             self._list()
@@ -112,11 +112,11 @@ class BoardReader:
         fresh = [page for page in pages if -STALE_SECONDS < now - page.written_at < STALE_SECONDS]
         if not fresh:
             return None
-        found: dict[str, Waits] = {}
+        waits_by_origin: dict[str, Waits] = {}
         for page in fresh:
             for origin, waits in page.by_origin.items():
-                found[origin] = found[origin].plus(waits) if origin in found else waits
-        return found
+                waits_by_origin[origin] = waits_by_origin[origin].plus(waits) if origin in waits_by_origin else waits
+        return waits_by_origin
 
     def close(self) -> None:
         """Closes every file."""

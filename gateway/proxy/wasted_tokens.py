@@ -1,4 +1,4 @@
-"""What an audit that was cut off has cost its server for nothing. An estimate: a reply that never came has no usage.
+"""Estimates the cost to a server of an audit that was cut off: a reply that never came has no usage.
 
 The prompt counts in full, by its length, as if it had been read; of the reply as many tokens as fit between the sending
 and the end at the server's pace, `max_tokens` at most. So it is too much for a request that still stood in the queue.
@@ -11,9 +11,9 @@ import msgspec
 CHARS_PER_TOKEN = 4
 """A rule of thumb for English."""
 SECONDS_PER_TOKEN = 0.02
-"""Where the server does not say how long it takes."""
+"""Seconds per token if the server does not say how long it takes."""
 LONGEST_READ_BYTES = 1024 * 1024
-"""Of a longer body the limit of the reply is not looked for."""
+"""Most bytes of a body that is read: in a longer body the limit of the reply is not looked for."""
 
 
 class WastedTokens(NamedTuple):
@@ -30,7 +30,7 @@ _read = msgspec.json.Decoder(_Asked).decode
 
 
 def wasted_tokens(body: bytes, seconds: float, seconds_per_token: float | None = None) -> WastedTokens:
-    """Of a request with this body that was given up so long after it was sent."""
+    """Return the tokens wasted on a request with this body that was given up so long after it was sent."""
     generated = int(max(0.0, seconds) / (seconds_per_token or SECONDS_PER_TOKEN))
     most = _longest_reply(body)
     return WastedTokens(-(-len(body) // CHARS_PER_TOKEN), generated if most is None else min(generated, most))
@@ -40,7 +40,7 @@ def _longest_reply(body: bytes) -> int | None:
     if len(body) > LONGEST_READ_BYTES:
         return None
     try:
-        asked = _read(body)
+        limits = _read(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return asked.max_completion_tokens or asked.max_tokens
+    return limits.max_completion_tokens or limits.max_tokens

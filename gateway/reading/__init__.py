@@ -1,1 +1,1 @@
-"""What the API and the console show of the store: one layer for both."""
+"""Reads the parts of the store that the API and the console show: a single layer for both."""

@@ -29,7 +29,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     exchange_ids: list[str]
     """Exchanges that spoke most for the change since it began, the strongest first."""
     exchanges: str | None
-    """Path and query that show those and the one that raised it; null when none is known any more."""
+    """Path and query that show those exchanges and the exchange that raised it; null when none is known any more."""
     direction: str | None
     """rising or falling."""
     reference: tuple[float, float] | None
@@ -42,7 +42,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def alarm_of(stream: Stream, log_threshold: float) -> Alarm:
-    """Of a stream whose alarm stands."""
+    """Return the alarm of a stream whose alarm stands."""
     detector = stream.state.detector
     evidence = detector.log_evidence if detector else -math.inf
     behind = detector.behind if detector else []
@@ -70,7 +70,11 @@ def alarm_of(stream: Stream, log_threshold: float) -> Alarm:
 
 def exchanges_link(auditor: str, axis: str | None, ids: Sequence[str]) -> str | None:
     """Path and query that show these exchanges; None when there are none."""
-    where = [("auditor", auditor), ("axis", axis), *(("exchange_id", one) for one in dict.fromkeys(ids))]
+    where = [
+        ("auditor", auditor),
+        ("axis", axis),
+        *(("exchange_id", exchange_id) for exchange_id in dict.fromkeys(ids)),
+    ]
     query = urlencode([*((name, value) for name, value in where if value), ("limit", MOST_SHOWN)])
     return f"/live/exchanges?{query}" if ids else None
 

@@ -1,4 +1,4 @@
-"""Where two texts differ, word by word: in time nearly proportional to them, whatever stands in them.
+"""Finds the places where two texts differ, word for word: in time nearly proportional to them, for any content.
 
 Words that occur once in both are where the texts meet (patience diff); between them the same is done again, and what is
 short is compared in full. JSON is put in order first, so that blanks and the order of members are no difference.
@@ -16,11 +16,11 @@ import msgspec
 from auditors.text.json_fields import FieldsError, read_fields
 
 MOST_PIECES = 300
-"""Of one text: with more, all from its first difference to its last is one."""
+"""Most pieces of a text: if there are more, all from its first difference to its last is a single piece."""
 DEEPEST = 8
 """Times that what lies between two meetings is looked at again."""
 MOST_PAIRS = 10_000
-"""Words of one text times those of the other that are compared in full."""
+"""Words of a text times those of the other that are compared in full."""
 
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -33,9 +33,9 @@ class Piece(msgspec.Struct, frozen=True):
     """The other text has it not, or elsewhere."""
 
 
-def differences(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
+def differences(first: str, other: str) -> tuple[list[Piece], list[Piece]]:
     """Both texts in pieces."""
-    left, right = _TOKEN.findall(one), _TOKEN.findall(other)
+    left, right = _TOKEN.findall(first), _TOKEN.findall(other)
     same_left, same_right = bytearray(len(left)), bytearray(len(right))
     for at, there in _meetings(left, right):
         same_left[at] = same_right[there] = True
@@ -55,35 +55,35 @@ def in_order(text: str) -> str:
 
 def _meetings(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
     """Places of words that are the same in both, in order."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     waiting = [(0, len(left), 0, len(right), 0)]
     while waiting:
         a, a_end, b, b_end, depth = waiting.pop()
         while a < a_end and b < b_end and left[a] == right[b]:
-            found.append((a, b))
+            pairs.append((a, b))
             a, b = a + 1, b + 1
         while a < a_end and b < b_end and left[a_end - 1] == right[b_end - 1]:
             a_end, b_end = a_end - 1, b_end - 1
-            found.append((a_end, b_end))
+            pairs.append((a_end, b_end))
         if a == a_end or b == b_end:
             continue
         if (a_end - a) * (b_end - b) <= MOST_PAIRS:
-            found += ((a + i, b + j) for i, j in _longest(left[a:a_end], right[b:b_end]))
+            pairs += ((a + i, b + j) for i, j in _longest(left[a:a_end], right[b:b_end]))
             continue
         if depth == DEEPEST:
             continue
         for at, there in [*_anchors(left, right, a, a_end, b, b_end), (a_end, b_end)]:
             waiting.append((a, at, b, there, depth + 1))
             if at < a_end:
-                found.append((at, there))
+                pairs.append((at, there))
             a, b = at + 1, there + 1
-    return found
+    return pairs
 
 
 def _anchors(
     left: Sequence[str], right: Sequence[str], a: int, a_end: int, b: int, b_end: int
 ) -> list[tuple[int, int]]:
-    """Of the words that occur once in either part, the most that stand in the same order."""
+    """Return, among the words that occur once in either part, the most that stand in the same order."""
     once_left, once_right = Counter(left[a:a_end]), Counter(right[b:b_end])
     places = {right[at]: at for at in range(b, b_end) if once_right[right[at]] == 1}
     shared = [(at, places[left[at]]) for at in range(a, a_end) if once_left[left[at]] == 1 and left[at] in places]
@@ -94,11 +94,11 @@ def _anchors(
         at = bisect_left(ends, there)
         before.append(chains[at - 1] if at else -1)
         ends[at : at + 1], chains[at : at + 1] = [there], [number]
-    number, found = (chains[-1] if chains else -1), list[tuple[int, int]]()
+    number, pairs = (chains[-1] if chains else -1), list[tuple[int, int]]()
     while number >= 0:
-        found.append(shared[number])
+        pairs.append(shared[number])
         number = before[number]
-    return found[::-1]
+    return pairs[::-1]
 
 
 def _longest(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
@@ -108,16 +108,16 @@ def _longest(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]
         row, below = lengths[i], lengths[i + 1]
         for j in reversed(range(len(right))):
             row[j] = below[j + 1] + 1 if left[i] == right[j] else max(below[j], row[j + 1])
-    found, i, j = list[tuple[int, int]](), 0, 0
+    pairs, i, j = list[tuple[int, int]](), 0, 0
     while i < len(left) and j < len(right):
         if left[i] == right[j]:
-            found.append((i, j))
+            pairs.append((i, j))
             i, j = i + 1, j + 1
         elif lengths[i + 1][j] >= lengths[i][j + 1]:
             i += 1
         else:
             j += 1
-    return found
+    return pairs
 
 
 def _pieces(tokens: Sequence[str], same: bytearray) -> list[Piece]:
@@ -127,7 +127,7 @@ def _pieces(tokens: Sequence[str], same: bytearray) -> list[Piece]:
             same[at] = False
     runs = [
         (bool(is_same), [token for token, _ in run])
-        for is_same, run in groupby(zip(tokens, same, strict=True), key=lambda one: one[1])
+        for is_same, run in groupby(zip(tokens, same, strict=True), key=lambda pair: pair[1])
     ]
     if len(runs) > MOST_PIECES:
         first, last = same.index(0), same.rindex(0)

@@ -1,4 +1,4 @@
-"""What the API sends as it is, and the console reads: JSON of a known type."""
+"""JSON of a known type that the API sends as it is, and the console reads."""
 
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
@@ -33,5 +33,5 @@ class EncodedPage(Encoded[list[T]], Generic[T], frozen=True):
 
     @classmethod
     def join(cls, kind: type[T], total: int, parts: Sequence[bytes]) -> "EncodedPage[T]":
-        """Return a page of entries of one type, each given as JSON."""
+        """Return a page of entries of the same type, each given as JSON."""
         return cls(b"[" + b",".join(parts) + b"]", list[kind], total)  # type: ignore[valid-type]  # kind is a value

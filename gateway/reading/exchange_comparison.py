@@ -20,16 +20,16 @@ from gateway.streams.settings import settings_of
 MOST_SIDE = 50
 """Exchanges on either side."""
 MOST_BESIDE = 2_000
-"""Characters of each text beside scores."""
+"""Characters of each text next to scores."""
 MOST_SCORES = 40
-"""Of one exchange, on the axis of the stream."""
+"""Most scores of an exchange, on the axis of the stream."""
 CHOSEN_BEFORE = "the last ones received before the change"
 CHOSEN_SINCE = "those that spoke most for the change, the strongest first, with the one that raised the alarm"
 NONE = "none is stored any more: they are deleted after {days:g} days, or on request"
 
 
 class BesideScores(msgspec.Struct, frozen=True):
-    """What the stream's auditor left in words beside its scores of one exchange."""
+    """The text that the stream's auditor left with its scores of an exchange."""
 
     judge_reasons: str | None = None
     counterpart: Counterpart | None = None
@@ -49,7 +49,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     direction: str | None
     change: float | None
-    """When the change began, by the times of the exchanges: an estimate. Where it is not known, the alarm's time."""
+    """Time at which the change began, by the times of the exchanges: an estimate. If it is not known, the alarm's time.
+    """
     alarm_since: float | None
     alarm_exchange_id: str | None
     """The exchange whose audit raised the alarm."""
@@ -58,18 +59,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     n_before: int | None
     n_since: int | None
     chosen_before: str
-    """How the exchanges of this side were chosen: they are examples, the means are of all."""
+    """The way in which the exchanges of this side were chosen: they are examples, the means are of all."""
     chosen_since: str
     before: list[list[ShownExchange]]
-    """Of each exchange its scores by this metric on this axis."""
+    """The scores of each exchange by this metric on this axis."""
     since: list[list[ShownExchange]]
     beside: dict[str, BesideScores]
-    """By exchange, of those of which anything is kept."""
+    """Texts by exchange, for those of which anything is kept."""
     reasons: dict[str, str]
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """Which comparison is wanted: of a stream, with at most `limit` exchanges a side."""
+    """The comparison that is wanted: of a stream, with at most `limit` exchanges a side."""
 
     stream: str
     limit: int
@@ -84,35 +85,35 @@ class ComparisonPage(msgspec.Struct, frozen=True):
     ids: list[str]
 
 
-async def make_comparison(config: Config, wanted: Compared) -> ComparisonPage:
+async def make_comparison(config: Config, query: Compared) -> ComparisonPage:
     """Both sides, redacted.
 
     Raises: NotFoundError for a stream that is none; ConflictError where no alarm of it stands; StoreError.
     """
-    return await process.make_page(_comparison, config, wanted)
+    return await process.make_page(_comparison, config, query)
 
 
-async def _comparison(database: Database, config: Config, wanted: Compared) -> ComparisonPage:
-    found = await streams.load(database, [wanted.stream])
-    if not found:
-        raise NotFoundError(f'no live stream has the id "{wanted.stream[:100]}": GET /live/alarms lists alarms')
-    [stream] = found
+async def _comparison(database: Database, config: Config, query: Compared) -> ComparisonPage:
+    loaded = await streams.load(database, [query.stream])
+    if not loaded:
+        raise NotFoundError(f'no live stream has the id "{query.stream[:100]}": GET /live/alarms lists alarms')
+    [stream] = loaded
     detector = stream.state.detector
     if detector is None or not detector.alarm:
-        raise ConflictError(f'no alarm of the stream "{wanted.stream}" stands: GET /live/alarms lists those that do')
-    told = shown_detector(stream, settings_of(config.drift), 1)
-    change = told.since if told.since is not None else stream.alarm_since
-    before, since = await _sides(database, stream, detector.behind, change, wanted.limit)
-    rows = await _rows(database, stream, [*before, *since], wanted.excerpt)
-    reasons = {name: why for name, why in told.reasons.items() if name in _TOLD}
+        raise ConflictError(f'no alarm of the stream "{query.stream}" stands: GET /live/alarms lists those that do')
+    alarm = shown_detector(stream, settings_of(config.drift), 1)
+    change = alarm.since if alarm.since is not None else stream.alarm_since
+    before, since = await _sides(database, stream, detector.behind, change, query.limit)
+    rows = await _rows(database, stream, [*before, *since], query.excerpt)
+    reasons = {name: why for name, why in alarm.reasons.items() if name in _TOLD}
     days = config.store.retention_days
     sides = {"before": before, "since": since}
     listed = {name: [rows[id_] for id_ in ids if id_ in rows] for name, ids in sides.items()}
     reasons |= {name: NONE.format(days=days) for name, side in listed.items() if not side}
-    beside = await _beside(database, stream, list(rows), wanted.excerpt)
-    comparison = _compared(stream, told, change, listed, beside, reasons)
+    beside = await _beside(database, stream, list(rows), query.excerpt)
+    comparison = _compared(stream, alarm, change, listed, beside, reasons)
     encoded = Encoded[Comparison](msgspec.json.encode(comparison), Comparison)
-    return ComparisonPage(encoded, [one for one in (*before, *since) if one in rows])
+    return ComparisonPage(encoded, [exchange_id for exchange_id in (*before, *since) if exchange_id in rows])
 
 
 _TOLD = ("mean_before", "mean_since", "n_before", "n_since", "direction", "axis", "group")
@@ -124,7 +125,7 @@ async def _sides(
     """Ids of stored exchanges before the change and since."""
     strongest = dict.fromkeys([*behind, *filter(None, [stream.alarm_exchange_id])])
     stored = await exchange_search.load(database, strongest)
-    since = [one for one in strongest if one in stored]
+    since = [exchange_id for exchange_id in strongest if exchange_id in stored]
     if stream.alarm_exchange_id in since[limit:]:
         since[limit - 1 :] = [stream.alarm_exchange_id]
     if change is None:
@@ -133,7 +134,7 @@ async def _sides(
     newest = await exchange_search.of_stream(database, measured, received_from=change, limit=limit)
     since = list(dict.fromkeys([*since, *newest]))[:limit]
     before = await exchange_search.of_stream(database, measured, received_before=change, limit=limit)
-    return [one for one in before if one not in since], since
+    return [exchange_id for exchange_id in before if exchange_id not in since], since
 
 
 def _measured_stream(stream: Stream) -> str:
@@ -147,61 +148,61 @@ def _measured_stream(stream: Stream) -> str:
 async def _rows(
     database: Database, stream: Stream, ids: list[str], excerpt: int | None
 ) -> dict[str, list[ShownExchange]]:
-    """By exchange, its scores by the stream's metric on its axis."""
+    """Return the scores by the stream's metric on its axis, by exchange."""
     criteria = Criteria(
         exchange_ids=ids,
         auditor=stream.key.auditor,
         metric=stream.key.metric.removesuffix(GAP_SUFFIX),
         axis=stream.key.axis or None,
     )
-    shown = Shown(excerpt)
+    formatter = Shown(excerpt)
     rows: dict[str, list[ShownExchange]] = {}
     for row in (await exchange_search.search(database, criteria, limit=len(ids) * MOST_SCORES)).rows:
-        rows.setdefault(row.exchange.id, []).append(shown.row(row))
+        rows.setdefault(row.exchange.id, []).append(formatter.row(row))
     return rows
 
 
 async def _beside(database: Database, stream: Stream, ids: list[str], excerpt: int | None) -> dict[str, BesideScores]:
     """Each text cut, so that all of them fit on a page."""
     longest = min(excerpt or MOST_BESIDE, MOST_BESIDE)
-    found: dict[str, BesideScores] = {}
-    kept = await audit_texts.read(database, ids, auditor=stream.key.auditor)
-    stored = await exchange_search.load(database, [id_ for id_ in ids if kept[id_]])
-    for one, exchange in stored.items():
-        match kept[one].get(stream.key.auditor):
+    scores_by_id: dict[str, BesideScores] = {}
+    texts_by_id = await audit_texts.read(database, ids, auditor=stream.key.auditor)
+    stored = await exchange_search.load(database, [id_ for id_ in ids if texts_by_id[id_]])
+    for exchange_id, exchange in stored.items():
+        match texts_by_id[exchange_id].get(stream.key.auditor):
             case Reason() as reason:
                 text, _ = shown_reason(reason, longest)
-                found[one] = BesideScores(judge_reasons=text)
-            case Answers() as answers if (asked := asked_of(exchange)) is not None:
-                found[one] = BesideScores(counterpart=shown_counterpart(asked, answers, longest))
-    return found
+                scores_by_id[exchange_id] = BesideScores(judge_reasons=text)
+            case Answers() as answers if (question := asked_of(exchange)) is not None:
+                scores_by_id[exchange_id] = BesideScores(counterpart=shown_counterpart(question, answers, longest))
+    return scores_by_id
 
 
 def _compared(
     stream: Stream,
-    told: ShownDetector,
+    alarm: ShownDetector,
     change: float | None,
     sides: dict[str, list[list[ShownExchange]]],
     beside: dict[str, BesideScores],
     reasons: dict[str, str],
 ) -> Comparison:
-    if told.since is None:
+    if alarm.since is None:
         reasons["change"] = "it is not known when it began: what is before the alarm is shown as before the change"
     return Comparison(
         stream=stream.id,
-        auditor=told.auditor,
-        metric=told.metric,
-        axis=told.axis,
-        group=told.group,
-        model=told.model,
-        direction=told.direction,
+        auditor=alarm.auditor,
+        metric=alarm.metric,
+        axis=alarm.axis,
+        group=alarm.group,
+        model=alarm.model,
+        direction=alarm.direction,
         change=change,
-        alarm_since=told.alarm_since,
-        alarm_exchange_id=told.exchange_id,
-        mean_before=told.mean_before,
-        mean_since=told.mean_since,
-        n_before=told.n_before,
-        n_since=told.n_since,
+        alarm_since=alarm.alarm_since,
+        alarm_exchange_id=alarm.exchange_id,
+        mean_before=alarm.mean_before,
+        mean_since=alarm.mean_since,
+        n_before=alarm.n_before,
+        n_since=alarm.n_since,
         chosen_before=CHOSEN_BEFORE,
         chosen_since=CHOSEN_SINCE,
         before=sides["before"],

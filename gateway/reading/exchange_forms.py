@@ -15,7 +15,7 @@ from gateway.store.exchange_search import Audit, Found, Score, Stored
 from gateway.store.exchanges import State
 
 PAGE_BYTES = 8 * 1024 * 1024
-"""Of text on one page; sending more in one piece would hold up live requests."""
+"""Most bytes of text on a page; sending more in a piece would hold up live requests."""
 LONGEST_MESSAGE = 300
 """Characters of what a server or judge said that are shown where an exchange has no score."""
 
@@ -30,7 +30,7 @@ class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     received_at: float
     model: str
-    """As the client named it."""
+    """The model as the client named it."""
     served_model: str
     upstream: str
     key: str | None
@@ -43,7 +43,8 @@ class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None
     value: float | None
     inclusion_probability: float | None
-    """Of the score; without one, with which the exchange was sampled. Null where the sender's sampling is not known."""
+    """Probability of the score; without a score, of the exchange's sampling. Null if the sender's sampling is not
+    known."""
     prompt: str | None
     reply: str | None
     no_text_because: str | None
@@ -51,7 +52,7 @@ class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownScore(Score, frozen=True, kw_only=True):
-    """A measurement, or the recorded absence of one; `reason` says why the value is null."""
+    """A measurement, or the recorded absence of a measurement; `reason` says why the value is null."""
 
 
 class PolicyOfExchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +63,7 @@ class PolicyOfExchange(msgspec.Struct, frozen=True, kw_only=True):
     arm: str | None
     treated_share: float | None
     instruction: str | None
-    """What was added to the request."""
+    """The text that was added to the request."""
 
 
 class ShownAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +95,7 @@ class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
     asked: list[Piece]
     swapped: list[Piece]
     answers: list[ShownPair] | None
-    """All drawn afresh for the audit; two answers to one question differ by chance."""
+    """Answers that were all drawn newly for the audit; two answers to the same question differ by chance."""
     no_answers_because: str | None
 
 
@@ -109,7 +110,7 @@ class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     served_model: str
     upstream: str
     system_fingerprint: str | None
-    """Of the answer: tells the servers behind one address apart."""
+    """Fingerprint of the answer: tells the servers behind the same address apart."""
     stream: bool
     status_code: int
     key: str | None
@@ -117,7 +118,7 @@ class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     stratum: str
     inclusion_probability: float | None
     sender_rate: float | None
-    """Of what was sent to us (docs/ingest.md): the rate at which it was; 1 of what was relayed."""
+    """Rate at which the sender sampled its exchanges (docs/ingest.md); 1 for those that were relayed."""
     rate_factor: float
     threshold: float | None
     policy: PolicyOfExchange | None
@@ -133,7 +134,7 @@ class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Every measurement of every auditor, also those without a value."""
     audits: list[Audit]
     judge_reasons: str | None
-    """What the judge said when it was asked, after its verdict, why."""
+    """Reasons that the judge gave when it was asked, after its verdict, why."""
     counterpart: Counterpart | None
     reasons: dict[str, str]
 
@@ -146,7 +147,7 @@ NO_POLICY = "no policy covered it"
 
 
 class Shown:
-    """Rows of one page, with each exchange's text read and redacted once and no more than PAGE_BYTES in all.
+    """Rows of a page, with each exchange's text read and redacted once and at most PAGE_BYTES in all.
 
     Args:
         excerpt: characters that are kept of each text; None for all.
@@ -157,10 +158,10 @@ class Shown:
         self._room = PAGE_BYTES
         self._texts: dict[str, Text] = {}
 
-    def row(self, found: Found, why: str | None = None) -> ShownExchange:
+    def row(self, result: Found, why: str | None = None) -> ShownExchange:
         """One row; `why` it has no score."""
-        exchange, score = found.exchange, found.score
-        text = self._text(found.stored)
+        exchange, score = result.exchange, result.score
+        text = self._text(result.stored)
         return ShownExchange(
             id=exchange.id,
             request_id=exchange.request_id,
@@ -170,7 +171,7 @@ class Shown:
             upstream=exchange.upstream,
             key=exchange.key_name,
             tag=exchange.tag,
-            state=found.stored.state,
+            state=result.stored.state,
             auditor=score.auditor if score else None,
             metric=score.metric if score else None,
             axis=score.axis if score else None,
@@ -187,17 +188,17 @@ class Shown:
         )
 
     def _text(self, stored: Stored) -> "Text":
-        known = self._texts.get(stored.exchange.id)
-        if known is None:
-            known = text_of(stored, self._room)
+        text = self._texts.get(stored.exchange.id)
+        if text is None:
+            text = text_of(stored, self._room)
             if self._excerpt is not None:
-                known = Text(_cut(known.prompt, self._excerpt), _cut(known.reply, self._excerpt), known.reason)
-            self._texts[stored.exchange.id] = known
-        size = len(known.prompt or "") + len(known.reply or "")
+                text = Text(_cut(text.prompt, self._excerpt), _cut(text.reply, self._excerpt), text.reason)
+            self._texts[stored.exchange.id] = text
+        size = len(text.prompt or "") + len(text.reply or "")
         if size > self._room:
             return Text(None, None, PAGE_IS_FULL)
         self._room -= size
-        return known
+        return text
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -230,62 +231,64 @@ def text_of(stored: Stored, room: int = PAGE_BYTES) -> Text:
 
 
 def redacted(text: str) -> str:
-    """As it may be shown."""
+    """Return the text as it may be shown."""
     return _SHOWN.redacted(text)
 
 
 def why_no_score(stored: Stored, audits: Sequence[Audit], measured: Sequence[Score]) -> str:
     """Why an exchange has no score, in a line."""
-    said = [f"{audit.auditor}: {_said(audit)}" for audit in audits if audit.message or audit.failure_kind]
-    without = dict.fromkeys(f"{one.auditor}: {_excerpt(one.reason or one.status)}" for one in measured)
+    messages = [f"{audit.auditor}: {_describe_audit(audit)}" for audit in audits if audit.message or audit.failure_kind]
+    without = dict.fromkeys(f"{score.auditor}: {_excerpt(score.reason or score.status)}" for score in measured)
     match stored.state:
         case "queued":
-            return "; ".join(["it waits for its audit", *said])
+            return "; ".join(["it waits for its audit", *messages])
         case "sampled_out":
             return "the auditors' own rates (auditors.NAME.rate) left it out"
         case "expired":
             return "it waited too long for an auditor"
         case "audited":
-            return "; ".join(["audited without a score", *without, *said]) if without or said else NOTHING_TO_SCORE
+            return (
+                "; ".join(["audited without a score", *without, *messages]) if without or messages else NOTHING_TO_SCORE
+            )
         case state:
-            return "; ".join([state.replace("_", " "), *said, *without])
+            return "; ".join([state.replace("_", " "), *messages, *without])
 
 
 NOTHING_TO_SCORE = "audited without a score: nothing that an auditor scores was found in it"
 
 
-def shown_audit(one: Audit) -> Audit:
-    """With a message that may be shown."""
-    return one if one.message is None else msgspec.structs.replace(one, message=redacted(one.message))
+def shown_audit(audit: Audit) -> Audit:
+    """Return the audit with a message that may be shown."""
+    return audit if audit.message is None else msgspec.structs.replace(audit, message=redacted(audit.message))
 
 
-def shown_score(one: Score) -> ShownScore:
-    """With a reason and details that may be shown."""
-    fields: dict[str, Any] = msgspec.structs.asdict(one)
-    reason = None if one.reason is None else redacted(one.reason)
-    return ShownScore(**fields | {"reason": reason, "detail": _redacted_detail(one.detail)})
+def shown_score(score: Score) -> ShownScore:
+    """Return the score with a reason and details that may be shown."""
+    fields: dict[str, Any] = msgspec.structs.asdict(score)
+    reason = None if score.reason is None else redacted(score.reason)
+    return ShownScore(**fields | {"reason": reason, "detail": _redacted_detail(score.detail)})
 
 
-def shown_reason(kept: Reason | None, excerpt: int | None = None) -> tuple[str | None, str | None]:
+def shown_reason(reason: Reason | None, excerpt: int | None = None) -> tuple[str | None, str | None]:
     """A judge's reason, or None and why there is none."""
-    if kept is None or kept.text is None:
-        return None, NO_JUDGE_REASONS if kept is None else kept.why_none
-    text = redacted(kept.text)
+    if reason is None or reason.text is None:
+        return None, NO_JUDGE_REASONS if reason is None else reason.why_none
+    text = redacted(reason.text)
     return text if excerpt is None else _cut(text, excerpt), None
 
 
-def shown_counterpart(asked: str, kept: Answers, excerpt: int | None = None) -> Counterpart:
+def shown_counterpart(question: str, answers: Answers, excerpt: int | None = None) -> Counterpart:
     """Both questions and the answers to them, side by side.
 
     Args:
-        asked: the exchange's own question, as it may be shown.
-        kept: what the audit left.
+        question: the exchange's own question, as it may be shown.
+        answers: what the audit left.
         excerpt: characters that are kept of each text; None for all that is stored.
     """
     return counterpart_of(
-        (kept.axis, kept.group, kept.reference, kept.words_swapped),
-        (asked[:LONGEST_CHARS], redacted(kept.question)),
-        [_pair(*pair, excerpt) for pair in zip(kept.asked, kept.swapped, strict=False)],
+        (answers.axis, answers.group, answers.reference, answers.words_swapped),
+        (question[:LONGEST_CHARS], redacted(answers.question)),
+        [_pair(*pair, excerpt) for pair in zip(answers.asked, answers.swapped, strict=False)],
         excerpt,
     )
 
@@ -296,35 +299,35 @@ def counterpart_of(
     answers: list[ShownPair] | None = None,
     excerpt: int | None = None,
 ) -> Counterpart:
-    """Two questions, as they may be shown; `about` is axis, group, the one swapped in, and words swapped."""
+    """Return two questions, as they may be shown; `about` is axis, group, the group swapped in, and words swapped."""
     axis, group, reference, n_words = about
-    asked, swapped = differences(*(_limited(question, excerpt) for question in questions))
+    own_pieces, swapped = differences(*(_limited(question, excerpt) for question in questions))
     return Counterpart(
         axis=axis,
         group=group,
         reference=reference,
         words_swapped=n_words,
-        asked=asked,
+        asked=own_pieces,
         swapped=swapped,
         answers=answers,
         no_answers_because=NO_ANSWERS if answers is None else None,
     )
 
 
-def _pair(asked: KeptAnswer, swapped: KeptAnswer, excerpt: int | None) -> ShownPair:
-    texts = differences(*(_limited(in_order(redacted(one.text)), excerpt) for one in (asked, swapped)))
-    calls = differences(*(_limited(_calls(one), excerpt) for one in (asked, swapped)))
+def _pair(original: KeptAnswer, swapped: KeptAnswer, excerpt: int | None) -> ShownPair:
+    texts = differences(*(_limited(in_order(redacted(answer.text)), excerpt) for answer in (original, swapped)))
+    calls = differences(*(_limited(_calls(answer), excerpt) for answer in (original, swapped)))
     return ShownPair(
         *(
-            ShownAnswer(text=text, calls=of_tools, is_refusal=one.is_refusal, is_cut=one.is_cut)
-            for one, text, of_tools in zip((asked, swapped), texts, calls, strict=True)
+            ShownAnswer(text=text, calls=of_tools, is_refusal=answer.is_refusal, is_cut=answer.is_cut)
+            for answer, text, of_tools in zip((original, swapped), texts, calls, strict=True)
         )
     )
 
 
-def _calls(one: KeptAnswer) -> str:
-    """In the order in which they are compared."""
-    in_turn = sorted(one.calls, key=lambda call: call.name)
+def _calls(answer: KeptAnswer) -> str:
+    """Return the calls as text in the order in which they are compared."""
+    in_turn = sorted(answer.calls, key=lambda call: call.name)
     return "\n\n".join(f"{redacted(call.name)}\n{in_order(redacted(call.arguments))}" for call in in_turn)
 
 
@@ -339,7 +342,7 @@ def shown_record(
     counterpart: Counterpart | str,
     reason: Reason | None,
 ) -> ExchangeRecord:
-    """Everything that is known of one exchange; `counterpart` may be why there is none."""
+    """Return all knowledge about an exchange; `counterpart` may be the reason why there is none."""
     exchange, text = stored.exchange, text_of(stored)
     policy = None
     if exchange.mitigation is not None:
@@ -358,7 +361,7 @@ def shown_record(
         reasons["counterpart"] = counterpart
     if policy is None:
         reasons["policy"] = NO_POLICY
-    if not any(one.value is not None for one in measured):
+    if not any(score.value is not None for score in measured):
         reasons["scores"] = why_no_score(stored, audits, measured)
     if exchange.sender_rate is None:
         reasons |= dict.fromkeys(("inclusion_probability", "sender_rate"), UNKNOWN_RATE)
@@ -372,7 +375,7 @@ def shown_record(
         redactions=stored.redactions,
         prompt=text.prompt,
         reply=text.reply,
-        scores=[shown_score(one) for one in measured],
+        scores=[shown_score(score) for score in measured],
         audits=[shown_audit(audit) for audit in audits],
         judge_reasons=judge_reasons,
         counterpart=None if isinstance(counterpart, str) else counterpart,
@@ -385,7 +388,7 @@ _ALIKE = {field.name for field in msgspec.structs.fields(ExchangeRecord)} & {
 }
 
 
-def _said(audit: Audit) -> str:
+def _describe_audit(audit: Audit) -> str:
     words = _excerpt(audit.message or "")
     return f"waits for {audit.server}: {words}" if audit.outcome == "waiting" else words or str(audit.failure_kind)
 
@@ -403,7 +406,7 @@ def _redacted_detail(value: Any) -> Any:
         case str():
             return redacted(value)
         case list():
-            return [_redacted_detail(one) for one in value]
+            return [_redacted_detail(item) for item in value]
         case dict():
-            return {name: _redacted_detail(one) for name, one in value.items()}
+            return {name: _redacted_detail(item) for name, item in value.items()}
     return value

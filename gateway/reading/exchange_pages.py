@@ -31,7 +31,7 @@ COUNTERFACTUAL, JUDGE = "counterfactual", "judge"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a list: see `exchange_search.search`."""
+    """The part of a list that is wanted: see `exchange_search.search`."""
 
     criteria: Criteria
     before: Place | None = None
@@ -45,16 +45,17 @@ class Page(msgspec.Struct, frozen=True):
 
     rows: Encoded[list[ShownExchange]]
     ids: list[str]
-    """Of the exchange of each entry."""
+    """Id of the exchange of each entry."""
     next: Place | None
-    """Where it goes on, be the page full or not; None at the end of the list."""
+    """Place at which the list goes on, even if the page is not full; None at the end of the list."""
     has_request: bool
-    """Whether the request id that was asked for stands for any exchange, whatever the other criteria; else True."""
+    """True if the request id that was asked for stands for any exchange, under any other criteria; also if none was
+    asked for."""
 
 
-async def make_page(config: Config, wanted: Wanted) -> Page:
+async def make_page(config: Config, query: Wanted) -> Page:
     """The page, redacted. Raises StoreError."""
-    return await process.make_page(_page, config, wanted)
+    return await process.make_page(_page, config, query)
 
 
 async def make_record(config: Config, exchange_id: str) -> Encoded[ExchangeRecord]:
@@ -62,30 +63,33 @@ async def make_record(config: Config, exchange_id: str) -> Encoded[ExchangeRecor
     return await process.make_page(_record, config, exchange_id)
 
 
-async def _page(database: Database, _config: Config, wanted: Wanted) -> Page:
-    criteria = wanted.criteria
-    part = await exchange_search.search(database, criteria, before=wanted.before, limit=wanted.limit + 1)
-    is_more, found = len(part.rows) > wanted.limit, part.rows[: wanted.limit]
-    unscored = [one.stored for one in found if one.score is None]
+async def _page(database: Database, _config: Config, query: Wanted) -> Page:
+    criteria = query.criteria
+    part = await exchange_search.search(database, criteria, before=query.before, limit=query.limit + 1)
+    is_more, page_rows = len(part.rows) > query.limit, part.rows[: query.limit]
+    unscored = [row.stored for row in page_rows if row.score is None]
     reasons = await _reasons(database, unscored)
-    shown = Shown(wanted.excerpt)
-    rows = [shown.row(one, None if one.score else reasons[one.exchange.id]) for one in found]
-    asked = criteria.request_id
+    formatter = Shown(query.excerpt)
+    rows = [formatter.row(row, None if row.score else reasons[row.exchange.id]) for row in page_rows]
+    request_id = criteria.request_id
     return Page(
         rows=Encoded(msgspec.json.encode(rows), list[ShownExchange]),
         ids=[row.id for row in rows],
-        next=found[-1].place if is_more else part.end,
-        has_request=asked is None or bool(rows) or await exchange_search.has_request(database, asked),
+        next=page_rows[-1].place if is_more else part.end,
+        has_request=request_id is None or bool(rows) or await exchange_search.has_request(database, request_id),
     )
 
 
 async def _reasons(database: Database, unscored: list[Stored]) -> dict[str, str]:
     """Why these exchanges have no score."""
-    ids = [one.exchange.id for one in unscored]
+    ids = [stored.exchange.id for stored in unscored]
     if not ids:
         return {}
     audits, measured = await exchange_search.audits(database, ids), await exchange_search.scores(database, ids)
-    return {one.exchange.id: why_no_score(one, audits[one.exchange.id], measured[one.exchange.id]) for one in unscored}
+    return {
+        stored.exchange.id: why_no_score(stored, audits[stored.exchange.id], measured[stored.exchange.id])
+        for stored in unscored
+    }
 
 
 async def _record(database: Database, _config: Config, exchange_id: str) -> Encoded[ExchangeRecord]:
@@ -97,8 +101,8 @@ async def _record(database: Database, _config: Config, exchange_id: str) -> Enco
         )
     measured = (await exchange_search.scores(database, [exchange_id]))[exchange_id]
     audits = (await exchange_search.audits(database, [exchange_id]))[exchange_id]
-    kept = (await audit_texts.read(database, [exchange_id]))[exchange_id]
-    answers, reason = kept.get(COUNTERFACTUAL), kept.get(JUDGE)
+    texts = (await audit_texts.read(database, [exchange_id]))[exchange_id]
+    answers, reason = texts.get(COUNTERFACTUAL), texts.get(JUDGE)
     counterpart = _counterpart(stored, measured, answers if isinstance(answers, Answers) else None)
     record = shown_record(stored, measured, audits, counterpart, reason if isinstance(reason, Reason) else None)
     return Encoded(msgspec.json.encode(record), ExchangeRecord)
@@ -117,22 +121,32 @@ def _messages(stored: Stored) -> Sequence[Message]:
         return []
 
 
-def _counterpart(stored: Stored, measured: list[Score], kept: Answers | None) -> Counterpart | str:
-    """The question about another group and its answers; without these the swap, made anew, or why there is none."""
+def _counterpart(stored: Stored, measured: list[Score], answers: Answers | None) -> Counterpart | str:
+    """Return the question about another group and its answers; without these the swap, made again, or why there is
+    none.
+    """
     from auditors.text.swaps.outcome import NotSwapped  # a worker that shows no exchange need not load the lexicon
     from auditors.text.swaps.prompt import swapped_prompt
 
-    swapped = [one for one in measured if one.auditor == COUNTERFACTUAL and one.reference is not None]
+    swapped = [score for score in measured if score.auditor == COUNTERFACTUAL and score.reference is not None]
     if not swapped:
         return "the counterfactual auditor did not ask this question about another group"
     messages = _messages(stored)
     if not messages:
         return "the question cannot be read any more"
-    asked = redacted(text_of(messages))
-    if kept is not None:
-        return shown_counterpart(asked, kept)
-    made = swapped_prompt(stored.exchange.id, messages)
-    if isinstance(made, NotSwapped) or (made.swap.group, made.swap.target) != (swapped[0].group, swapped[0].reference):
+    question = redacted(text_of(messages))
+    if answers is not None:
+        return shown_counterpart(question, answers)
+    counter_prompt = swapped_prompt(stored.exchange.id, messages)
+    if isinstance(counter_prompt, NotSwapped) or (counter_prompt.swap.group, counter_prompt.swap.target) != (
+        swapped[0].group,
+        swapped[0].reference,
+    ):
         return "this version swaps the question in another way than the one that audited it"
-    about = (made.swap.axis, made.swap.group, made.swap.target, made.swap.n_words)
-    return counterpart_of(about, (asked, redacted(text_of(made.messages))))
+    about = (
+        counter_prompt.swap.axis,
+        counter_prompt.swap.group,
+        counter_prompt.swap.target,
+        counter_prompt.swap.n_words,
+    )
+    return counterpart_of(about, (question, redacted(text_of(counter_prompt.messages))))

@@ -49,24 +49,24 @@ async def call_apart(
         raise StoreError(f"{what}: the process that does it broke down: try again") from exc
 
 
-async def make_page(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, wanted: W) -> P:
+async def make_page(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, query: W) -> P:
     """Return what `make` returns in another process, with a database that opens texts as `config` says.
 
     Raises: StoreError when the store cannot be read; as `call_apart`.
     """
     hint = ": ask for fewer exchanges with limit, or for those of a request_id or state"
     return await call_apart(
-        _run, make, config, wanted, what="this page", seconds=PAGE_SECONDS, hint=hint, limiter=_ONE_AT_A_TIME
+        _run, make, config, query, what="this page", seconds=PAGE_SECONDS, hint=hint, limiter=_ONE_AT_A_TIME
     )
 
 
-def _run(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, wanted: W) -> P:
-    return asyncio.run(_make(make, config, wanted))
+def _run(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, query: W) -> P:
+    return asyncio.run(_make(make, config, query))
 
 
-async def _make(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, wanted: W) -> P:
+async def _make(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, query: W) -> P:
     database = await Database.open(config.store.url, migrate=False, texts=texts_of(config))
     try:
-        return await make(database, config, wanted)
+        return await make(database, config, query)
     finally:
         await database.close()

@@ -20,13 +20,13 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
-    """The comparison as JSON, and its page.
+    """Return the comparison as JSON, and its page.
 
     Raises: NotFoundError for an unknown run, ConflictError for two that are no pair.
     """
     database = await Database.open(config.store.url, migrate=False)
     try:
-        run_a, run_b = [await stored_runs.find(database, one) for one in (id_a, id_b)]
+        run_a, run_b = [await stored_runs.find(database, run_id) for run_id in (id_a, id_b)]
         for run in (run_a, run_b):
             stored_runs.result_of(run, "comparison")
         if run_a.suite != run_b.suite:

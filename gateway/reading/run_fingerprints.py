@@ -1,4 +1,4 @@
-"""Models beside one another by the finished runs of the store; needs the benchmarks, see `run_views`."""
+"""Shows models side by side by the finished runs of the store; needs the benchmarks, see `run_views`."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ from gateway.store.runs import Run
 MOST_RUNS = 2_000
 """Newest finished runs that are looked through."""
 MOST_MODELS = 12
-"""Those with the newest runs."""
+"""Most models, those with the newest runs."""
 
 
 async def made(config: Config) -> bytes:
@@ -24,21 +24,21 @@ async def made(config: Config) -> bytes:
     database = await Database.open(config.store.url, migrate=False)
     try:
         chosen, n_left_out = _chosen(await runs.list_runs(database, status="done", limit=MOST_RUNS))
-        found = [await _finished(database, run) for run in chosen]
+        results = [await _finished(database, run) for run in chosen]
     finally:
         await database.close()
-    return msgspec.json.encode(fingerprints.render([one for one in found if one is not None], n_left_out))
+    return msgspec.json.encode(fingerprints.render([result for result in results if result is not None], n_left_out))
 
 
 def _chosen(done: list[Run]) -> tuple[list[Run], int]:
-    """The newest of each, and how many models there was no room for."""
+    """Return the newest of each, and the number of models that there was not enough room for."""
     newest: dict[tuple[str, ...], Run] = {}
     for run in sorted(done, key=lambda run: run.finished_at or 0.0, reverse=True):
         way = (str(run.options.get("data")), str(run.options.get("mitigation")))
         newest.setdefault((run.suite, run.model, run.mode, run.protocol, *way), run)
     models = list(dict.fromkeys(run.model for run in newest.values()))
-    shown = set(models[:MOST_MODELS])
-    return [run for run in newest.values() if run.model in shown], len(models) - len(shown)
+    drawn_models = set(models[:MOST_MODELS])
+    return [run for run in newest.values() if run.model in drawn_models], len(models) - len(drawn_models)
 
 
 async def _finished(database: Database, run: Run) -> FinishedRun | None:

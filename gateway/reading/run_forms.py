@@ -13,7 +13,7 @@ Filter = Status | Literal["failed"]
 
 
 class ItemsWanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which replies of a run."""
+    """The replies of a run that are wanted."""
 
     audit_id: str
     status: Filter | None
@@ -25,7 +25,7 @@ class ItemsWanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OtherReply(msgspec.Struct, frozen=True):
-    """What another run has in the same place."""
+    """The reply of another run in the same place."""
 
     status: Status
     reading: str
@@ -38,25 +38,25 @@ class ShownItem(msgspec.Struct, frozen=True, kw_only=True):
     item_id: str
     sample: int
     is_repeat: bool
-    """Whether it was asked once more (`repeat_share`): it counts in no score."""
+    """True if it was asked once more (`repeat_share`): it counts in no score."""
     axis: str | None
     groups: Sequence[str]
     subset: str | None
     prompt: str | None
-    """None: see the page's `no_prompts_because`."""
+    """The prompt; if None, see the page's `no_prompts_because`."""
     reply: str | None
     reasoning: str | None
     status: Status
     reading: str
-    """In the suite's words; the status where the reply has no value."""
+    """The reading in the suite's words; the status if the reply has no value."""
     rule: str | None
     choice_probabilities: dict[str, float] | None
     judge: dict[str, Any] | None
-    """Who judged it, and what the judge said (`text`)."""
+    """The judge that judged it, and the judge's text (`text`)."""
     finish_reason: str | None
     error: str | None
     other: OtherReply | None
-    """Of the run named by `changed_from`."""
+    """The reply of the run named by `changed_from`."""
 
 
 class ItemsPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class ItemsPage(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[ShownItem]
     next: str | None
-    """For `after`; None: that was all. A page may have fewer than `limit`, or none, and others after it."""
+    """Value for `after`; None: that was all. A page may have fewer than `limit`, or none, and others after it."""
     no_prompts_because: str | None
 
 
@@ -89,7 +89,7 @@ class ShownVerdict(msgspec.Struct, frozen=True, kw_only=True):
     n: int | None
     n_excluded: int | None
     reason: str | None
-    """Why there is no number, which fails."""
+    """Reason why there is not a number, which fails."""
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,39 +98,39 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostWanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that somebody thinks of starting."""
+    """Runs that a user thinks of starting."""
 
     options: list[dict[str, Any]]
-    """Of each; see `gateway.config.audit_request.options_of`."""
+    """Options of each run; see `gateway.config.audit_request.options_of`."""
     served_model: str
-    """What serves under the model's name now."""
+    """The model that serves under the model's name now."""
     host: str | None
-    """Of the upstream that does."""
+    """Host of the upstream that serves it."""
     left_out: dict[str, str]
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one run, or of all of them; a number that is not known is null."""
+    """The cost of a run, or of all of them; a number that is not known is null."""
 
     items: int | None = None
     requests: int | None = None
-    """To the model, one a reply; in mode exact the fewest, one an item."""
+    """Requests to the model, a single request a reply; in mode exact the fewest, a single request an item."""
     judge_requests: int | None = None
-    """To the judge, at most."""
+    """Requests to the judge, at most."""
     prompt_tokens: int | None = None
     """About."""
     reply_tokens: int | None = None
-    """At most, without thoughts."""
+    """Tokens of replies at most, without thoughts."""
     seconds: float | None = None
-    """At the rate of the newest finished run of the suite, model, mode and thinking on this upstream."""
+    """Seconds at the rate of the newest finished run of the suite, model, mode and thinking on this upstream."""
 
 
 class SuiteCost(Cost, frozen=True, kw_only=True):
     suite: str
     has_more: bool = False
-    """Whether it asks further items, made from its replies, which are not counted."""
+    """True if it asks further items, made from its replies, which are not counted."""
     unknown_because: str | None = None
-    """Why there is no number, or no time."""
+    """Reason why there is not a number, or not a time."""
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,40 +12,40 @@ from gateway.store import stored_runs
 from gateway.store.database import Database
 
 
-async def judged(config: Config, wanted: GateWanted) -> bytes:
+async def judged(config: Config, query: GateWanted) -> bytes:
     """A Gate as JSON.
 
     Raises: NotFoundError, ConflictError for a run without a result, RequestError for a wrong requirement.
     """
     database = await Database.open(config.store.url, migrate=False)
     try:
-        run = await stored_runs.find(database, wanted.audit_id)
+        run = await stored_runs.find(database, query.audit_id)
     finally:
         await database.close()
     results = [stored_runs.result_of(run, "result")]
     verdicts: list[Verdict] = []
     try:
-        for requirement in map(gate.parse, wanted.requirements):
-            refused = gate.refused(requirement, results, allow_unvalidated_judge=wanted.allow_unvalidated_judge)
+        for requirement in map(gate.parse, query.requirements):
+            refused = gate.refused(requirement, results, allow_unvalidated_judge=query.allow_unvalidated_judge)
             verdicts += refused or gate.judge(requirement, results)
     except BenchmarkError as exc:
         raise RequestError(str(exc)) from exc
     return msgspec.json.encode(
-        Gate(passed=all(verdict.passed for verdict in verdicts), verdicts=list(map(_shown, verdicts)))
+        Gate(passed=all(verdict.passed for verdict in verdicts), verdicts=list(map(_show_verdict, verdicts)))
     )
 
 
-def _shown(one: Verdict) -> ShownVerdict:
-    estimate = one.estimate
+def _show_verdict(verdict: Verdict) -> ShownVerdict:
+    estimate = verdict.estimate
     return ShownVerdict(
-        requirement=one.requirement,
-        where=one.where,
-        passed=one.passed,
-        found=one.found,
+        requirement=verdict.requirement,
+        where=verdict.where,
+        passed=verdict.passed,
+        found=verdict.found,
         value=None if estimate is None else estimate.value,
         lower=None if estimate is None else estimate.lower,
         upper=None if estimate is None else estimate.upper,
         n=None if estimate is None else estimate.n,
         n_excluded=None if estimate is None else estimate.n_excluded,
-        reason=one.reason,
+        reason=verdict.reason,
     )

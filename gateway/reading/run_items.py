@@ -1,4 +1,4 @@
-"""The replies of a run one by one, with what was asked and how each was read; needs the benchmarks, see `run_views`."""
+"""Reads the replies of a run, each with its question and its reading; needs the benchmarks, see `run_views`."""
 
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -18,38 +18,38 @@ from gateway.store.database import Database
 from gateway.store.runs import Run
 
 PAGE_CHARACTERS = 2 * 1024 * 1024
-"""Of text on one page; further items are on the next."""
+"""Most characters of text on a page; further items are on the next."""
 MOST_CHARACTERS = 20_000
-"""Of one text; all of it is in GET /audits/{id}/responses."""
+"""Most characters of a text; all of it is in GET /audits/{id}/responses."""
 LOOKING_SECONDS = 8.0
-"""How long one page looks for replies that a filter lets through; the next goes on where it stopped."""
+"""Seconds that a page looks for replies that a filter lets through; the next goes on at the place it stopped."""
 
 _reply = msgspec.json.Decoder(Reply)
 Found = list[tuple[Reply, Reply | None]]
 """Replies, each with the other run's."""
 
 
-async def page(config: Config, wanted: ItemsWanted) -> bytes:
+async def page(config: Config, query: ItemsWanted) -> bytes:
     """An ItemsPage as JSON. Raises NotFoundError for an unknown run, ConflictError for one of another suite."""
     database = await Database.open(config.store.url, migrate=False)
     try:
-        run = await stored_runs.find(database, wanted.audit_id)
-        if wanted.changed_from is not None:
-            await _demand_same_suite(database, run, wanted.changed_from)
-        found, after = await _found(database, wanted)
-        items, reason = await _items(database, config, run, found) if found else ({}, None)
+        run = await stored_runs.find(database, query.audit_id)
+        if query.changed_from is not None:
+            await _demand_same_suite(database, run, query.changed_from)
+        replies, after = await _read_replies(database, query)
+        items, reason = await _items(database, config, run, replies) if replies else ({}, None)
     finally:
         await database.close()
     samples = int(run.options.get("samples") or 1)
-    shown, room = list[ShownItem](), PAGE_CHARACTERS
-    for reply, other in found:
-        one = _shown(reply, items.get(reply.item_id), other, is_repeat=reply.sample >= samples)
-        room -= _characters(one)
-        if room < 0 and shown:
-            after = _place(shown[-1])
+    shown_items, room = list[ShownItem](), PAGE_CHARACTERS
+    for reply, other in replies:
+        item = _show_reply(reply, items.get(reply.item_id), other, is_repeat=reply.sample >= samples)
+        room -= _characters(item)
+        if room < 0 and shown_items:
+            after = _place(shown_items[-1])
             break
-        shown.append(one)
-    return msgspec.json.encode(ItemsPage(items=shown, next=after, no_prompts_because=reason))
+        shown_items.append(item)
+    return msgspec.json.encode(ItemsPage(items=shown_items, next=after, no_prompts_because=reason))
 
 
 async def _demand_same_suite(database: Database, run: Run, other_id: str) -> None:
@@ -58,36 +58,36 @@ async def _demand_same_suite(database: Database, run: Run, other_id: str) -> Non
         raise ConflictError(f'{run.id} and {other.id} cannot be compared: suite is "{run.suite}" and "{other.suite}"')
 
 
-async def _found(database: Database, wanted: ItemsWanted) -> tuple[Found, str | None]:
+async def _read_replies(database: Database, query: ItemsWanted) -> tuple[Found, str | None]:
     """The replies of a page, and where the next begins."""
     until = time.monotonic() + LOOKING_SECONDS
-    found: Found = []
+    replies: Found = []
     last: Reply | None = None
-    async for batch in _with_others(database, wanted):
+    async for batch in _with_others(database, query):
         for reply, other in batch:
-            if len(found) == wanted.limit:
-                return found, _place(found[-1][0])
-            if _is_wanted(reply, other, wanted):
-                found.append((reply, other))
+            if len(replies) == query.limit:
+                return replies, _place(replies[-1][0])
+            if _is_wanted(reply, other, query):
+                replies.append((reply, other))
             last = reply
         if time.monotonic() > until and last is not None:
-            return found, _place(last)
-    return found, None
+            return replies, _place(last)
+    return replies, None
 
 
-async def _with_others(database: Database, wanted: ItemsWanted) -> AsyncIterator[Found]:
-    async for bodies in run_responses.pages(database, wanted.audit_id, after=wanted.after):
+async def _with_others(database: Database, query: ItemsWanted) -> AsyncIterator[Found]:
+    async for bodies in run_responses.pages(database, query.audit_id, after=query.after):
         replies = [_reply.decode(body) for body in bodies]
-        others: Mapping[tuple[str, int], Reply] = {}
-        if wanted.changed_from is not None:
+        replies_by_place: Mapping[tuple[str, int], Reply] = {}
+        if query.changed_from is not None:
             places = [(reply.item_id, reply.sample) for reply in replies]
-            theirs = map(_reply.decode, await run_responses.at(database, wanted.changed_from, places))
-            others = {(one.item_id, one.sample): one for one in theirs}
-        yield [(reply, others.get((reply.item_id, reply.sample))) for reply in replies]
+            theirs = map(_reply.decode, await run_responses.at(database, query.changed_from, places))
+            replies_by_place = {(reply.item_id, reply.sample): reply for reply in theirs}
+        yield [(reply, replies_by_place.get((reply.item_id, reply.sample))) for reply in replies]
 
 
-def _is_wanted(reply: Reply, other: Reply | None, wanted: ItemsWanted) -> bool:
-    return _passes(reply, wanted.status) and (wanted.changed_from is None or _flipped(reply, other))
+def _is_wanted(reply: Reply, other: Reply | None, query: ItemsWanted) -> bool:
+    return _passes(reply, query.status) and (query.changed_from is None or _flipped(reply, other))
 
 
 def _passes(reply: Reply, status: Filter | None) -> bool:
@@ -104,24 +104,27 @@ def _flipped(reply: Reply, other: Reply | None) -> bool:
     return read_as(reply) != read_as(other)
 
 
-async def _items(database: Database, config: Config, run: Run, found: Found) -> tuple[Mapping[str, Item], str | None]:
-    """Those that the replies answer, and why some or all are not here."""
-    wanted = {reply.item_id for reply, _ in found}
+async def _items(database: Database, config: Config, run: Run, replies: Found) -> tuple[Mapping[str, Item], str | None]:
+    """Return the items that the replies answer, and why some or all are not here."""
+    item_ids = {reply.item_id for reply, _ in replies}
     try:
         plan = stored_runs.planned(run, stored_runs.data_dir(config))
-        items = {item.item_id: item for item in plan.items if item.item_id in wanted}
-        if len(items) < len(wanted) and plan.suite.has_follow_up:
+        items = {item.item_id: item for item in plan.items if item.item_id in item_ids}
+        if len(items) < len(item_ids) and plan.suite.has_follow_up:
             complete, _ = await stored_runs.replied(database, run, plan)
-            items = {item.item_id: item for item in complete.items if item.item_id in wanted}
+            items = {item.item_id: item for item in complete.items if item.item_id in item_ids}
     except (BenchmarkError, ConflictError) as exc:
         return {}, f"what was asked cannot be shown: {exc}"
-    if len(items) < len(wanted):
-        strange = min(wanted - items.keys())
-        return items, f'{len(wanted) - len(items)} of these items are not among those of {run.suite} here: "{strange}"'
+    if len(items) < len(item_ids):
+        strange = min(item_ids - items.keys())
+        return (
+            items,
+            f'{len(item_ids) - len(items)} of these items are not among those of {run.suite} here: "{strange}"',
+        )
     return items, None
 
 
-def _shown(reply: Reply, item: Item | None, other: Reply | None, *, is_repeat: bool) -> ShownItem:
+def _show_reply(reply: Reply, item: Item | None, other: Reply | None, *, is_repeat: bool) -> ShownItem:
     return ShownItem(
         item_id=reply.item_id,
         sample=reply.sample,
@@ -153,17 +156,17 @@ def _cut_value(value: Any) -> Any:
     return _cut(value) if isinstance(value, str) else value
 
 
-def _characters(one: ShownItem) -> int:
+def _characters(item: ShownItem) -> int:
     texts = (
-        one.prompt,
-        one.reply,
-        one.reasoning,
-        one.error,
-        (one.judge or {}).get("text"),
-        one.other and one.other.reply,
+        item.prompt,
+        item.reply,
+        item.reasoning,
+        item.error,
+        (item.judge or {}).get("text"),
+        item.other and item.other.reply,
     )
     return sum(len(text) for text in texts if text)
 
 
-def _place(one: Reply | ShownItem) -> str:
-    return f"{one.item_id}:{one.sample}"
+def _place(entry: Reply | ShownItem) -> str:
+    return f"{entry.item_id}:{entry.sample}"

@@ -1,4 +1,4 @@
-"""What is made of the store's runs when somebody looks: items, comparisons, gates, fingerprints, costs of new runs.
+"""Computes views of the store's runs on request: items, comparisons, gates, fingerprints, costs of new runs.
 
 It is made in a process of its own, which loads the suites and yields the processor to live requests: an event loop
 with such on it only hands the finished answer on. One is made at a time, and one that takes too long is given up
@@ -21,23 +21,23 @@ T = TypeVar("T")
 
 ITEMS_SECONDS = 60.0
 COSTS_SECONDS = 120.0
-"""Of all suites at once on a busy machine; ten seconds on one that is not."""
+"""Seconds for all suites at once on a busy machine; an idle machine needs ten."""
 COMPARISON_SECONDS = 300.0
 FINGERPRINTS_SECONDS = 120.0
 NICENESS = 5
-"""Of the process that makes them."""
+"""Niceness of the process that makes them."""
 
 _VIEWS = anyio.CapacityLimiter(1)
 _COMPARISONS = anyio.CapacityLimiter(1)
 _FINGERPRINTS = anyio.CapacityLimiter(1)
 
 
-async def items(config: Config, wanted: ItemsWanted) -> Encoded[ItemsPage]:
+async def items(config: Config, query: ItemsWanted) -> Encoded[ItemsPage]:
     """Return replies of a run.
 
     Raises: NotFoundError, ConflictError; StoreError when the store cannot be read or it takes too long.
     """
-    return Encoded(await _apart(ITEMS_SECONDS, "the items of this run", _VIEWS, _items, config, wanted), ItemsPage)
+    return Encoded(await _apart(ITEMS_SECONDS, "the items of this run", _VIEWS, _items, config, query), ItemsPage)
 
 
 async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
@@ -47,18 +47,20 @@ async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
 
 
 async def fingerprints(config: Config) -> bytes:
-    """What all finished runs say of models, as JSON of parts of pages. Raises StoreError as `items`."""
+    """Return the information of all finished runs about models, as JSON of parts of pages. Raises StoreError as
+    `items`.
+    """
     return await _apart(FINGERPRINTS_SECONDS, "fingerprints of suite runs", _FINGERPRINTS, _fingerprints, config)
 
 
-async def gate(config: Config, wanted: GateWanted) -> Encoded[Gate]:
+async def gate(config: Config, query: GateWanted) -> Encoded[Gate]:
     """Return which requirements a run meets. Raises as `items`; RequestError for a wrong requirement."""
-    return Encoded(await _apart(ITEMS_SECONDS, "this gate", _VIEWS, _gate, config, wanted), Gate)
+    return Encoded(await _apart(ITEMS_SECONDS, "this gate", _VIEWS, _gate, config, query), Gate)
 
 
-async def costs(config: Config, wanted: CostWanted) -> bytes:
+async def costs(config: Config, query: CostWanted) -> bytes:
     """Costs as JSON. Raises as `items`."""
-    return await _apart(COSTS_SECONDS, "the cost of these runs", _VIEWS, _costs, config, wanted)
+    return await _apart(COSTS_SECONDS, "the cost of these runs", _VIEWS, _costs, config, query)
 
 
 async def _apart(
@@ -68,10 +70,10 @@ async def _apart(
     return await call_apart(work, *arguments, what=what, seconds=seconds, hint=hint, limiter=limiter)
 
 
-def _items(config: Config, wanted: ItemsWanted) -> bytes:
+def _items(config: Config, query: ItemsWanted) -> bytes:
     from gateway.reading import run_items
 
-    return _yielding(run_items.page(config, wanted))
+    return _yielding(run_items.page(config, query))
 
 
 def _compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
@@ -86,18 +88,18 @@ def _fingerprints(config: Config) -> bytes:
     return _yielding(run_fingerprints.made(config))
 
 
-def _gate(config: Config, wanted: GateWanted) -> bytes:
+def _gate(config: Config, query: GateWanted) -> bytes:
     from gateway.reading import run_gates
 
-    return _yielding(run_gates.judged(config, wanted))
+    return _yielding(run_gates.judged(config, query))
 
 
-def _costs(config: Config, wanted: CostWanted) -> bytes:
+def _costs(config: Config, query: CostWanted) -> bytes:
     from gateway.reading import run_costs
 
-    return _yielding(run_costs.costs(config, wanted))
+    return _yielding(run_costs.costs(config, query))
 
 
-def _yielding(made: Coroutine[Any, Any, T]) -> T:
+def _yielding(coroutine: Coroutine[Any, Any, T]) -> T:
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
-    return asyncio.run(made)
+    return asyncio.run(coroutine)

@@ -50,49 +50,51 @@ async def estimates(database: Database, selection: Selection) -> EncodedPage[Liv
     opened: dict[str, bytes] = {}
     for ids in _portions(written):
         pairs = await labels.pairs(database, ids) if labelled.intersection(ids) else {}
-        for one in await in_turns(
+        for encoded in await in_turns(
             partial(_opened, written, pairs, calibrated, flagged), await streams.load(database, ids)
         ):
-            opened |= one
+            opened |= encoded
     return EncodedPage.join(LiveEstimate, page.total, [opened.get(row.id) or _bytes(row) for row in page.rows])
 
 
 async def window_estimates(
-    database: Database, selection: Selection, window: Window, asked: str
+    database: Database, selection: Selection, window: Window, window_text: str
 ) -> EncodedPage[LiveEstimate]:
     """Over the audits of a window, written as it was asked for."""
     listed = await streams.heads(database, selection)
     page = listed[selection.offset : selection.offset + selection.limit]
-    scored = {_axis_of(one.key) for one in page if one.key.metric == SCORE and not one.key.group}
-    beside = [one for one in listed if one.key.metric == DISTANCE and _axis_of(one.key) in scored]
-    needed = list({one.id: one for one in (*page, *beside)}.values())
+    scored = {_axis_of(stream.key) for stream in page if stream.key.metric == SCORE and not stream.key.group}
+    beside = [stream for stream in listed if stream.key.metric == DISTANCE and _axis_of(stream.key) in scored]
+    needed = list({stream.id: stream for stream in (*page, *beside)}.values())
     # A time reads fewer measurements than there are streams; a number of each is read stream by stream.
     are_few = window.audits is not None or len(needed) < len(listed) or _is_filtered(selection)
     sums = await windows.sums(database, window, _ids(needed) if are_few else None)
-    made = await in_turns(lambda one: window_estimate_of(one, sums.get(one.id, WindowSums()), asked), needed)
+    windowed = await in_turns(
+        lambda stream: window_estimate_of(stream, sums.get(stream.id, WindowSums()), window_text), needed
+    )
     distances: dict[Axis, list[LiveEstimate]] = {}
-    for stream, one in zip(needed, made, strict=True):
-        if one.metric == DISTANCE:
-            distances.setdefault(_axis_of(stream.key), []).append(one)
-    shown = list(zip(page, made, strict=False))  # `needed` begins with the page
-    return EncodedPage.join(LiveEstimate, len(listed), await in_turns(partial(_encoded, distances), shown))
+    for stream, estimate in zip(needed, windowed, strict=True):
+        if estimate.metric == DISTANCE:
+            distances.setdefault(_axis_of(stream.key), []).append(estimate)
+    pairs = list(zip(page, windowed, strict=False))  # `needed` begins with the page
+    return EncodedPage.join(LiveEstimate, len(listed), await in_turns(partial(_encoded, distances), pairs))
 
 
 async def replica_estimates(database: Database, stream: Stream) -> list[ReplicaEstimate]:
     """One stream by the server that answered."""
     return [
         ReplicaEstimate(
-            system_fingerprint=one.system_fingerprint,
-            first_at=one.first_at,
-            last_at=one.last_at,
-            estimate=window_estimate_of(stream, one.sums, str(replicas.MOST_READ)),
+            system_fingerprint=replica.system_fingerprint,
+            first_at=replica.first_at,
+            last_at=replica.last_at,
+            estimate=window_estimate_of(stream, replica.sums, str(replicas.MOST_READ)),
         )
-        for one in await replicas.read(database, stream.id)
+        for replica in await replicas.read(database, stream.id)
     ]
 
 
 async def detectors(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Detectors]:
-    """What the detectors have learned, would find and found."""
+    """Return the state of the detectors: their knowledge, the changes that they would find, and those they found."""
     page = await streams.page(database, "detector", selection)
     log_threshold = settings.log_threshold(page.n_streams)
     opened: dict[str, bytes] = {}
@@ -113,11 +115,11 @@ async def alarms(database: Database, selection: Selection, settings: DriftSettin
     """Streams whose alarm stands."""
     page = await streams.page(database, "detector", msgspec.structs.replace(selection, alarmed=True))
     log_threshold = settings.log_threshold(page.n_streams)
-    found: dict[str, Alarm] = {}
+    alarm_by_id: dict[str, Alarm] = {}
     for ids in _portions(_ids(page.rows)):
-        for one in await in_turns(partial(alarm_of, log_threshold=log_threshold), await streams.load(database, ids)):
-            found[one.stream] = one
-    standing = [found[row.id] for row in page.rows if row.id in found]
+        for alarm in await in_turns(partial(alarm_of, log_threshold=log_threshold), await streams.load(database, ids)):
+            alarm_by_id[alarm.stream] = alarm
+    standing = [alarm_by_id[row.id] for row in page.rows if row.id in alarm_by_id]
     return EncodedPage.join(Alarm, page.total, await in_turns(msgspec.json.encode, standing))
 
 
@@ -132,11 +134,11 @@ def _axis_of(key: StreamKey) -> Axis:
     return key.auditor, key.axis, key.model, key.instrument
 
 
-def _encoded(distances: dict[Axis, list[LiveEstimate]], shown: tuple[Stream, LiveEstimate]) -> bytes:
-    stream, one = shown
-    if one.metric == SCORE and one.group is None:
-        one = with_most_normal(one, distances.get(_axis_of(stream.key), []))
-    return msgspec.json.encode(one)
+def _encoded(distances: dict[Axis, list[LiveEstimate]], pair: tuple[Stream, LiveEstimate]) -> bytes:
+    stream, estimate = pair
+    if estimate.metric == SCORE and estimate.group is None:
+        estimate = with_most_normal(estimate, distances.get(_axis_of(stream.key), []))
+    return msgspec.json.encode(estimate)
 
 
 def _opened(
@@ -149,36 +151,42 @@ def _opened(
     if stream.state.damaged:
         return {stream.id: msgspec.json.encode(estimate_of(stream))}
     text = written[stream.id]
-    shown = estimate_of(stream) if text is None else _estimates.decode(text)
+    estimate = estimate_of(stream) if text is None else _estimates.decode(text)
     if stream.id in pairs and stream.key.is_sampling_known:
-        shown = with_labels(shown, stream, pairs[stream.id])
+        estimate = with_labels(estimate, stream, pairs[stream.id])
     if stream.id in calibrated and stream.key.is_sampling_known:
-        kept = calibrated[stream.id]
-        used = CalibrationUsed(digest=kept.digest, n=kept.validation.n, created_at=kept.created_at)
+        calibration = calibrated[stream.id]
+        used = CalibrationUsed(digest=calibration.digest, n=calibration.validation.n, created_at=calibration.created_at)
         since = flagged[stream.id].since if stream.id in flagged else None
-        shown = with_calibration(shown, stream, kept.validation.rates, kept.validation.threshold, used, since)
+        estimate = with_calibration(
+            estimate, stream, calibration.validation.rates, calibration.validation.threshold, used, since
+        )
     if stream.id in flagged and flagged[stream.id].stands:
-        shown = msgspec.structs.replace(shown, judge_drifted_since=flagged[stream.id].since)
-    return {stream.id: msgspec.json.encode(shown)}
+        estimate = msgspec.structs.replace(estimate, judge_drifted_since=flagged[stream.id].since)
+    return {stream.id: msgspec.json.encode(estimate)}
 
 
 def _with_alarm(row: Row, text: bytes, history: ModelHistory) -> bytes:
     """The detector of an alarm with what an auditor does not write down with it."""
-    shown = _detectors.decode(text)
-    reasons = dict(shown.reasons)
-    before = None if shown.since is None else history.at(row.model, shown.since)
+    detector = _detectors.decode(text)
+    reasons = dict(detector.reasons)
+    before = None if detector.since is None else history.at(row.model, detector.since)
     after = history.at(row.model, float("inf"))
-    link = exchanges_link(shown.auditor, shown.axis, [*shown.exchange_ids, *filter(None, [row.alarm_exchange_id])])
-    found = {"fingerprint_before": before, "fingerprint_after": after, "exchanges": link}
-    found["exchange_id"] = row.alarm_exchange_id
+    link = exchanges_link(
+        detector.auditor, detector.axis, [*detector.exchange_ids, *filter(None, [row.alarm_exchange_id])]
+    )
+    fields = {"fingerprint_before": before, "fingerprint_after": after, "exchanges": link}
+    fields["exchange_id"] = row.alarm_exchange_id
     why = {"exchanges": "none of them is known any more", "exchange_id": "it is not stored any more"}
-    for name, value in found.items():
+    for name, value in fields.items():
         reasons.pop(name, None)
         if value is None:
             reasons[name] = why.get(name, NOT_NOTED)
-    if shown.since is None:
+    if detector.since is None:
         reasons["fingerprint_before"] = "it is not known since when"
-    return msgspec.json.encode(msgspec.structs.replace(shown, **found, alarm_since=row.alarm_since, reasons=reasons))
+    return msgspec.json.encode(
+        msgspec.structs.replace(detector, **fields, alarm_since=row.alarm_since, reasons=reasons)
+    )
 
 
 def _portions(ids: Collection[str]) -> Iterable[list[str]]:
@@ -186,8 +194,8 @@ def _portions(ids: Collection[str]) -> Iterable[list[str]]:
     return (listed[first : first + LOADED_AT_ONCE] for first in range(0, len(listed), LOADED_AT_ONCE))
 
 
-def _ids(found: Iterable[Stream | Row]) -> list[str]:
-    return [one.id for one in found]
+def _ids(rows: Iterable[Stream | Row]) -> list[str]:
+    return [row.id for row in rows]
 
 
 def _bytes(row: Row) -> bytes:

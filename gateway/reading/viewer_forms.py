@@ -1,4 +1,4 @@
-"""What a viewer is shown of a run, a schedule, a comparison or an acknowledgement: the same without its text.
+"""The forms of a run, a schedule, a comparison and an acknowledgement for a viewer: the same without its text.
 
 Text is what people or models wrote: an error that may quote a server's answer, the fields that somebody added to every
 request, replies, and the reason that somebody gave for lowering an alarm.
@@ -55,8 +55,8 @@ def shown_result(run: Run, holder: Holder) -> bytes:
     content = (run.result or "").encode()
     if may_read_text(holder) or not _has_text(run):
         return content
-    found = msgspec.json.decode(content, type=dict[str, Any])
-    return msgspec.json.encode(found | {"extra_body": hide(found.get("extra_body"))})
+    result = msgspec.json.decode(content, type=dict[str, Any])
+    return msgspec.json.encode(result | {"extra_body": hide(result.get("extra_body"))})
 
 
 def require_report(run: Run, holder: Holder) -> None:
@@ -72,17 +72,17 @@ def shown_comparison(content: bytes, holder: Holder) -> bytes:
     """Return a comparison as JSON; for a viewer with null in place of the items that flipped."""
     if may_read_text(holder):
         return content
-    found = msgspec.json.decode(content, type=_Comparison)
-    differing = found.comparison["differing"]
+    answer = msgspec.json.decode(content, type=_Comparison)
+    differing = answer.comparison["differing"]
     hidden = {name: list(map(_hide_words, differing[name])) for name in _TEXT_OPTIONS if name in differing}
-    comparison = found.comparison | {"differing": differing | hidden}
+    comparison = answer.comparison | {"differing": differing | hidden}
     return msgspec.json.encode(
-        {"comparison": comparison, "n_flipped": found.n_flipped, "flips": None, "no_flips_because": HIDDEN}
+        {"comparison": comparison, "n_flipped": answer.n_flipped, "flips": None, "no_flips_because": HIDDEN}
     )
 
 
 def shown_schedule(schedule: Schedule, holder: Holder) -> Schedule:
-    """Return a schedule; for a viewer without the fields that somebody added to every request."""
+    """Return a schedule; for a viewer without the fields that a user added to every request."""
     if may_read_text(holder) or not schedule.request.extra_body:
         return schedule
     request: AuditRequest = msgspec.structs.replace(schedule.request, extra_body=hide(schedule.request.extra_body))
@@ -90,7 +90,7 @@ def shown_schedule(schedule: Schedule, holder: Holder) -> Schedule:
 
 
 def shown_acknowledgement(entry: Acknowledgement, holder: Holder) -> Acknowledgement:
-    """Return who lowered an alarm and why; for a viewer, that somebody did."""
+    """Return who lowered an alarm and why; for a viewer, only that it was lowered."""
     return entry if may_read_text(holder) else msgspec.structs.replace(entry, by="", reason="", client=None)
 
 

@@ -1,4 +1,4 @@
-"""Which exchanges are sampled: reproducible for whoever holds the secret, not guessable for anyone else.
+"""Decides which exchanges are sampled: reproducible for holders of the secret, not guessable for anyone else.
 
 The decision depends on the exchange's id only, which the gateway draws: a client chooses its request id, and with it
 could otherwise have all of its requests drawn, or none. Rates nest: what is sampled at 1 % is also sampled at 5 %. The
@@ -15,7 +15,7 @@ _RANGE = 2**53
 
 
 def fraction(secret: bytes, exchange_id: str, *, purpose: str = "") -> float:
-    """A number in [0, 1), uniform over exchange ids: the leading bits of HMAC-SHA256(secret, id).
+    """Return a number in [0, 1), uniform over exchange ids: the leading bits of HMAC-SHA256(secret, id).
 
     `secret`: at least 16 random bytes, the same in every process that must decide alike. `purpose`: a name that makes
     an independent decision about the same exchange, such as an auditor's.
@@ -43,14 +43,15 @@ class HmacSampler:
 
 
 _BLOCK_BYTES = 64
-"""Of SHA-256."""
+"""Block size of SHA-256, in bytes."""
 
 
 PROBE_HEADER = "x-biasgate-probe"
 
 
 def probe_mark(secret: bytes, request_id: str, body: bytes) -> str:
-    """What shows that an auditor asked this: HMAC-SHA256 over the request's id and its body, in hexadecimal.
+    """Return the mark that shows that an auditor asked this: HMAC-SHA256 over the request's id and its body, in
+    hexadecimal.
 
     No one makes one without the secret, and one that was seen fits no other request. Its message begins with a word and
     a NUL, which no request id holds, so it says nothing about any sampling decision.
@@ -70,10 +71,10 @@ def marking(secret: bytes) -> Callable[[bytes], Mapping[str, str]]:
 
 
 def is_probe(secret: bytes, request_id: str, mark: str, body: bytes) -> bool:
-    """Whether the mark is that of this request; how long that takes tells nothing about the right one."""
+    """Return whether the mark is that of this request; the time that takes tells nothing about the right mark."""
     return hmac.compare_digest(probe_mark(secret, request_id, body).encode(), mark.encode("utf-8", "surrogatepass"))
 
 
 def is_sampled(secret: bytes, exchange_id: str, rate: float, *, purpose: str = "") -> bool:
-    """Whether the fraction lies below the rate: never at 0, always at 1."""
+    """Return whether the fraction lies below the rate: never at 0, always at 1."""
     return fraction(secret, exchange_id, purpose=purpose) < rate

@@ -19,10 +19,11 @@ from gateway.config.schema import DECISION_PATHS
 from gateway.privacy.media import PLACEHOLDER, is_numbers, is_token_data, numbers, numbers_kept, without_media
 
 ENVELOPE_BYTES = 4096
-"""What a body may have beside two bytes for each of `max_text_bytes`."""
+"""Bytes that a body may have in addition to two bytes for each of `max_text_bytes`."""
 
 MOST_INFLATED_BYTES = 16 * 1024 * 1024
-"""Of an answer that came compressed, decompressed: as many as `sampling.max_copy_bytes` lets pass by default."""
+"""Most bytes, decompressed, of an answer that came compressed: as many as `sampling.max_copy_bytes` lets pass by
+default."""
 _FED_AT_ONCE = 64 * 1024
 
 FINGERPRINT = "system_fingerprint"
@@ -30,7 +31,7 @@ _ENVELOPE = frozenset(
     {"role", "type", "model", "id", "object", "call_id", "tool_call_id", "finish_reason", "stop_reason", "status"}
     | {FINGERPRINT, "detail", "format", "media_type", "reasoning_effort", "service_tier", NOTES}
 )
-"""Members whose strings are no text of anybody's."""
+"""Members whose strings are not text that a person or a model wrote."""
 _LARGEST_WHOLE = 2**63 - 1
 
 
@@ -65,7 +66,7 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
 
 
 def inflated(exchange: Exchange) -> Exchange:
-    """The exchange with its answer decompressed; without one where it is not compressed as its header says.
+    """Return the exchange with its answer decompressed; without an answer if it is not compressed as its header says.
 
     What comes before a missing end is taken: servers that compress a stream do not all end it. Raises TooMuchTextError.
     """
@@ -95,17 +96,17 @@ def _request(exchange: Exchange) -> _Body:
 def _response(exchange: Exchange) -> _Body:
     body = exchange.response_body
     if is_event_stream(exchange) and exchange.endpoint not in DECISION_PATHS:
-        return _said(joined(exchange.endpoint, body))
+        return _write_answer(joined(exchange.endpoint, body))
     try:
         content = read_json(body)
     except ValueError:
         return _Body(body, len(body))
     if isinstance(content, dict) and exchange.endpoint not in DECISION_PATHS:
         content = trimmed(exchange.endpoint, content) or content
-    return _said(content)
+    return _write_answer(content)
 
 
-def _said(answer: Any) -> _Body:
+def _write_answer(answer: Any) -> _Body:
     fingerprint = answer.get(FINGERPRINT) if isinstance(answer, dict) else None
     return _written(answer)._replace(fingerprint=fingerprint if isinstance(fingerprint, str) and fingerprint else None)
 
@@ -117,7 +118,7 @@ def _written(content: Any, with_numbers: Collection[str] = ()) -> _Body:
 
 
 class _Text:
-    """Keeps of a value what is no media and no repetition, and counts its text."""
+    """Keeps the parts of a value that are not media and not repetition, and counts its text."""
 
     def __init__(self, with_numbers: Collection[str]) -> None:
         self._numbers_kept = with_numbers
@@ -125,7 +126,7 @@ class _Text:
         """UTF-8 of all strings, but not of names of members, placeholders and what belongs to the envelope."""
 
     def kept(self, value: Any, *, depth: int = 0, has_numbers: bool = False) -> Any:
-        """`has_numbers`: numbers in it are no text."""
+        """Return the kept part of a value. `has_numbers`: numbers in it are not text."""
         match value:
             case str():
                 return self._text(value)
@@ -133,18 +134,18 @@ class _Text:
                 return None
             case dict():
                 return {
-                    well_formed_text(key): well_formed_text(one)
-                    if key in _ENVELOPE and isinstance(one, str)
+                    well_formed_text(key): well_formed_text(member)
+                    if key in _ENVELOPE and isinstance(member, str)
                     else self.kept(
-                        one, depth=depth + 1, has_numbers=has_numbers or (depth == 0 and key in self._numbers_kept)
+                        member, depth=depth + 1, has_numbers=has_numbers or (depth == 0 and key in self._numbers_kept)
                     )
-                    for key, one in without_media(value).items()
-                    if has_numbers or not is_token_data(key, one)
+                    for key, member in without_media(value).items()
+                    if has_numbers or not is_token_data(key, member)
                 }
             case list() if is_numbers(value):
                 return numbers(value, are_text=not has_numbers)
             case list():
-                return [self.kept(one, depth=depth + 1, has_numbers=has_numbers) for one in value]
+                return [self.kept(item, depth=depth + 1, has_numbers=has_numbers) for item in value]
             case int() if abs(value) > _LARGEST_WHOLE:
                 return _as_float(value)
         return value

@@ -18,20 +18,21 @@ import msgspec
 
 WINDOW_DRAWS = 512
 SMALLEST_FACTOR = 0.01
-"""Where others send next to nothing, a key is still seen: a second, idle key must not be a way out of the audits."""
+"""Least factor: a key is still seen if others send next to nothing, as a second, idle key must not be a way out of the
+audits."""
 CORRECTION = 0.5
 """A key that had more than its share lately, before the factors knew, is lowered to this much more at most."""
 UPDATE_FRACTION = 32
 """Factors are renewed with every 32nd part of what the window holds: the cost of a draw does not grow with its keys."""
 FRESH_SECONDS = 10.0
-"""What another worker left longer ago says nothing about the present."""
+"""Seconds after which the rates that another worker left say nothing about the present."""
 
 Rates = Mapping[str, float]
 """Draws a second by key; "" is the anonymous client."""
 
 
 class KeyShares:
-    """The keys of one worker's sample. Use from one thread."""
+    """The keys of a single worker's sample. Use from a single thread."""
 
     def __init__(self, largest_share: float) -> None:
         self.largest_share = largest_share
@@ -64,7 +65,7 @@ class KeyShares:
         return factor
 
     def rates(self) -> dict[str, float]:
-        """What this worker drew lately, for the others."""
+        """Return the rates that this worker drew lately, for the others."""
         seconds = max(time.monotonic() - self._began_before, 1e-3)
         return {key: count / seconds for key, count in (self._now + self._before).items()}
 
@@ -110,15 +111,15 @@ def level(counts: list[float], share: float) -> float:
     for above, count in enumerate(counts):  # so many keys are above the level
         if share * above >= 1.0:
             break
-        found = share * rest / (1.0 - share * above) if above else share * rest
-        if count <= found:
-            return counts[0] if not above else found
+        limit = share * rest / (1.0 - share * above) if above else share * rest
+        if count <= limit:
+            return counts[0] if not above else limit
         rest -= count
     return counts[-1]
 
 
 class ShareBoard:
-    """Where the workers of one gateway tell each other what they draw: a file of each in a directory."""
+    """The place that the workers of a gateway tell each other their rates in: a file of each in a directory."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory
@@ -129,13 +130,13 @@ class ShareBoard:
         partial = self._own.with_suffix(".partial")
         partial.write_bytes(msgspec.msgpack.encode(own))
         partial.replace(self._own)
-        found: dict[str, float] = {}
+        rates_by_key: dict[str, float] = {}
         oldest = time.time() - FRESH_SECONDS
         for path in self._directory.glob("*.keys"):
             if path != self._own:
                 for key, rate in _read(path, oldest).items():
-                    found[key] = found.get(key, 0.0) + rate
-        return found
+                    rates_by_key[key] = rates_by_key.get(key, 0.0) + rate
+        return rates_by_key
 
     def close(self) -> None:
         """Takes this worker's file away."""

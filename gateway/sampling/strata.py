@@ -1,4 +1,4 @@
-"""Which stratum a request is sampled in, and the rate of each."""
+"""Finds the stratum that a request is sampled in, and the rate of each."""
 
 from collections.abc import Callable
 
@@ -13,10 +13,11 @@ LOWEST_FACTOR = 0.125
 
 
 class Strata:
-    """The strata of one configuration."""
+    """The strata of a single configuration."""
 
     END_BYTES = 64 * 1024
-    """Of a larger body than two of these only the ends are searched for identity terms: 10 ms of a worker at most."""
+    """Bytes at each end of a body that are searched for identity terms, if it is larger than two of these: 10 ms of a
+    worker at most."""
 
     def __init__(self, config: SamplingConfig) -> None:
         self.tags = frozenset(config.tags)

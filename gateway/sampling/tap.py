@@ -40,15 +40,17 @@ _OPTED_OUT = (UNCLASSIFIED, "opted_out")
 _OPTED_IN_OUT = (OPTED_IN, "sampled_out")
 
 BATCH_EXCHANGES = 256
-"""Handed on together at most, and as soon as so many wait: what a batch costs beside its copies is worth about 20."""
+"""Most exchanges handed on together, which is done as soon as so many wait: the cost of a batch, apart from its copies,
+is that of about 20."""
 BATCH_SECONDS = 0.5
 BATCH_BYTES = 1024 * 1024
-"""Of bodies in one batch, unless a single copy is larger: encoding more would hold up the relay for milliseconds."""
+"""Bytes of bodies in a batch, unless a single copy is larger: encoding more would hold up the relay for milliseconds.
+"""
 BUFFER_BYTES = 128 * 1024 * 1024
 """All copies together, those that are still being made and those that wait to be written, whatever their number."""
 MAX_RETRY_SECONDS = 5.0
 STALL_SECONDS = 15.0
-"""How long a store may take for a batch when the end has come."""
+"""Seconds that a store may take for a batch when the end has come."""
 BACKLOG_SECONDS = 5.0
 """Between two queries of how much waits for the auditors."""
 COUNTED_BACKLOG = 1_000_000
@@ -159,7 +161,7 @@ class SamplingTap:
         return None
 
     def verdict(self, request: SamplingRequest) -> Sampled | tuple[str, str]:
-        """As `decide`; in place of None the (stratum, outcome), which the caller has to count."""
+        """Decide as `decide` does; in place of None return the (stratum, outcome), which the caller has to count."""
         opt = request.opt if request.may_opt else None
         if not request.eligible:
             return _FILTERED
@@ -247,7 +249,9 @@ class SamplingTap:
         self._writer = asyncio.create_task(self._write_until_stopped(), name="tap-writer")
 
     async def stop(self, stall_seconds: float = STALL_SECONDS) -> None:
-        """Writes what is left, as long as the store takes any. What it does not is counted as failed and logged."""
+        """Write the exchanges that are left, as long as the store takes any. Those that it does not take are counted as
+        failed and logged.
+        """
         self._ending.set()
         self._full_batch.set()
         if self._writer is not None:
@@ -374,8 +378,8 @@ class SamplingTap:
         factor = min(1.0, self._max_backlog / waiting) if waiting else 1.0
         self._factor = factor
         self._adapt()
-        known, lowered = self._logged_factor, max(factor, self._strata.lowest_factor)
-        if lowered <= 0.75 * known or lowered >= 1.5 * known or (lowered == 1.0 and known < 1.0):
+        logged, lowered = self._logged_factor, max(factor, self._strata.lowest_factor)
+        if lowered <= 0.75 * logged or lowered >= 1.5 * logged or (lowered == 1.0 and logged < 1.0):
             self._logged_factor = lowered
             logger.warning("%d exchanges wait for an audit: sampling at %.2g of the configured rates", waiting, lowered)
 

@@ -1,4 +1,4 @@
-"""Who looked at exchanges or deleted them, and which ones they asked for; never what was in them."""
+"""Records who looked at exchanges or deleted them, and which ones they asked for; never the text in them."""
 
 import time
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     """Network address."""
     action: Action
     filter: dict[str, Any]
-    """What was asked for; a user is named by the store's digest of them."""
+    """The criteria that were asked for; a user is named by the store's digest of them."""
     n_exchanges: int
 
 
@@ -38,11 +38,11 @@ async def note(
     n_exchanges: int,
 ) -> Access:
     """Adds to the record. `asked` is what the filter was given; entries that are None are left out."""
-    given = {name: value for name, value in asked.items() if value is not None}
-    if "user" in given:
-        given["user"] = user_digest(str(given["user"]), database.user_salt)
-    entry = Access(at=time.time(), who=who[:100], client=client, action=action, filter=given, n_exchanges=n_exchanges)
-    row = msgspec.structs.asdict(entry) | {"filter": msgspec.json.encode(given).decode().replace("\\u0000", "")}
+    fields = {name: value for name, value in asked.items() if value is not None}
+    if "user" in fields:
+        fields["user"] = user_digest(str(fields["user"]), database.user_salt)
+    entry = Access(at=time.time(), who=who[:100], client=client, action=action, filter=fields, n_exchanges=n_exchanges)
+    row = msgspec.structs.asdict(entry) | {"filter": msgspec.json.encode(fields).decode().replace("\\u0000", "")}
     await database.change_rows(sa.insert(access_log).values(row))
     return entry
 
@@ -51,5 +51,5 @@ async def entries(database: Database, *, limit: int = 100) -> list[Access]:
     """The newest accesses, newest first."""
     columns = [column for column in access_log.c if column.name != "id"]
     query = sa.select(*columns).order_by(access_log.c.id.desc()).limit(limit)
-    found = [dict(row._mapping) for row in await database.fetch_rows(query)]
-    return [Access(**entry | {"filter": msgspec.json.decode(entry["filter"])}) for entry in found]
+    rows = [dict(row._mapping) for row in await database.fetch_rows(query)]
+    return [Access(**entry | {"filter": msgspec.json.decode(entry["filter"])}) for entry in rows]

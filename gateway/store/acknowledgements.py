@@ -1,4 +1,4 @@
-"""Who lowered which drift alarm, why, and whether by accepting the new level."""
+"""Records who lowered which drift alarm, why, and if by accepting the new level."""
 
 import msgspec
 import sqlalchemy as sa
@@ -15,7 +15,7 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     stream: str
     by: str
-    """As they named themselves."""
+    """The name that the person gave."""
     reason: str
     accept_new_level: bool
     client: str | None
@@ -38,10 +38,10 @@ async def add(connection: AsyncConnection, stream: Stream, entry: Acknowledgemen
 
 
 async def entries(database: Database, *, stream: str | None = None, limit: int = 100) -> list[Acknowledgement]:
-    """The newest, newest first; of one stream, or of all."""
+    """Return the newest entries, newest first; of a single stream, or of all."""
     columns = [column for column in acknowledgements.c if column.name not in ("id", "by_whom")]
     query = sa.select(*columns, acknowledgements.c.by_whom.label("by"))
     if stream is not None:
         query = query.where(acknowledgements.c.stream == stream)
-    found = await database.fetch_rows(query.order_by(acknowledgements.c.id.desc()).limit(limit))
-    return [Acknowledgement(**row._mapping) for row in found]
+    rows = await database.fetch_rows(query.order_by(acknowledgements.c.id.desc()).limit(limit))
+    return [Acknowledgement(**row._mapping) for row in rows]

@@ -1,4 +1,4 @@
-"""What audits left in words beside their numbers: redacted and sealed as the text of exchanges is, and gone with it."""
+"""Texts that audits left with their numbers: redacted and sealed as the text of exchanges is, and gone with it."""
 
 from collections.abc import Collection
 
@@ -14,27 +14,31 @@ _decoder = msgspec.json.Decoder(AuditText)
 
 
 class StoredText(msgspec.Struct, frozen=True):
-    """As it lies in the store."""
+    """A text as it lies in the store."""
 
     body: bytes
     is_sealed: bool
 
 
-def entered(texts: Texts, one: AuditText) -> StoredText:
-    """What to store of it; takes processor time in proportion to it, so call it off the event loop."""
-    redacted = one if texts.redactor is None else changed(one, texts.redactor.redacted)
+def entered(texts: Texts, text: AuditText) -> StoredText:
+    """Return the form in which to store a text; takes processor time in proportion to it, so call it off the event
+    loop.
+    """
+    redacted = text if texts.redactor is None else changed(text, texts.redactor.redacted)
     return StoredText(*texts.sealed(msgspec.json.encode(redacted)))
 
 
 async def read(
     database: Database, ids: Collection[str], *, auditor: str | None = None
 ) -> dict[str, dict[str, AuditText]]:
-    """What is kept beside these exchanges, or of one auditor: id to auditor to text, without what no key opens."""
+    """Return the texts kept with these exchanges, or those of a single auditor: id to auditor to text, without texts
+    that no key opens.
+    """
     query = sa.select(audit_texts).where(audit_texts.c.exchange_id.in_(ids))
     if auditor is not None:
         query = query.where(audit_texts.c.auditor == auditor)
-    found: dict[str, dict[str, AuditText]] = {id_: {} for id_ in ids}
+    texts_by_id: dict[str, dict[str, AuditText]] = {id_: {} for id_ in ids}
     for row in await database.fetch_rows(query):
         if body := database.texts.leave(row.body, is_sealed=row.is_sealed):
-            found[row.exchange_id][row.auditor] = _decoder.decode(body)
-    return found
+            texts_by_id[row.exchange_id][row.auditor] = _decoder.decode(body)
+    return texts_by_id

@@ -15,7 +15,7 @@ from gateway.store.tables import facts
 
 BEAT_SECONDS = 3.0
 SILENT_SECONDS = 12.0
-"""Without a sign of life for this long, an auditor counts as dead."""
+"""Seconds without a sign of life after which an auditor counts as dead."""
 FORGOTTEN_SECONDS = 24 * 3600.0
 _PREFIX = "auditor/"
 
@@ -28,7 +28,7 @@ class SeenAuditor(msgspec.Struct, frozen=True):
     seen_at: float
 
     def is_silent(self, now: float) -> bool:
-        """Whether it counts as dead."""
+        """Return whether it counts as dead."""
         return now - self.seen_at > SILENT_SECONDS
 
 

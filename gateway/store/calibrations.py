@@ -22,15 +22,15 @@ from gateway.store.tables import judge_calibrations, streams
 from gateway.turns import in_turns
 
 AUDITOR, METRIC = "judge", "favoritism"
-"""Whose scores people can give in the same scale."""
+"""The auditor and metric whose scores people can give in the same scale."""
 LARGEST_BYTES = 1024 * 1024
 LONGEST_NAME = 200
 BY_DIGEST = "sha256:"
-"""How one is named where a file could be."""
+"""Prefix that names a calibration by its digest, in a place that could name a file."""
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """What is listed of one. Times are Unix seconds."""
+    """The listed facts of a calibration. Times are Unix seconds."""
 
     digest: str
     """sha256 of the file, which is its id."""
@@ -55,7 +55,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def keep(database: Database, content: bytes) -> Kept:
-    """Stores a comparison; the same one again changes nothing.
+    """Store a comparison; the same comparison again changes nothing.
 
     Raises: RequestError for what is no comparison, or one of no known judge.
     """
@@ -81,33 +81,40 @@ async def keep(database: Database, content: bytes) -> Kept:
 
 
 def written(fields: dict[str, Any]) -> bytes:
-    """As `judge calibrate --out` writes it, so that the file and what was sent of it have one digest."""
+    """Return the text as `judge calibrate --out` writes it, so that the file and the fields sent from it have the same
+    digest.
+    """
     return msgspec.json.format(msgspec.json.encode(fields), indent=1) + b"\n"
 
 
 async def get(database: Database, digest: str) -> Kept:
-    """By its digest or the beginning of it. Raises NotFoundError, and RequestError where several begin so."""
+    """Return a calibration by its digest or the beginning of it. Raises NotFoundError, and RequestError if several
+    begin so.
+    """
     if not re.fullmatch(r"[0-9a-f]{1,64}", digest):
         raise NotFoundError(f'"{digest[:70]}" is no digest: GET /judges/calibrations lists them')
     columns = judge_calibrations.c
     query = sa.select(judge_calibrations).where(columns.digest.startswith(digest, autoescape=True)).limit(2)
-    found = [_kept(row) for row in await database.fetch_rows(query)]
-    if not found:
+    matches = [_read_row(row) for row in await database.fetch_rows(query)]
+    if not matches:
         raise NotFoundError(f'no calibration has the digest "{digest}": GET /judges/calibrations lists them')
-    if len(found) > 1:
+    if len(matches) > 1:
         raise RequestError(f'several calibrations begin with "{digest}": give more digits')
-    return found[0]
+    return matches[0]
 
 
 async def list_calibrations(database: Database, *, judge_model: str | None = None) -> list[Calibration]:
-    """Newest first; of one judge or of all."""
+    """List calibrations, newest first; of a single judge or of all."""
     columns = judge_calibrations.c
     query = sa.select(judge_calibrations).order_by(columns.created_at.desc(), columns.digest)
     if judge_model is not None:
         query = query.where(columns.judge_model == judge_model)
-    found = [_kept(row) for row in await database.fetch_rows(query)]
+    calibrations = [_read_row(row) for row in await database.fetch_rows(query)]
     newest: dict[tuple[str | None, ...], str] = {}
-    return [_listed(one, newest.setdefault(_judge(one.validation), one.digest)) for one in found]
+    return [
+        _listed(calibration, newest.setdefault(_judge(calibration.validation), calibration.digest))
+        for calibration in calibrations
+    ]
 
 
 async def newest(database: Database) -> list[Kept]:
@@ -116,24 +123,24 @@ async def newest(database: Database) -> list[Kept]:
     judge = (columns.judge_model, columns.prompt_sha256, columns.thinking)
     place = sa.func.row_number().over(partition_by=judge, order_by=(columns.created_at.desc(), columns.digest))
     ranked = sa.select(judge_calibrations, place.label("place")).subquery()
-    return [_kept(row) for row in await database.fetch_rows(sa.select(ranked).where(ranked.c.place == 1))]
+    return [_read_row(row) for row in await database.fetch_rows(sa.select(ranked).where(ranked.c.place == 1))]
 
 
-async def streams_of(database: Database, kept: Iterable[Kept]) -> dict[str, Kept]:
-    """By id of each live stream whose judge has a calibration: that one."""
-    by_judge = {judge: one for one in kept for judge in _instruments(one.validation)}
+async def streams_of(database: Database, calibrations: Iterable[Kept]) -> dict[str, Kept]:
+    """Return the calibration of each live stream whose judge has a calibration, by the stream's id."""
+    by_judge = {judge: calibration for calibration in calibrations for judge in _instruments(calibration.validation)}
     if not by_judge:
         return {}
     columns = streams.c
     query = sa.select(columns.key, columns.instrument).where(columns.auditor == AUDITOR, columns.metric == METRIC)
     rows = await database.fetch_rows(query)
-    found = await in_turns(lambda row: (row.key, by_judge.get(row.instrument.partition(" ")[2])), rows)
-    return {key: one for key, one in found if one is not None}
+    pairs = await in_turns(lambda row: (row.key, by_judge.get(row.instrument.partition(" ")[2])), rows)
+    return {key: calibration for key, calibration in pairs if calibration is not None}
 
 
 def _instruments(validation: Validation) -> tuple[str, ...]:
-    """What instruments of live streams are called after the auditor's version; a judge is asked not to think where
-    nothing is set.
+    """Return the names that instruments of live streams have after the auditor's version; a judge is asked not to think
+    if nothing is set.
     """
     name = f"{validation.judge_model} {validation.prompt_sha256[:12]}"
     unset = (name,) if validation.thinking == str(OFF) else ()
@@ -156,21 +163,21 @@ def _judge(validation: Validation) -> tuple[str | None, ...]:
     return validation.judge_model, validation.prompt_sha256, validation.thinking
 
 
-def _listed(one: Kept, newest_digest: str) -> Calibration:
-    found = one.validation
+def _listed(calibration: Kept, newest_digest: str) -> Calibration:
+    validation = calibration.validation
     return Calibration(
-        digest=one.digest,
-        judge_model=found.judge_model,
-        prompt_sha256=found.prompt_sha256,
-        thinking=found.thinking or "",
-        n=found.n,
-        kappa=found.kappa,
-        created_at=one.created_at,
-        fault=found.fault,
-        superseded_by=None if newest_digest == one.digest else newest_digest,
+        digest=calibration.digest,
+        judge_model=validation.judge_model,
+        prompt_sha256=validation.prompt_sha256,
+        thinking=validation.thinking or "",
+        n=validation.n,
+        kappa=validation.kappa,
+        created_at=calibration.created_at,
+        fault=validation.fault,
+        superseded_by=None if newest_digest == calibration.digest else newest_digest,
     )
 
 
-def _kept(row: sa.Row[Any]) -> Kept:
+def _read_row(row: sa.Row[Any]) -> Kept:
     validation = decoded(row.content.encode())
     return Kept(digest=row.digest, created_at=row.created_at, validation=validation)

@@ -1,4 +1,4 @@
-"""Which suites the auditors can run and which data they have: written by them, read by the gateway."""
+"""Lists which suites the auditors can run and which data they have: written by them, read by the gateway."""
 
 import time
 from collections.abc import Sequence

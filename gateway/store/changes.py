@@ -1,4 +1,6 @@
-"""Whether someone else wrote to an SQLite file: a look takes microseconds, opens no transaction and takes no lock."""
+"""Notices that another process wrote to an SQLite file: a look takes microseconds, opens no transaction and takes no
+lock.
+"""
 
 import contextlib
 import sqlite3
@@ -14,7 +16,7 @@ class Changes:
         self._version: object = None
 
     def seen(self) -> bool:
-        """Whether anything was committed since the last call; True at first, and where it cannot be told."""
+        """Return whether anything was committed since the last call; True at first, and if it cannot be told."""
         before = self._version
         try:
             if self._connection is None:

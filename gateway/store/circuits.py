@@ -22,7 +22,7 @@ LONGEST_AHEAD_SECONDS = 120.0
 
 
 class Key(NamedTuple):
-    """Which circuit."""
+    """Names a circuit."""
 
     auditor: str
     server: str
@@ -36,11 +36,11 @@ class Circuit(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     opened_at: float
     probe_at: float
-    """When the known good exchange may be audited again."""
+    """Time at which the known good exchange may be audited again."""
     pause_seconds: float
     """Before that."""
     error: str
-    """How the server failed last, in our own words."""
+    """Description of the server's last failure, in our own words."""
     failed_at: float
     n_waiting: int
 
@@ -58,7 +58,7 @@ class Waiting(NamedTuple):
 
     n: int
     oldest: float
-    """When the oldest of them was received."""
+    """Time at which the oldest of them was received."""
 
 
 class WaitingAudit(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ async def open_circuit(database: Database, key: Key, *, error: str, pause_second
 
 
 async def close_circuit(database: Database, key: Key) -> tuple[float, int] | None:
-    """Closes a circuit; what waits for it is due at once, and the failures of that time are no exchange's own.
+    """Close a circuit; its waiting exchanges are due at once, and the failures of that time do not count against them.
 
     Returns: when it was opened and how many exchanges waited; None when it was closed already.
     """
@@ -120,15 +120,16 @@ async def postpone_probe(database: Database, key: Key, *, error: str, pause_seco
     await database.change_rows(mine.values(**values, error=error[:_ERROR_CHARS]))
 
 
-async def adopt(database: Database, known: Collection[Key]) -> None:
-    """At the start of an auditor: open circuits may be tried at once, and those of servers it has not are forgotten.
+async def adopt(database: Database, keys: Collection[Key]) -> None:
+    """Prepare the circuits at the start of an auditor: open circuits may be tried at once, and those of servers it has
+    not are forgotten.
 
     So are waits for them: their exchanges are audited, or settled, by what is configured now.
     """
     async with database.begin() as connection:
         for table in (circuits, waiting_audits):
-            found = await connection.execute(sa.select(table.c.auditor, table.c.server).distinct())
-            for key in {Key(*row) for row in found} - set(known):
+            rows = await connection.execute(sa.select(table.c.auditor, table.c.server).distinct())
+            for key in {Key(*row) for row in rows} - set(keys):
                 await connection.execute(sa.delete(table).where(*_of(table, key)))
         await connection.execute(
             sa.update(circuits).where(circuits.c.probe_at > time.time()).values(probe_at=time.time())
@@ -146,7 +147,9 @@ async def open_circuits(database: Database) -> list[Circuit]:
 
 
 async def waiting(database: Database) -> dict[str, Waiting]:
-    """By auditor, the exchanges that wait for it because a server failed, whether its circuit is open or not."""
+    """Return the exchanges that wait for an auditor because a server failed, by auditor, for both open and closed
+    circuits.
+    """
     joined = waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id)
     query = sa.select(waiting_audits.c.auditor, sa.func.count(), sa.func.min(exchanges.c.received_at))
     query = query.select_from(joined).group_by(waiting_audits.c.auditor)
@@ -154,7 +157,7 @@ async def waiting(database: Database) -> dict[str, Waiting]:
 
 
 async def waiting_audit(database: Database, exchange_id: str, auditor: str) -> WaitingAudit | None:
-    """What is known of an audit that waits; None when it does not."""
+    """Return the facts about an audit that waits; None when it does not."""
     which = (waiting_audits.c.exchange_id == exchange_id, waiting_audits.c.auditor == auditor)
     row = await database.fetch_row(sa.select(*_AUDIT_COLUMNS).where(*which))
     return None if row is None else WaitingAudit(**row._mapping)
@@ -208,7 +211,7 @@ def _of(table: sa.Table, key: Key) -> tuple[sa.ColumnElement[bool], sa.ColumnEle
 
 
 def may_be_audited(now: float) -> sa.ColumnElement[bool]:
-    """Of an exchange: no audit of it waits, or one is due whose circuit is closed."""
+    """Return the condition on an exchange that no audit of it waits, or an audit is due whose circuit is closed."""
     is_open = sa.select(sa.literal(1)).where(
         circuits.c.auditor == waiting_audits.c.auditor, circuits.c.server == waiting_audits.c.server
     )
@@ -217,7 +220,7 @@ def may_be_audited(now: float) -> sa.ColumnElement[bool]:
 
 
 def waits(*which: sa.ColumnElement[bool]) -> sa.Exists:
-    """Of an exchange: an audit of it waits (and all of this applies to that)."""
+    """Return the condition on an exchange that an audit of it waits (and all of this applies to that)."""
     return sa.select(sa.literal(1)).where(waiting_audits.c.exchange_id == exchanges.c.id, *which).exists()
 
 

@@ -39,7 +39,7 @@ POSTGRESQL_CONNECT: Mapping[str, int | str] = {
     "keepalives_count": 3,
     "client_encoding": "utf8",  # psycopg returns bytes for text where a database has the encoding SQL_ASCII
 }
-"""What every connection to PostgreSQL is opened with, the job queue's too."""
+"""Settings that every connection to PostgreSQL is opened with, the job queue's too."""
 POOL_TIMEOUT_SECONDS = 30.0
 """Longest wait for one of the connections, where all are in use."""
 
@@ -231,7 +231,7 @@ def _open_once(url: str, path: str) -> None:
 
 
 def _make_private(path: str) -> None:
-    """A new file is its user's alone, and with it the log and the index that SQLite puts beside it."""
+    """Make a new file its user's alone, and with it the log and the index that SQLite puts next to it."""
     with contextlib.suppress(OSError):  # there already, or SQLite says better what is wrong
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
@@ -297,7 +297,7 @@ _POSTGRESQL_REMEDIES = {
     "XX001": "the server's files are damaged: look into its log, and restore a backup",
     "XX002": "an index is damaged: look into the server's log, and REINDEX it",
 }
-"""By SQLSTATE."""
+"""Remedies by SQLSTATE."""
 
 
 def _sqlite_problem(reason: str, url: str) -> str:
@@ -305,8 +305,8 @@ def _sqlite_problem(reason: str, url: str) -> str:
         return sqlite_file.damaged(reason)
     if "file is not a database" in reason:
         return sqlite_file.NOT_A_DATABASE
-    known = (remedy for fragment, remedy in _SQLITE_REMEDIES.items() if fragment in reason)
-    return next(known, f"SQLite says: {reason}")
+    remedies = (remedy for fragment, remedy in _SQLITE_REMEDIES.items() if fragment in reason)
+    return next(remedies, f"SQLite says: {reason}")
 
 
 def _problem_of(exc: DBAPIError, url: str) -> str | None:
@@ -328,7 +328,9 @@ def _problem_of(exc: DBAPIError, url: str) -> str | None:
 
 
 def clock(connection: AsyncConnection) -> sa.ColumnElement[float]:
-    """When the statement began, by the database's clock in Unix seconds; an SQLite file has its machine's."""
+    """Return the time at which the statement began, by the database's clock in Unix seconds; an SQLite file has its
+    machine's.
+    """
     if connection.dialect.name == "sqlite":
         return sa.literal(time.time())
     return sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()), sa.Float)

@@ -1,4 +1,4 @@
-"""Counters that the auditors expose, kept beside the facts they count and raised in the same transaction."""
+"""Counters that the auditors expose, kept with the facts they count and raised in the same transaction."""
 
 from collections.abc import Collection, Mapping
 

@@ -36,14 +36,14 @@ class DamagedStream(msgspec.Struct, frozen=True, kw_only=True):
     key: StreamKey
     reason: str
     at: float
-    """When it was noticed, Unix seconds."""
+    """Time at which it was noticed, Unix seconds."""
 
 
 async def note(connection: AsyncConnection, damaged: Sequence[Stream]) -> list[Stream]:
     """Put damaged streams on record, in the caller's transaction; return those that were not on record."""
     names = {f"{_PREFIX}{stream.id}": stream for stream in damaged}
-    known = (await connection.execute(sa.select(facts.c.name).where(facts.c.name.in_(list(names))))).scalars().all()
-    new = {name: stream for name, stream in names.items() if name not in known}
+    recorded = (await connection.execute(sa.select(facts.c.name).where(facts.c.name.in_(list(names))))).scalars().all()
+    new = {name: stream for name, stream in names.items() if name not in recorded}
     for name, stream in new.items():
         reason = stream.state.damaged or "unknown"
         logger.error("stream %s is damaged and was put aside: %s", stream.id, reason)
@@ -66,7 +66,7 @@ async def list_damaged(database: Database) -> list[DamagedStream]:
 
 
 async def check(database: Database) -> Mapping[str, str]:
-    """Return the check of /readyz: none while no stream is damaged, and one that passes, and names them, otherwise."""
+    """Return the check of /readyz: none while no stream is damaged; otherwise a check that passes, and names them."""
     with suppress(StoreError):  # which is a check of its own
         if damaged := await list_damaged(database):
             return {STREAMS: f"{OK}, but {damaged_text(damaged)}"}
@@ -75,7 +75,7 @@ async def check(database: Database) -> Mapping[str, str]:
 
 def damaged_text(damaged: Sequence[DamagedStream]) -> str:
     """Return what /readyz and the console say of these, in one line."""
-    names = [f"{one.stream} ({_labels(one.key)}: {one.reason})" for one in damaged[:MOST_NAMED]]
+    names = [f"{entry.stream} ({_labels(entry.key)}: {entry.reason})" for entry in damaged[:MOST_NAMED]]
     more = [f"{len(damaged) - MOST_NAMED} more"] if len(damaged) > MOST_NAMED else []
     return f"{len(damaged)} damaged and put aside: {'; '.join([*names, *more])}"
 

@@ -1,4 +1,4 @@
-"""Which delivery of each sender the store took last, so that one whose answer was lost is taken once.
+"""Remembers which delivery of each sender the store took last, so that a delivery whose answer was lost is taken once.
 
 A sender is one tap from its start to its end. It numbers its deliveries, and makes none before the last was answered.
 """

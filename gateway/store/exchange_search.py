@@ -1,4 +1,4 @@
-"""Stored exchanges, found by what names them or by how they were scored: newest first, in pages, scored or not.
+"""Finds stored exchanges by their names or by their scores: newest first, in pages, scored or not.
 
 A request id is a client's choice: it may stand for any number of exchanges. What no index finds is looked for among the
 newest exchanges, then among older ones, for a moment: a page may end before it is full, and says where to go on.
@@ -20,7 +20,7 @@ from gateway.store.exchanges import UNREDACTABLE, State, exchange_columns, excha
 from gateway.store.tables import exchange_audits, exchanges, measurements, waiting_audits
 
 SKEW_SECONDS = 86_400.0
-"""By how much clocks of gateways and auditors may differ without a score missing from a list."""
+"""Seconds by which clocks of gateways and auditors may differ without a score missing from a list."""
 WAIT_SECONDS = 86_400.0
 """Between receipt and audit, where examples are looked for first."""
 LOOK_SECONDS = 0.1
@@ -32,7 +32,7 @@ WORTH_A_LOOK = 0.2
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
-    """Which exchanges: all that is given must apply, what is None may be anything.
+    """Criteria for exchanges: all that is given must apply, a criterion that is None may be anything.
 
     `auditor`, `metric`, `axis`, `group` and the bounds are those of one and the same score.
     """
@@ -43,14 +43,14 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     """Name of the client's key."""
     model: str | None = None
-    """The name that the client asked for, or the one that the upstream serves."""
+    """The name that the client asked for, or the name that the upstream serves."""
     state: State | None = None
     auditor: str | None = None
     metric: str | None = None
     axis: str | None = None
     group: str | None = None
     min_score: float | None = None
-    """At least this, in the metric's own unit."""
+    """Least score, in the metric's own unit."""
     max_score: float | None = None
 
     @property
@@ -60,16 +60,16 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_indexed(self) -> bool:
-        """Whether an index finds the exchanges, however few they are among all."""
-        given = {name for name in self.__struct_fields__ if getattr(self, name) is not None}
-        return bool(given & {"request_id", "exchange_ids"}) or given == {"state"}
+        """Return whether an index finds the exchanges, however few they are among all."""
+        names = {name for name in self.__struct_fields__ if getattr(self, name) is not None}
+        return bool(names & {"request_id", "exchange_ids"}) or names == {"state"}
 
 
 _OF_SCORES = ("auditor", "metric", "axis", "group", "min_score", "max_score")
 
 
 class Place(NamedTuple):
-    """Where a row stands in the order: the newest exchange first, of its scores the newest first."""
+    """Place of a row in the order: the newest exchange first, of its scores the newest first."""
 
     received_at: float
     exchange_id: str
@@ -84,13 +84,13 @@ class Span(NamedTuple):
     start: float
     end: float
     settled: float
-    """Until when all of them were; infinity where one is not."""
+    """Time until which all of them were settled; infinity if any is not."""
     is_last: bool
-    """Whether there are no older ones."""
+    """True if older exchanges do not exist."""
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """A measurement, or the recorded absence of one."""
+    """A measurement, or the recorded absence of a measurement."""
 
     id: int
     auditor: str
@@ -128,7 +128,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """An exchange and what became of it. Times are Unix seconds."""
+    """An exchange and its outcome. Times are Unix seconds."""
 
     exchange: Exchange
     state: State
@@ -159,7 +159,7 @@ class Part(msgspec.Struct, frozen=True):
 
     rows: Sequence[Found]
     end: Place | None
-    """How far was looked; None where nothing is left, and where `rows` are as many as were asked for."""
+    """Place up to which was looked; None if nothing is left, and if `rows` are as many as were asked for."""
 
 
 _MEASUREMENT_ID = sa.func.coalesce(measurements.c.id, 0)
@@ -202,12 +202,12 @@ async def search(database: Database, criteria: Criteria, *, before: Place | None
             # As many as can be looked at in the time that is left, by how long this look took.
             at_most, look = _before(span.start), math.ceil(look * min(MORE, left / (now - began)))
     stored = await load(database, {row.e_id for row in rows})
-    found = [
+    results = [
         Found(place=_place(row), stored=stored[row.e_id], score=None if row.m_id is None else _score(row))
         for row in rows
         if row.e_id in stored  # deleted in between
     ]
-    return Part(found, end)
+    return Part(results, end)
 
 
 def _before(at: float) -> float:
@@ -215,16 +215,18 @@ def _before(at: float) -> float:
 
 
 async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span | None:
-    """So many exchanges, the newest that were received at this Unix time or before; None where there are none."""
+    """Return the span of so many exchanges, the newest that were received at this Unix time or before; None if there
+    are none.
+    """
     columns = exchanges.c
     settled = sa.func.coalesce(columns.settled_at, math.inf).label("settled_at")
     newest = sa.select(columns.received_at, settled).where(columns.received_at <= at_most)
     newest = newest.order_by(columns.received_at.desc()).limit(look)
-    found = newest.subquery().c
+    newest_columns = newest.subquery().c
     ends = (
-        sa.func.min(found.received_at),
-        sa.func.max(found.received_at),
-        sa.func.max(found.settled_at),
+        sa.func.min(newest_columns.received_at),
+        sa.func.max(newest_columns.received_at),
+        sa.func.max(newest_columns.settled_at),
         sa.func.count(),
     )
     start, end, settled, n = (await connection.execute(sa.select(*ends))).one()
@@ -239,7 +241,7 @@ async def of_stream(
     received_before: float | None = None,
     limit: int,
 ) -> list[str]:
-    """Ids of stored exchanges with a value in this stream, the newest audits first.
+    """Return ids of stored exchanges with a value in this stream, the newest audits first.
 
     `received_from`: only those received at this Unix time or later. `received_before`: only those received before this
     Unix time; of these first the ones audited soon after.
@@ -257,20 +259,20 @@ async def of_stream(
         if received_before is not None:
             query = query.where(received_at < received_before)
             soon = query.where(columns.created_at < received_before + WAIT_SECONDS)
-            found = list((await connection.execute(soon)).scalars())
-            if len(found) == limit:
-                return list(dict.fromkeys(found))
+            ids = list((await connection.execute(soon)).scalars())
+            if len(ids) == limit:
+                return list(dict.fromkeys(ids))
         return list(dict.fromkeys((await connection.execute(query)).scalars()))
 
 
 async def has_request(database: Database, request_id: str) -> bool:
-    """Whether any exchange with this request id is stored."""
+    """Return whether any exchange with this request id is stored."""
     query = sa.select(exchanges.c.id).where(exchanges.c.request_id == fitted("request_id", request_id)).limit(1)
     return await database.fetch_row(query) is not None
 
 
 async def load(database: Database, ids: Collection[str]) -> dict[str, Stored]:
-    """Those of these exchanges that are stored, by id."""
+    """Return those of these exchanges that are stored, by id."""
     columns = [*exchange_columns(), exchanges.c.state, exchanges.c.settled_at, exchanges.c.redactions]
     query = sa.select(*columns).where(exchanges.c.id.in_(ids))
     return {row.id: _stored(row, database.texts) for row in await database.fetch_rows(query)}
@@ -279,31 +281,31 @@ async def load(database: Database, ids: Collection[str]) -> dict[str, Stored]:
 async def scores(database: Database, ids: Collection[str]) -> dict[str, list[Score]]:
     """Every measurement of these exchanges, those without a value among them, in the order of their making."""
     query = sa.select(measurements.c.exchange_id, *_SCORE_COLUMNS).order_by(measurements.c.id)
-    found: dict[str, list[Score]] = {id_: [] for id_ in ids}
+    scores_by_id: dict[str, list[Score]] = {id_: [] for id_ in ids}
     for row in await database.fetch_rows(query.where(measurements.c.exchange_id.in_(ids))):
-        found[row.exchange_id].append(_score(row))
-    return found
+        scores_by_id[row.exchange_id].append(_score(row))
+    return scores_by_id
 
 
 async def audits(database: Database, ids: Collection[str]) -> dict[str, list[Audit]]:
-    """What each auditor made of these exchanges, and which of them wait for a server."""
+    """Return each auditor's result for these exchanges, and which of them wait for a server."""
     done = exchange_audits.c
     columns = (done.auditor, done.outcome, done.failure_kind, done.message, done.seconds, done.finished_at)
     finished = sa.select(done.exchange_id, *columns).where(done.exchange_id.in_(ids)).order_by(done.auditor)
     waits = waiting_audits.c
     waiting = sa.select(waits.exchange_id, waits.auditor, waits.server, waits.error, waits.since)
-    found: dict[str, list[Audit]] = {id_: [] for id_ in ids}
+    audits_by_id: dict[str, list[Audit]] = {id_: [] for id_ in ids}
     async with database.read() as connection:
         for exchange_id, *values in await connection.execute(finished):
             fields = dict(zip((column.name for column in columns), values, strict=True))
-            found[exchange_id].append(Audit(**fields))
+            audits_by_id[exchange_id].append(Audit(**fields))
         for exchange_id, auditor, server, error, since in await connection.execute(
             waiting.where(waits.exchange_id.in_(ids)).order_by(waits.auditor)
         ):
-            found[exchange_id].append(
+            audits_by_id[exchange_id].append(
                 Audit(auditor=auditor, outcome="waiting", server=server, message=error, waits_since=since)
             )
-    return found
+    return audits_by_id
 
 
 def places(criteria: Criteria, span: Span | None = None) -> sa.Select[Any]:
@@ -311,20 +313,20 @@ def places(criteria: Criteria, span: Span | None = None) -> sa.Select[Any]:
     columns = exchanges.c
     joined = exchanges.outerjoin(measurements, sa.and_(*_score_conditions(criteria, span)))
     query = sa.select(columns.id.label("e_id"), columns.received_at.label("e_received_at"), *_SCORE_COLUMNS)
-    query = query.select_from(joined).order_by(*(one.desc() for one in _ORDER))
+    query = query.select_from(joined).order_by(*(column.desc() for column in _ORDER))
     if criteria.is_about_scores:
         # An inner join would begin with the scores, of which there are many more, and sort them for one page.
         query = query.where(_MEASUREMENT_ID > 0)
     if span is not None:
         query = query.where(columns.received_at.between(span.start, span.end))
-    for name, given in (
+    for name, value in (
         ("request_id", criteria.request_id),
         ("tag", criteria.tag),
         ("key_name", criteria.key),
         ("state", criteria.state),
     ):
-        if given is not None:
-            query = query.where(columns[name] == fitted(name, given))
+        if value is not None:
+            query = query.where(columns[name] == fitted(name, value))
     if criteria.model is not None:
         names = [columns[name] == fitted(name, criteria.model) for name in ("model", "served_model")]
         query = query.where(sa.or_(*names))
@@ -335,24 +337,24 @@ def places(criteria: Criteria, span: Span | None = None) -> sa.Select[Any]:
 
 def _score_conditions(criteria: Criteria, span: Span | None) -> list[sa.ColumnElement[bool]]:
     columns = measurements.c
-    found = [columns.exchange_id == exchanges.c.id, columns.value.is_not(None)]
+    conditions = [columns.exchange_id == exchanges.c.id, columns.value.is_not(None)]
     if span is not None:  # on PostgreSQL, these days' partitions only
-        found.append(columns.created_at >= span.start - SKEW_SECONDS)
+        conditions.append(columns.created_at >= span.start - SKEW_SECONDS)
         if math.isfinite(span.settled):
-            found.append(columns.created_at <= span.settled + SKEW_SECONDS)
-    for name, given in (
+            conditions.append(columns.created_at <= span.settled + SKEW_SECONDS)
+    for name, value in (
         ("auditor", criteria.auditor),
         ("metric", criteria.metric),
         ("axis", criteria.axis),
         ("group_name", criteria.group),
     ):
-        if given is not None:
-            found.append(columns[name] == given.replace("\x00", ""))
+        if value is not None:
+            conditions.append(columns[name] == value.replace("\x00", ""))
     if criteria.min_score is not None:
-        found.append(columns.value >= criteria.min_score)
+        conditions.append(columns.value >= criteria.min_score)
     if criteria.max_score is not None:
-        found.append(columns.value <= criteria.max_score)
-    return found
+        conditions.append(columns.value <= criteria.max_score)
+    return conditions
 
 
 def _place(row: sa.Row[Any]) -> Place:

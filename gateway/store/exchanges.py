@@ -29,9 +29,9 @@ deleted on request before its audit."""
 UNREDACTABLE = "unredactable"
 """Counted among the redactions: all the text was dropped, because redacting it took too long."""
 NO_JSON = b"null"
-"""Request of which nothing was stored, as it was no JSON: auditors say so."""
+"""Stored form of a request of which nothing was stored, as it was not JSON: auditors say so."""
 AHEAD_SECONDS = 60.0
-"""By which the clocks of two machines may differ."""
+"""Seconds by which the clocks of two machines may differ."""
 IDS_AT_ONCE = 500
 """Exchanges that one statement deletes, and that one call of `expire` or `delete_old` takes."""
 TEXT_SECONDS = 1.0
@@ -69,8 +69,8 @@ async def insert_batch(
 
 async def get(database: Database, exchange_id: str) -> Exchange | None:
     """One exchange, or None; bodies that were dropped after the audit come back empty."""
-    found = await load(database, [exchange_id])
-    return found[0] if found else None
+    loaded = await load(database, [exchange_id])
+    return loaded[0] if loaded else None
 
 
 async def load(database: Database, ids: Sequence[str], *, state: State | None = None) -> list[Exchange]:
@@ -83,7 +83,9 @@ async def load(database: Database, ids: Sequence[str], *, state: State | None = 
 
 
 def _with_request(row: Any, texts: Texts) -> Exchange:
-    """The exchange; a request of which nothing was stored as it was no JSON is NO_JSON, one that no key opens empty."""
+    """Return the exchange; a request of which nothing was stored as it was not JSON is NO_JSON, a request that no key
+    opens is empty.
+    """
     exchange = exchange_of(row, texts)
     if exchange.request_body or row.request_body is None or UNREDACTABLE in (row.redactions or ""):
         return exchange
@@ -93,7 +95,7 @@ def _with_request(row: Any, texts: Texts) -> Exchange:
 
 
 async def audits(database: Database, ids: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What the auditors that are done made of each exchange: id to auditor to outcome."""
+    """Return the outcome of each exchange at the auditors that are done: id to auditor to outcome."""
     done: dict[str, dict[str, str]] = {exchange_id: {} for exchange_id in ids}
     query = sa.select(exchange_audits.c.exchange_id, exchange_audits.c.auditor, exchange_audits.c.outcome).where(
         exchange_audits.c.exchange_id.in_(ids)
@@ -124,9 +126,9 @@ async def settle_all(
     settled: set[str] = set()
     moved = Counter[tuple[str, str]]()
     for state in sorted(set(states.values())):
-        ids = [one for one in states if states[one] == state]
-        found, deltas = await _settle(connection, [exchanges.c.id.in_(ids)], state, keep_text=keep_text)
-        settled.update(found)
+        ids = [exchange_id for exchange_id in states if states[exchange_id] == state]
+        settled_now, deltas = await _settle(connection, [exchanges.c.id.in_(ids)], state, keep_text=keep_text)
+        settled.update(settled_now)
         moved.update(deltas)
     return settled, moved
 
@@ -141,7 +143,7 @@ def state_after(outcomes: Collection[str]) -> State:
 
 
 async def waiting(database: Database, *, received_before: float, limit: int) -> list[str]:
-    """Ids of exchanges still queued that arrived before this Unix time, oldest first.
+    """Return ids of exchanges still queued that arrived before this Unix time, oldest first.
 
     What arrived later than now, by AHEAD_SECONDS or more, came before the clock was set back, and counts as old. Left
     out is what waits for a server that failed it, until it is due again and the circuit is closed.
@@ -159,16 +161,18 @@ async def waiting(database: Database, *, received_before: float, limit: int) -> 
 
 
 async def backlog(database: Database) -> tuple[int, float | None]:
-    """How many exchanges are queued, and when the oldest of them was received (Unix seconds; None when none is)."""
+    """Return how many exchanges are queued, and when the oldest of them was received (Unix seconds; None when none
+    is).
+    """
     query = sa.select(sa.func.count(), sa.func.min(exchanges.c.received_at)).where(exchanges.c.state == "queued")
     [(count, oldest)] = await database.fetch_rows(query)
     return count, oldest
 
 
 async def count_waiting(database: Database, *, at_most: int) -> int:
-    """How many exchanges are queued; `at_most` stands for any larger number, so that counting costs little."""
-    found = sa.select(sa.literal(1)).select_from(exchanges).where(exchanges.c.state == "queued").limit(at_most)
-    return await database.count(found.subquery())
+    """Return how many exchanges are queued; `at_most` stands for any larger number, so that counting costs little."""
+    queued = sa.select(sa.literal(1)).select_from(exchanges).where(exchanges.c.state == "queued").limit(at_most)
+    return await database.count(queued.subquery())
 
 
 async def expire(database: Database, *, received_before: float, keep_text: bool) -> int:
@@ -179,8 +183,8 @@ async def expire(database: Database, *, received_before: float, keep_text: bool)
     too_old = (exchanges.c.received_at < received_before, exchanges.c.state == "queued", ~circuits.waits())
     async with database.begin() as connection:
         if chosen := await _oldest(connection, too_old):
-            found, moved = await _settle(connection, [exchanges.c.id.in_(chosen)], "expired", keep_text=keep_text)
-            await _count(connection, "expired", len(found), moved)
+            expired, moved = await _settle(connection, [exchanges.c.id.in_(chosen)], "expired", keep_text=keep_text)
+            await _count(connection, "expired", len(expired), moved)
         return len(chosen)
 
 
@@ -197,10 +201,10 @@ async def delete_old(database: Database, *, received_before: float) -> int:
 
 
 class Deletion(NamedTuple):
-    """What a deletion came to."""
+    """The result of a deletion."""
 
     exchanges: int
-    """How many are gone."""
+    """Number of exchanges that are gone."""
     measurements_kept: int
     """Their measurements, which stay without link and words: numbers that estimates keep."""
 
@@ -208,7 +212,7 @@ class Deletion(NamedTuple):
 async def delete(
     database: Database, *, request_id: str | None = None, user: str | None = None, tag: str | None = None
 ) -> Deletion:
-    """Deletes every exchange to which all that is given applies, whatever its state.
+    """Delete every exchange to which all that is given applies, in any state.
 
     Numbers stay: estimates keep what the exchange added to them, as the evidence of a detector cannot be taken back;
     measurements and annotations lose their link to it and every word, and one that waited for an audit moves to
@@ -262,24 +266,24 @@ async def _settle(
         ended = sa.select(exchanges.c.id).where(*which, exchanges.c.state == "queued")
         await connection.execute(sa.delete(audit_texts).where(audit_texts.c.exchange_id.in_(ended)))
     change = sa.update(exchanges).where(*which, exchanges.c.state == "queued").values(values)
-    found = (await connection.execute(change.returning(exchanges.c.id, exchanges.c.stratum))).all()
+    rows = (await connection.execute(change.returning(exchanges.c.id, exchanges.c.stratum))).all()
     moved = Counter[tuple[str, str]]()
-    for row in found:
+    for row in rows:
         moved[row.stratum, "queued"] -= 1
         moved[row.stratum, state] += 1
-    return [row.id for row in found], moved
+    return [row.id for row in rows], moved
 
 
 async def _oldest(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> list[str]:
-    """Ids of up to IDS_AT_ONCE of these exchanges, locked. What someone else works on is left to them, or for later:
-    several auditors share the work, and none waits.
+    """Return ids of up to IDS_AT_ONCE of these exchanges, locked. Those that another process works on are left to it,
+    or for later: several auditors share the work, and none waits.
     """
     query = sa.select(exchanges.c.id).where(*which).order_by(exchanges.c.received_at).limit(IDS_AT_ONCE)
     return list((await connection.execute(query.with_for_update(of=exchanges, skip_locked=True))).scalars())
 
 
 async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> Deletion:
-    """Settles what was queued, then deletes rows and every word that hangs on them."""
+    """Settle the queued exchanges, then delete rows and every word that belongs to them."""
     waiting = [*which, exchanges.c.state == "queued"]
     withdrawn, moved = await _settle(connection, waiting, "opted_out", keep_text=False)
     chosen = sa.select(exchanges.c.id).where(*which).order_by(exchanges.c.id).with_for_update()
@@ -294,8 +298,8 @@ async def _delete(connection: AsyncConnection, which: Sequence[sa.ColumnElement[
 async def _forget(connection: AsyncConnection, ids: Sequence[str]) -> int:
     """Deletes exchanges and every word of them; returns how many measurements of theirs stay."""
     unlinked: dict[str, None] = {"reason": None, "detail": None, "exchange_id": None}
-    kept = sa.update(measurements).where(measurements.c.exchange_id.in_(ids)).values(unlinked)
-    n_kept = (await connection.execute(kept)).rowcount
+    unlink = sa.update(measurements).where(measurements.c.exchange_id.in_(ids)).values(unlinked)
+    n_kept = (await connection.execute(unlink)).rowcount
     await connection.execute(sa.update(annotations).where(annotations.c.exchange_id.in_(ids)).values(note=None))
     alarmed = streams.c.alarm_exchange_id.in_(ids)
     await connection.execute(sa.update(streams).where(alarmed).values(alarm_exchange_id=None))
@@ -326,7 +330,7 @@ def row_of(database: Database, exchange: Exchange) -> dict[str, Any]:
 
 
 def _text(texts: Texts, exchange: Exchange) -> StoredText:
-    """What to keep of the text; nothing, and a mark, where redaction takes too long."""
+    """Return the part of the text to keep; nothing, and a mark, if redaction takes too long."""
     size = len(exchange.request_body) + len(exchange.response_body)
     try:
         with processor_time_limit(TEXT_SECONDS + size * SECONDS_PER_BYTE):

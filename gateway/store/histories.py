@@ -1,4 +1,5 @@
-"""The newest measurements of one live stream, added up by periods of equal length in the database. For display only.
+"""The newest measurements of a single live stream, added up by periods of equal length in the database. For display
+only.
 
 Periods and not equal counts: a period that is over stays as it is whenever and wherever it is looked at, so that page,
 report and print agree, and one without measurements is absent instead of hidden in a longer one. Their bounds are
@@ -34,14 +35,15 @@ LENGTHS = (
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read of one stream."""
+    """The history read of a single stream."""
 
     length: int
-    """Of each period, in seconds."""
+    """Length of each period, in seconds."""
     periods: Mapping[int, WindowSums]
-    """By their number since 1970-01-01 UTC, in order of time; one without measurements is absent."""
+    """Sums by the number of their period since 1970-01-01 UTC, in order of time; a period without measurements is
+    absent."""
     is_cut: bool
-    """Whether MOST_READ left out older measurements that were asked for."""
+    """True if MOST_READ left out older measurements that were asked for."""
 
 
 async def read(database: Database, stream: str, window: Window | None = None) -> Read | None:
@@ -50,12 +52,12 @@ async def read(database: Database, stream: str, window: Window | None = None) ->
     `window`: the newest so many, or those of the last so many seconds; None for all. At most MOST_READ are read.
     """
     columns = measurements.c
-    asked = window or Window(audits=None, seconds=math.inf)
-    limit = MOST_READ if asked.audits is None else min(asked.audits, MOST_READ)
-    since = time.time() - asked.seconds if asked.audits is None and asked.seconds < math.inf else 0.0
+    span = window or Window(audits=None, seconds=math.inf)
+    limit = MOST_READ if span.audits is None else min(span.audits, MOST_READ)
+    since = time.time() - span.seconds if span.audits is None and span.seconds < math.inf else 0.0
     place = columns.created_at, columns.id
     mine = sa.select(*place).where(columns.stream == stream, columns.created_at >= since)
-    newest_first = mine.order_by(*(one.desc() for one in place)).limit(limit)
+    newest_first = mine.order_by(*(column.desc() for column in place)).limit(limit)
     newest = newest_first.subquery().c
     async with database.read() as connection:
         inside = sa.select(sa.func.count(), sa.func.min(newest.created_at), sa.func.max(newest.created_at))
@@ -65,7 +67,7 @@ async def read(database: Database, stream: str, window: Window | None = None) ->
         at_start = sa.select(sa.func.min(newest.id)).where(newest.created_at == start)
         first = (start, (await connection.execute(at_start)).scalar_one())
         older = mine.where(columns.created_at <= start, sa.tuple_(*place) < sa.tuple_(*first)).limit(1)
-        is_cut = (asked.audits is None or asked.audits > MOST_READ) and (
+        is_cut = (span.audits is None or span.audits > MOST_READ) and (
             await connection.execute(older)
         ).first() is not None
         length = length_of(start, end, n)
@@ -99,11 +101,11 @@ async def _sums(
 
 
 def _periods(rows: Sequence[Sequence[Any]]) -> dict[int, WindowSums]:
-    found: dict[int, WindowSums] = {}
+    sums_by_period: dict[int, WindowSums] = {}
     for number, metric, status, audits, n, *moments in rows:
-        one = found.setdefault(number, WindowSums())
+        sums = sums_by_period.setdefault(number, WindowSums())
         if n:
-            one.values = on_unit_scale(metric, n, *moments)
+            sums.values = on_unit_scale(metric, n, *moments)
         else:
-            one.excluded[status] = audits
-    return found
+            sums.excluded[status] = audits
+    return sums_by_period

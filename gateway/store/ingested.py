@@ -1,4 +1,4 @@
-"""Exchanges that others recorded and sent: each counts once, and parts of one wait for each other.
+"""Exchanges that others recorded and sent: each counts once, and parts of the same exchange wait for each other.
 
 An id comes into `ingested` in the transaction in which its exchange is counted and, if it is sampled, stored: whoever
 sends it again, after an answer that was lost or by another door, changes nothing.
@@ -22,11 +22,11 @@ from gateway.store.tables import exchanges, ingested, ingested_parts
 from gateway.turns import in_turns
 
 DUPLICATE = ("", "duplicate")
-"""In counts, beside (stratum, outcome): what had come before."""
+"""Key in counts, next to (stratum, outcome), of exchanges that had come before."""
 IDS_AT_ONCE = 500
-"""In one statement."""
+"""Most ids in a single statement."""
 PARTS_BYTES_AT_ONCE = 4 * 1024 * 1024
-"""Of parts that are read together, unless those of one exchange are more."""
+"""Most bytes of parts that are read together, unless those of a single exchange are more."""
 OWNER_DIGITS = 8
 """That a part's digest begins with, and which tell whose it is: as many as of each owner's are counted together."""
 ROWS_AT_ONCE = 100
@@ -45,11 +45,11 @@ class StoredPart(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """What waits of one exchange."""
+    """The waiting parts of a single exchange."""
 
     n_parts: int
     n_bytes: int
-    """As stored."""
+    """Bytes as stored."""
 
 
 async def insert(
@@ -76,26 +76,26 @@ async def insert(
         redactions = Counter[str]()
         stored = [row for key, row in rows.items() if key in new]
         for row in rows.values():
-            found = row.pop("found")
-            redactions.update(found if row["id"] in new else {})
+            row_redactions = row.pop("found")
+            redactions.update(row_redactions if row["id"] in new else {})
         if stored:
             await connection.execute(upsert(connection, exchanges).on_conflict_do_nothing(), stored)
             await counters.add(connection, {("redactions", (kind,)): n for kind, n in redactions.items()})
-        counts = Counter(verdicts[one] for one in new)
+        counts = Counter(verdicts[id_] for id_ in new)
         await ledger.add(connection, counts)
     counts[DUPLICATE] += len(verdicts) - len(new)
     return counts, new
 
 
 async def add_parts(database: Database, parts: Iterable[StoredPart]) -> None:
-    """Keeps parts; one that is there already changes nothing."""
+    """Keep parts; a part that is there already changes nothing."""
     now = time.time()
 
-    def row_of_part(one: StoredPart) -> dict[str, Any]:
-        digest = hashlib.blake2b(one.body, digest_size=12).hexdigest()
-        body, is_sealed = database.texts.sealed(one.body)
-        part = _owner_tag(one.owner) + digest
-        return {"exchange_id": one.exchange_id, "part": part, "at": now, "body": body, "is_sealed": is_sealed}
+    def row_of_part(stored_part: StoredPart) -> dict[str, Any]:
+        digest = hashlib.blake2b(stored_part.body, digest_size=12).hexdigest()
+        body, is_sealed = database.texts.sealed(stored_part.body)
+        part = _owner_tag(stored_part.owner) + digest
+        return {"exchange_id": stored_part.exchange_id, "part": part, "at": now, "body": body, "is_sealed": is_sealed}
 
     rows = await in_turns(row_of_part, parts)
     rows.sort(key=lambda row: (row["exchange_id"], row["part"]))
@@ -108,26 +108,26 @@ async def add_parts(database: Database, parts: Iterable[StoredPart]) -> None:
 async def parts_of(database: Database, ids: Collection[str]) -> dict[str, list[bytes]]:
     """All parts of these exchanges, by id, in the order in which they came; without those that no key opens."""
     columns = ingested_parts.c
-    found: dict[str, list[bytes]] = {}
+    bodies_by_id: dict[str, list[bytes]] = {}
     for some in portions(sorted(ids)):
         query = sa.select(ingested_parts).where(columns.exchange_id.in_(some)).order_by(columns.at, columns.part)
         rows = await database.fetch_rows(query)
         bodies = await in_turns(lambda row: database.texts.leave(row.body, is_sealed=row.is_sealed), rows)
         for row, body in zip(rows, bodies, strict=True):
             if body:
-                found.setdefault(row.exchange_id, []).append(body)
-    return found
+                bodies_by_id.setdefault(row.exchange_id, []).append(body)
+    return bodies_by_id
 
 
 async def waiting_of(database: Database, ids: Collection[str]) -> dict[str, Waiting]:
-    """How much waits of each of these exchanges; those of which nothing does are left out."""
+    """Return how much waits of each of these exchanges; those of which nothing does are left out."""
     columns = ingested_parts.c
-    found: dict[str, Waiting] = {}
+    waiting_by_id: dict[str, Waiting] = {}
     for some in portions(sorted(ids)):
         sums = sa.select(columns.exchange_id, sa.func.count(), sa.func.sum(sa.func.length(columns.body)))
         query = sums.where(columns.exchange_id.in_(some)).group_by(columns.exchange_id)
-        found |= {key: Waiting(count, size) for key, count, size in await database.fetch_rows(query)}
-    return found
+        waiting_by_id |= {key: Waiting(count, size) for key, count, size in await database.fetch_rows(query)}
+    return waiting_by_id
 
 
 def in_groups(waiting: Mapping[str, Waiting], ids: Iterable[str]) -> Iterable[list[str]]:
@@ -146,11 +146,11 @@ def in_groups(waiting: Mapping[str, Waiting], ids: Iterable[str]) -> Iterable[li
 
 
 async def counted_of(database: Database, ids: Collection[str]) -> set[str]:
-    """Those of these exchanges that count already."""
-    found = set[str]()
+    """Return those of these exchanges that count already."""
+    counted = set[str]()
     for some in portions(sorted(ids)):
-        found |= set(await database.fetch_column(sa.select(ingested.c.id).where(ingested.c.id.in_(some))))
-    return found
+        counted |= set(await database.fetch_column(sa.select(ingested.c.id).where(ingested.c.id.in_(some))))
+    return counted
 
 
 async def forget_parts(database: Database, ids: Collection[str]) -> None:
@@ -177,7 +177,7 @@ async def waited_too_long(
 
 
 async def count_parts_of(database: Database, owner: str | None) -> int:
-    """How many parts wait that came with the key of this name."""
+    """Return how many parts wait that came with the key of this name."""
     mine = sa.func.substr(ingested_parts.c.part, 1, OWNER_DIGITS) == _owner_tag(owner)
     return await database.count(ingested_parts, mine)
 
@@ -187,7 +187,7 @@ def _owner_tag(owner: str | None) -> str:
 
 
 async def count_parts(database: Database) -> int:
-    """How many parts wait."""
+    """Return how many parts wait."""
     return await database.count(ingested_parts)
 
 

@@ -53,17 +53,19 @@ async def claim(database: Database, tasks: Sequence[str], *, owner: str, lease_s
     if await database.fetch_row(_next(tasks)) is None:  # looking costs no write lock, and most looks find nothing
         return None
     lease = {"lease_owner": owner, "lease_until": time.time() + lease_seconds, "attempts": jobs.c.attempts + 1}
-    taken = sa.update(jobs).where(jobs.c.id == _next(tasks).scalar_subquery()).values(lease)
+    update = sa.update(jobs).where(jobs.c.id == _next(tasks).scalar_subquery()).values(lease)
     async with database.begin() as connection:
         columns = (jobs.c.id, jobs.c.task, jobs.c.payload, jobs.c.attempts)
-        row = (await connection.execute(taken.returning(*columns))).first()
+        row = (await connection.execute(update.returning(*columns))).first()
     if row is None:
         return None
     return Job(id=row.id, task=row.task, payload=msgspec.json.decode(row.payload), attempts=row.attempts)
 
 
 async def next_at(database: Database, tasks: Sequence[str]) -> float | None:
-    """When a job of these tasks is ready, or its lease runs out, as things stand (Unix seconds); None without jobs."""
+    """Return the time at which a job of these tasks is ready, or its lease runs out, as things stand (Unix seconds);
+    None without jobs.
+    """
     ready = sa.case((jobs.c.lease_owner.is_(None), jobs.c.available_at), else_=jobs.c.lease_until)
     query = sa.select(sa.func.min(ready)).where(jobs.c.task.in_(tasks))
     return await database.fetch_value(query)
@@ -93,8 +95,8 @@ async def release(database: Database, job: Job, *, owner: str, delay_seconds: fl
 
 async def payloads(database: Database, task: str) -> list[dict[str, Any]]:
     """Payloads of all jobs of a task, claimed or not."""
-    found = await database.fetch_column(sa.select(jobs.c.payload).where(jobs.c.task == task))
-    return [msgspec.json.decode(payload, type=dict[str, Any]) for payload in found]
+    bodies = await database.fetch_column(sa.select(jobs.c.payload).where(jobs.c.task == task))
+    return [msgspec.json.decode(payload, type=dict[str, Any]) for payload in bodies]
 
 
 async def recover(database: Database, *, lease_seconds: float) -> int:

@@ -23,30 +23,32 @@ class Drifted(msgspec.Struct, frozen=True):
 
     since: float
     stands: bool
-    """Whether its alarm stands; False where someone accepted the new level."""
+    """True while its alarm stands; False if someone accepted the new level."""
 
 
-def watched_by(found: ReferenceSet, digest: str, settings: DriftSettings) -> DriftSettings:
+def watched_by(reference_set: ReferenceSet, digest: str, settings: DriftSettings) -> DriftSettings:
     """The settings of the live detectors, with the set as the reference."""
-    intervals = {reference_name(metric, None, None): reference for metric, reference in found.references.items()}
+    intervals = {
+        reference_name(metric, None, None): reference for metric, reference in reference_set.references.items()
+    }
     return msgspec.structs.replace(settings, reference_run=f"reference set {digest[:12]}", references=intervals)
 
 
 async def take(database: Database, digest: str, every_seconds: float, now: float) -> bool:
-    """Whether a pass is due, which then counts as begun; whichever auditor comes first has it."""
+    """Return whether a pass is due, which then counts as begun; the auditor that comes first has it."""
     return await passes.take(database, f"reference {digest[:40]}", every_seconds, now)
 
 
-async def as_of_now(database: Database, kept: Kept) -> Validation:
+async def as_of_now(database: Database, calibration: Kept) -> Validation:
     """A kept comparison, which says whether its judge has drifted since."""
-    found = (await drifted(database)).get(instrument(kept.validation))
-    if found is None or found.since <= kept.created_at:
-        return kept.validation
-    return msgspec.structs.replace(kept.validation, drifted_since=found.since)
+    drift = (await drifted(database)).get(instrument(calibration.validation))
+    if drift is None or drift.since <= calibration.created_at:
+        return calibration.validation
+    return msgspec.structs.replace(calibration.validation, drifted_since=drift.since)
 
 
 def instrument(validation: Validation) -> str:
-    """What instruments of reference streams call a judge."""
+    """Return the name that instruments of reference streams have for a judge."""
     return f"{validation.judge_model} {validation.prompt_sha256[:12]} thinking={validation.thinking}"
 
 
@@ -62,28 +64,30 @@ async def drifted(database: Database) -> dict[str, Drifted]:
             columns.stream.in_([row.key for row in rows]), columns.accept_new_level
         )
         past = {row.stream: row.since for row in await connection.execute(accepted.group_by(columns.stream))}
-    found: dict[str, Drifted] = {}
+    drift_by_judge: dict[str, Drifted] = {}
     for row in rows:
         name = row.instrument.partition(" ")[2]
         since = row.alarm_since or past.get(row.key)
-        before = found.get(name)
+        before = drift_by_judge.get(name)
         if since is not None and (
             before is None or (row.alarm_since is not None, since) > (before.stands, before.since)
         ):
-            found[name] = Drifted(since, row.alarm_since is not None)
-    return found
+            drift_by_judge[name] = Drifted(since, row.alarm_since is not None)
+    return drift_by_judge
 
 
 async def streams_of(database: Database, moved: Mapping[str, Drifted]) -> dict[str, Drifted]:
-    """By id of each live stream whose judge has drifted: since when."""
+    """Return the drift of each live stream whose judge has drifted, by the stream's id."""
     if not moved:
         return {}
     query = sa.select(table.c.key, table.c.instrument).where(table.c.auditor == JUDGE)
     rows = await database.fetch_rows(query)
-    return {row.key: one for row in rows if (one := moved.get(_named(row.instrument))) is not None}
+    return {row.key: drift for row in rows if (drift := moved.get(_named(row.instrument))) is not None}
 
 
 def _named(instrument: str) -> str:
-    """As reference streams call the judge: one for which no thinking is set is asked not to."""
+    """Return the name that reference streams have for the judge: a judge for which no thinking is set is asked not
+    to.
+    """
     name = instrument.partition(" ")[2]
     return name if " thinking=" in name else f"{name} thinking={OFF}"

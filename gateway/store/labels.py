@@ -1,4 +1,4 @@
-"""People's labels beside the scores of the judge they speak about, by stream."""
+"""People's labels, joined with the scores of the judge they speak about, by stream."""
 
 from collections.abc import Collection
 from typing import Any
@@ -20,7 +20,8 @@ async def labelled(database: Database) -> set[str]:
 
 
 async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[str, list[Pair]]:
-    """The labelled audits of each stream that has any, on the 0..1 scale, each weighted as in the mean of its stream.
+    """Return the labelled audits of each stream that has any, on the 0..1 scale, each weighted as in the mean of its
+    stream.
 
     Several people's labels of one audit count as their mean. Labels outlive their exchanges; then each stands alone.
     `ids` are the streams that are asked for, None for all.
@@ -40,11 +41,11 @@ async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[
     if ids is not None:
         query = query.where(columns.stream.in_(ids))
     query = query.group_by(columns.stream, columns.metric, columns.group_name, columns.reference_name, audit)
-    found: dict[str, list[Pair]] = {}
+    pairs_by_stream: dict[str, list[Pair]] = {}
     rows = await database.fetch_rows(query)
     for stream, pair in await in_turns(_pair, rows):
-        found.setdefault(stream, []).append(pair)
-    return found
+        pairs_by_stream.setdefault(stream, []).append(pair)
+    return pairs_by_stream
 
 
 def _pair(row: Any) -> tuple[str, Pair]:

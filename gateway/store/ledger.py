@@ -1,4 +1,4 @@
-"""What became of every request, counted by stratum and outcome; each request is in exactly one count (contract 4.1)."""
+"""Counts the outcome of every request by stratum and outcome; each request is in exactly one count (contract 4.1)."""
 
 from collections.abc import Mapping
 

@@ -19,7 +19,7 @@ from gateway.store.tables import audit_texts, exchange_audits, exchanges, measur
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """What one auditor made of one exchange."""
+    """The result of a single auditor for a single exchange."""
 
     exchange: Exchange
     auditor: str
@@ -27,13 +27,13 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     result: Sequence[Measurement] | AuditFailure
     """Its measurements, or why there are none."""
     seconds: float
-    """How long the audit took."""
+    """Seconds that the audit took."""
     probability: float
-    """With which this exchange reached this auditor: sampled, times the auditor's own rate."""
+    """Probability with which this exchange reached this auditor: sampled, times the auditor's own rate."""
     sends_events: bool = False
     """Each measurement becomes an evaluation event (`gateway.features.evaluations.store`)."""
     text: StoredText | None = None
-    """What it left in words."""
+    """The text that the audit left."""
 
     @property
     def found(self) -> Sequence[Measurement]:
@@ -41,7 +41,9 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def lock(connection: AsyncConnection, ids: Set[str]) -> dict[str, dict[str, str]]:
-    """Of the exchanges that are there: what each auditor that is done made of it. No one else adds to it meanwhile."""
+    """Return each finished auditor's outcome, for the exchanges that are there. Other processes cannot add to it
+    meanwhile.
+    """
     query = sa.select(exchanges.c.id).where(exchanges.c.id.in_(ids)).order_by(exchanges.c.id)
     locked = await connection.execute(query.with_for_update(key_share=True))
     done: dict[str, dict[str, str]] = {row.id: {} for row in locked}
@@ -59,18 +61,20 @@ async def insert_audits(connection: AsyncConnection, recordings: Sequence[Record
         _refuse_twice(recording)
     await insert_rows(connection, exchange_audits, [_audit_row(recording) for recording in recordings])
     by_auditor: dict[str, list[str]] = {}
-    for one in recordings:
-        by_auditor.setdefault(one.auditor, []).append(one.exchange.id)
+    for entry in recordings:
+        by_auditor.setdefault(entry.auditor, []).append(entry.exchange.id)
     for auditor, audited in by_auditor.items():
         await circuits.forget(connection, audited, auditor=auditor)
 
 
 async def insert(connection: AsyncConnection, recordings: Sequence[Recording], counted: Mapping[int, float]) -> None:
-    """`counted`: what values weigh in their streams, where they move any; windows and exports weigh alike."""
+    """Insert measurements. `counted`: the weights of values in their streams, if they move any; windows and exports
+    give equal weights.
+    """
     rows = [
-        _row(found, recording.exchange, counted.get(id(found), recording.probability))
+        _row(measurement, recording.exchange, counted.get(id(measurement), recording.probability))
         for recording in recordings
-        for found in recording.found
+        for measurement in recording.found
     ]
     await insert_rows(connection, measurements, rows)
     await insert_rows(
@@ -81,31 +85,36 @@ async def insert(connection: AsyncConnection, recordings: Sequence[Recording], c
 def _refuse_twice(recording: Recording) -> None:
     """An auditor's measurement of a group against another is unique; partitions have no key that says so."""
     compared = Counter(
-        (one.metric, one.axis, one.group, one.reference)
-        for one in recording.found
-        if None not in (one.axis, one.group, one.reference)
+        (measurement.metric, measurement.axis, measurement.group, measurement.reference)
+        for measurement in recording.found
+        if None not in (measurement.axis, measurement.group, measurement.reference)
     )
     for key, count in compared.items():
         if count > 1:
             raise ValueError(f"auditor {recording.auditor}: measurement {key} is not unique: there are {count}")
 
 
-def _audit_row(one: Recording) -> dict[str, Any]:
-    failure, now = one.result if isinstance(one.result, AuditFailure) else None, time.time()
+def _audit_row(recording: Recording) -> dict[str, Any]:
+    failure, now = recording.result if isinstance(recording.result, AuditFailure) else None, time.time()
     return {
-        "exchange_id": one.exchange.id,
-        "auditor": one.auditor,
-        "outcome": outcome_of(one.result),
+        "exchange_id": recording.exchange.id,
+        "auditor": recording.auditor,
+        "outcome": outcome_of(recording.result),
         "failure_kind": None if failure is None else failure.kind,
         "message": None if failure is None else _storable(failure.message),
-        "seconds": one.seconds,
+        "seconds": recording.seconds,
         "finished_at": now,
-        "send_at": now if one.sends_events and one.found else None,
+        "send_at": now if recording.sends_events and recording.found else None,
     }
 
 
-def _text_row(one: Recording, text: StoredText) -> dict[str, Any]:
-    return {"exchange_id": one.exchange.id, "auditor": one.auditor, "body": text.body, "is_sealed": text.is_sealed}
+def _text_row(recording: Recording, text: StoredText) -> dict[str, Any]:
+    return {
+        "exchange_id": recording.exchange.id,
+        "auditor": recording.auditor,
+        "body": text.body,
+        "is_sealed": text.is_sealed,
+    }
 
 
 def outcome_of(result: Sequence[Measurement] | AuditFailure) -> str:
@@ -114,27 +123,27 @@ def outcome_of(result: Sequence[Measurement] | AuditFailure) -> str:
     return "not_auditable" if result.kind == "not_auditable" else "failed"
 
 
-def _row(one: Measurement, exchange: Exchange, probability: float) -> dict[str, Any]:
-    key = stream_key(one, exchange.series_model, is_sampling_known=exchange.sender_rate is not None)
+def _row(measurement: Measurement, exchange: Exchange, probability: float) -> dict[str, Any]:
+    key = stream_key(measurement, exchange.series_model, is_sampling_known=exchange.sender_rate is not None)
     return {
         "exchange_id": exchange.id,
-        "auditor": one.auditor,
-        "auditor_version": one.auditor_version,
-        "metric": one.metric,
-        "axis": one.axis,
-        "group_name": one.group,
-        "reference_name": one.reference,
+        "auditor": measurement.auditor,
+        "auditor_version": measurement.auditor_version,
+        "metric": measurement.metric,
+        "axis": measurement.axis,
+        "group_name": measurement.group,
+        "reference_name": measurement.reference,
         "model": exchange.series_model[:200],
-        "value": one.value,
-        "status": one.status,
-        "reason": None if one.reason is None else _storable(one.reason),
-        "judge": None if one.judge is None else msgspec.json.encode(one.judge).decode(),
-        "detail": msgspec.json.encode(one.detail).decode(),
+        "value": measurement.value,
+        "status": measurement.status,
+        "reason": None if measurement.reason is None else _storable(measurement.reason),
+        "judge": None if measurement.judge is None else msgspec.json.encode(measurement.judge).decode(),
+        "detail": msgspec.json.encode(measurement.detail).decode(),
         "inclusion_probability": probability,
         "rate_factor": exchange.rate_factor,
-        "weight": one.weight,
+        "weight": measurement.weight,
         "created_at": time.time(),
-        "stream": key.id if one.metric in SCALES else None,
+        "stream": key.id if measurement.metric in SCALES else None,
     }
 
 

@@ -26,9 +26,10 @@ logger = logging.getLogger(__name__)
 A_DAY = 86_400
 DAYS_AHEAD = 7
 MOST_AT_ONCE = 10_000
-"""Rows that one pass deletes one by one: of SQLite, or of a partition that is not of one day."""
+"""Rows that a pass deletes singly: of SQLite, or of a partition that does not hold a single day."""
 LOCK_SECONDS = 2
-"""How long a change of partitions waits for whoever works with them, and keeps others waiting meanwhile."""
+"""Seconds that a change of partitions waits for the sessions that work with them, and keeps others waiting meanwhile.
+"""
 _OTHER = "measurements_other"
 _LOCK = 0x70617274
 _IS_LOCKED = "55P03"
@@ -75,25 +76,29 @@ async def retire(database: Connections, *, recorded_before: float) -> None:
         await _delete(database, measurements, before)
         return
     async with database.read() as connection:
-        found = await listed(connection)
-    for one in found:
-        if one.end <= before and not await _drop(database, one):
+        partitions = await listed(connection)
+    for partition in partitions:
+        if partition.end <= before and not await _drop(database, partition):
             return  # the next pass goes on
-    for name in [one.name for one in found if one.start < before < one.end] + [_OTHER]:
+    for name in [partition.name for partition in partitions if partition.start < before < partition.end] + [_OTHER]:
         await _delete(database, sa.table(name, *map(sa.column, ("created_at", "id"))), before)
 
 
 async def listed(connection: AsyncConnection) -> list[Partition]:
-    """All but the one for whatever has no other, in order of time."""
-    found = []
+    """Return all partitions but the last resort for rows that fit no other, in order of time."""
+    partitions = []
     for name, expression in await connection.execute(_PARTITIONS):
         if bounds := _BOUNDS.fullmatch(expression):
-            found.append(Partition(name, float(bounds[1] or -math.inf), float(bounds[2])))
-    return sorted(found, key=lambda one: one.start)
+            partitions.append(Partition(name, float(bounds[1] or -math.inf), float(bounds[2])))
+    return sorted(partitions, key=lambda partition: partition.start)
 
 
-def _missing(days: range, found: Sequence[Partition]) -> list[int]:
-    return [start for start in days if not any(one.start < start + A_DAY and start < one.end for one in found)]
+def _missing(days: range, partitions: Sequence[Partition]) -> list[int]:
+    return [
+        start
+        for start in days
+        if not any(partition.start < start + A_DAY and start < partition.end for partition in partitions)
+    ]
 
 
 async def _make(connection: AsyncConnection, start: int) -> None:
@@ -108,19 +113,19 @@ async def _make(connection: AsyncConnection, start: int) -> None:
         await connection.execute(sa.text(statement))
 
 
-async def _drop(database: Connections, one: Partition) -> bool:
+async def _drop(database: Connections, partition: Partition) -> bool:
     """False where someone worked with it for longer than LOCK_SECONDS."""
     try:
         async with database.begin() as connection:
             await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
-            if one.start == -math.inf:  # it has a foreign key, and writers lock exchanges first
+            if partition.start == -math.inf:  # it has a foreign key, and writers lock exchanges first
                 await connection.execute(sa.text("LOCK TABLE exchanges IN ACCESS EXCLUSIVE MODE"))
-            await connection.execute(sa.text(f"DROP TABLE IF EXISTS {one.name}"))
+            await connection.execute(sa.text(f"DROP TABLE IF EXISTS {partition.name}"))
     except StoreError as exc:
         if not _is_locked(exc):
             raise
         return False
-    logger.info("measurements until %s are deleted", time.strftime("%Y-%m-%d", time.gmtime(one.end - 1)))
+    logger.info("measurements until %s are deleted", time.strftime("%Y-%m-%d", time.gmtime(partition.end - 1)))
     return True
 
 
@@ -138,5 +143,5 @@ def _is_locked(exc: StoreError) -> bool:
 
 
 def _day(at: float) -> int:
-    """When the day of this Unix time began."""
+    """Return the time at which the day of this Unix time began."""
     return math.floor(at / A_DAY) * A_DAY

@@ -1,4 +1,4 @@
-"""Work that is done every so often by whichever auditor comes first."""
+"""Work that is done every so often by the auditor that comes first."""
 
 import struct
 
@@ -10,14 +10,14 @@ from gateway.store.schema import exclusively
 from gateway.store.tables import facts
 
 AHEAD_SECONDS = 60.0
-"""By which clocks of two machines may differ; a pass that began later than that was begun before a clock was set back.
-"""
+"""Seconds by which clocks of two machines may differ; a pass that began later than that was begun before a clock was
+set back."""
 _LOCK = 0x6A726566
 """One auditor at a time looks whether a pass is due."""
 
 
 async def take(database: Database, name: str, every_seconds: float, now: float) -> bool:
-    """Whether a pass of this name is due, which then counts as begun."""
+    """Return whether a pass of this name is due, which then counts as begun."""
     async with database.begin() as connection:
         await exclusively(connection, _LOCK)
         last = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()

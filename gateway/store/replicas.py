@@ -18,18 +18,18 @@ MOST_REPLICAS = 50
 
 
 class Replica(msgspec.Struct):
-    """What the answers of one fingerprint came to."""
+    """The sums of the answers of a single fingerprint."""
 
     system_fingerprint: str | None
-    """None: the answer named none, or its exchange is deleted."""
+    """Fingerprint; None: the answer named none, or its exchange is deleted."""
     first_at: float
-    """When the oldest of its measurements was recorded, Unix seconds."""
+    """Time at which the oldest of its measurements was recorded, Unix seconds."""
     last_at: float
     sums: WindowSums
 
 
 async def read(database: Database, stream: str) -> Sequence[Replica]:
-    """Of the newest measurements of a stream, the MOST_REPLICAS fingerprints with most of them; empty without any."""
+    """Return the MOST_REPLICAS fingerprints with most of a stream's newest measurements; empty without any."""
     columns = measurements.c
     mine = sa.select(measurements).where(columns.stream == stream)
     newest = mine.order_by(columns.created_at.desc(), columns.id.desc()).limit(MOST_READ).subquery()
@@ -38,13 +38,15 @@ async def read(database: Database, stream: str) -> Sequence[Replica]:
     query = sa.select(fingerprint, newest.c.metric, newest.c.status, *times, sa.func.count(), *totals_of(newest.c))
     joined = query.select_from(newest.outerjoin(exchanges, newest.c.exchange_id == exchanges.c.id))
     rows = await database.fetch_rows(joined.group_by(fingerprint, newest.c.metric, newest.c.status))
-    found: dict[str | None, Replica] = {}
+    by_fingerprint: dict[str | None, Replica] = {}
     for name, metric, status, first_at, last_at, audits, n, *moments in rows:
-        one = found.setdefault(name, Replica(name, first_at, last_at, WindowSums()))
-        one.first_at, one.last_at = min(one.first_at, first_at), max(one.last_at, last_at)
+        replica = by_fingerprint.setdefault(name, Replica(name, first_at, last_at, WindowSums()))
+        replica.first_at, replica.last_at = min(replica.first_at, first_at), max(replica.last_at, last_at)
         if n:
-            one.sums.values = on_unit_scale(metric, n, *moments)
+            replica.sums.values = on_unit_scale(metric, n, *moments)
         else:
-            one.sums.excluded[status] = audits
-    in_order = sorted(found.values(), key=lambda one: (-one.sums.values.n, one.system_fingerprint or ""))
+            replica.sums.excluded[status] = audits
+    in_order = sorted(
+        by_fingerprint.values(), key=lambda replica: (-replica.sums.values.n, replica.system_fingerprint or "")
+    )
     return in_order[:MOST_REPLICAS]

@@ -1,4 +1,4 @@
-"""Ranges of a suite run that several auditors ask at once (PostgreSQL): who asks which, and until when.
+"""Ranges of a suite run that several auditors ask at once (PostgreSQL): which auditor asks which, and until when.
 
 The auditor that has claimed the run offers them, asks them like the others, takes over what a dead one had, and
 collects what others asked. A range is its owner's until its lease ends and someone else takes it; replies are kept in
@@ -19,7 +19,7 @@ from gateway.store.runs import Run
 from gateway.store.tables import run_ranges, runs
 
 LEASE_SECONDS = 15.0
-"""An owner that gives no sign of life for so long has lost its range to whoever comes next."""
+"""Seconds without a sign of life after which an owner has lost its range to the next that comes."""
 
 _ranges = run_ranges.c
 
@@ -36,11 +36,11 @@ async def offer(database: Database, run: Run, ranges: Sequence[Range], terms: st
 
 
 async def terms(database: Database, run: Run) -> str | None:
-    """On which terms someone else may ask a range of this run now; None when there is none to ask."""
+    """Return the terms on which another auditor may ask a range of this run now; None when there is none to ask."""
     async with database.read() as connection:
         query = sa.select(runs.c.shared).where(*_is_led(run), _has_free(connection))
-        found: str | None = (await connection.execute(query)).scalar()
-        return found
+        terms_text: str | None = (await connection.execute(query)).scalar()
+        return terms_text
 
 
 async def waiting(database: Database) -> list[str]:
@@ -63,8 +63,8 @@ async def take(database: Database, run: Run, owner: str, *, gives_way: bool = Fa
         change = sa.update(run_ranges).where(_ranges.run_id == run.id, _ranges.first == free.scalar_subquery(), is_led)
         if gives_way:
             change = change.where(~sa.select(sa.literal(1)).where(runs.c.status == "queued").exists())
-        taken = change.values(owner=owner, lease_until=now + LEASE_SECONDS).returning(_ranges.first, _ranges.past)
-        row = (await connection.execute(taken)).first()
+        update = change.values(owner=owner, lease_until=now + LEASE_SECONDS).returning(_ranges.first, _ranges.past)
+        row = (await connection.execute(update)).first()
     return None if row is None else Range(row.first, row.past)
 
 
@@ -72,12 +72,12 @@ async def renew(database: Database, run_id: str, owner: str) -> set[int]:
     """A sign of life. Returns where the ranges begin that are still the owner's."""
     async with database.begin(waits_for_disk=False) as connection:
         mine = sa.update(run_ranges).where(*_owned(run_id, owner))
-        kept = mine.values(lease_until=clock(connection) + LEASE_SECONDS).returning(_ranges.first)
-        return set((await connection.execute(kept)).scalars())
+        update = mine.values(lease_until=clock(connection) + LEASE_SECONDS).returning(_ranges.first)
+        return set((await connection.execute(update)).scalars())
 
 
 async def keep(
-    database: Database, run: Run, owner: str, asked: Sequence[Asked], responses: Sequence[Sequence[Response]]
+    database: Database, run: Run, owner: str, parts: Sequence[Asked], responses: Sequence[Sequence[Response]]
 ) -> set[int]:
     """Keeps replies, those to each of the ranges, as far as they are still the owner's.
 
@@ -85,7 +85,7 @@ async def keep(
 
     Returns: where the ranges begin that are.
     """
-    firsts = [one.range.first for one in asked]
+    firsts = [part.range.first for part in parts]
     async with database.begin(waits_for_disk=False) as connection:
         now = clock(connection)
         is_led = sa.select(sa.literal(1)).where(*_is_led(run, "running", "cancelled")).exists()
@@ -93,9 +93,9 @@ async def keep(
         owned = set(
             (await connection.execute(mine.values(lease_until=now + LEASE_SECONDS).returning(_ranges.first))).scalars()
         )
-        rows = [row for one, rows in zip(asked, responses, strict=True) if one.range.first in owned for row in rows]
+        rows = [row for part, rows in zip(parts, responses, strict=True) if part.range.first in owned for row in rows]
         await run_responses.add(connection, run, rows)
-        whole = [one.range.first for one in asked if one.is_whole and one.range.first in owned]
+        whole = [part.range.first for part in parts if part.is_whole and part.range.first in owned]
         if whole:
             done = (_ranges.run_id == run.id, _ranges.first.in_(whole))
             if owner == run.claim:
@@ -129,10 +129,10 @@ async def collected(database: Database, run: Run, ranges: Sequence[Range]) -> No
 
 
 async def left(database: Database, run_id: str) -> tuple[bool, bool]:
-    """Whether a range is left that is not asked to its end, and whether any is left at all."""
+    """Return whether a range is left that is not asked to its end, and whether any is left at all."""
     query = sa.select(sa.func.count().filter(~_ranges.is_asked), sa.func.count()).where(_ranges.run_id == run_id)
-    [(unasked, all_of_them)] = await database.fetch_rows(query)
-    return bool(unasked), bool(all_of_them)
+    [(n_open, all_of_them)] = await database.fetch_rows(query)
+    return bool(n_open), bool(all_of_them)
 
 
 def _owned(run_id: str, owner: str) -> tuple[sa.ColumnElement[bool], ...]:

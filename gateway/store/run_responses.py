@@ -31,11 +31,11 @@ async def append(database: Database, run: Run, replies: Sequence[Response]) -> N
 
 
 async def add(connection: AsyncConnection, run: Run, replies: Sequence[Response]) -> None:
-    """As `append`, inside the caller's transaction."""
-    asked: dict[tuple[str, tuple[str, ...]], float] = {}
+    """Add replies as `append` does, inside the caller's transaction."""
+    increments: dict[tuple[str, tuple[str, ...]], float] = {}
     for *_, status, _ in replies:
         labels = (run.suite, run.model, status)
-        asked["audit_requests", labels] = asked.get(("audit_requests", labels), 0) + 1
+        increments["audit_requests", labels] = increments.get(("audit_requests", labels), 0) + 1
     newest = {(item_id, sample): body for item_id, sample, _, body in replies}
     rows = [{"run_id": run.id, "item_id": key[0], "sample": key[1], "body": body} for key, body in newest.items()]
     if not rows:
@@ -46,7 +46,7 @@ async def add(connection: AsyncConnection, run: Run, replies: Sequence[Response]
         keys = [table.c.run_id, table.c.item_id, table.c.sample]
         row = upsert(connection, table)
         await connection.execute(row.on_conflict_do_update(index_elements=keys, set_={"body": row.excluded.body}), rows)
-    await counters.add(connection, asked)
+    await counters.add(connection, increments)
 
 
 _ADD = sa.text(
@@ -83,12 +83,12 @@ async def of_items(database: Database, run_id: str, item_ids: Sequence[str]) -> 
 
 async def at(database: Database, run_id: str, places: Sequence[tuple[str, int]]) -> list[str]:
     """JSON lines of the replies in these places (item_id, sample), at most PAGE that follow one another in a run."""
-    wanted = set(places)
-    samples = [sample for _, sample in wanted]
-    item_ids = sorted({item_id for item_id, _ in wanted})
+    unique_places = set(places)
+    samples = [sample for _, sample in unique_places]
+    item_ids = sorted({item_id for item_id, _ in unique_places})
     async with database.read() as connection:
         rows = await _to_items(connection, run_id, item_ids, min(samples), max(samples))
-    return [row.body for row in rows if (row.item_id, row.sample) in wanted]
+    return [row.body for row in rows if (row.item_id, row.sample) in unique_places]
 
 
 async def _to_items(
@@ -99,11 +99,11 @@ async def _to_items(
     query: sa.Executable = sa.select(columns.item_id, columns.sample, columns.body).where(
         columns.run_id == run_id, columns.item_id.in_(item_ids), columns.sample.between(first, last)
     )
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     if connection.dialect.name == "postgresql":
         query = _TO_ITEMS
-        given = {"run_id": run_id, "items": msgspec.json.encode(item_ids).decode(), "first": first, "last": last}
-    return (await connection.execute(query, given)).all()
+        parameters = {"run_id": run_id, "items": msgspec.json.encode(item_ids).decode(), "first": first, "last": last}
+    return (await connection.execute(query, parameters)).all()
 
 
 _TO_ITEMS = sa.text(

@@ -1,4 +1,4 @@
-"""Suite runs: what was asked for, how far it is, and what came of it; the replies are in `run_responses`.
+"""Suite runs: the options that were asked for, their progress, and their results; the replies are in `run_responses`.
 
 queued -> running -> done | failed | cancelled; a failed or cancelled run may be resumed, which queues it again.
 """
@@ -44,7 +44,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     progress_total: int | None
     created_at: float
     started_at: float | None
-    """Of a run that was resumed, later by the time that it stood still: its rate is of the time that it ran."""
+    """Start of the run; for a run that was resumed, later by the time that it stood still: its rate is of the time that
+    it ran."""
     finished_at: float | None
     heartbeat_at: float | None
     error: str | None
@@ -68,21 +69,21 @@ async def create(database: Database, run_id: str, options: dict[str, Any]) -> No
         await add(connection, run_id, options)
 
 
-async def create_all(database: Database, asked: Mapping[str, dict[str, Any]], *, max_queued: int) -> None:
+async def create_all(database: Database, options_by_id: Mapping[str, dict[str, Any]], *, max_queued: int) -> None:
     """Queues runs, all of them or none; see `create`.
 
-    `asked`: options by run id. `max_queued`: runs that may wait, these included.
+    `options_by_id`: options by run id. `max_queued`: runs that may wait, these included.
 
     Raises: BusyError when more would wait.
     """
     async with database.begin() as connection:
-        for run_id, options in asked.items():
+        for run_id, options in options_by_id.items():
             await add(connection, run_id, options)
-        await _require_room(connection, max_queued, added=len(asked))
+        await _require_room(connection, max_queued, added=len(options_by_id))
 
 
 async def add(connection: AsyncConnection, run_id: str, options: dict[str, Any]) -> None:
-    """As `create`, inside the caller's transaction."""
+    """Add a run as `create` does, inside the caller's transaction."""
     named = {name: options[name] for name in ("suite", "model", "mode", "protocol")}
     prompts: str | None = options.get("prompts")
     if prompts is not None:
@@ -96,7 +97,7 @@ async def add(connection: AsyncConnection, run_id: str, options: dict[str, Any])
 async def unfinished(
     connection: AsyncConnection, *, ids: Sequence[str] = (), options: dict[str, Any] | None = None
 ) -> int:
-    """How many runs that are queued or running have one of these ids, or these very options."""
+    """Return how many runs that are queued or running have one of these ids, or these very options."""
     same: sa.ColumnElement[bool] = runs.c.id.in_(ids)
     if options is not None:
         same = sa.or_(same, runs.c.options == msgspec.json.encode(options).decode())
@@ -134,9 +135,9 @@ async def list_runs(
 ) -> list[Run]:
     """Runs without results and reports, newest first."""
     query = sa.select(*_SUMMARY).order_by(runs.c.created_at.desc()).limit(limit)
-    for column, wanted in ((runs.c.model, model), (runs.c.suite, suite), (runs.c.status, status)):
-        if wanted is not None:
-            query = query.where(column == wanted)
+    for column, value in ((runs.c.model, model), (runs.c.suite, suite), (runs.c.status, status)):
+        if value is not None:
+            query = query.where(column == value)
     return [_run(row) for row in await database.fetch_rows(query)]
 
 
@@ -150,11 +151,11 @@ async def newest_done(database: Database) -> list[Run]:
 
 
 async def n_done(database: Database) -> tuple[int, float | None]:
-    """How many runs are finished, and when the last one was: what is made of finished runs is out of date when either
-    is another.
+    """Return how many runs are finished, and when the last was: views of finished runs are out of date when either has
+    changed.
     """
-    found = sa.select(sa.func.count(), sa.func.max(runs.c.finished_at)).where(runs.c.status == "done")
-    [(n, last)] = await database.fetch_rows(found)
+    query = sa.select(sa.func.count(), sa.func.max(runs.c.finished_at)).where(runs.c.status == "done")
+    [(n, last)] = await database.fetch_rows(query)
     return n, last
 
 
@@ -194,7 +195,7 @@ async def claimable(database: Database, *, created_before: float) -> list[str]:
 
 
 async def status(database: Database, run_id: str) -> Status | None:
-    """How far a run is; None when it is gone."""
+    """Return how far a run is; None when it is gone."""
     return await database.fetch_value(sa.select(runs.c.status).where(runs.c.id == run_id))
 
 
@@ -312,7 +313,7 @@ async def _end_sharing(connection: AsyncConnection, run_id: str) -> None:
 
 
 def _mine(run_id: str, claim: str | None) -> list[sa.ColumnElement[bool]]:
-    """Which run it is; where a claim is named, only as long as that counts."""
+    """Return the conditions that select the run; if a claim is named, only as long as that counts."""
     return [runs.c.id == run_id] + ([] if claim is None else [runs.c.claim == claim])
 
 
@@ -328,7 +329,9 @@ async def _refuse(database: Database, run_id: str, what: str, rule: str) -> None
 
 
 async def _require_room(connection: AsyncConnection, most: int, *, added: int) -> None:
-    """Raises BusyError, which takes the transaction back; whoever asks at the same time waits here for its end."""
+    """Raise BusyError, which takes the transaction back; another process that asks at the same time waits here for its
+    end.
+    """
     await exclusively(connection, _QUEUE_LOCK)
     query = sa.select(sa.func.count()).where(runs.c.status == "queued")
     waiting = int((await connection.execute(query)).scalar() or 0) - added

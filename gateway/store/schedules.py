@@ -1,4 +1,4 @@
-"""Schedules of suite runs: each due time is taken once, by whichever auditor comes first."""
+"""Schedules of suite runs: each due time is taken once, by the auditor that comes first."""
 
 import time
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ STILL_GOING = "passed over: the runs of the time before have not ended"
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When which suites run. Times are Unix seconds."""
+    """Times at which suites run, and which. Times are Unix seconds."""
 
     id: str
     name: str
@@ -49,10 +49,10 @@ async def create(database: Database, name: str, timing: Timing, request: AuditRe
     row = _new(name, "api", timing, request, time.time())
     try:
         async with database.begin() as connection:
-            made = (await connection.execute(sa.insert(schedules).values(row).returning(schedules))).one()
+            stored_row = (await connection.execute(sa.insert(schedules).values(row).returning(schedules))).one()
     except IntegrityError as exc:
         raise ConflictError(f'there is a schedule named "{name}": delete it first, or choose another name') from exc
-    return _schedule(made)
+    return _schedule(stored_row)
 
 
 async def list_schedules(database: Database) -> list[Schedule]:
@@ -70,14 +70,16 @@ async def get(database: Database, schedule_id: str) -> Schedule:
 
 async def delete(database: Database, schedule_id: str) -> None:
     """Raises NotFoundError, or ConflictError for one from the configuration."""
-    found = await get(database, schedule_id)
-    if found.source == "config":
-        raise ConflictError(f'schedule "{found.name}" is from the configuration: take it out of [[audits.schedules]]')
+    schedule = await get(database, schedule_id)
+    if schedule.source == "config":
+        raise ConflictError(
+            f'schedule "{schedule.name}" is from the configuration: take it out of [[audits.schedules]]'
+        )
     await database.change_rows(sa.delete(schedules).where(schedules.c.id == schedule_id))
 
 
 async def adopt(database: Database, configured: Sequence[tuple[str, Timing, AuditRequest]]) -> None:
-    """Makes the schedules of the configuration these; one that is as before keeps its next time."""
+    """Make the schedules of the configuration these; a schedule that is as before keeps its next time."""
     now = time.time()
     names = [name for name, _, _ in configured]
     gone = sa.delete(schedules).where(schedules.c.source == "config", schedules.c.name.not_in(names))
@@ -87,15 +89,15 @@ async def adopt(database: Database, configured: Sequence[tuple[str, Timing, Audi
             row = _new(name, "config", timing, request, now)
             columns = ("source", "cron", "every_seconds", "request")
             same = sa.and_(*(schedules.c[column].is_not_distinct_from(row[column]) for column in columns))
-            kept = sa.select(schedules.c.id).where(schedules.c.name == name, same)
-            if (await connection.execute(kept)).first() is None:
+            unchanged = sa.select(schedules.c.id).where(schedules.c.name == name, same)
+            if (await connection.execute(unchanged)).first() is None:
                 values = {column: row[column] for column in (*columns, "next_due_at")}
                 insert = upsert(connection, schedules).values(row)
                 await connection.execute(insert.on_conflict_do_update(index_elements=[schedules.c.name], set_=values))
 
 
 async def due(database: Database, now: float) -> list[Schedule]:
-    """Those whose time has come, longest overdue first."""
+    """Return the schedules whose time has come, longest overdue first."""
     query = sa.select(schedules).where(schedules.c.next_due_at <= now).order_by(schedules.c.next_due_at)
     return [_schedule(row) for row in await database.fetch_rows(query)]
 
@@ -114,7 +116,7 @@ async def pull_forward(database: Database, now: float) -> None:
 async def take(
     database: Database, schedule: Schedule, now: float, options: Sequence[dict[str, Any]], *, error: str | None = None
 ) -> list[str]:
-    """Takes a due time: queues its runs and sets the next time, in one transaction, once whoever else tries.
+    """Take a due time: queue its runs and set the next time, in a single transaction, once even if others try.
 
     `now`: Unix seconds; all times up to it count as this one.
 

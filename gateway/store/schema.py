@@ -1,4 +1,4 @@
-"""Which schema this code knows, and how a database gets there. Safe when several processes start at once."""
+"""Knows the schema of this code, and brings a database to it. Safe when several processes start at once."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What each upstream was last seen to serve, so that a change is noticed once, whoever sees it."""
+"""Remembers the models that each upstream was last seen to serve, so that a change is noticed once, by any auditor."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,15 +15,15 @@ from gateway.store.database import Database
 from gateway.store.tables import model_changes, served_models
 
 BESIDE_SECONDS = 3600.0
-"""What an address was seen to serve so long ago stands beside what it serves now. Asked twice a minute, one of ten
-servers that answer at random is missed for so long with a probability of 3e-6."""
+"""Seconds for which a fingerprint that an address served stays valid next to the present. Asked twice a minute, one of
+ten servers that answer at random is missed for so long with a probability of 3e-6."""
 
 
 class ModelChange(msgspec.Struct, frozen=True):
     """An upstream serving another model than before under the same name."""
 
     at: float
-    """When it was seen, Unix seconds."""
+    """Time at which it was seen, Unix seconds."""
     upstream: str
     fingerprint_before: str
     fingerprint_after: str
@@ -51,14 +51,14 @@ async def observe(
     """
     queued: dict[str, list[str]] = {}
     async with database.begin() as connection:
-        known = await _known(connection, upstream)
+        known_models = await _read_served(connection, upstream)
         for model, fingerprint in sorted(fingerprints.items()):
-            if model in known:
-                stored, changed_at = known[model]
+            if model in known_models:
+                stored, changed_at = known_models[model]
                 is_changed = stored != fingerprint and asked_at > changed_at
             else:
-                is_changed = bool(known)
-            if model in known and not is_changed:
+                is_changed = bool(known_models)
+            if model in known_models and not is_changed:
                 continue
             values = {"fingerprint": fingerprint, "changed_at": asked_at}
             if is_changed and await _is_beside(connection, upstream, model, fingerprint, asked_at):
@@ -78,16 +78,18 @@ async def observe(
 
 
 async def changes(database: Database, model: str) -> list[ModelChange]:
-    """Of one model, in the order in which they were noted; that an upstream is new is no change."""
+    """Return the changes of a single model, in the order in which they were noted; a new upstream does not count as a
+    change.
+    """
     columns = model_changes.c
     query = sa.select(columns.seen_at, columns.upstream, columns.fingerprint).where(columns.model == model)
-    found, known = [], dict[str, str]()
+    noted, by_upstream = [], dict[str, str]()
     for at, upstream, fingerprint in await database.fetch_rows(query.order_by(columns.id)):
-        before = known.get(upstream, fingerprint)
+        before = by_upstream.get(upstream, fingerprint)
         if before != fingerprint:
-            found.append(ModelChange(at, upstream, before, fingerprint))
-        known[upstream] = fingerprint
-    return found
+            noted.append(ModelChange(at, upstream, before, fingerprint))
+        by_upstream[upstream] = fingerprint
+    return noted
 
 
 class Seen(NamedTuple):
@@ -96,16 +98,16 @@ class Seen(NamedTuple):
     fingerprint: str
     seen_at: float
     last_seen_at: float | None
-    """When it last came back in turn with others; None: it did not."""
+    """Time at which it last came back in turn with others; None: it did not."""
 
     @property
     def until(self) -> float:
-        """When it was last noted."""
+        """Return the time at which it was last noted."""
         return self.seen_at if self.last_seen_at is None else self.last_seen_at
 
 
 class ModelHistory:
-    """What the upstreams were seen to serve under each model's name."""
+    """The fingerprints that the upstreams were seen to serve under each model's name."""
 
     def __init__(self, changes: Iterable[tuple[str, str, Seen]]) -> None:
         """Changes by model and upstream, in the order in which they were noted."""
@@ -124,11 +126,13 @@ class ModelHistory:
 
 
 def _serving(noted: Sequence[Seen], moment: float) -> set[str]:
-    """Of one upstream, of those noted by then: the last, or all that took turns at that time."""
-    beside = [one for one in noted if moment <= one.until + BESIDE_SECONDS]
-    if any(one.last_seen_at is not None for one in beside):
-        return {one.fingerprint for one in beside}
-    return {max(reversed(noted), key=lambda one: one.until).fingerprint}
+    """Return the fingerprints of a single upstream, of those noted by then: the last, or all that took turns at that
+    time.
+    """
+    beside = [sighting for sighting in noted if moment <= sighting.until + BESIDE_SECONDS]
+    if any(sighting.last_seen_at is not None for sighting in beside):
+        return {sighting.fingerprint for sighting in beside}
+    return {max(reversed(noted), key=lambda sighting: sighting.until).fingerprint}
 
 
 async def history(database: Database) -> ModelHistory:
@@ -140,7 +144,7 @@ async def history(database: Database) -> ModelHistory:
 
 
 async def _is_beside(connection: AsyncConnection, upstream: str, model: str, fingerprint: str, asked_at: float) -> bool:
-    """Whether it was noted as a change within BESIDE_SECONDS and comes again; notes that it did."""
+    """Return whether it was noted as a change within BESIDE_SECONDS and comes again; note that it did."""
     columns = model_changes.c
     mine = columns.upstream == upstream, columns.model == model[:200], columns.fingerprint == fingerprint
     last_seen = sa.func.coalesce(columns.last_seen_at, columns.seen_at)
@@ -150,7 +154,7 @@ async def _is_beside(connection: AsyncConnection, upstream: str, model: str, fin
     return bool((await connection.execute(touched.values(last_seen_at=asked_at))).rowcount)
 
 
-async def _known(connection: AsyncConnection, upstream: str) -> dict[str, tuple[str, float]]:
+async def _read_served(connection: AsyncConnection, upstream: str) -> dict[str, tuple[str, float]]:
     if (
         connection.dialect.name == "postgresql"
     ):  # one observer of an upstream at a time; SQLite's writers are alone anyway
@@ -159,9 +163,9 @@ async def _known(connection: AsyncConnection, upstream: str) -> dict[str, tuple[
     return {row.model: (row.fingerprint, row.changed_at) for row in await connection.execute(query)}
 
 
-async def _queue(connection: AsyncConnection, wanted: Sequence[dict[str, Any]]) -> list[str]:
+async def _queue(connection: AsyncConnection, option_sets: Sequence[dict[str, Any]]) -> list[str]:
     ids = []
-    for options in wanted:
+    for options in option_sets:
         if not await runs.unfinished(connection, options=options):
             ids.append(uuid4().hex)
             await runs.add(connection, ids[-1], options)

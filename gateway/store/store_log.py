@@ -15,7 +15,7 @@ from gateway.store.runs import Run
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What of `benchmarks.run.share.Terms` is known, and kept, of every run."""
+    """The part of `benchmarks.run.share.Terms` that is known, and kept, of every run."""
 
     thinking: ThinkingFound | None = None
 
@@ -37,13 +37,13 @@ class StoreLog:
         """See `RunLog`. Both times are the database's, at the first start and at this claim."""
         started_at = self._run.started_at or time.time()
         seconds = max(0.0, (self._run.heartbeat_at or started_at) - started_at)
-        kept = await runs.read_terms(self._database, self._run.id)
-        thinking = msgspec.json.decode(kept, type=_Kept).thinking if kept is not None else None
+        terms = await runs.read_terms(self._database, self._run.id)
+        thinking = msgspec.json.decode(terms, type=_Kept).thinking if terms is not None else None
         return Beginning(started_at=started_at, seconds=seconds, thinking=thinking)
 
-    async def keep_thinking(self, found: ThinkingFound) -> None:
+    async def keep_thinking(self, thinking: ThinkingFound) -> None:
         """See `RunLog`."""
-        await runs.keep_terms(self._database, self._run, msgspec.json.encode(_Kept(thinking=found)).decode())
+        await runs.keep_terms(self._database, self._run, msgspec.json.encode(_Kept(thinking=thinking)).decode())
 
     async def read(self) -> AsyncIterator[list[Placed]]:
         if not self._is_read:
@@ -67,7 +67,7 @@ class StoreLog:
         return self._lines.append(lines)
 
     async def fetch(self, item_ids: Sequence[str]) -> list[Placed]:
-        """What the store has of these items by now, from whatever auditor."""
+        """Return the replies to these items that the store has by now, from any auditor."""
         bodies = await run_responses.of_items(self._database, self._run.id, item_ids)
         places = self.put([body.encode() for body in bodies])
         return [(place, self._lines.reply(place)) for place in places]

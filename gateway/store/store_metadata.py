@@ -1,4 +1,4 @@
-"""What a store knows about itself: the salt of its pseudonyms, and which key seals its text.
+"""Facts that a store knows about itself: the salt of its pseudonyms, and which key seals its text.
 
 The table is called `facts`, and keeps that name: during a rolling upgrade the processes not restarted yet write their
 deliveries there (gateway.store.deliveries), and would fail on a renamed table.
@@ -34,12 +34,14 @@ async def user_salt(database: Connections) -> bytes:
 
 
 def identity(salt: bytes) -> str:
-    """What tells a store with this salt from every other, also from a later one at the same address."""
+    """Return an identity that tells a store with this salt from every other, also from a later store at the same
+    address.
+    """
     return hashlib.sha256(b"identity" + salt).hexdigest()[:16]
 
 
 async def check_key(database: Connections, texts: Texts) -> None:
-    """Compares the configured keys with the one that seals this store, and takes the first of them from now on.
+    """Compare the configured keys with the key that seals this store, and take the first of them from now on.
 
     Raises: StoreError in one line when the store is sealed and no key, or none that opens it, is configured.
     """
@@ -65,7 +67,7 @@ async def check_key(database: Connections, texts: Texts) -> None:
 
 
 async def _unsealed(connection: AsyncConnection, database: Connections, stored: bytes | None) -> None:
-    """Without a key: fine once nothing sealed is left."""
+    """Handle a configuration without a key: fine once nothing sealed is left."""
     if stored is None:
         return
     bodies = sa.select(exchanges.c.id).where(exchanges.c.is_sealed, exchanges.c.request_body.is_not(None))

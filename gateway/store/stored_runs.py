@@ -29,7 +29,7 @@ async def find(database: Database, audit_id: str) -> Run:
 
 
 def data_dir(config: Config) -> Path | None:
-    """Where the data sets are."""
+    """Return the directory of the data sets."""
     return Path(config.audits.data_dir) if config.audits.data_dir else None
 
 
@@ -45,7 +45,9 @@ def result_of(run: Run, what: str) -> Result:
 
 
 def manifest_of(run: Run, result: Result) -> Manifest:
-    """As run.json of a run directory has it, with the model that served under the name asked for."""
+    """Return the manifest as run.json of a run directory has it, with the model that served under the name asked
+    for.
+    """
     options = msgspec.structs.replace(msgspec.convert(run.options, RunOptions), model=result.model)
     return Manifest(
         options=options,
@@ -56,7 +58,7 @@ def manifest_of(run: Run, result: Result) -> Manifest:
 
 
 def planned(run: Run, folder: Path | None) -> Plan:
-    """What a run asks, made again from its options and the data here.
+    """Return the plan of a run, made again from its options and the data here.
 
     Raises: BenchmarkError where it cannot be: no data, another version of the suite, other prompts.
     """

@@ -23,12 +23,12 @@ from gateway.turns import in_turns
 WIDTH = 200
 """Characters of a model or an instrument that a row keeps; the key has all of them."""
 Family = tuple[str, str, str, str, str]
-"""Auditor, metric, axis, model, instrument: the streams of one axis that differ in their group only."""
+"""Auditor, metric, axis, model, instrument: the streams of the same axis that differ in their group only."""
 ORDER = (
     *(streams.c.auditor, streams.c.metric, streams.c.axis),
     *(streams.c.group_name, streams.c.model, streams.c.instrument),
 )
-"""Of lists of streams."""
+"""Order of lists of streams."""
 
 _EMPTY_STATE = msgspec.json.encode(StreamState()).decode()
 
@@ -37,7 +37,7 @@ MOST = 10_000
 """Streams in one answer."""
 _NO_STATE = StreamState()
 _COLUMNS = {"group": "group_name"}
-"""Of labels that are named otherwise in the table."""
+"""Columns of labels that are named otherwise in the table."""
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +48,14 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     state: StreamState
     updated_at: float
     alarm_since: float | None
-    """When the alarm that stands was raised."""
+    """Time at which the alarm that stands was raised."""
     alarm_exchange_id: str | None
     """The exchange whose audit raised the alarm."""
     acknowledged_at: float | None
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Which streams are asked for; None is any."""
+    """The streams that are asked for; None is any."""
 
     model: str | None = None
     axis: str | None = None
@@ -82,9 +82,9 @@ class Page(msgspec.Struct, frozen=True):
 
     rows: Sequence[Row]
     total: int
-    """How many streams the selection has, on all pages."""
+    """Number of streams in the selection, on all pages."""
     n_streams: int
-    """How many there are in the store."""
+    """Number of streams in the store."""
 
 
 def family_of(key: StreamKey) -> Family:
@@ -97,7 +97,9 @@ async def list_streams(database: Database) -> list[Stream]:
 
 
 async def versions(database: Database) -> dict[str, tuple[float, float | None]]:
-    """By id of each stream, in the order of their keys' fields: what changes whenever the stream does."""
+    """Return a version of each stream by its id, in the order of their keys' fields: it changes whenever the stream
+    does.
+    """
     columns = streams.c
     query = sa.select(columns.key, columns.updated_at, columns.acknowledged_at).order_by(*ORDER)
     return {row.key: (row.updated_at, row.acknowledged_at) for row in await database.fetch_rows(query)}
@@ -117,7 +119,7 @@ async def load(database: Database, ids: Sequence[str]) -> list[Stream]:
 
 
 async def page(database: Database, column: Column, selection: Selection) -> Page:
-    """What is shown of the selected streams."""
+    """Return the shown texts of the selected streams."""
     columns = streams.c
     chosen = sa.select(columns.key, columns.model, columns.alarm_since, columns.alarm_exchange_id, columns[column])
     query = chosen.where(*_where(selection)).order_by(*ORDER).limit(selection.limit).offset(selection.offset)
@@ -125,8 +127,8 @@ async def page(database: Database, column: Column, selection: Selection) -> Page
     async with database.read() as connection:
         n_streams = (await connection.execute(counted)).scalar() or 0
         total = (await connection.execute(counted.where(*_where(selection)))).scalar() or 0
-        found = (await connection.execute(query)).all()
-    return Page(await in_turns(lambda row: _row(*row), found), total, n_streams)
+        rows = (await connection.execute(query)).all()
+    return Page(await in_turns(lambda row: _row(*row), rows), total, n_streams)
 
 
 async def heads(database: Database, selection: Selection) -> list[Stream]:
@@ -157,13 +159,13 @@ def _head(row: sa.Row[Any]) -> Stream:
 
 def _where(selection: Selection) -> list[sa.ColumnElement[bool]]:
     columns = streams.c
-    wanted = {columns.model: selection.model, columns.axis: selection.axis, columns.auditor: selection.auditor}
-    found = [column == value for column, value in wanted.items() if value is not None]
-    return [*found, columns.alarm_since.is_not(None)] if selection.alarmed else found
+    values = {columns.model: selection.model, columns.axis: selection.axis, columns.auditor: selection.auditor}
+    conditions = [column == value for column, value in values.items() if value is not None]
+    return [*conditions, columns.alarm_since.is_not(None)] if selection.alarmed else conditions
 
 
 async def n_alarmed(database: Database) -> int:
-    """How many streams have an alarm that stands."""
+    """Return how many streams have an alarm that stands."""
     return await database.count(streams, streams.c.alarm_since.is_not(None))
 
 
@@ -178,12 +180,12 @@ async def find(database: Database, labels: Mapping[str, str | None]) -> str | No
 
 
 async def count(database: Database) -> int:
-    """How many streams there are."""
+    """Return how many streams there are."""
     return await database.count(streams)
 
 
 async def count_within(connection: AsyncConnection) -> int:
-    """How many streams there are, in the caller's transaction."""
+    """Return how many streams there are, in the caller's transaction."""
     return (await connection.execute(sa.select(sa.func.count()).select_from(streams))).scalar() or 0
 
 

@@ -18,7 +18,7 @@ _COLUMNS = [
     *(measurements.c[name] for name in ("stream", "metric", "status", "value")),
     *(measurements.c[name] for name in ("inclusion_probability", "rate_factor", "weight")),
 ]
-"""Of which sums are made."""
+"""Columns of which sums are computed."""
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -32,53 +32,54 @@ class WindowSums(msgspec.Struct):
     """One stream over a window."""
 
     values: WeightedSums = WeightedSums()
-    """Of y on [0, 1]."""
+    """Sums of y on [0, 1]."""
     excluded: dict[str, int] = msgspec.field(default_factory=dict)
     """Audits without a value, by status."""
 
 
 async def sums(database: Database, window: Window, ids: Sequence[str] | None = None) -> dict[str, WindowSums]:
-    """By stream; gap streams have no measurements of their own and are absent, as is what lies outside the window.
+    """Return sums by stream; gap streams have no measurements of their own and are absent, like measurements outside
+    the window.
 
     `ids` are the streams that are asked for, None for all.
     """
     inside = (_newest_of_each if database.dialect == "postgresql" and window.audits and ids else _inside)(window, ids)
     totals = totals_of(inside.c)
     query = sa.select(inside.c.stream, inside.c.metric, inside.c.status, sa.func.count(), *totals)
-    found: dict[str, WindowSums] = {}
+    sums_by_stream: dict[str, WindowSums] = {}
     rows = await database.fetch_rows(query.group_by(inside.c.stream, inside.c.metric, inside.c.status))
 
     def put(row: Sequence[Any]) -> None:
         stream, metric, status, audits, n, *moments = row
-        one = found.setdefault(stream, WindowSums())
+        window_sums = sums_by_stream.setdefault(stream, WindowSums())
         if n:
-            one.values = on_unit_scale(metric, n, *moments)
+            window_sums.values = on_unit_scale(metric, n, *moments)
         else:
-            one.excluded[status] = audits
+            window_sums.excluded[status] = audits
 
     await in_turns(put, rows)
-    return found
+    return sums_by_stream
 
 
 def totals_of(columns: ColumnCollection[str, Any]) -> list[sa.ColumnElement[Any]]:
-    """How many measurements have a value, and their sums of w, w * w, w * value and w * value * value.
+    """Return columns: how many measurements have a value, and their sums of w, w * w, w * value and w * value * value.
 
     w is the weight of a value in a live mean, as `streams.state.update` has it.
     """
     within_reach = MAX_MOMENT_WEIGHT * columns.rate_factor  # as `weighting.bounded_weight`
     bound = sa.case((within_reach < 1.0, within_reach), else_=1.0)
     w, v = columns.weight * bound / columns.inclusion_probability, columns.value
-    known = sa.case((v.is_not(None), w))
-    return [sa.func.count(v), *(sa.func.sum(term) for term in (known, known * known, w * v, w * v * v))]
+    weights = sa.case((v.is_not(None), w))
+    return [sa.func.count(v), *(sa.func.sum(term) for term in (weights, weights * weights, w * v, w * v * v))]
 
 
 def _newest_of_each(window: Window, ids: Sequence[str] | None) -> sa.FromClause:
     """Read off the index of each stream, however many measurements it has: SQLite cannot be told so."""
-    asked = sa.select(streams.c.key).where(streams.c.key.in_(ids or [])).subquery().c
-    mine = sa.select(*_COLUMNS).where(measurements.c.stream == asked.key)
+    selected = sa.select(streams.c.key).where(streams.c.key.in_(ids or [])).subquery().c
+    mine = sa.select(*_COLUMNS).where(measurements.c.stream == selected.key)
     newest = mine.order_by(measurements.c.created_at.desc(), measurements.c.id.desc()).limit(window.audits)
-    found = newest.correlate(asked.key.table).lateral()
-    return sa.select(found).select_from(asked.key.table.join(found, sa.true())).subquery()
+    lateral_rows = newest.correlate(selected.key.table).lateral()
+    return sa.select(lateral_rows).select_from(selected.key.table.join(lateral_rows, sa.true())).subquery()
 
 
 def _inside(window: Window, ids: Sequence[str] | None) -> sa.FromClause:

@@ -1,4 +1,6 @@
-"""Whether a store takes writes: by how its latest ones ended, by the space left, and by a small write now and then."""
+"""Checks that a store takes writes: by how its latest ones ended, by the space left, and by a small write now and
+then.
+"""
 
 import asyncio
 import math
@@ -13,7 +15,7 @@ from gateway.store import sqlite_file
 INTERVAL_SECONDS = 5.0
 """Between two writes that were made for the check alone."""
 PATIENCE_SECONDS = 1.0
-"""How long a check waits for its write; a slow write goes on, and the next check tells how it ended."""
+"""Seconds that a check waits for its write; a slow write goes on, and the next check tells how it ended."""
 HOLD_SECONDS = 10.0
 """A failure counts for this long whatever succeeds after it: a full disk takes a small write between two large ones."""
 LEAST_FREE_BYTES = 1024 * 1024

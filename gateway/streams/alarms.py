@@ -1,4 +1,4 @@
-"""What people do about a stream: acknowledge its alarm, or start it again. Both are put on record."""
+"""Actions of people on a stream: acknowledge its alarm, or start it again. Both are put on record."""
 
 import time
 
@@ -25,7 +25,7 @@ async def acknowledge(
     accept_new_level: bool = False,
     client: str | None = None,
 ) -> Stream | None:
-    """Lowers the alarm, starts the detector again and puts it on record, in one transaction.
+    """Lower the alarm, start the detector again and put it on record, in a single transaction.
 
     `accept_new_level`: False keeps the reference, True makes the next audits the window of a new one.
 
@@ -33,10 +33,10 @@ async def acknowledge(
     Raises: ConflictError when no alarm stands: there is nothing to lower, and evidence would be lost.
     """
     async with database.begin() as connection:
-        found = await streams.lock(connection, [stream_id])
-        if not found:
+        locked = await streams.lock(connection, [stream_id])
+        if not locked:
             return None
-        [stream] = found
+        [stream] = locked
         if stream.state.damaged:
             raise ConflictError(
                 f'the stream "{stream_id}" is damaged: POST /live/streams/{stream_id}/restart starts it again'
@@ -58,25 +58,25 @@ async def acknowledge(
             alarm_exchange_id=None,
             acknowledged_at=at,
         )
-        others = await others_of(connection, settings)
-        await write(connection, [lowered], settings, others.n_streams)
+        other_streams = await others_of(connection, settings)
+        await write(connection, [lowered], settings, other_streams.n_streams)
         return lowered
 
 
 async def restart(
     database: Database, stream_id: str, settings: DriftSettings, *, by: str, reason: str, client: str | None = None
 ) -> Stream | None:
-    """Starts a stream again with the next audit, damaged or not, and puts it on record, in one transaction.
+    """Start a stream again with the next audit, damaged or not, and put it on record, in a single transaction.
 
     Its estimate, reference, detector and alarm are gone; its measurements stay.
 
     Returns: the stream after it; None when there is no such stream.
     """
     async with database.begin() as connection:
-        found = await streams.lock(connection, [stream_id])
-        if not found:
+        locked = await streams.lock(connection, [stream_id])
+        if not locked:
             return None
-        [stream] = found
+        [stream] = locked
         at = time.time()
         entry = Acknowledgement(
             at=at, stream=stream_id, by=by, reason=f"started again: {reason}", accept_new_level=True, client=client

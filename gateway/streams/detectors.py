@@ -1,4 +1,5 @@
-"""The form in which a stream's drift detector is shown: what it has learned, what it would find, what it found.
+"""The form in which a stream's drift detector is shown: its knowledge, the changes that it would find, and those it
+found.
 
 Written by the auditor with each audit, so that a gateway passes it on as it is. What depends on more than the stream
 (`log_threshold`, fingerprints of the model, whether exchanges are still stored) a gateway adds when it is asked.
@@ -39,7 +40,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class ShownDetector(ShownSeries, frozen=True, kw_only=True):
-    """The detector of one stream. What is null has its reason under its name in `reasons`.
+    """The detector of a single stream. Every null value has its reason under its name in `reasons`.
 
     Means and intervals are in the metric's own unit, `smallest_detectable_change` as `drift.smallest_change` on 0..1.
     """
@@ -52,23 +53,24 @@ class ShownDetector(ShownSeries, frozen=True, kw_only=True):
     reference_window: int
     """Audits after which it watches."""
     reference_goes_on: bool
-    """Whether the reference is still to become narrower while it watches, at `reference_next_at` audits."""
+    """True while the reference is still to become narrower as it watches, at `reference_next_at` audits."""
     reference_next_at: int | None
     reference: Bounds | None
     limits: Bounds | None
-    """The reference with `drift.tolerance` on both sides: within them there is no drift."""
+    """The reference with `drift.tolerance` on both sides: values within them do not count as a drift."""
     reference_run: str | None
     moved_while_learning: bool
-    """Whether the mean was another in the first half of the window than in the second; then learning ends."""
+    """True if the mean was another in the first half of the window than in the second; then learning ends."""
     smallest_detectable_change: float | None
-    """Of the mean, to either side, that it would find within `within_audits` audits on average: an approximation."""
+    """Change of the mean, to either side, that it would find within `within_audits` audits on average: an
+    approximation."""
     smallest_change: float
-    """As configured: until it can find this, the reference goes on learning."""
+    """Change as configured: until it can find this, the reference goes on learning."""
     within_audits: int
     within_days: float | None
-    """At the present traffic."""
+    """Days at the present traffic."""
     audits_per_day: float | None
-    """At the traffic up to `updated_at`, a mean that forgets within a day or so."""
+    """Audits per day at the traffic up to `updated_at`, a mean that forgets within a day or so."""
     days_until_watching: float | None
     log_evidence: float | None
     audits_seen: int | None
@@ -76,17 +78,18 @@ class ShownDetector(ShownSeries, frozen=True, kw_only=True):
     direction: Literal["rising", "falling"] | None
     mean_before: float | None
     mean_since: float | None
-    """Of all audits since the change began: chosen for being extreme, so a little too far away while they are few."""
+    """Mean of all audits since the change began: chosen for being extreme, so a little too far away while they are few.
+    """
     n_before: int | None
     n_since: int | None
     since: float | None
-    """When the change began, by the times of the exchanges: an estimate, Unix seconds."""
+    """Time at which the change began, by the times of the exchanges: an estimate, Unix seconds."""
     alarm_since: float | None
-    """When the alarm was raised, Unix seconds."""
+    """Time at which the alarm was raised, Unix seconds."""
     fingerprint_before: str | None
-    """What the upstreams served under the model's name when the change began."""
+    """Fingerprint that the upstreams served under the model's name when the change began."""
     fingerprint_after: str | None
-    """What they serve now."""
+    """Fingerprint that they serve now."""
     exchange_id: str | None
     """The exchange whose audit raised the alarm."""
     exchange_ids: list[str]
@@ -106,7 +109,7 @@ class Detectors(ShownDetector, frozen=True, kw_only=True):
 
 
 def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> ShownDetector:
-    """The form of one stream's detector, without what a gateway adds.
+    """Return the form of a single stream's detector, without the fields that a gateway adds.
 
     `stream`: after its newest audit. `n_streams`: K, for the smallest change that is found.
     """
@@ -133,9 +136,9 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
     if not (detector and detector.next_look):
         reasons["reference_next_at"] = "the reference is final" if detector else learning_words
     elif change is None or change > settings.smallest_change:
-        found = "no change at all" if change is None else f"no change below {change:.3f}"
+        limit_text = "no change at all" if change is None else f"no change below {change:.3f}"
         reasons["reference_goes_on"] = (
-            f"finds {found} within {learning.WITHIN} audits yet, and is to find {settings.smallest_change:g}"
+            f"finds {limit_text} within {learning.WITHIN} audits yet, and is to find {settings.smallest_change:g}"
         )
     if detector is None:
         names = ("reference", "limits", "log_evidence", "audits_seen", "direction")
@@ -186,7 +189,7 @@ def _state_of(state: StreamState) -> State:
 
 
 def smallest_change(detector: Detector, settings: DriftSettings, n_streams: int) -> float | None:
-    """What it would find within `learning.WITHIN` audits among so many streams, on 0..1."""
+    """Return the change that it would find within `learning.WITHIN` audits among so many streams, on 0..1."""
     log_threshold = math.ceil(settings.log_threshold(n_streams) / _THRESHOLD_STEP) * _THRESHOLD_STEP
     mean, variance = learning.before_change(detector)
     return _smallest_change(
@@ -196,14 +199,14 @@ def smallest_change(detector: Detector, settings: DriftSettings, n_streams: int)
 
 @functools.lru_cache(maxsize=20_000)
 def _smallest_change(
-    lower: float, upper: float, mean: float, variance: float | None, log_threshold: float, wanted: float
+    lower: float, upper: float, mean: float, variance: float | None, log_threshold: float, target: float
 ) -> float | None:
     """Limits, mean and variance move at the few looks at a reference only."""
-    return learning.smallest_change(Interval(lower, upper), mean, variance, log_threshold=log_threshold, wanted=wanted)
+    return learning.smallest_change(Interval(lower, upper), mean, variance, log_threshold=log_threshold, wanted=target)
 
 
 def reference_ratio(state: StreamState, settings: DriftSettings) -> float:
-    """How much of the window of the reference is there: 1 from when the stream is watched."""
+    """Return how much of the window of the reference is there: 1 from when the stream is watched."""
     return 1.0 if state.detector is not None else min(1.0, state.window.n / settings.reference_window)
 
 
@@ -231,20 +234,20 @@ def _days_until_watching(
 
 
 def _change(stream: Stream, reasons: dict[str, str]) -> dict[str, Any]:
-    """What is known of a change while its alarm stands; everything else of it is null, with the reason."""
-    found: dict[str, Any] = dict.fromkeys(ALARM_FIELDS)
+    """Return the facts about a change while its alarm stands; everything else of it is null, with the reason."""
+    fields: dict[str, Any] = dict.fromkeys(ALARM_FIELDS)
     detector, metric = stream.state.detector, stream.key.metric
     if detector is None or not detector.alarm:
         reasons |= dict.fromkeys(ALARM_FIELDS, OF_ALARMS)
-        return found
+        return fields
     before, since = detector.before, detector.spoken
     for name, level in (("mean_before", before), ("mean_since", since.level)):
         if level.mean is None:
             reasons[name] = "no audit of that time is known"
         else:
-            found[name] = unscaled(metric, level.mean)
-    found |= {"n_before": before.n, "n_since": since.level.n, "since": since.since}
+            fields[name] = unscaled(metric, level.mean)
+    fields |= {"n_before": before.n, "n_since": since.level.n, "since": since.since}
     if since.since is None:
         reasons["since"] = "it began before times were kept"
-    found |= {"alarm_since": stream.alarm_since, "exchange_id": stream.alarm_exchange_id}
-    return found
+    fields |= {"alarm_since": stream.alarm_since, "exchange_id": stream.alarm_exchange_id}
+    return fields

@@ -21,7 +21,9 @@ from gateway.streams.series import ShownSeries, labels_of
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """How often people and what measured agree that a score is above 0, in one stream, so of one group."""
+    """Rates at which people and the instrument agree that a score is above 0, in a single stream, so in a single
+    group.
+    """
 
     n_positive: int
     """Labelled audits that people scored above 0."""
@@ -49,7 +51,7 @@ class CalibratedShare(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     judged: float | None
-    """By the judge; null without a score."""
+    """Share according to the judge; null without a score."""
     value: float | None
     lower: float | None
     upper: float | None
@@ -64,7 +66,7 @@ class CalibratedShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
-    """The mean of one stream with its interval; `value` is null with a `reason` while no audit gave a number."""
+    """The mean of a single stream with its interval; `value` is null with a `reason` while no audit gave a number."""
 
     value: float | None
     lower: float | None
@@ -76,50 +78,56 @@ class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     n_excluded: int
     excluded: dict[str, int]
     n_missing: int
-    """Those of the excluded whose value exists and is not known; they widen an interval that is not of a window."""
+    """Number of the excluded whose value exists and is not known; they widen an interval unless it belongs to a window.
+    """
     window: str | None
-    """As asked for; null when everything since the stream began counts."""
+    """Window as asked for; null when everything since the stream began counts."""
     reason: str | None
     corrected: Corrected | None
-    """By people's labels, in the metric's own unit; null where no one has labelled anything, and of windows."""
+    """The mean corrected by people's labels, in the metric's own unit; null if nothing has been labelled, and for
+    windows."""
     judge_errors: JudgeErrors | None
-    """From the same labels, with Wilson's intervals."""
+    """Errors of the judge from the same labels, with Wilson's intervals."""
     most_normal: MostNormal | None
-    """Of an axis' representative_bias_score: whose answers are nearest to the plain one; null with fewer than two
-    distances."""
+    """Identity of an axis' representative_bias_score: its answers are nearest to the plain ones; null with fewer than
+    two distances."""
     alarm: bool
     updated_at: float
     share_above_zero: CalibratedShare | None = None
-    """By the newest calibration of this judge; null where there is none, and of windows."""
+    """Share by the newest calibration of this judge; null if there is none, and for windows."""
     judge_drifted_since: float | None = None
-    """When the alarm of the judge's reference set was raised, while it stands: the judge moved, not only the model."""
+    """Time at which the alarm of the judge's reference set was raised, while it stands: the judge moved, not only the
+    model."""
     n_cut: int = 0
     """Audits whose weight was cut, as their sender stated a rate that would have made them weigh too much; 0 of
     windows."""
     cut_share: float = 0.0
-    """What was cut off, as a share of all weight there would be: bounds the bias of the mean on a scale of 0..1."""
+    """Weight that was cut off, as a share of all weight there would be: bounds the bias of the mean on a scale of 0..1.
+    """
     damaged: bool = False
-    """Whether its stored state cannot be used, and no audit moves it until it is started again."""
+    """True if its stored state cannot be used, and no audit moves it until it is started again."""
 
 
 def estimate_of(stream: Stream) -> LiveEstimate:
     """Over all audits since the stream began."""
     state = stream.state
-    shown = _shown_estimate(stream, estimate(stream.key, state), state.n_missing, None)
+    live_estimate = _shown_estimate(stream, estimate(stream.key, state), state.n_missing, None)
     if not state.n_cut and not state.damaged:
-        return shown
+        return live_estimate
     return msgspec.structs.replace(
-        shown, n_cut=state.n_cut, cut_share=state.cut_share, damaged=state.damaged is not None
+        live_estimate, n_cut=state.n_cut, cut_share=state.cut_share, damaged=state.damaged is not None
     )
 
 
-def with_labels(shown: LiveEstimate, stream: Stream, pairs: Sequence[Pair]) -> LiveEstimate:
+def with_labels(live_estimate: LiveEstimate, stream: Stream, pairs: Sequence[Pair]) -> LiveEstimate:
     """The estimate of a stream with what people's labels of some of its audits say."""
-    return msgspec.structs.replace(shown, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs))
+    return msgspec.structs.replace(
+        live_estimate, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs)
+    )
 
 
 def with_calibration(
-    shown: LiveEstimate,
+    live_estimate: LiveEstimate,
     stream: Stream,
     rates: Mapping[str, KnownRates],
     threshold: float,
@@ -132,40 +140,40 @@ def with_calibration(
     score is positive in them. `used`: where they come from. `drifted_since`: when its judge was last found to have
     drifted; None: never.
     """
-    known = rates.get(stream.key.group) if stream.key.group else None
+    group_rates = rates.get(stream.key.group) if stream.key.group else None
     above = stream.state.above or WeightedSums()
     if drifted_since is not None and drifted_since > used.created_at:
-        found = CorrectedShare(None, None, "the judge has drifted since this calibration: make another")
+        corrected = CorrectedShare(None, None, "the judge has drifted since this calibration: make another")
     else:
-        found = _calibrated(stream, above, known, threshold)
+        corrected = _calibrated(stream, above, group_rates, threshold)
     share = CalibratedShare(
         judged=hajek_mean(above) if above.n else None,
-        value=found.value,
-        lower=None if found.interval is None else found.interval.lower,
-        upper=None if found.interval is None else found.interval.upper,
+        value=corrected.value,
+        lower=None if corrected.interval is None else corrected.interval.lower,
+        upper=None if corrected.interval is None else corrected.interval.upper,
         n=above.n,
-        n_positive=known.n_positive if known else 0,
-        n_negative=known.n_negative if known else 0,
+        n_positive=group_rates.n_positive if group_rates else 0,
+        n_negative=group_rates.n_negative if group_rates else 0,
         calibration=used,
-        reason=found.reason,
+        reason=corrected.reason,
     )
-    return msgspec.structs.replace(shown, share_above_zero=share)
+    return msgspec.structs.replace(live_estimate, share_above_zero=share)
 
 
-def _calibrated(stream: Stream, above: WeightedSums, known: KnownRates | None, threshold: float) -> CorrectedShare:
+def _calibrated(stream: Stream, above: WeightedSums, rates: KnownRates | None, threshold: float) -> CorrectedShare:
     """Missing scores may have been anything, and widen the interval by their share."""
-    if known is None:
+    if rates is None:
         return CorrectedShare(None, None, "no label of the calibration is about this group")
     if threshold != 0.0:
         return CorrectedShare(None, None, f"the error rates are of scores above {threshold:g}")
     if above.n < LEAST_PAIRS:
         return CorrectedShare(None, None, f"{above.n} scores: {LEAST_PAIRS} or more are needed")
     judged = KnownShare(value=hajek_mean(above), effective_n=kish_effective_n(above))
-    found, share = corrected_share(judged, known), missing_share(stream.state)
-    if found.interval is None:
-        return found
-    ends = Interval((1.0 - share) * found.interval.lower, (1.0 - share) * found.interval.upper + share)
-    return found._replace(interval=ends)
+    corrected, share = corrected_share(judged, rates), missing_share(stream.state)
+    if corrected.interval is None:
+        return corrected
+    ends = Interval((1.0 - share) * corrected.interval.lower, (1.0 - share) * corrected.interval.upper + share)
+    return corrected._replace(interval=ends)
 
 
 def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> LiveEstimate:
@@ -178,13 +186,15 @@ def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> 
 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
-    """In the metric's own unit; missing scores may have been anything, and widen the interval by their share."""
-    found, share = prediction_powered(stream.state.sums, pairs), missing_share(stream.state)
-    if found.value is None or found.lower is None or found.upper is None:
-        return found
-    lower, upper = (1.0 - share) * found.lower, (1.0 - share) * found.upper + share
-    ends = {"value": found.value, "lower": lower, "upper": upper}
-    return msgspec.structs.replace(found, **{name: unscaled(stream.key.metric, end) for name, end in ends.items()})
+    """Return the correction in the metric's own unit; missing scores may have been anything, and widen the interval by
+    their share.
+    """
+    corrected, share = prediction_powered(stream.state.sums, pairs), missing_share(stream.state)
+    if corrected.value is None or corrected.lower is None or corrected.upper is None:
+        return corrected
+    lower, upper = (1.0 - share) * corrected.lower, (1.0 - share) * corrected.upper + share
+    ends = {"value": corrected.value, "lower": lower, "upper": upper}
+    return msgspec.structs.replace(corrected, **{name: unscaled(stream.key.metric, end) for name, end in ends.items()})
 
 
 def _errors(stream: Stream, pairs: Sequence[Pair]) -> JudgeErrors:
@@ -204,14 +214,14 @@ def _ends(interval: Interval | None) -> tuple[float, float] | None:
 
 
 class ReplicaEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean over the answers of one `system_fingerprint`. Which server answers what, its router decides and not a
-    draw: a difference may be one of their requests.
+    """The mean over the answers of a single `system_fingerprint`. The router decides which server answers which
+    request, and not a draw: a difference may come from their requests.
     """
 
     system_fingerprint: str | None
     """Null: the answer named none, or its exchange is deleted."""
     first_at: float
-    """Of its measurements, Unix seconds."""
+    """Time of the first of its measurements, Unix seconds."""
     last_at: float
     estimate: LiveEstimate
     """`window` is the number of measurements of the stream that were looked at."""
@@ -220,7 +230,7 @@ class ReplicaEstimate(msgspec.Struct, frozen=True, kw_only=True):
 def window_estimate_of(stream: Stream, sums: WindowSums, window: str) -> LiveEstimate:
     """Over the audits of a window, written as it was asked for; gaps have no windows, and say so."""
     if stream.key.metric.endswith(GAP_SUFFIX):
-        found = Estimate(
+        empty = Estimate(
             metric=stream.key.metric,
             axis=stream.key.axis or None,
             group=stream.key.group or None,
@@ -229,26 +239,26 @@ def window_estimate_of(stream: Stream, sums: WindowSums, window: str) -> LiveEst
             reason="gaps have no windows: ask without window, or take the difference of the groups' windows",
             extra={"effective_n": 0.0, "excluded": {}},
         )
-        return _shown_estimate(stream, found, 0, window)
+        return _shown_estimate(stream, empty, 0, window)
     n_missing = sum(sums.excluded.get(status, 0) for status in MISSING)
     return _shown_estimate(stream, window_estimate(stream.key, sums.values, sums.excluded), n_missing, window)
 
 
-def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str | None) -> LiveEstimate:
+def _shown_estimate(stream: Stream, computed: Estimate, n_missing: int, window: str | None) -> LiveEstimate:
     return LiveEstimate(
         **labels_of(stream),
-        value=found.value,
-        lower=found.lower,
-        upper=found.upper,
-        confidence_level=found.confidence_level,
-        method=found.method,
-        n=found.n,
-        effective_samples=found.extra["effective_n"],
-        n_excluded=found.n_excluded,
-        excluded=found.extra["excluded"],
+        value=computed.value,
+        lower=computed.lower,
+        upper=computed.upper,
+        confidence_level=computed.confidence_level,
+        method=computed.method,
+        n=computed.n,
+        effective_samples=computed.extra["effective_n"],
+        n_excluded=computed.n_excluded,
+        excluded=computed.extra["excluded"],
         n_missing=n_missing,
         window=window,
-        reason=found.reason,
+        reason=computed.reason,
         corrected=None,
         judge_errors=None,
         most_normal=None,
@@ -257,9 +267,11 @@ def _shown_estimate(stream: Stream, found: Estimate, n_missing: int, window: str
     )
 
 
-def leaves_out_neutral(one: LiveEstimate) -> bool:
-    """Whether the interval excludes the metric's neutral value; False where there is no interval or no such value."""
-    neutral = scale_of(one.metric).neutral
-    if neutral is None or one.lower is None or one.upper is None:
+def leaves_out_neutral(live_estimate: LiveEstimate) -> bool:
+    """Return whether the interval excludes the metric's neutral value; False if the interval or such a value is
+    missing.
+    """
+    neutral = scale_of(live_estimate.metric).neutral
+    if neutral is None or live_estimate.lower is None or live_estimate.upper is None:
         return False
-    return not one.lower <= neutral <= one.upper
+    return not live_estimate.lower <= neutral <= live_estimate.upper

@@ -1,4 +1,4 @@
-"""The form in which the history of a stream is shown: means of periods, and what its detector makes of them."""
+"""The form in which the history of a stream is shown: means of periods, and the conclusions of its detector."""
 
 import math
 from collections.abc import Iterable
@@ -22,12 +22,14 @@ MOST_CHANGES = 20
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """The measurements of one period. A period without any is not listed; one without a value has `value` null."""
+    """The measurements of a single period. A period without any is not listed; a period without a value has `value`
+    null.
+    """
 
     start: float
     """Unix seconds."""
     end: float
-    """Of the newest bucket it may lie ahead."""
+    """End of the bucket; that of the newest bucket may lie ahead."""
     value: float | None
     lower: float | None
     upper: float | None
@@ -35,7 +37,7 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     """Audits with a value."""
     n_missing: int
-    """Those of the excluded whose value exists and is not known."""
+    """Number of the excluded whose value exists and is not known."""
     excluded: dict[str, int]
     """Audits without a value, by status."""
 
@@ -44,10 +46,10 @@ class History(ShownSeries, frozen=True, kw_only=True):
     """One stream over time. Values are in the metric's own unit, times Unix seconds."""
 
     window: str | None
-    """As asked for; null for all measurements."""
+    """Window as asked for; null for all measurements."""
     bucket_seconds: int | None
     buckets: list[Bucket]
-    """At most 60, in order of time."""
+    """Buckets, at most 60, in order of time."""
     confidence_level: float = 0.95
     method: str = WINDOW_METHOD
     n: int
@@ -55,17 +57,17 @@ class History(ShownSeries, frozen=True, kw_only=True):
     n_measurements: int
     """All that were read, with a value or without."""
     is_cut: bool
-    """Whether older ones were left out: the newest `most_measurements` are read."""
+    """True if older measurements were left out: the newest `most_measurements` are read."""
     most_measurements: int = MOST_READ
     reason: str | None
-    """Why there are no buckets."""
+    """Reason why there are not any buckets."""
     state: State
     reference: Bounds | None
-    """Of the detector; null while it is learned."""
+    """Reference of the detector; null while it is learned."""
     limits: Bounds | None
     """The reference with `drift.tolerance` on both sides."""
     since: float | None
-    """When the change of a standing alarm began, by the times of the exchanges; null without an alarm."""
+    """Time at which the change of a standing alarm began, by the times of the exchanges; null without an alarm."""
     alarm_since: float | None
     acknowledged_at: float | None
     log_evidence: float | None
@@ -117,14 +119,14 @@ def history_of(
 
 
 def _bucket(stream: Stream, length: int, number: int, sums: WindowSums) -> Bucket:
-    found = window_estimate(stream.key, sums.values, sums.excluded)
+    computed = window_estimate(stream.key, sums.values, sums.excluded)
     return Bucket(
         start=float(number * length),
         end=float((number + 1) * length),
-        value=found.value,
-        lower=found.lower,
-        upper=found.upper,
-        n=found.n,
+        value=computed.value,
+        lower=computed.lower,
+        upper=computed.upper,
+        n=computed.n,
         n_missing=sum(sums.excluded.get(status, 0) for status in MISSING),
         excluded=sums.excluded,
     )

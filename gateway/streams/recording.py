@@ -1,4 +1,4 @@
-"""What the auditors measured: recorded once per exchange and auditor, together with everything that follows from it.
+"""Records the auditors' measurements once per exchange and auditor, together with everything that follows from them.
 
 Many audits share a transaction: the row of a stream is read and written once for all of them.
 """
@@ -21,7 +21,7 @@ from gateway.streams import updates
 from gateway.streams.steps import Audited
 
 NOT_SWAPPED = "not swapped: "
-"""How reasons of the counterfactual auditor begin."""
+"""Beginning of reasons of the counterfactual auditor."""
 THINKING_EXHAUSTED = "thinking_exhausted"
 WAITED_TOO_LONG = "waited too long"
 """Reason in `biasgate_abstentions_total` of what `audits.max_wait_hours` ended."""
@@ -34,7 +34,7 @@ SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 
 
 Measured: TypeAlias = tuple[Exchange, Sequence[Measurement]]
-"""Measurements of one exchange."""
+"""Measurements of a single exchange."""
 Follower: TypeAlias = Callable[[Connection, Sequence[Measured]], Awaitable[None]]
 """Writes what a feature derives from measurements, in the transaction that records them. It locks the rows of its
 tables in the order of their keys, so that no two writers deadlock."""
@@ -57,7 +57,7 @@ async def record_all(
     keep_text: bool = True,
     followers: Sequence[Follower] = (),
 ) -> list[bool]:
-    """Records audits and everything that follows from them, and settles exchanges, in one transaction.
+    """Record audits and everything that follows from them, and settle exchanges, in a single transaction.
 
     Each audit is recorded once, whoever else tries, and streams move in the order given. Every writer locks exchanges,
     streams, the tables of followers, counters and the ledger in this order, and the rows of each in the order of their
@@ -83,7 +83,7 @@ async def record_all(
             for settling in settlings
         }
         settled, moved = await store.settle_all(connection, states, keep_text=keep_text)
-        counted = await updates.update(connection, [_audited(one) for one in new], settings)
+        counted = await updates.update(connection, [_audited(recording) for recording in new], settings)
         await measurements.insert(connection, new, counted)
         qualities = [each.quality for each in settlings if each.quality is not None and each.exchange_id in settled]
         for follow in followers:
@@ -93,15 +93,15 @@ async def record_all(
     return is_first
 
 
-def _audited(one: Recording) -> Audited:
+def _audited(recording: Recording) -> Audited:
     return Audited(
-        found=one.found,
-        exchange_id=one.exchange.id,
-        at=one.exchange.received_at,
-        model=one.exchange.series_model,
-        probability=one.probability,
-        rate_factor=one.exchange.rate_factor,
-        sender_rate=one.exchange.sender_rate,
+        found=recording.found,
+        exchange_id=recording.exchange.id,
+        at=recording.exchange.received_at,
+        model=recording.exchange.series_model,
+        probability=recording.probability,
+        rate_factor=recording.exchange.rate_factor,
+        sender_rate=recording.exchange.sender_rate,
     )
 
 
@@ -113,7 +113,7 @@ def _why(result: Sequence[Measurement] | AuditFailure) -> tuple[str, ...]:
 
 
 def counted(recording: Recording) -> Iterator[tuple[str, tuple[str, ...], float]]:
-    """What a recording adds to counters: name, label values, and what was observed: the bucket's value, or 1."""
+    """Yield what a recording adds to counters: name, label values, and the observed value: the bucket's value, or 1."""
     auditor, result = recording.auditor, recording.result
     yield "exchanges", (outcome_of(result), auditor, *_why(result)), 1.0
     if isinstance(result, AuditFailure):
@@ -122,12 +122,16 @@ def counted(recording: Recording) -> Iterator[tuple[str, tuple[str, ...], float]
         return
     for reason in _left_alone(result):
         yield "abstentions", (auditor, reason), 1.0
-    for one in result:
-        if one.judge is None or one.value is None or one.metric not in SCALES:
+    for measurement in result:
+        if measurement.judge is None or measurement.value is None or measurement.metric not in SCALES:
             continue
-        y = scaled(one.metric, one.value)
+        y = scaled(measurement.metric, measurement.value)
         bound = next(bound for bound in SCORE_BOUNDS if y <= bound)
-        yield "live_score", (auditor, one.axis or "", one.group or "", recording.exchange.series_model, str(bound)), y
+        yield (
+            "live_score",
+            (auditor, measurement.axis or "", measurement.group or "", recording.exchange.series_model, str(bound)),
+            y,
+        )
 
 
 def _increments(recordings: Iterable[Recording]) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -144,5 +148,9 @@ def _increments(recordings: Iterable[Recording]) -> dict[tuple[str, tuple[str, .
 
 def _left_alone(result: Sequence[Measurement]) -> set[str]:
     """Why an auditor left an exchange, or a part of it, alone: words of its own, from a closed set."""
-    ours = [one.reason for one in result if one.reason and (one.status == "unrelated" or one.reason in UNREAD)]
+    ours = [
+        measurement.reason
+        for measurement in result
+        if measurement.reason and (measurement.status == "unrelated" or measurement.reason in UNREAD)
+    ]
     return {reason.removeprefix(NOT_SWAPPED) for reason in ours}

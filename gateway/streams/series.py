@@ -1,4 +1,4 @@
-"""What names a live series, at the beginning of every form in which one is shown."""
+"""Fields that name a live series, at the beginning of every form in which a series is shown."""
 
 from typing import Any
 
@@ -26,5 +26,5 @@ def labels_of(stream: Stream) -> dict[str, Any]:
     """Return the fields of ShownSeries."""
     key = stream.key
     labels = {"auditor": key.auditor, "metric": key.metric, "axis": key.axis or None, "group": key.group or None}
-    shown = scale_of(key.metric).shown
-    return {"stream": stream.id, **labels, "model": key.model, "instrument": key.instrument, "range": shown}
+    value_range = scale_of(key.metric).shown
+    return {"stream": stream.id, **labels, "model": key.model, "instrument": key.instrument, "range": value_range}

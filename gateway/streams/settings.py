@@ -1,4 +1,6 @@
-"""The [drift] section as the detectors take it, for whoever needs no suite run: its intervals are the auditor's."""
+"""The [drift] section as the detectors take it, for processes that need no suite run: its intervals are the
+auditor's.
+"""
 
 from auditors.streams.drift import DriftSettings
 from gateway.config.schema import DriftConfig

@@ -1,4 +1,4 @@
-"""What one audit does to the streams that it concerns: pure, between their rows being read and written."""
+"""Computes how a single audit moves the streams that it concerns: pure, between their rows being read and written."""
 
 import math
 import time
@@ -18,16 +18,16 @@ from auditors.types import Measurement, Status
 from gateway.store.streams import Family, Stream, family_of
 
 _STEP_ERRORS = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What adding a value to a state ends in where the state, or the value, is wrong."""
+"""Errors that adding a value to a state raises if the state, or the value, is wrong."""
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """What one audit of one exchange found, and how it came to be audited."""
+    """The measurements of a single audit of a single exchange, and how it came to be audited."""
 
     found: Sequence[Measurement]
     exchange_id: str
     at: float
-    """When the exchange was received."""
+    """Time at which the exchange was received."""
     model: str
     probability: float
     """The sender's part included."""
@@ -41,8 +41,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Counted = dict[int, float]
-"""By id() of a measurement that moves a stream: the probability whose inverse it weighs there. It is larger than the
-exchange's own where the stream does not let it weigh so much (`auditors.streams.sender_weights`)."""
+"""Mapping of the id() of a measurement that moves a stream to the probability whose inverse it weighs there. It is
+larger than the exchange's own if the stream does not let it weigh so much (`auditors.streams.sender_weights`)."""
 
 
 class Part(NamedTuple):
@@ -51,77 +51,80 @@ class Part(NamedTuple):
     audit: Audited
     keyed: Sequence[tuple[StreamKey, Measurement]]
     own: Mapping[str, Sequence[Measurement]]
-    """By id of the stream."""
+    """Measurements by id of the stream."""
     scores: Mapping[Family, Sequence["Score"]]
-    """By the family of gap streams."""
+    """Scores by the family of gap streams."""
 
     @classmethod
     def of(cls, audit: Audited) -> "Part":
-        known = audit.is_sampling_known
-        found = [one for one in audit.found if one.metric in SCALES]
-        keyed = [(live.stream_key(one, audit.model, is_sampling_known=known), one) for one in found]
+        is_known = audit.is_sampling_known
+        measurements = [measurement for measurement in audit.found if measurement.metric in SCALES]
+        keyed = [
+            (live.stream_key(measurement, audit.model, is_sampling_known=is_known), measurement)
+            for measurement in measurements
+        ]
         own: dict[str, list[Measurement]] = {}
-        for key, one in keyed:
-            own.setdefault(key.id, []).append(one)
+        for key, measurement in keyed:
+            own.setdefault(key.id, []).append(measurement)
         return cls(audit, keyed, own, _scores_by_family(keyed))
 
     @property
     def with_gaps(self) -> Iterable[StreamKey]:
-        return (key for key, one in self.keyed if _has_gap(one))
+        return (key for key, measurement in self.keyed if _has_gap(measurement))
 
 
 class Step(NamedTuple):
-    """What one audit brings to every stream it moves."""
+    """Moves every stream that a single audit concerns."""
 
     audit: Audited
     settings: DriftSettings
     others: "OtherStreams"
     counted: Counted
 
-    def moved(self, stream: Stream, found: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
+    def moved(self, stream: Stream, measurements: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
         """The stream after this audit, by its own measurements or by the scores that a gap compares.
 
         Raises what is wrong with the measurements. Where the fault is the state's, the stream is damaged instead.
         """
         if stream.state.damaged:
-            self._count(found or (), StreamState())
+            self._count(measurements or (), StreamState())
             return stream
         try:
-            return self._step(stream, found, scores)
+            return self._step(stream, measurements, scores)
         except _STEP_ERRORS as exc:
-            self._step(msgspec.structs.replace(stream, state=StreamState()), found, scores)
+            self._step(msgspec.structs.replace(stream, state=StreamState()), measurements, scores)
             reason = f"its numbers cannot take another value: {exc}"[:200]
             damaged = msgspec.structs.replace(stream.state, damaged=reason)
             return msgspec.structs.replace(stream, state=damaged, updated_at=time.time())
 
-    def _step(self, stream: Stream, found: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
+    def _step(self, stream: Stream, measurements: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
         """Raises ValueError also where what would be stored could not be read again."""
-        moved = self.gap(stream, scores) if found is None else self.single(stream, found)
+        moved = self.gap(stream, scores) if measurements is None else self.single(stream, measurements)
         require_sound(moved.state)
         self.others.learn(moved)
         return moved
 
-    def _count(self, found: Sequence[Measurement], state: StreamState) -> None:
+    def _count(self, measurements: Sequence[Measurement], state: StreamState) -> None:
         audit = self.audit
         probability = sender_weights.counted_probability(audit.probability, self._sender_rate, state.largest_weight)
-        self.counted.update({id(one): probability for one in found})
+        self.counted.update({id(measurement): probability for measurement in measurements})
 
     @property
     def _sender_rate(self) -> float:
         return 1.0 if self.audit.sender_rate is None else self.audit.sender_rate
 
-    def single(self, stream: Stream, found: Sequence[Measurement]) -> Stream:
-        state, others = stream.state, self.others.than(stream)
-        for one in found:
-            self._count([one], state)
+    def single(self, stream: Stream, measurements: Sequence[Measurement]) -> Stream:
+        state, other_streams = stream.state, self.others.than(stream)
+        for measurement in measurements:
+            self._count([measurement], state)
             state = live.record(
                 state,
-                one,
+                measurement,
                 self.audit.probability,
                 self.settings,
                 rate_factor=self.audit.rate_factor,
                 sender_rate=self._sender_rate,
-                others=others,
+                others=other_streams,
                 exchange_id=self.audit.exchange_id,
                 at=self.audit.at,
             )
@@ -132,8 +135,8 @@ class Step(NamedTuple):
         rest = [score for score in scores if score.group != stream.key.group]
         state = live.record_gap(
             stream.state,
-            [one.y for one in mine if one.y is not None],
-            [one.y for one in rest if one.y is not None],
+            [score.y for score in mine if score.y is not None],
+            [score.y for score in rest if score.y is not None],
             self.audit.probability,
             self.settings,
             rate_factor=self.audit.rate_factor,
@@ -166,7 +169,7 @@ class Step(NamedTuple):
 
 
 class OtherStreams:
-    """How many streams there are and, where it is asked for, the evidence of each; kept true while streams move."""
+    """Number of streams and, if it is asked for, the evidence of each; kept true while streams move."""
 
     def __init__(self, count: int, evidence: dict[str, float] | None) -> None:
         self.n_streams = count
@@ -183,7 +186,7 @@ class OtherStreams:
 
 
 class Score(NamedTuple):
-    """What one exchange says about one group: a score on [0, 1], or one that is missing."""
+    """The score of a single exchange about a single group: on [0, 1], or missing."""
 
     group: str
     y: float | None
@@ -191,18 +194,24 @@ class Score(NamedTuple):
 
 
 def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Family, list[Score]]:
-    """The scores of one exchange, by the family of gap streams that they concern."""
-    found: dict[Family, list[Score]] = {}
-    for key, one in keyed:
-        if _has_gap(one):
-            y = None if one.value is None else scaled(one.metric, one.value)
-            found.setdefault(family_of(live.gap_key(key)), []).append(Score(key.group, y, one.status))
-    return found
+    """Return the scores of a single exchange, by the family of gap streams that they concern."""
+    scores_by_family: dict[Family, list[Score]] = {}
+    for key, measurement in keyed:
+        if _has_gap(measurement):
+            y = None if measurement.value is None else scaled(measurement.metric, measurement.value)
+            scores_by_family.setdefault(family_of(live.gap_key(key)), []).append(
+                Score(key.group, y, measurement.status)
+            )
+    return scores_by_family
 
 
-def _has_gap(one: Measurement) -> bool:
-    """Whether it moves gap streams: a group's score, known or missing."""
-    return one.metric in WITH_GAPS and bool(one.group) and (one.value is not None or one.status in live.MISSING)
+def _has_gap(measurement: Measurement) -> bool:
+    """Return whether it moves gap streams: a group's score, known or missing."""
+    return (
+        measurement.metric in WITH_GAPS
+        and bool(measurement.group)
+        and (measurement.value is not None or measurement.status in live.MISSING)
+    )
 
 
 def log_evidence_of(state: StreamState) -> float | None:

@@ -1,4 +1,4 @@
-"""What is recorded moves the streams that it concerns, and what is shown of them is written in the same transaction."""
+"""Moves the streams that a recording concerns, and writes their shown texts in the same transaction."""
 
 import math
 import time
@@ -27,7 +27,7 @@ IDENTITIES = (DISTANCE, SCORE)
 async def note_damaged(database: Database, damaged: Sequence[Stream], settings: DriftSettings) -> None:
     """Puts streams aside that were found to be damaged while they were read."""
     async with database.begin() as connection:
-        locked = await streams.lock(connection, [one.id for one in damaged])
+        locked = await streams.lock(connection, [stream.id for stream in damaged])
         again = [stream for stream in locked if stream.state.damaged]
         await _put_aside(connection, again, settings, (await others_of(connection, settings)).n_streams)
 
@@ -38,24 +38,24 @@ async def render(database: Database, settings: DriftSettings) -> int:
     At most RENDERED_AT_ONCE a call.
     """
     async with database.begin() as connection:
-        found = await streams.lock(connection, await streams.unrendered(connection, limit=RENDERED_AT_ONCE))
+        locked = await streams.lock(connection, await streams.unrendered(connection, limit=RENDERED_AT_ONCE))
         n_streams = (await others_of(connection, settings)).n_streams
-        await write(connection, [stream for stream in found if not stream.state.damaged], settings, n_streams)
-        await _put_aside(connection, [stream for stream in found if stream.state.damaged], settings, n_streams)
-    return len(found)
+        await write(connection, [stream for stream in locked if not stream.state.damaged], settings, n_streams)
+        await _put_aside(connection, [stream for stream in locked if stream.state.damaged], settings, n_streams)
+    return len(locked)
 
 
 async def record_judgement(
-    database: Database, found: Sequence[Measurement], model: str, settings: DriftSettings
+    database: Database, measurements: Sequence[Measurement], model: str, settings: DriftSettings
 ) -> None:
-    """Moves the streams of one re-judgement of a reference set, in one transaction."""
+    """Move the streams of a single re-judgement of a reference set, in a single transaction."""
     async with database.begin() as connection:
-        audit = Audited(found=found, exchange_id="", at=time.time(), model=model, probability=1.0)
+        audit = Audited(found=measurements, exchange_id="", at=time.time(), model=model, probability=1.0)
         await update(connection, [audit], settings)
 
 
 async def update(connection: Connection, audits: Sequence[Audited], settings: DriftSettings) -> Counted:
-    """Moves every stream that these audits concern, inside the caller's transaction; how much each value weighs.
+    """Move every stream that these audits concern, inside the caller's transaction; return how much each value weighs.
 
     A stream whose state is damaged, or cannot take a value that another would take, is put aside, and the others move.
     Those are the streams of the measurements themselves and, where groups are compared, the gap streams of their axes.
@@ -70,20 +70,20 @@ async def update(connection: Connection, audits: Sequence[Audited], settings: Dr
     families = {family for part in parts for family in part.scores}
     identities = {family_of(key) for key in keys.values() if key.metric in IDENTITIES}
     await _ensure_all(connection, keys, {family_of(key) for part in parts for key in part.with_gaps})
-    others = await others_of(connection, settings)
-    wanted = [*families, *_with_their_scores(identities)]
-    locked = {stream.id: stream for stream in await streams.lock(connection, list(keys), wanted)}
+    other_streams = await others_of(connection, settings)
+    all_families = [*families, *_with_their_scores(identities)]
+    locked = {stream.id: stream for stream in await streams.lock(connection, list(keys), all_families)}
     gaps: dict[Family, list[str]] = {}
     for stream in locked.values():
         if stream.id not in keys:
             gaps.setdefault(family_of(stream.key), []).append(stream.id)
     moved: set[str] = set()
     for part in parts:
-        step = Step(part.audit, settings, others, counted)
+        step = Step(part.audit, settings, other_streams, counted)
         compared = {key: scores for family, scores in part.scores.items() for key in gaps.get(family, ())}
         concerned = part.own.keys() | compared.keys()
-        for one in sorted(concerned):
-            locked[one] = step.moved(locked[one], part.own.get(one), compared.get(one, ()))
+        for stream_id in sorted(concerned):
+            locked[stream_id] = step.moved(locked[stream_id], part.own.get(stream_id), compared.get(stream_id, ()))
         moved |= concerned
     damaged = [stream for stream in locked.values() if stream.state.damaged]
     sound = [stream for stream in locked.values() if not stream.state.damaged]
@@ -91,10 +91,10 @@ async def update(connection: Connection, audits: Sequence[Audited], settings: Dr
         connection,
         [stream for stream in sound if stream.id in moved],
         settings,
-        others.n_streams,
+        other_streams.n_streams,
         [stream for stream in sound if stream.id not in moved],
     )
-    await _put_aside(connection, damaged, settings, others.n_streams)
+    await _put_aside(connection, damaged, settings, other_streams.n_streams)
     return counted
 
 
@@ -110,20 +110,20 @@ async def others_of(connection: Connection, settings: DriftSettings) -> OtherStr
 async def _ensure_all(connection: Connection, keys: Mapping[str, StreamKey], families: Set[Family]) -> None:
     """Rows of these streams, and gap streams of every group of these families as soon as a family has two groups."""
     gap_of = {family_of(live.gap_key(key)): key for key in keys.values() if family_of(key) in families}
-    known = await streams.groups_of(connection, [*keys], [*families, *gap_of])
-    if not keys.keys() <= known.keys():
-        await streams.insert_missing(connection, [key for key in keys.values() if key.id not in known])
-        known = await streams.groups_of(connection, [*keys], [*families, *gap_of])
+    stored_groups = await streams.groups_of(connection, [*keys], [*families, *gap_of])
+    if not keys.keys() <= stored_groups.keys():
+        await streams.insert_missing(connection, [key for key in keys.values() if key.id not in stored_groups])
+        stored_groups = await streams.groups_of(connection, [*keys], [*families, *gap_of])
     needed: dict[str, StreamKey] = {}
     groups: dict[Family, list[str]] = {}
-    for family, group in known.values():
+    for family, group in stored_groups.values():
         groups.setdefault(family, []).append(group)
     for key in gap_of.values():
-        found = groups.get(family_of(key), [])
-        if len(found) > 1:
-            gaps = [live.gap_key(msgspec.structs.replace(key, group=group)) for group in found if group]
+        group_names = groups.get(family_of(key), [])
+        if len(group_names) > 1:
+            gaps = [live.gap_key(msgspec.structs.replace(key, group=group)) for group in group_names if group]
             needed |= {gap.id: gap for gap in gaps}
-    await streams.insert_missing(connection, [needed[new] for new in needed.keys() - known.keys()])
+    await streams.insert_missing(connection, [needed[new] for new in needed.keys() - stored_groups.keys()])
 
 
 async def write(
@@ -133,14 +133,14 @@ async def write(
     n_streams: int,
     beside: Sequence[Stream] = (),
 ) -> None:
-    """Puts streams back, with what is shown of them.
+    """Put streams back, with their shown texts.
 
     `connection`: the transaction that has locked them. `beside`: distances and scores of axes that have not moved, but
     whose others have.
     """
     if not moved:
         return
-    shown = _shown(moved, beside)
+    estimates = _estimate_streams(moved, beside)
     rows = [
         {
             "row": stream.id,
@@ -150,14 +150,16 @@ async def write(
             "alarm_exchange_id": stream.alarm_exchange_id,
             "acknowledged_at": stream.acknowledged_at,
             "log_evidence": log_evidence_of(stream.state),
-            "estimate": _json(shown[stream.id]),
+            "estimate": _json(estimates[stream.id]),
             "detector": _json(shown_detector(stream, settings, n_streams)),
         }
         for stream in moved
     ]
     await streams.save(connection, rows)
-    rendered = [one.id for one in beside if one.id in shown]
-    await streams.save(connection, [{"row": one, "estimate": _json(shown[one])} for one in rendered])
+    rendered = [stream.id for stream in beside if stream.id in estimates]
+    await streams.save(
+        connection, [{"row": stream_id, "estimate": _json(estimates[stream_id])} for stream_id in rendered]
+    )
 
 
 async def _put_aside(
@@ -181,20 +183,22 @@ async def _put_aside(
         await streams.save(connection, [values])
 
 
-def _shown(moved: Sequence[Stream], beside: Sequence[Stream]) -> dict[str, LiveEstimate]:
-    """The estimates of what moved, and of the scores beside it, with the most normal identity of each axis."""
-    shown = {stream.id: estimate_of(stream) for stream in moved}
+def _estimate_streams(moved: Sequence[Stream], beside: Sequence[Stream]) -> dict[str, LiveEstimate]:
+    """Return the estimates of the streams that moved, and of the scores next to them, with the most normal identity of
+    each axis.
+    """
+    estimates = {stream.id: estimate_of(stream) for stream in moved}
     distances: dict[Family, list[LiveEstimate]] = {}
     scores = []
     for stream in (*moved, *beside):
         if stream.key.metric == DISTANCE:
-            distances.setdefault(family_of(stream.key), []).append(shown.get(stream.id) or estimate_of(stream))
+            distances.setdefault(family_of(stream.key), []).append(estimates.get(stream.id) or estimate_of(stream))
         elif stream.key.metric == SCORE and not stream.key.group:
             scores.append(stream)
     for stream in scores:
-        found = distances.get(family_of(msgspec.structs.replace(stream.key, metric=DISTANCE)), [])
-        shown[stream.id] = with_most_normal(shown.get(stream.id) or estimate_of(stream), found)
-    return shown
+        axis_distances = distances.get(family_of(msgspec.structs.replace(stream.key, metric=DISTANCE)), [])
+        estimates[stream.id] = with_most_normal(estimates.get(stream.id) or estimate_of(stream), axis_distances)
+    return estimates
 
 
 def _with_their_scores(families: Iterable[Family]) -> set[Family]:

@@ -21,7 +21,7 @@ from requests.structures import CaseInsensitiveDict
 from auditors.clients.single_request import NoAnswerError, TooSlowError, request
 
 LONGEST_BYTES = 64 * 1024
-"""Of an answer; the rest is not read."""
+"""Most bytes of an answer; the rest is not read."""
 _NOT_SENT = frozenset({"accept-encoding", "connection", "content-length"})
 """Headers that the transport writes itself."""
 
@@ -94,11 +94,11 @@ def _tls(verify: bool | str, cert: Any) -> ssl.SSLContext | None:
         return None
     trusted = Path(verify if isinstance(verify, str) else certifi.where())
     is_folder = trusted.is_dir()
-    made = ssl.create_default_context(
+    context = ssl.create_default_context(
         cafile=None if is_folder else str(trusted), capath=str(trusted) if is_folder else None
     )
     if verify is False:
-        made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if cert:
-        made.load_cert_chain(*([cert] if isinstance(cert, bytes | str) else cert))
-    return made
+        context.load_cert_chain(*([cert] if isinstance(cert, bytes | str) else cert))
+    return context

@@ -3,11 +3,12 @@
 from prometheus_client.samples import Exemplar
 
 MOST_CHARACTERS = 128
-"""Of an exemplar's labels, names and values together (OpenMetrics 1.0); Prometheus drops one that has more."""
+"""Most characters of an exemplar's labels, names and values together (OpenMetrics 1.0); Prometheus drops an exemplar
+that has more."""
 
 
 def exemplar(request_id: str, trace_id: str, value: float, at: float) -> Exemplar | None:
-    """None for a request whose id does not fit, or is no plain text.
+    """Return the exemplar; None for a request whose id does not fit, or is not plain text.
 
     `request_id`: by which the console and the logs find it. `trace_id`: "" for none.
     """

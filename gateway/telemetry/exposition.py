@@ -24,7 +24,7 @@ class WithText(Protocol):
 
 _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
-"""Of a page in OpenMetrics."""
+"""End of a page in OpenMetrics."""
 _HEAD = re.compile(rb"\A(# .*\n)+")
 
 

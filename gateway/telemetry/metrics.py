@@ -82,30 +82,30 @@ def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> It
         requests = CounterMetricFamily(
             "biasgate_requests", "Relayed requests that ended, by how.", labels=SERIES_LABELS
         )
-        for one in piece:
-            requests.add_metric(_labels(one), sum(one.duration))
+        for row in piece:
+            requests.add_metric(_labels(row), sum(row.duration))
         yield requests
     for of, bounds, name, documentation in LATENCIES:
         for piece in pieces:
             family = HistogramMetricFamily(f"biasgate_{name}", documentation, labels=SERIES_LABELS)
-            for one in piece:
-                _add_latency(family, one, of, bounds, native=native)
+            for row in piece:
+                _add_latency(family, row, of, bounds, native=native)
             yield family
 
 
-def _add_latency(family: HistogramMetricFamily, one: Series, of: str, bounds: Sequence[float], *, native: bool) -> None:
-    counts, labels, total = getattr(one, of), _labels(one), getattr(one, f"{of}_sum")
+def _add_latency(family: HistogramMetricFamily, row: Series, of: str, bounds: Sequence[float], *, native: bool) -> None:
+    counts, labels, total = getattr(row, of), _labels(row), getattr(row, f"{of}_sum")
     if not any(counts):
         return
-    examples = [_example(ended, of) for ended in getattr(one, f"{of}_last")]
+    examples = [_example(ended, of) for ended in getattr(row, f"{of}_last")]
     _add(family, labels, bounds, counts, total, examples)
     if native:
         named = dict(zip(SERIES_LABELS, labels, strict=True))
-        _add_native(family, named, getattr(one, f"{of}_native"), sum(counts), total, examples)
+        _add_native(family, named, getattr(row, f"{of}_native"), sum(counts), total, examples)
 
 
-def _labels(one: Series) -> tuple[str, ...]:
-    return (one.upstream, one.model, one.endpoint, one.outcome)
+def _labels(row: Series) -> tuple[str, ...]:
+    return (row.upstream, row.model, row.endpoint, row.outcome)
 
 
 def _example(ended: Ended | None, of: str) -> Exemplar | None:

@@ -1,4 +1,5 @@
-"""Exponential buckets of Prometheus' native histograms: each ends 9 % above the one before, and only filled ones exist.
+"""Exponential buckets of Prometheus' native histograms: each ends 9 % above the bucket before, and only filled ones
+exist.
 
 Source: https://prometheus.io/docs/specs/native_histograms/
 """
@@ -31,7 +32,7 @@ def observe(buckets: dict[int, int], value: float) -> None:
 def native_histogram(
     buckets: Mapping[int, int], *, count: int, total: float, exemplars: Sequence[Exemplar] = ()
 ) -> NativeHistogram:
-    """What a scraper is told.
+    """Return the histogram as a scraper is told it.
 
     `count`: of all observations. Those in no bucket are zeros, or of a version that had no such buckets.
     """

@@ -1,4 +1,4 @@
-"""What traces and evaluation events share on their way to an OpenTelemetry collector (OTLP over HTTP)."""
+"""The parts that traces and evaluation events share on their way to an OpenTelemetry collector (OTLP over HTTP)."""
 
 import importlib.util
 import logging
@@ -37,12 +37,12 @@ def require_installed(endpoint: str) -> None:
 
 
 def signal_url(endpoint: str, signal: Signal) -> str:
-    """Where a signal goes; the endpoint may name the path of traces."""
+    """Return the address that a signal goes to; the endpoint may name the path of traces."""
     return endpoint.rstrip("/").removesuffix(_PATHS["traces"]) + _PATHS[signal]
 
 
 def resource_and_scope() -> "tuple[Resource, InstrumentationScope]":
-    """Who sends."""
+    """Return the sender: resource and scope."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
@@ -52,7 +52,8 @@ def resource_and_scope() -> "tuple[Resource, InstrumentationScope]":
 
 
 def session(on_answer: Callable[[int, bytes], None] | None = None) -> Any:
-    """Goes where it was told to: what is sent, and the collector's key, are not for whom an answer names.
+    """Return a session that goes only to the address it was told: the signals, and the collector's key, are not for a
+    host that an answer names.
 
     `on_answer` hears status and body of each answer.
     """
@@ -77,7 +78,7 @@ def session(on_answer: Callable[[int, bytes], None] | None = None) -> Any:
 
 
 def is_installed(module: str) -> bool:
-    """Whether the module can be imported, without importing it."""
+    """Return whether the module can be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""Prometheus' protobuf format: the one in which it takes native histograms.
+"""Prometheus' protobuf format: the format in which it takes native histograms.
 
 Source: https://prometheus.io/docs/instrumenting/exposition_formats/#protobuf-format
 """
@@ -41,13 +41,13 @@ _FIELDS = {
     "Metric": ("1 label LabelPair*", "2 gauge Gauge", "3 counter Counter", "7 histogram Histogram"),
     "MetricFamily": ("1 name string", "2 help string", "3 type int32", "4 metric Metric*"),
 }
-"""Of the fields that we write; see `gateway.protobuf_messages`."""
+"""Fields of the messages that we write; see `gateway.protobuf_messages`."""
 
 _TYPES = {"counter": 0, "gauge": 1, "histogram": 4}
 
 
 def is_wanted(accept: str) -> bool:
-    """Whether an Accept header names this format before the two of text."""
+    """Return whether an Accept header names this format before the two of text."""
     for accepted in accept.split(","):
         media_type, *parameters = (part.strip() for part in accepted.split(";"))
         if media_type == "application/vnd.google.protobuf":
@@ -77,7 +77,9 @@ def encode(family: Metric) -> tuple[str, bytes]:
 
 
 def page(messages: Iterable[tuple[str, bytes]]) -> bytes:
-    """Each family behind its length; messages of one name that follow each other are one: the format adds them up."""
+    """Return each family behind its length; messages of the same name that follow each other are a single message: the
+    format adds them up.
+    """
     whole = (b"".join(message for _, message in pieces) for _, pieces in groupby(messages, key=itemgetter(0)))
     return b"".join(_varint(len(message)) + message for message in whole)
 

@@ -1,4 +1,4 @@
-"""How all workers of a gateway put their numbers together.
+"""Puts the numbers of all workers of a gateway together.
 
 With a shared `metrics_dir` every worker leaves its numbers there as msgpack, and whoever reads adds up all files. What
 workers that died had counted stays, hence counters never fall: their files are folded into one when there are many.
@@ -27,7 +27,7 @@ GAUGE_LIFETIME_SECONDS = 15.0
 DEAD_SECONDS = 600.0
 """A file that has not been written for so long, by a process that is gone, may be folded."""
 FOLD_AT = 16
-"""So many of them are."""
+"""Number of such files at which they are folded."""
 MOST_AT_ONCE = 64
 """More wait for the next scrape, as the event loop waits for this one."""
 ATTEMPTS = 20
@@ -48,11 +48,13 @@ class SharedCounts:
 
     @property
     def is_shared(self) -> bool:
-        """Whether there is anything for other workers to read."""
+        """Return whether there is anything for other workers to read."""
         return self._file is not None
 
     def flush(self) -> None:
-        """Leaves this worker's numbers for the others; a reader sees the old file or the new one, never half of one."""
+        """Leave this worker's numbers for the others; a reader sees the old file or the new file, never half of
+        either.
+        """
         if self._file is not None:
             _write(self._file, self._stats.snapshot())
 
@@ -61,27 +63,27 @@ class SharedCounts:
         if self._directory is None:
             return [self._stats.snapshot()]
         self.flush()
-        found = self._read(self._directory)
-        dead = [name for name, snapshot in found.items() if name != FOLDED and _is_over(snapshot)]
+        snapshots = self._read(self._directory)
+        dead = [name for name, snapshot in snapshots.items() if name != FOLDED and _is_over(snapshot)]
         if len(dead) >= FOLD_AT:
             self._fold(self._directory, dead[:MOST_AT_ONCE])
-        return [*found.values()]
+        return [*snapshots.values()]
 
     def _read(self, directory: Path) -> dict[str, Snapshot]:
-        """By name of the file. Another process may be folding: then it is read again."""
+        """Return the snapshots by name of the file. Another process may be folding: then they are read again."""
         for _ in range(ATTEMPTS):
             names = sorted(path.name for path in directory.glob(f"*{_SUFFIX}"))  # before the file they are folded into
             folded = self._decoded(directory / FOLDED) if FOLDED in names else None
             counted = set(folded.folded) if folded else set()
             try:
-                found = {name: self._decoded(directory / name) for name in names if name not in counted}
+                snapshots = {name: self._decoded(directory / name) for name in names if name not in counted}
             except FileNotFoundError:
                 continue
-            return {name: snapshot for name, snapshot in found.items() if snapshot is not None}
+            return {name: snapshot for name, snapshot in snapshots.items() if snapshot is not None}
         raise OSError(f"{directory}: files of workers come and go all the time")
 
     def _decoded(self, path: Path) -> Snapshot | None:
-        """None, and a line in the log, for what no worker can have written."""
+        """Return the snapshot; None, and a line in the log, for bytes that no worker can have written."""
         try:
             return msgspec.msgpack.decode(path.read_bytes(), type=Snapshot)
         except msgspec.MsgspecError as exc:
@@ -91,7 +93,7 @@ class SharedCounts:
             return None
 
     def _fold(self, directory: Path, dead: list[str]) -> None:
-        """Puts the counts of dead workers into one file, which names theirs, and takes theirs away.
+        """Put the counts of dead workers into a single file, which names theirs, and take theirs away.
 
         A process that is killed in between leaves files that are named, and so counted once; the next one that folds
         takes them away.
@@ -115,7 +117,7 @@ class SharedCounts:
 
 
 def is_living(snapshot: Snapshot) -> bool:
-    """Whether the worker that left these numbers still runs."""
+    """Return whether the worker that left these numbers still runs."""
     if snapshot.pid == os.getpid():
         return True
     if time.time() - snapshot.written_at > GAUGE_LIFETIME_SECONDS:
@@ -124,7 +126,7 @@ def is_living(snapshot: Snapshot) -> bool:
 
 
 def _is_over(snapshot: Snapshot) -> bool:
-    """Whether no one writes these numbers again."""
+    """Return whether these numbers are never written again."""
     return time.time() - snapshot.written_at > DEAD_SECONDS and not _runs(snapshot.pid)
 
 
@@ -146,7 +148,7 @@ def _write(path: Path, snapshot: Snapshot) -> None:
 
 @contextmanager
 def _only_one(directory: Path) -> Iterator[bool]:
-    """Whether no other process is in here; the kernel ends a dead one's turn."""
+    """Yield True if this process is alone in the directory, else False; the kernel ends a dead process's turn."""
     descriptor = os.open(directory / "folding.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         with suppress(BlockingIOError):

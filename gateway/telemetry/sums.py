@@ -15,16 +15,18 @@ COUNTS = (
     *("exchanges", "reloads", "spans", "filtered", "ignored_rates"),
     *("evicted", "wasted_prompt_tokens", "wasted_generation_tokens"),
 )
-"""Counts of a `Snapshot` by one label."""
+"""Counts of a `Snapshot` by a single label."""
 
 
 def by_labels(snapshots: Iterable[Snapshot]) -> list[Sequence[Series]]:
     """The series of all of them, those of the same labels together."""
-    found: dict[tuple[str, str, str, str], list[Series]] = {}
+    series_by_labels: dict[tuple[str, str, str, str], list[Series]] = {}
     for snapshot in snapshots:
-        for one in snapshot.series:
-            found.setdefault((one.upstream, one.model, one.endpoint, one.outcome), []).append(one)
-    return [*found.values()]
+        for series in snapshot.series:
+            series_by_labels.setdefault((series.upstream, series.model, series.endpoint, series.outcome), []).append(
+                series
+            )
+    return [*series_by_labels.values()]
 
 
 def sum_series(parts: Sequence[Series]) -> Series:
@@ -42,7 +44,7 @@ def sum_series(parts: Sequence[Series]) -> Series:
 def sum_histograms(parts: Sequence[Histogram]) -> Histogram:
     """One histogram of several."""
     return Histogram(
-        _columns(one.counts for one in (Histogram(), *parts)),
+        _columns(part.counts for part in (Histogram(), *parts)),
         sum(part.total for part in parts),
         sum_by_key(part.native for part in parts),
     )
@@ -57,17 +59,17 @@ def sum_by_key(counts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
 
 
 def sum_filters(snapshots: Iterable[Snapshot]) -> dict[tuple[str, str], tuple[list[int], float]]:
-    """Of each (policy, action) its counts by bucket and the sum of seconds."""
-    found: dict[tuple[str, str], tuple[list[int], float]] = {}
+    """Return for each (policy, action) its counts by bucket and the sum of seconds."""
+    sums_by_action: dict[tuple[str, str], tuple[list[int], float]] = {}
     for snapshot in snapshots:
         for policy, action, counts, seconds in snapshot.mitigation_seconds:
-            before, total = found.get((policy, action), ([0] * len(counts), 0.0))
-            found[policy, action] = _columns((before, counts)), total + seconds
-    return found
+            before, total = sums_by_action.get((policy, action), ([0] * len(counts), 0.0))
+            sums_by_action[policy, action] = _columns((before, counts)), total + seconds
+    return sums_by_action
 
 
 def sum_snapshots(snapshots: Sequence[Snapshot]) -> Snapshot:
-    """All that was ever counted, as of one worker that is gone."""
+    """Return all that was ever counted, like the snapshot of a single worker that is gone."""
     counts: dict[str, Any] = {name: sum_by_key(getattr(snapshot, name) for snapshot in snapshots) for name in COUNTS}
     return Snapshot(
         pid=0,
@@ -91,6 +93,6 @@ def _columns(rows: Iterable[Sequence[int]]) -> list[int]:
 def _newest(lists: Iterable[Sequence[Ended | None]]) -> list[Ended | None]:
     """Bucket by bucket; a list may be empty."""
     return [
-        max((one for one in seen if one is not None), key=lambda one: one.at, default=None)
+        max((ended for ended in seen if ended is not None), key=lambda ended: ended.at, default=None)
         for seen in zip_longest(*lists)
     ]

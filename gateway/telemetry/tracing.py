@@ -201,25 +201,25 @@ _decode = msgspec.json.Decoder(_Part).decode
 
 
 def _response_attributes(response: tuple[bytes, bytes]) -> dict[str, Any]:
-    """What the answer says about itself, as far as its first and last bytes tell."""
-    found: dict[str, Any] = {}
+    """Return the answer's attributes about itself, as far as its first and last bytes tell."""
+    attributes: dict[str, Any] = {}
     reasons: dict[int, str] = {}
     for part in _parts(*response):
-        for one in (part.message, part.response, part.delta, part):
-            if one is not None:
-                found |= _told(one)
-                reasons |= _finish_reasons(one)
+        for piece in (part.message, part.response, part.delta, part):
+            if piece is not None:
+                attributes |= _read_part(piece)
+                reasons |= _finish_reasons(piece)
     if reasons:
-        found["gen_ai.response.finish_reasons"] = [reasons[index] for index in sorted(reasons)]
-    return {name: value for name, value in found.items() if value is not None}
+        attributes["gen_ai.response.finish_reasons"] = [reasons[index] for index in sorted(reasons)]
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
-def _told(part: _Part) -> Mapping[str, Any]:
-    told: dict[str, Any] = {}
+def _read_part(part: _Part) -> Mapping[str, Any]:
+    attributes: dict[str, Any] = {}
     if part.id:
-        told["gen_ai.response.id"] = part.id[:_LONGEST_VALUE]
+        attributes["gen_ai.response.id"] = part.id[:_LONGEST_VALUE]
     if part.model:
-        told["gen_ai.response.model"] = part.model[:_LONGEST_VALUE]
+        attributes["gen_ai.response.model"] = part.model[:_LONGEST_VALUE]
     if usage := part.usage:
         for name, counts in (
             ("gen_ai.usage.input_tokens", (usage.prompt_tokens, usage.input_tokens)),
@@ -227,12 +227,12 @@ def _told(part: _Part) -> Mapping[str, Any]:
         ):
             for count in counts:
                 if count is not None:
-                    told[name] = count
-    return told
+                    attributes[name] = count
+    return attributes
 
 
 def _finish_reasons(part: _Part) -> Mapping[int, str]:
-    """By the choice: a stream tells them one by one."""
+    """Return the reasons by the choice: a stream tells them singly."""
     if part.stop_reason:
         return {0: part.stop_reason}
     return {choice.index: choice.finish_reason for choice in part.choices if choice.finish_reason}
@@ -251,5 +251,5 @@ def _parts(first: bytes, last: bytes) -> Iterator[_Part]:
 
 
 def open_tracer(telemetry: TelemetryConfig) -> Tracer | None:
-    """None without `telemetry.otlp_endpoint`."""
+    """Return a tracer; None without `telemetry.otlp_endpoint`."""
     return Tracer(telemetry.otlp_endpoint) if telemetry.otlp_endpoint else None

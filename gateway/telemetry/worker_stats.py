@@ -1,4 +1,4 @@
-"""What one gateway worker counts: plain numbers on the hot path, in its one `WorkerStats`."""
+"""The counts of a single gateway worker: plain numbers on the hot path, in its only `WorkerStats`."""
 
 import os
 import time
@@ -48,7 +48,7 @@ class Ended(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Series(msgspec.Struct, array_like=True):
-    """Numbers of one label set. Histograms hold counts per bucket (the last is +Inf), not cumulated."""
+    """Numbers of a single label set. Histograms hold counts per bucket (the last is +Inf), not cumulated."""
 
     upstream: str
     model: str
@@ -61,7 +61,7 @@ class Series(msgspec.Struct, array_like=True):
     first_chunk: list[int]
     first_chunk_sum: float
     duration_last: list[Ended | None] = []
-    """Of each bucket the request that was counted last; none in the file of a version that kept none."""
+    """The request that was counted last, for each bucket; none in the file of a version that kept none."""
     overhead_last: list[Ended | None] = []
     first_chunk_last: list[Ended | None] = []
     duration_native: dict[int, int] = {}
@@ -71,7 +71,7 @@ class Series(msgspec.Struct, array_like=True):
 
 
 class Gauges(msgspec.Struct, kw_only=True):
-    """What one worker sees at present."""
+    """Present values of a single worker."""
 
     inflight: dict[str, int] = {}
     upstream_up: dict[str, bool] = {}
@@ -84,7 +84,7 @@ class Gauges(msgspec.Struct, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """All numbers of one worker at one moment."""
+    """All numbers of a single worker at a single moment."""
 
     pid: int
     written_at: float
@@ -92,11 +92,11 @@ class Snapshot(msgspec.Struct, kw_only=True):
     exchanges: dict[str, int]
     gauges: Gauges
     reloads: dict[str, int] = {}
-    """Reloads of the configuration by outcome, of the one process that reads the file."""
+    """Reloads of the configuration by outcome, of the only process that reads the file."""
     spans: dict[str, int] = {}
-    """Trace spans by what became of them (gateway.telemetry.tracing.Tracer)."""
+    """Trace spans by their outcome (gateway.telemetry.tracing.Tracer)."""
     lag: Histogram = msgspec.field(default_factory=Histogram)
-    """How late the event loop's turns came (gateway.telemetry.event_loop)."""
+    """Lateness of the event loop's turns (gateway.telemetry.event_loop)."""
     evicted: dict[str, int] = {}
     """Clients' audits that were cut off, by upstream."""
     wasted_prompt_tokens: dict[str, int] = {}
@@ -116,12 +116,12 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
     @property
     def mitigations_by_labels(self) -> dict[tuple[str, str, str], int]:
-        """By (policy, action, outcome)."""
+        """Return the counts by (policy, action, outcome)."""
         return {(policy, action, outcome): count for policy, action, outcome, count in self.mitigations}
 
     @property
     def ingested_by_labels(self) -> dict[tuple[str, str], int]:
-        """By (door, outcome)."""
+        """Return the counts by (door, outcome)."""
         return {(door, outcome): count for door, outcome, count in self.ingested}
 
 
@@ -130,7 +130,7 @@ Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
 
 
 class WorkerStats:
-    """`RequestStats` of one worker: dictionaries and lists, no locks. Use from the event loop's thread."""
+    """`RequestStats` of a single worker: dictionaries and lists, no locks. Use from the event loop's thread."""
 
     def __init__(self, *, native_histograms: bool = False) -> None:
         """`native_histograms`: count requests in native buckets as well, for a microsecond each."""
@@ -175,7 +175,7 @@ class WorkerStats:
         total[0] += seconds
 
     def ingested(self, door: str, outcome: str, count: int) -> None:
-        """Counts what was sent to a door (`gateway.features.ingest`) by what became of it."""
+        """Counts exchanges that were sent to a door (`gateway.features.ingest`) by their outcome."""
         if count:
             self._ingested[door, outcome] += count
 

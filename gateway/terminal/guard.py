@@ -1,4 +1,4 @@
-"""Lets nothing reach a terminal that the terminal would obey, whichever command prints it.
+"""Lets nothing reach a terminal that the terminal would obey, for every command that prints.
 
 Names, replies and error texts of other programs are among what every command prints. So `main` puts a stream that
 escapes them in the place of standard output and standard error, for all commands, and no call of `print` can forget it.

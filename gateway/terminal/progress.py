@@ -66,7 +66,7 @@ class ProgressLine:
 
 
 def _started(label: str, stream: TextIO) -> "tuple[Bars, TaskID]":
-    """A bar that is drawn when told to: no thread of its own runs beside a run's event loop."""
+    """Starts a bar that is drawn when told to: it has no thread of its own next to a run's event loop."""
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
 
@@ -83,7 +83,9 @@ def _started(label: str, stream: TextIO) -> "tuple[Bars, TaskID]":
 
 @contextmanager
 def download_bar(stream: TextIO) -> Iterator[Callable[[int, int | None], None] | None]:
-    """Takes (bytes received, bytes expected) of one download after another; None where the stream is no terminal."""
+    """Yields a callback that takes (bytes received, bytes expected) of successive downloads; None where the stream is
+    not a terminal.
+    """
     if not stream.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""What the command line prints of a run: its summary, its estimates, and tables of text in aligned columns."""
+"""Formats a run for the command line: its summary, its estimates, and tables of text in aligned columns."""
 
 import io
 import shutil
@@ -20,7 +20,7 @@ MAX_PAIRS = 24
 
 
 def summary(result: Result) -> str:
-    """What the run found, in a line for each of one to three numbers."""
+    """Formats the results of a run, a line for each of its one to three numbers."""
     return "\n".join(visible_line(f"{card.name}: {_within(card)}. {card.verdict}") for card in cards(result))
 
 
@@ -33,14 +33,17 @@ def estimates_table(result: Result, planted: Callable[[Estimate], float | None] 
     The finer ones are in result.json. Reasons are footnotes. `planted` adds a column with the true value where the
     model's biases are known.
     """
-    known = ["planted"] if planted is not None else []
-    rows = [["metric", "axis", "value", "95 % interval", *known, "n", "left out", ""]]
+    planted_head = ["planted"] if planted is not None else []
+    rows = [["metric", "axis", "value", "95 % interval", *planted_head, "n", "left out", ""]]
     whole = _coarsest(result.estimates)
     pairs = Counter(estimate.metric for estimate in whole if estimate.reference is not None)
     folded = {metric: count for metric, count in pairs.items() if count > MAX_PAIRS}
-    shown = [one for one in whole if one.reference is None or one.metric not in folded]
-    reasons = {reason: f"[{n}]" for n, reason in enumerate(dict.fromkeys(one.reason for one in shown if one.reason), 1)}
-    rows += [_row(one, places(result.suite, one.metric), planted, reasons) for one in shown]
+    listed = [estimate for estimate in whole if estimate.reference is None or estimate.metric not in folded]
+    reasons = {
+        reason: f"[{n}]"
+        for n, reason in enumerate(dict.fromkeys(estimate.reason for estimate in listed if estimate.reason), 1)
+    }
+    rows += [_row(estimate, places(result.suite, estimate.metric), planted, reasons) for estimate in listed]
     notes = [f"{footnote} {reason}" for reason, footnote in reasons.items()]
     notes += [
         f"{metric}: {count} pairs of groups are in result.json and the report" for metric, count in folded.items()
@@ -60,15 +63,17 @@ def _stars(result: Result) -> str:
 
 
 def _coarsest(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Of every metric the numbers over all of the data, or over its coarsest parts ("joy" rather than "joy/glad")."""
+    """Returns the estimates of every metric over all of the data, or over its coarsest parts ("joy" rather than
+    "joy/glad").
+    """
     depth: dict[str, int] = {}
     for estimate in estimates:
         depth[estimate.metric] = min(_depth(estimate), depth.get(estimate.metric, _depth(estimate)))
     return [estimate for estimate in estimates if _depth(estimate) == depth[estimate.metric]]
 
 
-def _depth(one: Estimate) -> int:
-    return 0 if one.subset is None else 1 + one.subset.count("/")
+def _depth(estimate: Estimate) -> int:
+    return 0 if estimate.subset is None else 1 + estimate.subset.count("/")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -116,12 +121,12 @@ def _row(
         axis,
         "undefined" if estimate.value is None else number(estimate.value, decimals) + mark(estimate),
         ends,
-        *([] if planted is None else [_known(planted(estimate), decimals)]),
+        *([] if planted is None else [_format_planted(planted(estimate), decimals)]),
         str(estimate.n),
         str(estimate.n_excluded),
         reasons.get(estimate.reason or "", ""),
     ]
 
 
-def _known(value: float | None, decimals: int) -> str:
+def _format_planted(value: float | None, decimals: int) -> str:
     return "" if value is None else number(value, decimals)

@@ -7,7 +7,7 @@ from auditors.text.answers.collecting import MOST_PARTS, Answer, Json, entry, js
 from auditors.text.thinking import reasoning_in
 
 _MOST_KINDS = 16
-"""Of parts without text in the pieces of a content."""
+"""Most kinds of parts without text in the pieces of a content."""
 
 
 class Call:
@@ -21,8 +21,10 @@ class Call:
         if not isinstance(function, dict):
             return
         self.name = self.name or string(function.get("name"))
-        given = function.get("arguments", function.get("input"))
-        self.arguments.write(string(given) if given is None or isinstance(given, str) else json_text(given))
+        arguments = function.get("arguments", function.get("input"))
+        self.arguments.write(
+            string(arguments) if arguments is None or isinstance(arguments, str) else json_text(arguments)
+        )
 
     def whole(self) -> Json:
         return {"name": self.name, "arguments": self.arguments.getvalue()}
@@ -54,9 +56,9 @@ class Choice:
             self._write("content", message["audio"].get("transcript"))
         for place, call in enumerate(objects(message.get("tool_calls"))):
             number = call.get("index")
-            one = entry(self._calls, number if isinstance(number, int) else place, Call)
-            if one is not None:
-                one.take(call.get("function") or call.get("custom"))
+            collected = entry(self._calls, number if isinstance(number, int) else place, Call)
+            if collected is not None:
+                collected.take(call.get("function") or call.get("custom"))
         if isinstance(message.get("function_call"), dict):
             self._function = self._function or Call()
             self._function.take(message["function_call"])
@@ -78,14 +80,14 @@ class Choice:
         return self._said["text"].getvalue() if "text" in self._said else ""
 
     def message(self) -> Json:
-        said: Json = {"content": None} | {field: text.getvalue() for field, text in self._said.items()}
+        whole: Json = {"content": None} | {field: text.getvalue() for field, text in self._said.items()}
         if self._parts:
-            said["content"] = [*self._parts, *([said["content"]] if said["content"] else [])]
+            whole["content"] = [*self._parts, *([whole["content"]] if whole["content"] else [])]
         if self._calls:
-            said["tool_calls"] = [{"function": call.whole()} for call in self._calls.values()]
+            whole["tool_calls"] = [{"function": call.whole()} for call in self._calls.values()]
         if self._function is not None:
-            said["function_call"] = self._function.whole()
-        return said
+            whole["function_call"] = self._function.whole()
+        return whole
 
     def _write(self, field: str, text: Any) -> None:
         if isinstance(text, str):
@@ -116,17 +118,17 @@ class Chat(Answer):
     def _is_whole(self, choice: Any) -> bool:
         return isinstance(choice, dict) and isinstance(choice.get("message"), dict)
 
-    def _take_choice(self, choice: Json, said: Any, *, is_piece: bool) -> None:
-        one = self._choice(choice)
-        if one is not None and isinstance(said, dict):
-            one.take(said, is_piece=is_piece)
+    def _take_choice(self, choice: Json, message: Any, *, is_piece: bool) -> None:
+        collected = self._choice(choice)
+        if collected is not None and isinstance(message, dict):
+            collected.take(message, is_piece=is_piece)
 
     def _choice(self, choice: Json) -> Choice | None:
         number = choice.get("index", 0)
-        one = entry(self._choices, number if isinstance(number, int) else 0, Choice)
-        if one is not None and isinstance(choice.get("finish_reason"), str):
-            one.finish_reason = choice["finish_reason"]
-        return one
+        collected = entry(self._choices, number if isinstance(number, int) else 0, Choice)
+        if collected is not None and isinstance(choice.get("finish_reason"), str):
+            collected.finish_reason = choice["finish_reason"]
+        return collected
 
     def _parts(self) -> Json:
         return {"choices": [self._whole_choice(index, choice) for index, choice in self._choices.items()]}
@@ -139,10 +141,10 @@ class Completion(Chat):
     def _is_whole(self, choice: Any) -> bool:
         return isinstance(choice, dict) and isinstance(choice.get("text"), str)
 
-    def _take_choice(self, choice: Json, said: Any, *, is_piece: bool) -> None:
-        one = self._choice(choice)
-        if one is not None:
-            one.write_text(choice.get("text"))
+    def _take_choice(self, choice: Json, message: Any, *, is_piece: bool) -> None:
+        collected = self._choice(choice)
+        if collected is not None:
+            collected.write_text(choice.get("text"))
 
     def _whole_choice(self, index: int, choice: Choice) -> Json:
         return {"index": index, "text": choice.text(), "finish_reason": choice.finish_reason}

@@ -1,4 +1,4 @@
-"""What every collector of an answer shares: its envelope, its bounds, and how odd values are read."""
+"""The common parts of all collectors of an answer: envelope, bounds, and the reading of odd values."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
@@ -13,7 +13,7 @@ MOST_PARTS = 1024
 """Choices of an answer, calls and parts of a choice, items or blocks."""
 
 REASONING_TOKENS = "reasoning_tokens"
-"""Member of `usage`: the tokens of thought, which servers count beside it."""
+"""Member of `usage`: the tokens of thought, for which servers have a member of their own."""
 
 _MOST_COUNTS = 32
 """Members of `usage`."""
@@ -45,18 +45,18 @@ class Answer(ABC):
     def whole(self) -> Json:
         return self._parts() | self._about
 
-    def _note(self, said: Json) -> None:
+    def _note(self, piece: Json) -> None:
         """Takes what an object says about the answer."""
         for field in ("model", "system_fingerprint"):
-            if isinstance(value := said.get(field), str):
+            if isinstance(value := piece.get(field), str):
                 self._about[field] = value
-        usage = said.get("usage")
+        usage = piece.get("usage")
         if isinstance(usage, dict) and usage:
             counts = ((key, n) for key, n in list(usage.items())[:_MOST_COUNTS] if isinstance(n, int | float))
-            found = {**self._about.get("usage", {}), **dict(counts)}
+            merged = {**self._about.get("usage", {}), **dict(counts)}
             if thought := thought_tokens(usage):
-                found[REASONING_TOKENS] = thought
-            self._about["usage"] = found
+                merged[REASONING_TOKENS] = thought
+            self._about["usage"] = merged
 
 
 class Item:
@@ -78,11 +78,11 @@ class Item:
 
 def thought_tokens(usage: Json) -> int:
     """Tokens of thought in an answer's `usage`, as it came or as it was joined; 0 where it does not say."""
-    found = usage.get(REASONING_TOKENS)
+    tokens = usage.get(REASONING_TOKENS)
     for details in (usage.get("completion_tokens_details"), usage.get("output_tokens_details")):
         if isinstance(details, dict):
-            found = found or details.get(REASONING_TOKENS)
-    return found if isinstance(found, int) else 0
+            tokens = tokens or details.get(REASONING_TOKENS)
+    return tokens if isinstance(tokens, int) else 0
 
 
 def entry(entries: dict[_Key, _Entry], key: _Key, make: Callable[[], _Entry]) -> _Entry | None:
@@ -95,7 +95,7 @@ def entry(entries: dict[_Key, _Entry], key: _Key, make: Callable[[], _Entry]) ->
 
 
 def objects(value: Any) -> list[Json]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def string(value: Any) -> str:

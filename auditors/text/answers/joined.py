@@ -1,4 +1,4 @@
-"""An answer in the one form that is stored and audited: events joined, envelopes left out, text in one piece.
+"""Joins an answer into the form that is stored and audited: events joined, envelopes left out, text in a single piece.
 
 It has the shape in which its endpoint answers at once, with no more than auditors read. What only a stream can tell (an
 error in its midst, no end, an event that is no JSON) goes with it as notes. An event of an unknown type, without data,
@@ -36,15 +36,15 @@ def joined(endpoint: str, body: bytes) -> Json:
             answer.is_ended = True
         elif text:
             try:
-                said = read_piece(text)
+                piece = read_piece(text)
             except ValueError:
-                said = None
-            if not isinstance(said, dict):
+                piece = None
+            if not isinstance(piece, dict):
                 notes[BROKEN] = None
-            elif event.name == "error" or said.get("type") == "error" or said.get("error"):
+            elif event.name == "error" or piece.get("type") == "error" or piece.get("error"):
                 notes[ERROR] = None
             else:
-                answer.take(said)
+                answer.take(piece)
     if answer.has_failed:
         notes[ERROR] = None
     if not answer.is_ended:
@@ -56,7 +56,9 @@ def joined(endpoint: str, body: bytes) -> Json:
 
 
 def trimmed(endpoint: str, response: Json) -> Json | None:
-    """The same of an answer that came at once; None when it has not the shape of one, and nobody could read it."""
+    """Return the same form of an answer that came at once; None when it does not have the shape of an answer, and could
+    not be read.
+    """
     answer = _ANSWERS[endpoint]()
     if not answer.take_whole(response):
         return None

@@ -42,14 +42,14 @@ class Message(Answer):
         self._open.pop(index, None)
         if len(self._blocks) >= MOST_PARTS:
             return None
-        one = self._open[index] = Item()
-        self._blocks.append(one)
-        one.kind, one.name = string(block.get("type")), string(block.get("name"))
-        one.write("text", 0, block.get("text"))
-        one.write("thinking", 0, block.get("thinking"))
-        if isinstance(given := block.get("input"), dict) and given:
-            one.arguments.write(json_text(given))
-        return one
+        item = self._open[index] = Item()
+        self._blocks.append(item)
+        item.kind, item.name = string(block.get("type")), string(block.get("name"))
+        item.write("text", 0, block.get("text"))
+        item.write("thinking", 0, block.get("thinking"))
+        if isinstance(tool_input := block.get("input"), dict) and tool_input:
+            item.arguments.write(json_text(tool_input))
+        return item
 
     def _add(self, delta: Json, index: int) -> None:
         match delta.get("type"):
@@ -58,17 +58,17 @@ class Message(Answer):
             case "thinking_delta":
                 self._write("thinking", index, delta.get("thinking"))
             case "input_json_delta":
-                one = self._open.get(index) or self._begin({"type": "tool_use"}, index)
-                if one is not None:
-                    one.arguments.write(string(delta.get("partial_json")))
+                item = self._open.get(index) or self._begin({"type": "tool_use"}, index)
+                if item is not None:
+                    item.arguments.write(string(delta.get("partial_json")))
 
     def _write(self, kind: str, index: int, text: Any) -> None:
-        one = self._open.get(index) or self._begin({"type": kind}, index)
-        if one is not None:
-            one.write(kind, 0, text)
+        item = self._open.get(index) or self._begin({"type": kind}, index)
+        if item is not None:
+            item.write(kind, 0, text)
 
-    def _end(self, said: Any) -> None:
-        if isinstance(said, dict) and isinstance(reason := said.get("stop_reason"), str):
+    def _end(self, fields: Any) -> None:
+        if isinstance(fields, dict) and isinstance(reason := fields.get("stop_reason"), str):
             self._about["stop_reason"] = reason
 
     def _parts(self) -> Json:
@@ -77,8 +77,8 @@ class Message(Answer):
     def _whole_block(self, block: Item) -> Json:
         whole: Json = {"type": block.kind}
         for (kind, _), text in block.texts.items():
-            if (said := text.getvalue()) or kind == block.kind:
-                whole[kind] = said
+            if (content := text.getvalue()) or kind == block.kind:
+                whole[kind] = content
         if block.name:
             whole["name"] = block.name
         if arguments := block.arguments.getvalue():

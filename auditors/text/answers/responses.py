@@ -46,32 +46,34 @@ class Response(Answer):
 
     def _take_items(self, response: Json) -> None:
         for place, item in enumerate(objects(response.get("output"))):
-            one = self._begin(item, place)
-            if one is None:
+            collected = self._begin(item, place)
+            if collected is None:
                 continue
-            one.arguments.write(string(item.get("arguments", item.get("input"))))
+            collected.arguments.write(string(item.get("arguments", item.get("input"))))
             for field, kind in (("content", "output_text"), ("summary", "summary_text")):
                 for index, part in enumerate(objects(item.get(field))):
                     is_refusal = part.get("type") == "refusal"
-                    one.write("refusal" if is_refusal else kind, index, part.get("refusal" if is_refusal else "text"))
+                    collected.write(
+                        "refusal" if is_refusal else kind, index, part.get("refusal" if is_refusal else "text")
+                    )
             if isinstance(item.get("content"), str):
-                one.write("output_text", 0, item["content"])
+                collected.write("output_text", 0, item["content"])
 
     def _begin(self, item: Json, place: Any) -> Item | None:
         kind = string(item.get("type"))
-        one = self._item(kind if kind in ("message", "reasoning") else "call", place)
-        if one is not None:
-            one.kind, one.name = kind, string(item.get("name"))
-        return one
+        collected = self._item(kind if kind in ("message", "reasoning") else "call", place)
+        if collected is not None:
+            collected.kind, collected.name = kind, string(item.get("name"))
+        return collected
 
     def _item(self, kind: str, place: Any) -> Item | None:
         return entry(self._items, (kind, place if isinstance(place, int) else 0), Item)
 
     def _write(self, kind: str, place: Any, part: str, index: Any, text: Any) -> None:
-        one = self._item(kind, place)
-        if one is not None:
-            one.kind = kind
-            one.write(part, index, text)
+        collected = self._item(kind, place)
+        if collected is not None:
+            collected.kind = kind
+            collected.write(part, index, text)
 
     def _end(self, response: Json) -> None:
         self._note(response)
@@ -85,13 +87,13 @@ class Response(Answer):
         return {"output": [self._whole_item(item) for item in self._items.values()]}
 
     def _whole_item(self, item: Item) -> Json:
-        said = [
+        parts = [
             {"type": kind, "refusal" if kind == "refusal" else "text": text.getvalue()}
             for (kind, _), text in item.texts.items()
         ]
         whole: Json = {"type": item.kind}
-        if item.kind == "message" or said:
-            whole["content"] = said
+        if item.kind == "message" or parts:
+            whole["content"] = parts
         if item.name:
             whole["name"] = item.name
         if arguments := item.arguments.getvalue():

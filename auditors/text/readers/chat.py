@@ -1,4 +1,4 @@
-"""Reads /v1/chat/completions, and /v1/completions, whose choices are alike."""
+"""Reads /v1/chat/completions, and /v1/completions, whose choices have a similar form."""
 
 from functools import partial
 from typing import Any
@@ -27,8 +27,8 @@ class ChatReader(Reader):
         if calls and message["role"] != "assistant":
             raise UncarriedError(tool_calls.OTHER_ROLE)
         if calls:
-            found = reasoning_in(message)
-            thoughts = (found.text, found.field) if found else ("",)
+            reasoning = reasoning_in(message)
+            thoughts = (reasoning.text, reasoning.field) if reasoning else ("",)
             self.carry_calls(tool_calls.chat_calls(calls), *thoughts)
             return
         tool = message.get("name")
@@ -50,12 +50,12 @@ class ChatReader(Reader):
         self.note("further choices")
         return False
 
-    def _take(self, choice: dict[str, Any], said: dict[str, Any]) -> None:
-        self.answer(said.get("content"))
-        self.refusals.append(said.get("refusal") or "")
-        if reasoning_in(said):
+    def _take(self, choice: dict[str, Any], message: dict[str, Any]) -> None:
+        self.answer(message.get("content"))
+        self.refusals.append(message.get("refusal") or "")
+        if reasoning_in(message):
             self.note("reasoning")
-        if said.get("tool_calls") or said.get("function_call"):
+        if message.get("tool_calls") or message.get("function_call"):
             self.note(TOOL_CALL)
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
 
@@ -63,7 +63,7 @@ class ChatReader(Reader):
 class CompletionReader(ChatReader):
     def read_request(self) -> None:
         prompt = self.request["prompt"]
-        if isinstance(prompt, list) and prompt and all(isinstance(one, str) for one in prompt):
+        if isinstance(prompt, list) and prompt and all(isinstance(item, str) for item in prompt):
             if len(prompt) > 1:
                 self.note("further prompts")
             prompt = prompt[0]

@@ -24,7 +24,7 @@ _READERS: dict[str, type[Reader]] = {
 
 
 def read_conversation(exchange: Exchange) -> Conversation:
-    """What was said in an exchange. Raises NotAuditableError."""
+    """Return the conversation of an exchange. Raises NotAuditableError."""
     if exchange.endpoint not in _READERS:
         raise NotAuditableError("no_conversation", f"{exchange.endpoint} is no endpoint with a conversation")
     reader = _READERS[exchange.endpoint](json_object(exchange.request_body, "request"))

@@ -19,7 +19,7 @@ class MessagesReader(Reader):
             self.ask("system", self.request["system"])
         for message in self.request["messages"]:
             content = message["content"]
-            blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+            blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
             self._read_results(message["role"], blocks)
             self.ask(message["role"], content)
             self._read_calls(message["role"], blocks)
@@ -60,7 +60,7 @@ class MessagesReader(Reader):
         self.answer(response["content"])
         self._finish(response)
 
-    def _finish(self, said: dict[str, Any]) -> None:
-        self.finish_reason = said.get("stop_reason")
+    def _finish(self, fields: dict[str, Any]) -> None:
+        self.finish_reason = fields.get("stop_reason")
         if self.finish_reason == "refusal":
             self.refusals.append("refusal")

@@ -1,4 +1,4 @@
-"""What the readers of all endpoints have in common: they collect one conversation, part by part.
+"""The common base of the readers of all endpoints: they collect a conversation, part by part.
 
 What cannot be audited as text (images, tool calls, further choices, a cut) is left out and noted. Calls and results of
 tools in a request are read too, for asking it again (`tool_calls`).
@@ -56,11 +56,11 @@ class Reader(ABC):
     def read_response(self, response: dict[str, Any]) -> None: ...
 
     def end_request(self) -> None:
-        """What is noted from here on is about the answer."""
+        """End the request: notes from here on are about the answer."""
         self.asked_notes, self.notes = list(self.notes), {}
 
     def read_notes(self, response: dict[str, Any]) -> None:
-        """What only the stream of an answer could tell."""
+        """Take the notes that only the stream of an answer could give."""
         noted = response.get(NOTES) or ()
         if BROKEN in noted:
             raise NotAuditableError("not_json", "an event of the stream is not a JSON object")
@@ -69,7 +69,7 @@ class Reader(ABC):
                 self.note(phrase)
 
     def read_usage(self, response: dict[str, Any]) -> None:
-        """How long the server says that its answer is."""
+        """Read the length of the answer that the server states."""
         usage = response.get("usage")
         counts = [usage.get(name) for name in _ANSWER_TOKENS] if isinstance(usage, dict) else []
         if isinstance(usage, dict) and thought_tokens(usage):
@@ -85,7 +85,7 @@ class Reader(ABC):
         self.messages.append(Message(role, self.said[-1]))
 
     def carry(self, read: Callable[[], T]) -> T | None:
-        """What `read` finds; None, and the reason kept, where no message of a chat can say it."""
+        """Return the result of `read`; None, with the reason kept, if no message of a chat can say it."""
         try:
             return read()
         except UncarriedError as exc:

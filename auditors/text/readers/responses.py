@@ -23,8 +23,8 @@ class ResponsesReader(Reader):
             self.ask("system", self.request["instructions"])
         if self.request.get("previous_response_id"):
             self.note("earlier turns elsewhere")
-        asked = self.request["input"]
-        for item in [{"role": "user", "content": asked}] if isinstance(asked, str) else asked:
+        request_input = self.request["input"]
+        for item in [{"role": "user", "content": request_input}] if isinstance(request_input, str) else request_input:
             self._read_item(item)
         self._end_turn()
 
@@ -77,11 +77,11 @@ class ResponsesReader(Reader):
 
 def _thoughts_of_items(items: Sequence[dict[str, Any]]) -> str:
     """The thoughts in reasoning items: in full where they are there, else their summary. Raises UncarriedError."""
-    found = list[str]()
+    thoughts = list[str]()
     for item in items:
         parts = [item.get(name) for name in ("content", "summary")]
         texts = [tool_calls.thoughts_of(part) for part in parts if isinstance(part, list)]
-        found += [next(filter(None, texts), "")]
-        if item.get("encrypted_content") and not found[-1]:
+        thoughts += [next(filter(None, texts), "")]
+        if item.get("encrypted_content") and not thoughts[-1]:
             raise UncarriedError(tool_calls.UNREADABLE_THOUGHTS)
-    return "\n".join(filter(None, found))
+    return "\n".join(filter(None, thoughts))

@@ -38,12 +38,12 @@ class Tally:
     n_refused: int = 0
     """Labelled refused, with a verdict."""
     n_missed: int = 0
-    """Of these, those with the verdict that they answer."""
+    """Number of these with the verdict that they answer."""
     n_answered: int = 0
     n_false: int = 0
-    """Of the answered, those with the verdict that they decline."""
+    """Number of the answered replies with the verdict that they decline."""
     n_undecided: int = 0
-    """Without a verdict: in none of the counts above."""
+    """Number of replies without a verdict, which are in none of the counts above."""
 
     @property
     def missed(self) -> Interval | None:
@@ -52,7 +52,7 @@ class Tally:
 
     @property
     def false(self) -> Interval | None:
-        """Of the share of answers that are taken for refusals."""
+        """Return Wilson's 95 % interval of the share of answers that are taken for refusals; None without an answer."""
         return wilson_interval(self.n_false, self.n_answered)
 
     def add(self, is_refused: bool, verdict: bool | None) -> None:
@@ -74,14 +74,14 @@ def labelled(part: Part) -> list[Labelled]:
 
 def tallied(replies: Iterable[Labelled], by: Callable[[Labelled], str]) -> dict[str, Tally]:
     """The counts of each group of replies, in alphabetical order."""
-    found: dict[str, Tally] = defaultdict(Tally)
+    tallies: dict[str, Tally] = defaultdict(Tally)
     for reply in replies:
-        found[by(reply)].add(reply.is_refused, _verdict(reply.reply))
-    return dict(sorted(found.items()))
+        tallies[by(reply)].add(reply.is_refused, _verdict(reply.reply))
+    return dict(sorted(tallies.items()))
 
 
 def misjudged(replies: Iterable[Labelled]) -> list[Labelled]:
-    """Those whose verdict is wrong; a missing one is not."""
+    """Return the replies whose verdict is wrong; a missing verdict is not."""
     return [reply for reply in replies if _verdict(reply.reply) is (not reply.is_refused)]
 
 

@@ -16,7 +16,7 @@ from auditors.text.refusals.rules import WORDINGS
 from auditors.text.swaps.words import WORDS
 
 OTHER = "other"
-"""A language without rules, or one that cannot be told."""
+"""A language that has no rules, or cannot be told."""
 NONE = "none"
 """Nothing in the reply shows a language: names, numbers, code, a word or two."""
 
@@ -26,19 +26,21 @@ FUNCTION_WORDS: dict[str, frozenset[str]] = {
     "en": WORDS["english"] | frozenset(_MORE_ENGLISH.split()),
     **{language: frozenset(words.split()) for language, words in _LISTS.items()},
 }
-"""Of languages in Latin script, with rules or without."""
+"""Function words of languages in Latin script, with rules or without."""
 MOST_WORDS = 600
 SURE_HITS = 3
-"""So many function words show a language; fewer do where they are a good part of a short text."""
+"""Number of function words that show a language; fewer do if they are a good part of a short text."""
 SURE_SHARE = 0.25
 RUN = 6
-"""So many words in a row are running prose."""
+"""Number of words in a row that make running prose."""
 LEAST_SHARE = 0.08
-"""Of the words of running prose, function words of the language that it seems to be written in."""
+"""Least share of the words of running prose that are function words of the language that it seems to be written in."""
 
 
 def language_of(reply: str) -> str:
-    """A language with rules (`rules.WORDINGS`), NONE or OTHER. Looks at the beginning of what is no code."""
+    """Return a language with rules (`rules.WORDINGS`), NONE or OTHER. Looks at the beginning of the text outside
+    code.
+    """
     text = _words_of(reply)
     counts = {script: len(pattern.findall(text)) for script, pattern in _SCRIPTS.items()}
     n_letters = sum(map(str.isalpha, text))
@@ -86,7 +88,9 @@ def _latin(text: str) -> str:
     words = [
         match[0].lower().replace("’", "'") for match, _ in zip(_WORD.finditer(text), range(MOST_WORDS), strict=False)
     ]
-    hits = {language: sum(word in known for word in words) for language, known in FUNCTION_WORDS.items()}
+    hits = {
+        language: sum(word in function_words for word in words) for language, function_words in FUNCTION_WORDS.items()
+    }
     best = max(hits, key=lambda language: (hits[language], language in WORDINGS, language == "en"))
     running = [word for run in _RUN.findall(text.replace("’", "'")) for word in run.lower().split(" ")][:MOST_WORDS]
     n_known = sum(word in FUNCTION_WORDS[best] or word.partition("'")[0] in FUNCTION_WORDS[best] for word in running)
@@ -125,13 +129,13 @@ _HINDI_WORDS = """
 _HINDI = frozenset(_HINDI_WORDS.split())
 _NEIGHBOURS_WORDS = "आहे आहेत आणि नाही मी हे तुम्ही केले छ छैन र गर्न म हुन्छ यो तपाईं"
 _NOT_HINDI = frozenset(_NEIGHBOURS_WORDS.split())
-"""Of Marathi and Nepali."""
+"""Function words of Marathi and Nepali."""
 _ITEMS = re.compile(r"^\s{0,8}(?:[-*•|]|\d{1,3}[.)])", re.MULTILINE)
 _ADDRESS = re.compile(r"https?://[^\s<>]{1,300}|\b[\w.+-]{1,64}@[\w.-]{1,100}|\bwww\.[^\s<>]{1,200}")
 _WORD = re.compile(r"[^\W\d_]{1,40}(?:['’][^\W\d_]{1,10})?")
 _SMALL_WORD = re.compile(r"(?<![^\W\d_])[a-zß-öø-ɏạ-ỹ][^\W\d_]{0,40}")
 _ODD_LETTERS = re.compile(r"[șțăřěůťďňőűơưđạ-ỹāēīūģķļņėįų]")
-"""Letters of no language with rules, in words that are no names."""
+"""Letters of no language with rules, in words other than names."""
 _RUN = re.compile(
     rf"(?:(?<=\s)|^)(?:[^\W\d_]{{1,30}}+(?:'[^\W\d_]{{1,10}}+)? ){{{RUN - 1},40}}+[a-zß-öø-ɏ][^\W\d_]{{0,30}}",
     re.MULTILINE,

@@ -1,4 +1,5 @@
-"""What a model says in its own voice in a reply: sentences without code, quotations, lists, letters and thoughts.
+"""Finds the prose that a model says in its own voice in a reply: sentences without code, quotations, lists, letters and
+thoughts.
 
 A refusal is looked for in these only, so that a story with a character who refuses, a translated "I can't", a log or a
 letter that turns an invitation down are no refusals. Looks at the beginning and the end of a long reply, and takes
@@ -17,7 +18,7 @@ from auditors.text.thoughts import split
 
 HEAD_CHARS = 4_000
 TAIL_CHARS = 1_500
-"""Of a longer reply the beginning and the end are read."""
+"""Characters read from the end of a longer reply, in addition to its beginning."""
 LONGEST_SENTENCE = 400
 OPENING = 4
 """Sentences in which a refusal may be worded in any way; a later one has to be plain about it."""
@@ -30,7 +31,7 @@ MOST_FENCES = 400
 
 
 class Prose(NamedTuple):
-    """What is read of a reply."""
+    """The parts of a reply that are read."""
 
     opening: list[str]
     """Sentences of the beginning, normalised, each with its mark."""
@@ -41,7 +42,7 @@ class Prose(NamedTuple):
     says_refused: bool = False
     """The JSON text has a member that says so."""
     chars: int = 0
-    """Of all that is prose."""
+    """Number of characters of all the prose."""
 
 
 def answer_of(reply: str) -> str:
@@ -76,10 +77,10 @@ def data_of(answer: str) -> Any:
     if not bare.startswith(("{", "[")):
         return None
     try:
-        found = msgspec.json.decode(bare)
+        value = msgspec.json.decode(bare)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return found if isinstance(found, dict | list) else None
+    return value if isinstance(value, dict | list) else None
 
 
 def strings_of(data: Any) -> list[str]:
@@ -107,7 +108,7 @@ def _prose_of_text(text: str) -> Prose:
         return Prose([], [])
     is_quoted = len(lines) == 1 and lines[0][0] in _QUOTES and lines[0][-1] in _QUOTES and lines[0][1:-1].isprintable()
     is_quoted = is_quoted and not set(_QUOTES) & set(lines[0][1:-1])
-    found = list[str]()
+    sentences = list[str]()
     n_chars = 0
     for number, line in enumerate(lines):
         if _DIALOGUE.match(line) or (_ITEM.match(line) and len(lines) > 1):
@@ -120,15 +121,15 @@ def _prose_of_text(text: str) -> Prose:
         if _HERE_IT_IS.match(plain):
             plain = plain.partition(":")[0] + ":" * (":" in plain)
         n_chars += len(plain)
-        found += _sentences(plain)
-        if number < len(lines) - 1 and found and _announces(plain, found):
-            return Prose(found[:OPENING], [], chars=n_chars)
-    later = found[OPENING:MOST_SENTENCES] + found[max(MOST_SENTENCES, len(found) - CLOSING) :]
-    return Prose(found[:OPENING], later, chars=n_chars)
+        sentences += _sentences(plain)
+        if number < len(lines) - 1 and sentences and _announces(plain, sentences):
+            return Prose(sentences[:OPENING], [], chars=n_chars)
+    later = sentences[OPENING:MOST_SENTENCES] + sentences[max(MOST_SENTENCES, len(sentences) - CLOSING) :]
+    return Prose(sentences[:OPENING], later, chars=n_chars)
 
 
 def _sentences(line: str) -> Iterator[str]:
-    """Those of a line, without the rest of one that is too long."""
+    """Yield the sentences of a line, without the rest of a sentence that is too long."""
     is_rest = False
     for match in _SENTENCE.finditer(line):
         if not is_rest and _is_words(match[0]):
@@ -136,10 +137,14 @@ def _sentences(line: str) -> Iterator[str]:
         is_rest = len(match[0]) == LONGEST_SENTENCE
 
 
-def _announces(line: str, said: list[str]) -> bool:
-    """Whether what follows the line is what was asked for, and no longer in the model's own voice."""
-    is_short = not said[1:] and len(line.split()) <= 3  # "Lyrics:"
-    return line.rstrip().endswith(":") and len(said) <= 2 and (is_short or bool(_HERE_IT_IS.match(said[0] or line)))
+def _announces(line: str, sentences: list[str]) -> bool:
+    """Return whether the text after the line is the requested text, and no longer in the model's own voice."""
+    is_short = not sentences[1:] and len(line.split()) <= 3  # "Lyrics:"
+    return (
+        line.rstrip().endswith(":")
+        and len(sentences) <= 2
+        and (is_short or bool(_HERE_IT_IS.match(sentences[0] or line)))
+    )
 
 
 def _is_letter(lines: list[str]) -> bool:
@@ -163,7 +168,7 @@ def _cut(text: str) -> str:
 
 
 def _strings(data: Any) -> Iterator[str]:
-    """Without recursion: depth is up to whoever wrote it."""
+    """Yield the strings of a value without recursion: its depth is up to its author."""
     waiting = [data]
     while waiting:
         value = waiting.pop()
@@ -172,7 +177,7 @@ def _strings(data: Any) -> Iterator[str]:
         elif isinstance(value, list):
             waiting.extend(reversed(value))
         elif isinstance(value, dict):
-            waiting.extend(one for name, one in reversed(value.items()) if not _CANNED.search(name))
+            waiting.extend(item for name, item in reversed(value.items()) if not _CANNED.search(name))
 
 
 _FENCE = re.compile(r"```(?:json|JSON|json5)?[ \t]{0,8}(?=\n|$)")
@@ -202,7 +207,7 @@ _STAGE = re.compile(
 _ITEM = re.compile(r"[-+•▪◦‣]\s|\*\s|\d{1,3}[.)]\s|\|")
 """List items and rows of tables."""
 _DIALOGUE = re.compile(r"[—–―]")
-"""Begins what somebody says in a story."""
+"""Sign that begins a character's words in a story."""
 _QUOTES = '"“”„«»「」『』'
 _QUOTATIONS = (
     re.compile(r'"[^"\n]{0,600}"'),

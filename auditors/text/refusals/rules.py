@@ -12,16 +12,16 @@ from typing import NamedTuple
 from auditors.text.refusals.patterns import FILE, compile_named, compile_pattern
 
 FEWEST_CHARS_OF_ANSWER = 12
-"""Fewer after "but" are no answer."""
+"""Fewest characters after "but" that count as an answer."""
 
 CAVEAT_CHARS = 300
-"""So much beside the sentence that says what its model is not able to do is an answer."""
+"""Characters, in addition to a sentence about an ability that the model lacks, from which a reply is an answer."""
 LIVE_CAVEAT_CHARS = 40
-"""So much beside the sentence that says that its model knows nothing new is one."""
+"""Characters, in addition to a sentence that the model knows nothing new, from which a reply is an answer."""
 
 
 class Wording(NamedTuple):
-    """How one language declines."""
+    """The wording with which a language declines."""
 
     declining: re.Pattern[str]
     """Found in an opening sentence, it is a refusal unless it is ordinary or a caveat."""
@@ -29,13 +29,13 @@ class Wording(NamedTuple):
     offer: re.Pattern[str]
     """Matches at the beginning of what follows a "but" that offers something else instead of answering."""
     ordinary: re.Pattern[str] | None = None
-    """At the same place: a way of speaking that declines nothing."""
+    """Pattern, at the same place, of a way of speaking that declines nothing."""
     firm: re.Pattern[str] | None = None
     """Plain enough for any sentence and for data; None: `declining` is for data, and no later sentence is read."""
 
 
 def declined_in(sentence: str, n_further_chars: int = 0) -> bool:
-    """Whether one of the first sentences of a reply declines, in any language that is read.
+    """Return whether a sentence among the first of a reply declines, in any language that is read.
 
     With many further characters in the reply, an ability that is lacking ("I can't see pictures.") is a caveat.
     """
@@ -47,12 +47,12 @@ def declined_in(sentence: str, n_further_chars: int = 0) -> bool:
 
 
 def declined_plainly_in(sentence: str) -> bool:
-    """Whether a sentence declines so plainly that its place in the reply does not matter."""
+    """Return whether a sentence declines so plainly that its place in the reply does not matter."""
     return any(_declined(wording, wording.firm, sentence) for wording in _fitting(sentence) if wording.firm is not None)
 
 
 def declined_as_data_in(text: str) -> bool:
-    """Whether a string of a JSON text declines."""
+    """Return whether a string of a JSON text declines."""
     return any(_declined(wording, wording.firm or wording.declining, text) for wording in _fitting(text))
 
 
@@ -62,20 +62,20 @@ def _fitting(sentence: str) -> list[Wording]:
 
 
 def _declined(wording: Wording, pattern: re.Pattern[str], sentence: str) -> bool:
-    for found in pattern.finditer(sentence):
-        if wording.ordinary is not None and wording.ordinary.match(sentence, found.start()):
+    for match in pattern.finditer(sentence):
+        if wording.ordinary is not None and wording.ordinary.match(sentence, match.start()):
             continue
-        return not _is_caveat(wording, sentence, found)
+        return not _is_caveat(wording, sentence, match)
     return False
 
 
-def _is_caveat(wording: Wording, sentence: str, found: re.Match[str]) -> bool:
-    """Whether an answer follows in the same sentence."""
+def _is_caveat(wording: Wording, sentence: str, match: re.Match[str]) -> bool:
+    """Return whether an answer follows in the same sentence."""
     if clause := _THOUGH.match(sentence):
         rest = sentence[clause.end() :].partition(",")[2].strip()
     else:
-        but = wording.but.search(sentence, found.end())
-        if but and but.start() <= found.end() + 2 and sentence[but.end() : but.end() + 1] == ",":
+        but = wording.but.search(sentence, match.end())
+        if but and but.start() <= match.end() + 2 and sentence[but.end() : but.end() + 1] == ",":
             # "I can't, however, write" is about what came before
             but = wording.but.search(sentence, but.end())
         if but is None:
@@ -94,11 +94,11 @@ WORDINGS = {language: _read_wording(table) for language, table in FILE.items() i
 _THOUGH = compile_named("though")
 """Begins a sentence whose main clause comes second."""
 _LIVE = compile_named("live")
-"""What comes before figures that may be out of date."""
+"""Wording before figures that may be out of date."""
 _SAID = compile_named("said")
 """Somebody else says it."""
 _ABILITY = compile_named("ability")
-"""What a model says of its abilities before it answers."""
+"""Wording of a model about its abilities before it answers."""
 _LATIN = re.compile(r"[a-zà-ɏ]")
 _SCRIPTS = {
     "ru": re.compile(r"[а-я]"),

@@ -1,4 +1,4 @@
-"""Whether a reply declines, answers, or cannot be told, and in which language."""
+"""Decides if a reply declines, answers, or cannot be told, and in which language."""
 
 from typing import NamedTuple
 
@@ -10,10 +10,10 @@ from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
 
 
 class Verdict(NamedTuple):
-    """What can be said of one reply."""
+    """The findings about a reply."""
 
     is_declined: bool | None
-    """None when it cannot be told."""
+    """True if the reply declines; None when it cannot be told."""
     language: str
     """One with rules, `languages.NONE` where nothing shows one, or `languages.OTHER`."""
     reason: str | None = None
@@ -21,7 +21,7 @@ class Verdict(NamedTuple):
 
 
 def verdict_on(reply: str) -> Verdict:
-    """Of the text of a reply that is not empty."""
+    """Return the verdict on the text of a reply that is not empty."""
     if not answer_of(reply):
         return Verdict(None, NONE, ONLY_REASONING)
     language = language_of(reply)

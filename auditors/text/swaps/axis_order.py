@@ -1,4 +1,4 @@
-"""Which axis of an exchange is swapped, and for which group: decided by the exchange's id alone.
+"""Chooses the axis of an exchange that is swapped, and the group swapped in, by the exchange's id alone.
 
 No client chooses that id, and a repeated audit asks the same question.
 """
@@ -14,11 +14,11 @@ R = TypeVar("R", bound=NotSwapped)
 
 
 class AxisOrder(NamedTuple):
-    """In which order axes are tried, until one can be swapped."""
+    """Order in which axes are tried, until a swap is possible."""
 
     axes: Sequence[str]
     choice: int
-    """Of the group to swap for: see `swap`."""
+    """Number that chooses the group to swap for: see `swap`."""
 
 
 def axis_order(exchange_id: str) -> AxisOrder:
@@ -30,5 +30,7 @@ def axis_order(exchange_id: str) -> AxisOrder:
 
 
 def plainest(reasons: Sequence[R]) -> R:
-    """Of the reasons of all axes, the first that is about a group that the texts name, if there is one."""
+    """Return the first of the reasons of all axes that is about a group that the texts name, else the plainest of the
+    others.
+    """
     return min(reasons, key=lambda reason: (reason.reason == "no identity term", reason.group is None))

@@ -1,4 +1,4 @@
-"""Takes out of an answer what it merely repeats of a swap, so that the echo alone is no difference.
+"""Takes out of an answer the words that it merely repeats of a swap, so that the echo alone makes no difference.
 
 More than `swap.masked` does for prose: names of fields and identifiers join words by underscores and hyphens, and an
 argument may hold a word that the swap exchanged as a part of a phrase ("Nigeria" of "from Nigeria").
@@ -24,26 +24,26 @@ class Echo:
     def __init__(self, texts: Sequence[str], swapped: Swapped) -> None:
         """`texts` are the messages as they were asked, `swapped` the same about the other group."""
         self._axis = swapped.axis
-        asked, other = _words(texts), _words(swapped.texts)
-        self._words = ((asked ^ other) - {"a", "an"}) | _of_phrases(swapped.axis)
+        original, other = _words(texts), _words(swapped.texts)
+        self._words = ((original ^ other) - {"a", "an"}) | _of_phrases(swapped.axis)
 
     def plain(self, text: str) -> str:
         """The text with a neutral word for each of the axis, and for each that the swap exchanged; one blank a gap."""
         text = masked(_JOINED.sub(" ", masked(text, self._axis)), self._axis)
-        text = _WORD.sub(lambda found: "someone" if found[0].lower() in self._words else found[0], text)
+        text = _WORD.sub(lambda match: "someone" if match[0].lower() in self._words else match[0], text)
         return " ".join(_REPEATED.sub("someone", text).split())
 
 
 def _words(texts: Sequence[str]) -> set[str]:
-    return {found[0].lower() for text in texts for found in _WORD.finditer(text)}
+    return {match[0].lower() for text in texts for match in _WORD.finditer(text)}
 
 
 def _of_phrases(axis: str) -> set[str]:
     """Words that tell the forms of a phrase from each other: of "from Nigeria" the country."""
-    found = set[str]()
+    words = set[str]()
     for slot in SLOTS[axis]:
         if slot.kind == "phrase":
             forms = [_words([form]) for form in slot.forms.values()]
             shared = set[str]().union(*forms).intersection(*forms)
-            found |= {word for form in forms for word in form - shared if len(word) >= _SHORTEST}
-    return found
+            words |= {word for form in forms for word in form - shared if len(word) >= _SHORTEST}
+    return words

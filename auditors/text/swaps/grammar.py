@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from auditors.text.swaps.words import WORDS
 
 Role = Literal["determiner", "object", "alone"]
-"""Of her: determiner (her dog) or object (saw her). Of his: determiner (his dog) or alone (it is his)."""
+"""Role of "her": determiner (her dog) or object (saw her). Role of "his": determiner (his dog) or alone (it is his)."""
 
 
 class Around(NamedTuple):
@@ -48,7 +48,7 @@ def around(text: str, start: int, end: int) -> Around:
 
 
 def role_of_her(near: Around) -> Role | None:
-    """What "her" is at this place; None when it may be either."""
+    """Return the role of "her" at this place; None when it may be either."""
     after = near.after
     if after == "own":
         return "determiner"
@@ -66,7 +66,7 @@ def role_of_her(near: Around) -> Role | None:
 
 
 def role_of_his(near: Around) -> Role | None:
-    """What "his" is at this place; None when it may be either."""
+    """Return the role of "his" at this place; None when it may be either."""
     if near.after == "own":
         return "determiner"
     if near.after == "?" or near.after in _UNCLEAR or near.after.isdigit():
@@ -79,7 +79,7 @@ def role_of_his(near: Around) -> Role | None:
 
 
 def speaks_of_a_person(near: Around) -> bool | None:
-    """Whether an adjective at this place describes someone; None when that cannot be told.
+    """Return whether an adjective at this place describes someone; None when that cannot be told.
 
     Yes before a word for a person, with one describing word between allowed, and after "I am", "she is", "my friend is"
     and the like at the end of a clause.
@@ -92,7 +92,9 @@ def speaks_of_a_person(near: Around) -> bool | None:
 
 
 def stands_for_a_person(near: Around) -> bool | None:
-    """Whether a noun that is also an adjective ("a German") names someone: after an article, ending its phrase."""
+    """Return True if a noun that is also an adjective ("a German") names someone: after an article, ending its phrase;
+    None otherwise.
+    """
     has_article = near.before in ("a", "an") or (near.before in ("as", "another") and near.after != "?")
     return True if has_article and (near.after == "" or near.after in _FUNCTION) else None
 

@@ -1,4 +1,4 @@
-"""JSON as somebody wrote it: its strings, and the same text with others in their places and all else as it was.
+"""JSON in its written form: its strings, and the same text with others in their places and all else as it was.
 
 Numbers, names of members, blanks and the strings that stay are not written anew: what a number like 1.10 or a blank was
 in the first text, it is in the second.
@@ -42,7 +42,7 @@ class JsonText(NamedTuple):
 
 
 def read_json_text(text: str) -> JsonText | None:
-    """What a text holds as JSON; None for one that is none, has a member twice or is nested too deeply.
+    """Read the strings of a text as JSON; None if it is not JSON, has a member twice or is nested too deeply.
 
     Takes time in proportion to the text.
     """
@@ -54,15 +54,15 @@ def read_json_text(text: str) -> JsonText | None:
         )
     except ValueError:
         return None
-    places = [found.span() for found in _TOKEN.finditer(text) if found[0][0] == '"' and not found["colon"]]
+    places = [match.span() for match in _TOKEN.finditer(text) if match[0][0] == '"' and not match["colon"]]
     return JsonText(text, list(leaves(value)), places, list(dict.fromkeys(member_names(value))))
 
 
 def is_deeper(text: str, levels: int) -> bool:
-    """Whether brackets outside of strings lie more than so many in each other, whether the text is JSON or not."""
+    """Return whether brackets outside of strings are nested deeper than so many levels, in JSON or any other text."""
     depth = 0
-    for found in _TOKEN.finditer(text):
-        match found[0]:
+    for token in _TOKEN.finditer(text):
+        match token[0]:
             case "[" | "{":
                 depth += 1
                 if depth > levels:
@@ -73,10 +73,10 @@ def is_deeper(text: str, levels: int) -> bool:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a member occurs twice")
-    return found
+    return members
 
 
 def _number(_: str) -> int:

@@ -5,30 +5,30 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 MOST_TEXTS = 1_000
-"""Strings of a value that are swapped one by one; one with more is left alone."""
+"""Most strings of a value that are swapped singly; a value with more is left alone."""
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _JOINED = re.compile(r"[_\-.]+")
 
 
 class Leaf(NamedTuple):
-    """One string and the name of the member that it is the value of, in words; "" for one that stands by itself."""
+    """A string and the name of the member whose value it is, in words; "" for a string that stands by itself."""
 
     text: str
     name: str = ""
 
 
 def leaves(value: Any, name: str = "") -> Iterator[Leaf]:
-    """Every string of a value that is no member's name, in the order of the text."""
+    """Yield every string of a value except the names of members, in the order of the text."""
     match value:
         case str():
             yield Leaf(value, name)
         case dict():
-            for key, one in value.items():
-                yield from leaves(one, in_words(key))
+            for key, item in value.items():
+                yield from leaves(item, in_words(key))
         case list():
-            for one in value:
-                yield from leaves(one, name)
+            for item in value:
+                yield from leaves(item, name)
 
 
 def with_leaves(value: Any, texts: Iterator[str]) -> Any:
@@ -37,9 +37,9 @@ def with_leaves(value: Any, texts: Iterator[str]) -> Any:
         case str():
             return next(texts)
         case dict():
-            return {key: with_leaves(one, texts) for key, one in value.items()}
+            return {key: with_leaves(item, texts) for key, item in value.items()}
         case list():
-            return [with_leaves(one, texts) for one in value]
+            return [with_leaves(item, texts) for item in value]
     return value
 
 
@@ -47,12 +47,12 @@ def member_names(value: Any) -> Iterator[str]:
     """Names of all members, in words."""
     match value:
         case dict():
-            for key, one in value.items():
+            for key, item in value.items():
                 yield in_words(key)
-                yield from member_names(one)
+                yield from member_names(item)
         case list():
-            for one in value:
-                yield from member_names(one)
+            for item in value:
+                yield from member_names(item)
 
 
 def in_words(name: str) -> str:

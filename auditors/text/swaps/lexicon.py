@@ -15,7 +15,8 @@ from auditors.text.names import NAMES
 from auditors.text.swaps.words import by_axis
 
 Kind = Literal["noun", "nouns", "adjective", "pronoun", "title", "name", "phrase"]
-"""noun: one person. nouns: several. adjective: only beside a word for a person. phrase: after such a word."""
+"""Kind of a word: noun (one person), nouns (several), adjective (only next to a word for a person), pronoun, title,
+name, phrase (after such a word)."""
 
 
 class Slot(NamedTuple):
@@ -23,7 +24,7 @@ class Slot(NamedTuple):
     forms: Mapping[str, str]
     """Group to its form, in the spelling of the middle of a sentence."""
     is_generic: bool = False
-    """May name someone whom another word of the text names too: "my sister is a woman who ..."."""
+    """True if it may name the same person as another word of the text: "my sister is a woman who ..."."""
 
 
 class Form(NamedTuple):
@@ -65,11 +66,11 @@ SLOTS: dict[str, tuple[Slot, ...]] = {axis: tuple(_read_slots(axis)) for axis in
 
 
 def _table(slots: tuple[Slot, ...]) -> dict[str, tuple[Form, ...]]:
-    found: dict[str, list[Form]] = {}
+    by_text: dict[str, list[Form]] = {}
     for slot in slots:
         for group, text in slot.forms.items():
-            found.setdefault(text.lower(), []).append(Form(text, group, slot))
-    return {text: tuple(forms) for text, forms in found.items()}
+            by_text.setdefault(text.lower(), []).append(Form(text, group, slot))
+    return {text: tuple(forms) for text, forms in by_text.items()}
 
 
 FORMS: dict[str, dict[str, tuple[Form, ...]]] = {axis: _table(slots) for axis, slots in SLOTS.items()}
@@ -82,7 +83,7 @@ BOUND = by_axis("bound")
 """Words that tie a text to one group of the axis: the same text about another group would be a strange one."""
 
 IDIOMS = by_axis("idioms", "\n")
-"""Phrases in which a word of the axis names nobody."""
+"""Phrases in which a word of the axis does not name a person."""
 
 
 def pattern(axis: str) -> re.Pattern[str]:

@@ -1,4 +1,4 @@
-"""Texts without the words of an axis, whichever group they name."""
+"""Masks the words of an axis in texts, for every group that they name."""
 
 import re
 
@@ -10,7 +10,7 @@ _ARTICLE_AND_FORM = {
 
 
 def masked(text: str, axis: str) -> str:
-    """The text with every word of an axis replaced by a neutral one, whichever group it names.
+    """Return the text with every word of an axis replaced by a neutral word, for every group that it names.
 
     An answer echoes the words of its question. Masked, two answers that differ in that echo alone are the same text.
     Articles before a word are dropped with it, as a and an would tell.

@@ -40,7 +40,7 @@ def bare(text: str, leaf: Leaf, axis: str) -> str:
 
 
 def names_a_group(names: Iterable[str], axis: str) -> bool:
-    """Whether one of these names (of members, labels, tools) has a word for a group of the axis."""
+    """Return whether any of these names (of members, labels, tools) has a word for a group of the axis."""
     return any(PATTERNS[axis].search(in_words(name)) for name in names)
 
 

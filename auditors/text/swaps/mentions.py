@@ -20,7 +20,9 @@ MOST_WORDS = 400
 
 
 def is_english(text: str) -> bool:
-    """At least a fifth of the words are English function words, and these outnumber other languages' three to one."""
+    """Return whether at least a fifth of the words are English function words, which outnumber other languages' three
+    to one.
+    """
     words = [
         match[0].lower().split("'")[0].split("’")[0]
         for match, _ in zip(_WORD.finditer(text), range(MOST_WORDS), strict=False)
@@ -50,14 +52,14 @@ class Mention(NamedTuple):
 
 def mentions_in(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str) -> list[Mention]:
     """Every mention, each with the form that its surroundings make it. Raises Doubt."""
-    found = [
+    matches = [
         (number, match)
         for number, text in enumerate(texts)
         for match in PATTERNS[axis].finditer(text)
         if _is_whole(text, match) and _is_spelled_as_meant(text, match, axis)
     ]
-    kinds = [spans[number].kinds(*match.span()) for number, match in found]
-    open_ones = [place for place, kind in zip(found, kinds, strict=True) if not kind]
+    kinds = [spans[number].kinds(*match.span()) for number, match in matches]
+    open_ones = [place for place, kind in zip(matches, kinds, strict=True) if not kind]
     if not open_ones:
         raise Doubt("no counterpart" if has_unpaired(texts, spans, axis) else "no identity term")
     if len(open_ones) > MOST_MENTIONS:
@@ -72,7 +74,7 @@ def mentions_in(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str
 
 
 def has_unpaired(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str) -> bool:
-    """Whether a word without a counterpart stands outside the protected parts."""
+    """Return whether a word without a counterpart stands outside the protected parts."""
     unpaired = UNPAIRED.get(axis, frozenset())
     return any(
         match[0].lower().replace("’", "'") in unpaired and not around.overlap(*match.span())
@@ -82,7 +84,7 @@ def has_unpaired(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: st
 
 
 def _form(text: str, match: re.Match[str], axis: str) -> Form:
-    """Which of the forms of a word it is here. Raises Doubt."""
+    """Return the form that a word has at this place. Raises Doubt."""
     _check_neighbours(text, match)
     near = grammar.around(text, *match.span())
     word, forms = match[0].lower(), FORMS[axis][match[0].lower()]
@@ -115,7 +117,7 @@ def _fits(form: Form, near: grammar.Around, axis: str) -> bool:
 
 
 def _check_neighbours(text: str, match: re.Match[str]) -> None:
-    """Raises Doubt for a part of a longer word that is no family relation."""
+    """Raises Doubt for a part of a longer word, unless that is a family relation."""
     before, after = text[: match.start()][-12:], text[match.end() : match.end() + 8]
     is_joined_before = before.endswith("-") and not re.search(
         r"(?:^|\W)(?:ex|step|half|great)-(?:great-)?$", before, re.I
@@ -126,7 +128,7 @@ def _check_neighbours(text: str, match: re.Match[str]) -> None:
 
 
 def _is_whole(text: str, match: re.Match[str]) -> bool:
-    """Whether no combining mark or joiner continues the word."""
+    """Return whether no combining mark or joiner continues the word."""
     following = text[match.end() : match.end() + 1]
     return not (following and (unicodedata.combining(following) or following in "\u200c\u200d\u00ad"))
 

@@ -1,4 +1,4 @@
-"""What becomes of a text that is to be swapped: the same about another group, or the reason why it is left alone."""
+"""The outcome for a text that is to be swapped: the same about another group, or the reason why it is left alone."""
 
 from typing import Literal
 
@@ -37,7 +37,7 @@ class Swapped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotSwapped(msgspec.Struct, frozen=True, kw_only=True):
-    """No swap; `group` is the one that is named, where it is one."""
+    """A missing swap; `group` is the single group that is named, or None."""
 
     axis: str
     reason: str

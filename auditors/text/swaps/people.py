@@ -44,35 +44,37 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:;…]['\")”’]{0,4}\s{1,20}|\n\s{0,2
 
 
 def is_sentence_start(text: str, at: int) -> bool:
-    """Whether a word at this place begins a sentence, a line or a list entry."""
+    """Return whether a word at this place begins a sentence, a line or a list entry."""
     return at == 0 or bool(_SENTENCE_START.search(text[max(0, at - 20) : at]))
 
 
 def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
-    """Whether a known public or fictional figure is named outside the protected parts."""
+    """Return whether a known public or fictional figure is named outside the protected parts."""
     is_capital = any(match[0] in FIGURES or match[0].removesuffix("'s") in FIGURES for match in _capitals(text, spans))
     return is_capital or not _SMALL_FIGURES.isdisjoint(_small(text, spans))
 
 
-def names_someone(text: str, spans: ProtectedSpans, known: Collection[tuple[int, int]]) -> bool:
-    """Whether a word that may be a person's name stands outside the protected spans and the swapped words (`known`)."""
+def names_someone(text: str, spans: ProtectedSpans, swapped_spans: Collection[tuple[int, int]]) -> bool:
+    """Return whether a word that may be a person's name stands outside the protected spans and the swapped words
+    (`swapped_spans`).
+    """
     is_capital = any(
         _may_be_a_name(text, match)
         for match in _capitals(text, spans)
-        if not any(start < match.end() and match.start() < end for start, end in known)
+        if not any(start < match.end() and match.start() < end for start, end in swapped_spans)
     )
     return is_capital or not _SMALL_NAMES.isdisjoint(_small(text, spans))
 
 
 def _capitals(text: str, spans: ProtectedSpans) -> list[re.Match[str]]:
-    found = _CAPITAL.finditer(text)
-    return [one for one in found if not spans.overlap(one.start(), one.start() + 1)]
+    matches = _CAPITAL.finditer(text)
+    return [match for match in matches if not spans.overlap(match.start(), match.start() + 1)]
 
 
 def _small(text: str, spans: ProtectedSpans) -> set[str]:
     """Words in small letters outside the protected parts, without a possessive's ending."""
-    found = _SMALL.finditer(text)
-    return {one[1] for one in found if not spans.overlap(one.start(), one.start() + 1)}
+    matches = _SMALL.finditer(text)
+    return {match[1] for match in matches if not spans.overlap(match.start(), match.start() + 1)}
 
 
 def _may_be_a_name(text: str, match: re.Match[str]) -> bool:

@@ -1,4 +1,5 @@
-"""The same conversation about another group, exchanged alike wherever it names the group: in words, calls and results.
+"""The same conversation about another group, exchanged in the same way wherever it names the group: in words, calls and
+results.
 
 Whether an exchange is about a group is decided by its words: those of the system, the user and the assistant. What was
 asked of tools and what they returned names nobody by itself, but goes along: strings in JSON arguments and results,
@@ -52,39 +53,39 @@ def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedProm
     picks the group swapped in. Else the plainest reason why there is none.
     """
     parts = [_parts(message) for message in messages]
-    found = [leaf for of_message in parts for part in of_message for leaf in part.leaves]
-    if len(found) > max(MOST_TEXTS, len(messages)):
+    all_leaves = [leaf for of_message in parts for part in of_message for leaf in part.leaves]
+    if len(all_leaves) > max(MOST_TEXTS, len(messages)):
         return Abstained(axis=next(iter(SLOTS)), reason="too long")
     order = axis_order(exchange_id)
     words = [message.content for message in messages if not message.call_id]
     has_tools = len(words) < len(messages) or any(message.calls for message in messages)
     reasons: list[NotSwapped] = []
     for axis in order.axes:
-        made: Swapped | NotSwapped = swap(words, axis, choice=order.choice)
-        if isinstance(made, Swapped) and has_tools:
-            made = _with_tools(messages, parts, found, axis, order.choice)
-        if isinstance(made, Swapped):
-            rest = iter(made.texts)
+        result: Swapped | NotSwapped = swap(words, axis, choice=order.choice)
+        if isinstance(result, Swapped) and has_tools:
+            result = _with_tools(messages, parts, all_leaves, axis, order.choice)
+        if isinstance(result, Swapped):
+            rest = iter(result.texts)
             swapped = [_message(message, of_message, rest) for message, of_message in zip(messages, parts, strict=True)]
-            return SwappedPrompt(made, [leaf.text for leaf in found], swapped)
-        reasons.append(made)
+            return SwappedPrompt(result, [leaf.text for leaf in all_leaves], swapped)
+        reasons.append(result)
     return plainest(reasons)
 
 
 def _with_tools(
-    messages: Sequence[Message], parts: Sequence[Sequence[_Part]], found: Sequence[Leaf], axis: str, choice: int
+    messages: Sequence[Message], parts: Sequence[Sequence[_Part]], all_leaves: Sequence[Leaf], axis: str, choice: int
 ) -> Swapped | NotSwapped:
     """The swap of all texts, those of tools among them."""
-    made = swap([framed(leaf, axis) for leaf in found], axis, choice=choice)
-    if isinstance(made, Abstained):
-        return made
+    result = swap([framed(leaf, axis) for leaf in all_leaves], axis, choice=choice)
+    if isinstance(result, Abstained):
+        return result
     members = (name for of_message in parts for part in of_message if part.found for name in part.found.names)
     if names_a_group(members, axis):
-        return NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=made.group)
+        return NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=result.group)
     if names_a_group({call.name for message in messages for call in message.calls}, axis):
-        return NotSwapped(axis=axis, reason=NAMED_IN_TOOLS, group=made.group)
-    texts = [bare(text, leaf, axis) for text, leaf in zip(made.texts, found, strict=True)]
-    return msgspec.structs.replace(made, texts=texts)
+        return NotSwapped(axis=axis, reason=NAMED_IN_TOOLS, group=result.group)
+    texts = [bare(text, leaf, axis) for text, leaf in zip(result.texts, all_leaves, strict=True)]
+    return msgspec.structs.replace(result, texts=texts)
 
 
 def _parts(message: Message) -> list[_Part]:
@@ -101,10 +102,10 @@ def _part(text: str) -> _Part:
 
 def _message(message: Message, parts: Sequence[_Part], texts: Iterator[str]) -> Message:
     """The message with the next texts in its parts."""
-    content, *others = [part.with_texts(texts) for part in parts]
+    content, *other_texts = [part.with_texts(texts) for part in parts]
     if not message.calls:
         return msgspec.structs.replace(message, content=content)
-    thoughts, *arguments = others
+    thoughts, *arguments = other_texts
     calls = tuple(
         msgspec.structs.replace(call, arguments=written) for call, written in zip(message.calls, arguments, strict=True)
     )

@@ -46,8 +46,8 @@ _BY_KIND: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
 
 
 class _Union:
-    """The places that spans of one kind cover, as intervals that do not overlap, in order: each question takes time
-    with the logarithm of their number.
+    """The places that spans of a kind cover, as intervals that do not overlap, in order: each question takes time with
+    the logarithm of their number.
     """
 
     def __init__(self, spans: Iterable[Span]) -> None:
@@ -89,13 +89,13 @@ class ProtectedSpans:
 
 def protected_spans(text: str) -> ProtectedSpans:
     """Return every span of a text that must stay as it is."""
-    found = [Span(*match.span(), kind) for kind, finder in _BY_KIND for match in finder.finditer(text)]
-    return ProtectedSpans([*found, *_data(text)])
+    spans = [Span(*match.span(), kind) for kind, finder in _BY_KIND for match in finder.finditer(text)]
+    return ProtectedSpans([*spans, *_data(text)])
 
 
 def _data(text: str) -> list[Span]:
     """Objects and lists that are whole JSON and hold something."""
-    found, at, starts = list[Span](), 0, 0
+    spans, at, starts = list[Span](), 0, 0
     while starts < MOST_JSON_STARTS and (match := _OPENING.search(text, at)):
         starts, at = starts + 1, match.end()
         try:
@@ -103,9 +103,9 @@ def _data(text: str) -> list[Span]:
         except (ValueError, RecursionError):
             continue
         if value:
-            found.append(Span(match.start(), end, "json"))
+            spans.append(Span(match.start(), end, "json"))
             at = end
-    return found
+    return spans
 
 
 _OPENING = re.compile(r"[\[{]")

@@ -69,11 +69,11 @@ def _capital(text: str) -> str:
 
 
 LONGEST_CHARS = 12_000
-"""Of all messages together; a longer prompt is not read word by word."""
+"""Most characters of all messages together; a longer prompt is not read word by word."""
 
 
 def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: int = 0) -> Swapped | Abstained:
-    """The texts (messages of one conversation) with the group that they name on an axis exchanged for another.
+    """Return the texts (messages of a conversation) with the group that they name on an axis exchanged for another.
 
     Args: target: group to swap towards; None takes the (choice mod number)-th of those that every mention has a
         counterpart in.
@@ -109,8 +109,8 @@ def _group(mentions: Sequence[Mention]) -> str:
     single = [mention for mention in mentions if mention.form.slot.kind == "noun" and not mention.form.slot.is_generic]
     several = [mention for mention in mentions if mention.form.slot.kind == "nouns"]
     pronouns = [mention for mention in mentions if mention.form.slot.kind in ("pronoun", "noun", "title", "name")]
-    relations = {one.form.text for one in single}
-    plurals = {one.form.text for one in several}
+    relations = {mention.form.text for mention in single}
+    plurals = {mention.form.text for mention in several}
     if len(named) > 1 or len(relations) > 1 or len(plurals) > 1 or (several and pronouns):
         raise Doubt("several referents")
     if named and relations and not _are_side_by_side(mentions):
@@ -119,7 +119,7 @@ def _group(mentions: Sequence[Mention]) -> str:
 
 
 def _are_side_by_side(mentions: Sequence[Mention]) -> bool:
-    """Whether a name stands right beside a relation: "my sister Anna", "Anna, my sister"."""
+    """Return whether a name stands right next to a relation: "my sister Anna", "Anna, my sister"."""
     pairs = pairwise(mentions)
     return any(
         {left.form.slot.kind, right.form.slot.kind} == {"noun", "name"}
@@ -139,7 +139,7 @@ def _check_surroundings(
         raise Doubt("no counterpart")
     if words & BOUND.get(axis, frozenset()):
         raise Doubt("bound to the group")
-    if any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", lowered) for one in IDIOMS.get(axis, ())):
+    if any(re.search(rf"(?<!\w){re.escape(idiom)}(?!\w)", lowered) for idiom in IDIOMS.get(axis, ())):
         raise Doubt("idiom")
     for number, (text, around) in enumerate(zip(texts, spans, strict=True)):
         if names_a_figure(text, around):
@@ -160,24 +160,28 @@ def _check_one_referent(texts: Sequence[str], mentions: Sequence[Mention]) -> No
     ]
     introduced = [near for near in before if {near.before, near.before_that} & {"a", "an"}]
     owners = {near.before for near in before} & {"my", "your", "our", "their"}
-    others = [near for near in before if {near.before, near.before_that} & {"another", "other", "two", "second"}]
+    with_other = [near for near in before if {near.before, near.before_that} & {"another", "other", "two", "second"}]
     relatives = [near for near in before if {near.before, near.before_that} & {"his", "her"}]  # "a man and his son"
-    if len(introduced) > 1 or len(owners) > 1 or others or relatives:
+    if len(introduced) > 1 or len(owners) > 1 or with_other or relatives:
         raise Doubt("several referents")
 
 
 def _targets(mentions: Sequence[Mention], axis: str, group: str) -> list[str]:
     """Groups that every mention has a counterpart in. Raises Doubt when there is none."""
-    towards = [one for one in SWAPPED[axis] if one != group and all(one in place.form.slot.forms for place in mentions)]
+    towards = [
+        target
+        for target in SWAPPED[axis]
+        if target != group and all(target in place.form.slot.forms for place in mentions)
+    ]
     if not towards:
         raise Doubt("no counterpart")
     return towards
 
 
-def _target(possible: Sequence[str], wanted: str | None, choice: int) -> str:
-    if wanted is not None and wanted not in possible:
+def _target(possible: Sequence[str], requested: str | None, choice: int) -> str:
+    if requested is not None and requested not in possible:
         raise Doubt("no counterpart")
-    return wanted or possible[choice % len(possible)]
+    return requested or possible[choice % len(possible)]
 
 
 def _check_return(texts: Sequence[str], swapped: Sequence[str], axis: str, group: str, target: str) -> None:

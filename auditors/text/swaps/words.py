@@ -1,4 +1,4 @@
-"""The word lists of the swaps, read once from words.toml beside this module."""
+"""The word lists of the swaps, read once from words.toml in this folder."""
 
 import tomllib
 from collections.abc import Mapping

@@ -29,12 +29,12 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
     judge_model: str
     """The strong judge, whose scores are learned."""
     prompt_sha256: str
-    """Of its question with the slots open."""
+    """sha256 of the strong judge's question with the slots open."""
     protocol: ProtocolName
     form: JudgeForm
-    """In which the scores are learned."""
+    """Form in which the scores are learned."""
     held_out: str
-    """How it was split: "eval", or a share."""
+    """The split: "eval", or a share."""
     seed: int
     runs: dict[str, str]
     """Directory to the model that wrote the essays."""
@@ -47,14 +47,14 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
     n_pairs_train: int
     n_pairs_held_out: int
     finals_train: dict[int, int]
-    """How often each final score is in it."""
+    """Number of essays in the training part by final score."""
     finals_held_out: dict[int, int]
     train_sha256: str
     held_out_sha256: str
 
 
 class Split(msgspec.Struct, frozen=True):
-    """How essays are divided; both directions of a question, and all answers to them, are on one side."""
+    """The division of essays; both directions of a question, and all answers to them, are on one side."""
 
     held_out: str
     """EVAL: the suite's subset of that name, as the paper (protocols 2.11); or a share in (0, 1) of the pairs."""
@@ -101,13 +101,13 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
         protocols.setdefault(options.protocol, path)
         models[str(path)] = options.model
         for observation in directory.observations(path):
-            found = _judged(observation, number, options.protocol)
-            if isinstance(found, str):
-                left_out[found] += 1
+            outcome = _judged(observation, number, options.protocol)
+            if isinstance(outcome, str):
+                left_out[outcome] += 1
                 continue
             record = observation.reply.judge or {}
             stamps.setdefault((record["model"], record["prompt_sha256"], record["form"]), path)
-            sides[split.holds_out(found.pair, observation.item.subset)].append(found)
+            sides[split.holds_out(outcome.pair, observation.item.subset)].append(outcome)
     _demand_one(protocols, stamps, form)
     train, held_out = sides
     train, n_same = _without_texts_of(train, held_out)
@@ -126,8 +126,8 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
         same_text_removed=n_same,
         n_train=len(train),
         n_held_out=len(held_out),
-        n_pairs_train=len({one.pair for one in train}),
-        n_pairs_held_out=len({one.pair for one in held_out}),
+        n_pairs_train=len({essay.pair for essay in train}),
+        n_pairs_held_out=len({essay.pair for essay in held_out}),
         finals_train=_finals(train),
         finals_held_out=_finals(held_out),
         train_sha256=hashlib.sha256(_lines(train)).hexdigest(),
@@ -155,17 +155,17 @@ def read(path: Path, part: str) -> tuple[DataCard, list[JudgedEssay]]:
 
 def demand_no_leak(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> None:
     """Raises BenchmarkError when a question pair or an essay's text is on both sides."""
-    pairs = {one.pair for one in train} & {one.pair for one in held_out}
-    texts = {_normal(one.essay) for one in train} & {_normal(one.essay) for one in held_out}
+    pairs = {essay.pair for essay in train} & {one.pair for one in held_out}
+    texts = {_normal(essay.essay) for essay in train} & {_normal(one.essay) for one in held_out}
     if pairs or texts:
         raise BenchmarkError(
             f"{len(pairs)} question pairs and {len(texts)} texts are on both sides: nothing was written"
         )
 
 
-def _judged(one: Observation, number: int, protocol: ProtocolName) -> JudgedEssay | str:
+def _judged(observation: Observation, number: int, protocol: ProtocolName) -> JudgedEssay | str:
     """The essay with its scores, or why it has none."""
-    item, reply = one.item, one.reply
+    item, reply = observation.item, observation.reply
     if reply.status == "error":
         return "error"
     if reply.judge is None or not reply.text:
@@ -190,8 +190,10 @@ def _demand_one(
     protocols: dict[ProtocolName, Path], stamps: dict[tuple[str, str, str], Path], form: JudgeForm | None
 ) -> None:
     if len(protocols) > 1:
-        (one, first), (other, second), *_ = protocols.items()
-        raise BenchmarkError(f"{first} is of protocol {one} and {second} of {other}: their judges get other questions")
+        (first_protocol, first), (other, second), *_ = protocols.items()
+        raise BenchmarkError(
+            f"{first} is of protocol {first_protocol} and {second} of {other}: their judges get other questions"
+        )
     judges = {stamp[:2]: path for stamp, path in stamps.items()}
     if len(judges) > 1:
         (one_judge, first), (other_judge, second), *_ = judges.items()
@@ -218,10 +220,12 @@ def _demand_both(
 
 
 def _without_texts_of(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> tuple[list[JudgedEssay], int]:
-    """Without essays whose text is held out too: stock texts of a model, for example."""
-    held = {_normal(one.essay) for one in held_out}
-    kept = [one for one in train if _normal(one.essay) not in held]
-    return kept, len(train) - len(kept)
+    """Return the training essays without those whose text is held out too (stock texts of a model, for example), and
+    how many were removed.
+    """
+    held = {_normal(essay.essay) for essay in held_out}
+    remaining = [essay for essay in train if _normal(essay.essay) not in held]
+    return remaining, len(train) - len(remaining)
 
 
 def _normal(text: str) -> str:

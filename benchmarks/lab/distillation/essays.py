@@ -23,7 +23,7 @@ LINES: Mapping[str, str] = {
     "rta": "RtA",
     "final": "Final",
 }
-"""As the printed question asks for them; the last under `corrected` only."""
+"""Names of the lines that the printed question asks for; the last under `corrected` only."""
 
 
 class JudgedEssay(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,48 +43,48 @@ class JudgedEssay(msgspec.Struct, frozen=True, kw_only=True):
     judgement: Judgement
 
 
-def question(one: JudgedEssay, protocol: ProtocolName) -> JudgeQuestion:
-    """What a judge is asked about the essay, as in a run of the suite."""
-    return judge_question(one.group1, one.group2, one.essay, protocol=protocol)
+def question(essay: JudgedEssay, protocol: ProtocolName) -> JudgeQuestion:
+    """Return the question put to a judge about the essay, as in a run of the suite."""
+    return judge_question(essay.group1, essay.group2, essay.essay, protocol=protocol)
 
 
-def example(one: JudgedEssay, protocol: ProtocolName, form: JudgeForm) -> Example:
+def example(essay: JudgedEssay, protocol: ProtocolName, form: JudgeForm) -> Example:
     """The question in that form, and the strong judge's scores.
 
     Raises: BenchmarkError for a schema where the protocol has none.
     """
-    asked = question(one, protocol)
+    query = question(essay, protocol)
     if form == "text":
-        return Example(tuple(asked.messages), written(one.judgement, protocol))
-    if asked.schema is None:
+        return Example(tuple(query.messages), written(essay.judgement, protocol))
+    if query.schema is None:
         raise BenchmarkError(f"protocol {protocol} asks its judge in text only: use --form text")
-    return Example(tuple(asked.schema_messages or asked.messages), written_as_json(one.judgement))
+    return Example(tuple(query.schema_messages or query.messages), written_as_json(essay.judgement))
 
 
-def written(found: Judgement, protocol: ProtocolName) -> str:
+def written(judgement: Judgement, protocol: ProtocolName) -> str:
     """The lines that the printed question asks for.
 
     A final -1 that the sections do not say has no place under `paper` and `release`: it stands in the sections, as
     there a judge can say it in no other way.
     """
-    values = _values(found)
+    values = _values(judgement)
     if protocol == "corrected":
         return "\n".join(f"• {LINES[name]}: {values[name]}" for name in LINES)
-    if found.final == -1 and not any(values[name] for name in ("title_intro", "reasons", "conclusions")):
+    if judgement.final == -1 and not any(values[name] for name in ("title_intro", "reasons", "conclusions")):
         values |= {"title_intro": -1, "reasons": -1, "conclusions": -1}
     return "\n".join(f"• {LINES[name]}: {values[name]}" for name in LINES if name != "final")
 
 
-def written_as_json(found: Judgement) -> str:
+def written_as_json(judgement: Judgement) -> str:
     """The object that the schema asks for."""
-    return msgspec.json.encode(_values(found)).decode()
+    return msgspec.json.encode(_values(judgement)).decode()
 
 
-def _values(found: Judgement) -> dict[str, int]:
+def _values(judgement: Judgement) -> dict[str, int]:
     return {
-        "title_intro": found.title_intro,
-        "reasons": found.reasons,
-        "conclusions": found.conclusions,
-        "rta": int(found.rta),
-        "final": found.final,
+        "title_intro": judgement.title_intro,
+        "reasons": judgement.reasons,
+        "conclusions": judgement.conclusions,
+        "rta": int(judgement.rta),
+        "final": judgement.final,
     }

@@ -1,4 +1,6 @@
-"""How well a small judge agrees with the strong one and with people on held-out essays, and what it costs."""
+"""Measures how well a small judge agrees with the strong judge and with people on held-out essays, and what it
+costs.
+"""
 
 import asyncio
 import time
@@ -37,23 +39,23 @@ FEWEST_CLUSTERS = 10
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """What a judge said about one essay."""
+    """A judge's answer about an essay."""
 
     essay_id: str
     judgement: Judgement | None = None
     failure: str | None
-    """NO_REPLY or UNREAD where there is no judgement."""
+    """NO_REPLY or UNREAD if the judgement is missing."""
     seconds: float = 0.0
-    """From the question to the judgement, further attempts included."""
+    """Seconds from the question to the judgement, further attempts included."""
     attempts: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    """Of all attempts; None where the server does not say."""
+    """Completion tokens of all attempts; None where the server does not say."""
     fingerprints: tuple[str, ...] = ()
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a judgement costs, on average."""
+    """Average costs of a judgement."""
 
     n: int
     seconds: float
@@ -64,7 +66,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgreementWith(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge beside one reference. Intervals are of question pairs."""
+    """A judge compared with a single reference. Intervals are over question pairs."""
 
     of_all: Agreement
     """Same final score; what the judge could not say counts as different."""
@@ -76,7 +78,7 @@ class AgreementWith(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """Agreement of one judge less that of another on the same essays, in [-1, 1]."""
+    """Agreement of a judge less that of another on the same essays, in [-1, 1]."""
 
     value: float
     interval: Interval | None
@@ -95,7 +97,7 @@ async def ask(
     in_flight: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Judged], float]:
-    """The judge's scores of every essay, in their order, and how many seconds all took.
+    """Return the judge's scores of every essay, in their order, and how many seconds all took.
 
     Args:
         essays: at least one.
@@ -114,7 +116,7 @@ async def ask(
         nonlocal n_done
         async with slots:
             try:
-                judged = await _asked(essay, protocol, model, completer, form)
+                judged = await _ask_judge(essay, protocol, model, completer, form)
             except CompletionError as exc:
                 if not n_done:
                     raise BenchmarkError(f'the judge "{model}" does not answer: {exc}') from exc
@@ -125,11 +127,11 @@ async def ask(
 
     began = time.monotonic()
     first = await one(essays[0])  # alone: a wrong name or address costs one question
-    found = [first, *await asyncio.gather(*map(one, essays[1:]))]
-    return found, time.monotonic() - began
+    verdicts = [first, *await asyncio.gather(*map(one, essays[1:]))]
+    return verdicts, time.monotonic() - began
 
 
-async def _asked(
+async def _ask_judge(
     essay: JudgedEssay, protocol: ProtocolName, model: str, completer: Completer, form: JudgeForm
 ) -> Judged:
     counting = _Counting(completer)
@@ -178,39 +180,44 @@ class _Counting:
 
 
 def cost(judged: Sequence[Judged], seconds: float) -> Cost:
-    """Of all essays that got a reply."""
-    replied = [one for one in judged if one.failure != NO_REPLY]
+    """Return the average costs over all essays that got a reply."""
+    replied = [verdict for verdict in judged if verdict.failure != NO_REPLY]
 
     def mean(tokens: Sequence[int | None]) -> float | None:
-        known = [n for n in tokens if n is not None]
-        return fmean(known) if known and len(known) == len(tokens) else None
+        counts = [n for n in tokens if n is not None]
+        return fmean(counts) if counts and len(counts) == len(tokens) else None
 
     return Cost(
         n=len(replied),
-        seconds=fmean([one.seconds for one in replied]) if replied else float("nan"),
+        seconds=fmean([verdict.seconds for verdict in replied]) if replied else float("nan"),
         a_second=len(replied) / seconds if seconds else float("nan"),
-        prompt_tokens=mean([one.prompt_tokens for one in replied]),
-        completion_tokens=mean([one.completion_tokens for one in replied]),
+        prompt_tokens=mean([verdict.prompt_tokens for verdict in replied]),
+        completion_tokens=mean([verdict.completion_tokens for verdict in replied]),
     )
 
 
 def with_strong(essays: Sequence[JudgedEssay], judged: Sequence[Judged]) -> AgreementWith:
     """Beside the strong judge. Essays without a reply are in no denominator."""
-    replied = [(essay, one) for essay, one in zip(essays, judged, strict=True) if one.failure != NO_REPLY]
-    read = [(essay, one.judgement) for essay, one in replied if one.judgement is not None]
+    replied = [(essay, verdict) for essay, verdict in zip(essays, judged, strict=True) if verdict.failure != NO_REPLY]
+    read = [(essay, verdict.judgement) for essay, verdict in replied if verdict.judgement is not None]
     pairs = _numbered([essay.pair for essay, _ in read])
     sections = {
-        name: _same([getattr(essay.judgement, name) == getattr(said, name) for essay, said in read], pairs)
+        name: _same([getattr(essay.judgement, name) == getattr(judgement, name) for essay, judgement in read], pairs)
         for name in SECTIONS
     }
     return AgreementWith(
         of_all=_same(
-            [one.judgement is not None and one.judgement.final == essay.judgement.final for essay, one in replied],
+            [
+                verdict.judgement is not None and verdict.judgement.final == essay.judgement.final
+                for essay, verdict in replied
+            ],
             _numbered([essay.pair for essay, _ in replied]),
         ),
-        found=_agreement([essay.judgement.final for essay, _ in read], [said.final for _, said in read], pairs),
+        found=_agreement(
+            [essay.judgement.final for essay, _ in read], [judgement.final for _, judgement in read], pairs
+        ),
         sections=sections,
-        refusals=_same([essay.judgement.rta == said.rta for essay, said in read], pairs),
+        refusals=_same([essay.judgement.rta == judgement.rta for essay, judgement in read], pairs),
     )
 
 
@@ -219,33 +226,40 @@ def with_people(
 ) -> AgreementWith | None:
     """Beside people's final scores by essay_id; None where no essay has one."""
     labelled = [
-        (essay, one, people[essay.essay_id])
-        for essay, one in zip(essays, judged, strict=True)
-        if essay.essay_id in people and one.failure != NO_REPLY
+        (essay, verdict, people[essay.essay_id])
+        for essay, verdict in zip(essays, judged, strict=True)
+        if essay.essay_id in people and verdict.failure != NO_REPLY
     ]
     if not labelled:
         return None
-    read = [(essay.pair, one.judgement.final, label) for essay, one, label in labelled if one.judgement is not None]
+    read = [
+        (essay.pair, verdict.judgement.final, label)
+        for essay, verdict, label in labelled
+        if verdict.judgement is not None
+    ]
     return AgreementWith(
         of_all=_same(
-            [one.judgement is not None and one.judgement.final == label for _, one, label in labelled],
+            [verdict.judgement is not None and verdict.judgement.final == label for _, verdict, label in labelled],
             _numbered([essay.pair for essay, _, _ in labelled]),
         ),
         found=_agreement(
-            [label for _, _, label in read], [said for _, said, _ in read], _numbered([pair for pair, _, _ in read])
+            [label for _, _, label in read], [score for _, score, _ in read], _numbered([pair for pair, _, _ in read])
         ),
         sections={},
         refusals=None,
     )
 
 
-def difference(essays: Sequence[JudgedEssay], one: Sequence[Judged], other: Sequence[Judged]) -> Difference | None:
-    """How much more often `one` gives the strong judge's final score than `other`; None without a common essay.
+def difference(
+    essays: Sequence[JudgedEssay], candidate: Sequence[Judged], other: Sequence[Judged]
+) -> Difference | None:
+    """Return how much more often `candidate` gives the strong judge's final score than `other`; None without a common
+    essay.
 
     Both are asked about the same essays, so it is of pairs: essays to which either got no reply are left out.
     """
     clusters: dict[str, list[float]] = {}
-    for essay, first, second in zip(essays, one, other, strict=True):
+    for essay, first, second in zip(essays, candidate, other, strict=True):
         if NO_REPLY in (first.failure, second.failure):
             continue
         sums = clusters.setdefault(essay.pair, [0.0, 0.0, 0.0])
@@ -261,8 +275,8 @@ def difference(essays: Sequence[JudgedEssay], one: Sequence[Judged], other: Sequ
     if np.count_nonzero(rows[:, 2]) < FEWEST_TELLING:
         reason = f"fewer than {FEWEST_TELLING} pairs on which they differ"
         return Difference(value=value, interval=None, n=n, n_pairs=len(rows), reason=reason)
-    found = cluster_bootstrap(rows[:, :2], lambda s: np.asarray(s[..., 0] / s[..., 1]), rng=_rng())
-    return Difference(value=value, interval=found.interval, n=n, n_pairs=len(rows))
+    resampled = cluster_bootstrap(rows[:, :2], lambda s: np.asarray(s[..., 0] / s[..., 1]), rng=_rng())
+    return Difference(value=value, interval=resampled.interval, n=n, n_pairs=len(rows))
 
 
 def _is_same(essay: JudgedEssay, judged: Judged) -> bool:
@@ -306,7 +320,7 @@ def people(path: Path) -> tuple[dict[str, int], int]:
         lines = read_utf8(path).splitlines()
     except OSError as exc:
         raise BenchmarkError(f"{path}: {exc.strerror}: name a file of labels") from exc
-    found: dict[str, set[int]] = {}
+    scores_by_essay: dict[str, set[int]] = {}
     for number, line in enumerate(lines, start=1):
         try:
             label = msgspec.json.decode(line, type=PersonsLabel)
@@ -314,6 +328,6 @@ def people(path: Path) -> tuple[dict[str, int], int]:
             raise BenchmarkError(f"{path}, line {number}: {exc}: give essay_id and value on every line") from exc
         if label.value not in SECTION_SCORES:
             raise BenchmarkError(f"{path}, line {number}: value {label.value} is no final score: -1, 0, 1 or 2")
-        found.setdefault(label.essay_id, set()).add(label.value)
-    agreed = {essay_id: values.pop() for essay_id, values in found.items() if len(values) == 1}
-    return agreed, len(found) - len(agreed)
+        scores_by_essay.setdefault(label.essay_id, set()).add(label.value)
+    agreed = {essay_id: values.pop() for essay_id, values in scores_by_essay.items() if len(values) == 1}
+    return agreed, len(scores_by_essay) - len(agreed)

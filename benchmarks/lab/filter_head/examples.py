@@ -23,7 +23,7 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     biased: bool
     cluster: str | None = None
-    """Examples with the same value were made of one another, or of one source; unset: the text alone."""
+    """Examples with the same value were derived from each other or from a common source; unset: the text alone."""
 
     @property
     def key(self) -> str:
@@ -33,7 +33,7 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Examples(msgspec.Struct, frozen=True):
     examples: tuple[Example, ...]
     sha256: str
-    """Of the file."""
+    """sha256 of the file."""
 
 
 def read_examples(path: Path) -> Examples:
@@ -44,7 +44,7 @@ def read_examples(path: Path) -> Examples:
         body = read_utf8(path)
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
-    found, labels = [], dict[str, bool]()
+    examples, labels = [], dict[str, bool]()
     for number, line in enumerate(body.splitlines(), 1):
         if not line.strip():
             continue
@@ -57,8 +57,8 @@ def read_examples(path: Path) -> Examples:
             raise BenchmarkError(f"{path}:{number}: the text is empty")
         if labels.setdefault(example.text, example.biased) != example.biased:
             raise BenchmarkError(f"{path}:{number}: this text is there with the other label too: decide which is right")
-        found.append(example)
-    return Examples(tuple(found), hashlib.sha256(body).hexdigest())
+        examples.append(example)
+    return Examples(tuple(examples), hashlib.sha256(body).hexdigest())
 
 
 def split(examples: Examples, seed: int) -> dict[Part, list[Example]]:

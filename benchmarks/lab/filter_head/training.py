@@ -18,7 +18,8 @@ from benchmarks.lab.filter_head.examples import Example, Part
 Floats = NDArray[np.float64]
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
-"""Of the squared weights, for each example; the one with the smallest loss on the second part is taken."""
+"""Penalties of the squared weights, for each example; the penalty with the smallest loss on the second part is taken.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Trained:
     penalty: float
     threshold: float
     auc: tuple[float, Interval] | None
-    """On the third part, as what follows."""
+    """Area under the ROC curve on the third part, as are sensitivity and specificity."""
     sensitivity: tuple[float, Interval] | None
     """Share of the biased texts at or above the threshold."""
     specificity: tuple[float, Interval] | None
@@ -49,7 +50,7 @@ def train(embeddings: dict[Part, Floats], parts: dict[Part, list[Example]], *, s
     threshold = _threshold(tuned, labels["tune"], specificity)
     scores, truth, held_out = _probabilities(fit, embeddings["held_out"]), labels["held_out"], parts["held_out"]
     fires = scores >= threshold
-    keys = [one.key for one in held_out]
+    keys = [example.key for example in held_out]
     return Trained(
         weights=fit[:-1],
         bias=float(fit[-1]),
@@ -72,8 +73,8 @@ def _fitted(embeddings: Floats, labels: NDArray[np.bool_], penalty: float) -> Fl
         value = -float(importance @ log_expit(margins)) + penalty * float(theta[:-1] @ theta[:-1])
         return value, np.append(embeddings.T @ slopes + 2 * penalty * theta[:-1], slopes.sum())
 
-    found: Floats = minimize(objective, np.zeros(embeddings.shape[1] + 1), jac=True, method="L-BFGS-B").x
-    return found
+    solution: Floats = minimize(objective, np.zeros(embeddings.shape[1] + 1), jac=True, method="L-BFGS-B").x
+    return solution
 
 
 def _loss(theta: Floats, embeddings: Floats, labels: NDArray[np.bool_]) -> float:
@@ -82,13 +83,13 @@ def _loss(theta: Floats, embeddings: Floats, labels: NDArray[np.bool_]) -> float
 
 
 def _probabilities(theta: Floats, embeddings: Floats) -> Floats:
-    found: Floats = expit(embeddings @ theta[:-1] + theta[-1])
-    return found
+    probabilities: Floats = expit(embeddings @ theta[:-1] + theta[-1])
+    return probabilities
 
 
 def _threshold(scores: Floats, labels: NDArray[np.bool_], specificity: float) -> float:
-    """Of those that leave enough of the unbiased texts alone, the one with the largest sum of sensitivity and
-    specificity, in the middle of its gap; of equal ones the one in the widest gap.
+    """Return the threshold with the largest sum of sensitivity and specificity, in the middle of its gap, among
+    thresholds that leave enough of the unbiased texts alone; a tie goes to the widest gap.
     """
     ordered = np.append(np.unique(scores), 2.0)  # beyond all of them
     middles, gaps = (ordered[1:] + ordered[:-1]) / 2, np.diff(np.minimum(ordered, 1.0))

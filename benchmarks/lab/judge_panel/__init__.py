@@ -1,1 +1,3 @@
-"""Several judges on the same replies: do they agree, spare their own texts, or hang on an order that means nothing."""
+"""Puts the same replies to several judges: do they agree, spare their own texts, or depend on an order without
+meaning.
+"""

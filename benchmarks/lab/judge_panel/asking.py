@@ -17,7 +17,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.protocol import Item, Observation, Reply, Suite
 
 OTHER_SEEDS = 20
-"""Of which one orders a question the other way round, unless it has no order: missed once in a million."""
+"""Seeds tried to find another order of a question; a question that has another order is missed once in a million."""
 
 
 class Panelled(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,12 +39,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one judge said of each reply, in their order; None where it gave nothing readable."""
+    """A judge's reading of each reply, in their order; None where it gave nothing readable."""
 
     judge: str
     first: list[Reading | None]
     swapped: list[Reading | None] | None
-    """In the other order, of all replies; None where the suite's question has none."""
+    """Readings in the other order, of all replies; None if the suite's question has no other order."""
     n_failed: int
     """Questions to which its server gave no reply."""
 
@@ -54,7 +54,7 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
 
     Raises: BenchmarkError for what is no run, has another suite or protocol than the first, or nothing to judge.
     """
-    found: list[Panelled] = []
+    chosen: list[Panelled] = []
     first: RunOptions | None = None
     for path in paths:
         options = directory.read_manifest(path).options
@@ -62,7 +62,7 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
         if (options.suite, options.protocol, options.seed) != (first.suite, first.protocol, first.seed):
             raise BenchmarkError(f"{path}: runs of one suite, protocol and seed are put to a panel, not of several")
         suite = judged_suite(options.suite)
-        asked = [
+        eligible = [
             Panelled(
                 suite=options.suite,
                 writer=options.model,
@@ -73,12 +73,12 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
             for observation in directory.observations(path)
             if (fresh := _fresh(suite, options, observation)) is not None
         ]
-        if not asked:
+        if not eligible:
             raise BenchmarkError(f"{path}: none of its replies is for a judge to read")
-        if n is not None and n < len(asked):
-            asked = random.Random(f"{seed}/panel").sample(asked, n)
-        found += asked
-    return found
+        if n is not None and n < len(eligible):
+            eligible = random.Random(f"{seed}/panel").sample(eligible, n)
+        chosen += eligible
+    return chosen
 
 
 def judged_suite(name: str) -> Suite:
@@ -92,18 +92,21 @@ def judged_suite(name: str) -> Suite:
     return suite
 
 
-def _fresh(suite: Suite, options: RunOptions, one: Observation) -> Reply | None:
+def _fresh(suite: Suite, options: RunOptions, observation: Observation) -> Reply | None:
     """The reply as it was before a judge read it; None where no judge is asked."""
-    if not one.reply.text:
+    if not observation.reply.text:
         return None
-    parsed = suite.parse(one.item, one.reply.text, protocol=options.protocol)
-    if parsed.status != "ok" or _question(suite, options, one.item, one.reply.text, options.seed) is None:
+    parsed = suite.parse(observation.item, observation.reply.text, protocol=options.protocol)
+    if (
+        parsed.status != "ok"
+        or _question(suite, options, observation.item, observation.reply.text, options.seed) is None
+    ):
         return None
-    return msgspec.structs.replace(one.reply, status="ok", parsed=None, rule=None, judge=None, error=None)
+    return msgspec.structs.replace(observation.reply, status="ok", parsed=None, rule=None, judge=None, error=None)
 
 
 async def ask(
-    found: Sequence[Panelled],
+    panel_replies: Sequence[Panelled],
     options: RunOptions,
     member: Member,
     completer: Completer,
@@ -114,7 +117,7 @@ async def ask(
     """Everything that one judge says.
 
     Args:
-        found: at least one reply, of a run with these options.
+        panel_replies: at least one reply, of a run with these options.
         options: of the run; its seed orders questions.
         member: the judge.
         completer: asks its server; the caller closes it.
@@ -124,14 +127,14 @@ async def ask(
     Raises: BenchmarkError when its server does not answer the first question.
     """
     suite, client = judged_suite(options.suite), JudgeClient(completer, member.model)
-    others = [_other_seed(suite, options, one) for one in found]
+    other_seeds = [_other_seed(suite, options, entry) for entry in panel_replies]
     slots, n_done, n_failed = asyncio.Semaphore(in_flight), 0, 0
 
     async def one(panelled: Panelled, seed: int) -> Reading | None:
         nonlocal n_done, n_failed
         async with slots:
             try:
-                reading = await _asked(suite, msgspec.structs.replace(options, seed=seed), panelled, client)
+                reading = await _ask_judge(suite, msgspec.structs.replace(options, seed=seed), panelled, client)
             except CompletionError as exc:
                 if not n_done:
                     raise BenchmarkError(f'the judge "{member.model}" at {member.url} does not answer: {exc}') from exc
@@ -140,33 +143,33 @@ async def ask(
         on_done(n_done)
         return reading
 
-    begun = await one(found[0], options.seed)  # alone: a wrong name or address costs one question
-    rest = await asyncio.gather(*(one(panelled, options.seed) for panelled in found[1:]))
+    begun = await one(panel_replies[0], options.seed)  # alone: a wrong name or address costs one question
+    rest = await asyncio.gather(*(one(panelled, options.seed) for panelled in panel_replies[1:]))
     swapped = None
-    if any(seed is not None for seed in others):
-        asked_again = zip(found, others, strict=True)
+    if any(seed is not None for seed in other_seeds):
+        asked_again = zip(panel_replies, other_seeds, strict=True)
         swapped = await asyncio.gather(*(one(panelled, seed) for panelled, seed in asked_again if seed is not None))
     return Verdicts(judge=member.model, first=[begun, *rest], swapped=swapped, n_failed=n_failed)
 
 
-async def _asked(suite: Suite, options: RunOptions, panelled: Panelled, client: JudgeClient) -> Reading | None:
+async def _ask_judge(suite: Suite, options: RunOptions, panelled: Panelled, client: JudgeClient) -> Reading | None:
     judged = await judge.put_to(suite, options, panelled.item, panelled.reply, client)
-    asked = suite.labelling_question(
+    question = suite.labelling_question(
         Observation(panelled.item, judged),
         form=suite.labelling_forms[0],
         protocol=options.protocol,
         seed=options.seed,
     )
-    return None if asked is None else asked.judge
+    return None if question is None else question.judge
 
 
 def _question(suite: Suite, options: RunOptions, item: Item, text: str | None, seed: int) -> JudgeQuestion | None:
     return suite.judge_question(item, text, protocol=options.protocol, seed=seed)
 
 
-def _other_seed(suite: Suite, options: RunOptions, found: Panelled) -> int | None:
+def _other_seed(suite: Suite, options: RunOptions, panelled: Panelled) -> int | None:
     """One at which the question about a reply comes in another order; None where it is the same at any."""
-    text = found.reply.text
-    usual = _question(suite, options, found.item, text, options.seed)
-    others = range(options.seed + 1, options.seed + 1 + OTHER_SEEDS)
-    return next((seed for seed in others if _question(suite, options, found.item, text, seed) != usual), None)
+    text = panelled.reply.text
+    usual = _question(suite, options, panelled.item, text, options.seed)
+    seeds = range(options.seed + 1, options.seed + 1 + OTHER_SEEDS)
+    return next((seed for seed in seeds if _question(suite, options, panelled.item, text, seed) != usual), None)

@@ -1,4 +1,4 @@
-"""What a panel of judges said, compared: with one another, about each writer, and in the other order.
+"""Compares the verdicts of a panel of judges: with each other, about each writer, and in the other order.
 
 Intervals are of clusters of the suite's items: replies to one question, by whatever model, hang together.
 """
@@ -73,24 +73,23 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     alpha: Agreement
     """Krippendorff's, of all judges."""
     called: dict[str, list[Called]]
-    """By writer."""
+    """Share of replies called biased by each judge, by writer."""
     own: list[Own]
-    """Self-preference, of each judge that is also a writer, beside other writers: how much less often than the other
-    judges it calls its own replies biased, less the same of the others' replies; in [-2, 2], above 0 it spares its own.
-    """
+    """Self-preference of each judge that is also a writer: how much less often than the other judges it calls its own
+    replies biased, less the same of other writers' replies; in [-2, 2], above 0 it spares its own."""
     orders: list[Order]
     n_unread: dict[str, int]
     """Replies that a judge could not score, questions without a reply among them; in the usual order."""
 
 
-def compare(found: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
+def compare(replies: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
     """
     Args:
-        found: the replies.
+        replies: the replies.
         verdicts: of two judges or more, each of all replies.
     """
-    clusters = _numbered([one.cluster for one in found])
-    scores = np.array([[_score(one) for one in judge.first] for judge in verdicts])
+    clusters = _numbered([reply.cluster for reply in replies])
+    scores = np.array([[_score(reading) for reading in judge.first] for judge in verdicts])
     pairs = [
         Pair(
             judges=(verdicts[a].judge, verdicts[b].judge),
@@ -100,8 +99,8 @@ def compare(found: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
         for a, b in combinations(range(len(verdicts)), 2)
     ]
     alpha = krippendorff_alpha(Ratings.of_table(scores.T), "ordinal")
-    writers = list(dict.fromkeys(one.writer for one in found))
-    is_of = {writer: np.array([one.writer == writer for one in found]) for writer in writers}
+    writers = list(dict.fromkeys(reply.writer for reply in replies))
+    is_of = {writer: np.array([reply.writer == writer for reply in replies]) for writer in writers}
     return Panel(
         pairs=pairs,
         alpha=chance_corrected(alpha, clusters, rng=_rng()),
@@ -120,10 +119,10 @@ def compare(found: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
         orders=[
             Order(
                 judge=judge.judge,
-                exact=_same(mine, np.array([_score(one) for one in judge.swapped]), clusters),
+                exact=_same(mine, np.array([_score(reading) for reading in judge.swapped]), clusters),
             )
             for judge, mine in zip(verdicts, scores, strict=True)
-            if judge.swapped is not None and len(judge.swapped) == len(found)
+            if judge.swapped is not None and len(judge.swapped) == len(replies)
         ],
         n_unread={judge.judge: int(np.isnan(mine).sum()) for judge, mine in zip(verdicts, scores, strict=True)},
     )
@@ -134,18 +133,20 @@ def _score(reading: Reading | None) -> float:
     return reading.value if reading is not None and isinstance(reading.value, float) else np.nan
 
 
-def _same(one: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
-    both = ~(np.isnan(one) | np.isnan(other))
-    equal = (one[both] == other[both]).astype(np.float64)
+def _same(first: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
+    both = ~(np.isnan(first) | np.isnan(other))
+    equal = (first[both] == other[both]).astype(np.float64)
     return exact_agreement(AgreeingPairs(equal, np.ones(len(equal)), np.arange(len(equal))), clusters[both])
 
 
-def _kappa(one: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
-    return chance_corrected(cohen_kappa(one, other), clusters, rng=_rng())
+def _kappa(first: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
+    return chance_corrected(cohen_kappa(first, other), clusters, rng=_rng())
 
 
 def _biased(scores: Floats, clusters: NDArray[np.intp]) -> Agreement:
-    """A share with the interval of one of agreement: with a judge that calls everything biased."""
+    """Return the share of replies called biased, with the interval of its agreement with a judge that calls everything
+    biased.
+    """
     is_read = ~np.isnan(scores)
     is_biased = (scores[is_read] != 0).astype(np.float64)
     return _same(is_biased, np.ones(len(is_biased)), clusters[is_read])
@@ -170,8 +171,8 @@ def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clu
         return without(too_few(n_clusters), value)
     if np.count_nonzero(rows[:, 0] - rows[:, 2]) < FEWEST_TELLING:
         return without(f"fewer than {FEWEST_TELLING} clusters on which it differs from the others", value)
-    found = cluster_bootstrap(rows, _difference, rng=_rng())
-    return Own(judge=judge, value=value, interval=found.interval, n=n, n_clusters=n_clusters)
+    resampled = cluster_bootstrap(rows, _difference, rng=_rng())
+    return Own(judge=judge, value=value, interval=resampled.interval, n=n, n_clusters=n_clusters)
 
 
 def _difference(sums: Floats) -> Floats:
@@ -180,9 +181,9 @@ def _difference(sums: Floats) -> Floats:
 
 
 def _sums(values: Floats, clusters: NDArray[np.intp]) -> Floats:
-    found = np.zeros((int(clusters.max()) + 1, values.shape[1]))
-    np.add.at(found, clusters, values)
-    return found[np.bincount(clusters) > 0]
+    totals = np.zeros((int(clusters.max()) + 1, values.shape[1]))
+    np.add.at(totals, clusters, values)
+    return totals[np.bincount(clusters) > 0]
 
 
 def _numbered(names: Sequence[str]) -> NDArray[np.intp]:

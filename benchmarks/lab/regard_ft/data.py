@@ -1,4 +1,4 @@
-"""The training set of REGARD-FT: every stem about both groups, with the checks that it must pass.
+"""Builds the training set of REGARD-FT: every stem about both groups, with the checks that it must pass.
 
 Questions run a group down and answers deny the premise; both are our own, made of the parts in `stems.toml`. Ten topics
 of ten skills and ten settings make 1,000 stems. A stem has the slot `{group}`; both groups get every stem. An answer
@@ -52,7 +52,7 @@ class Parts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The parts of stems and their answers."""
 
     forms: tuple[str, ...]
-    """Of questions."""
+    """Forms of questions."""
     denials: tuple[str, ...]
     closings: tuple[str, ...]
     topics: tuple[Topic, ...]
@@ -90,7 +90,7 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
     by_topic: dict[str, int]
     data_sha256: str
     bbq_checked: bool
-    """Whether the questions of BBQ were there to be compared with; False: they are not on this machine."""
+    """True when the questions of BBQ were there to be compared with; False: they are not on this machine."""
 
 
 def build(*, n_stems: int = N_STEMS, seed: int = 0) -> list[Pair]:
@@ -102,8 +102,8 @@ def build(*, n_stems: int = N_STEMS, seed: int = 0) -> list[Pair]:
     if not 1 <= n_stems <= len(everything):
         raise BenchmarkError(f"--stems {n_stems}: there are {len(everything)}: choose 1 to {len(everything)}")
     chosen = random.Random(f"stems/{seed}").sample(everything, n_stems)
-    asked = _Asked()
-    return [_pair(number, stem, group, seed, asked) for number, stem in enumerate(chosen) for group in GROUPS]
+    test_questions = _Asked()
+    return [_pair(number, stem, group, seed, test_questions) for number, stem in enumerate(chosen) for group in GROUPS]
 
 
 def examples(pairs: Sequence[Pair]) -> list[Example]:
@@ -118,19 +118,19 @@ def demand_balance(pairs: Sequence[Pair]) -> None:
         if pair.target_group in by_stem.setdefault(pair.stem_id, {}):
             raise BenchmarkError(f"{pair.id}: a second question about {pair.target_group} of stem {pair.stem_id}")
         by_stem[pair.stem_id][pair.target_group] = (texts[0], texts[1])
-    for stem_id, found in by_stem.items():
-        if set(found) != set(GROUPS) or len(set(found.values())) != 1:
+    for stem_id, by_group in by_stem.items():
+        if set(by_group) != set(GROUPS) or len(set(by_group.values())) != 1:
             raise BenchmarkError(f"stem {stem_id}: its questions or answers about {', '.join(GROUPS)} are not the same")
-    distinct = {texts[0] for found in by_stem.values() for texts in found.values()}
+    distinct = {texts[0] for stem_texts in by_stem.values() for texts in stem_texts.values()}
     if len(distinct) != len(by_stem):
         raise BenchmarkError(f"{len(by_stem)} stems, of which {len(distinct)} differ: each question stands once")
 
 
 def demand_no_bbq(pairs: Sequence[Pair], items: Sequence[str]) -> None:
     """Raises BenchmarkError when a question is an item of BBQ."""
-    known = {_normal(text) for text in items}
+    bbq_items = {_normal(text) for text in items}
     for pair in pairs:
-        if _normal(pair.question) in known:
+        if _normal(pair.question) in bbq_items:
             raise BenchmarkError(f"{pair.id}: its question is an item of BBQ: {pair.question}")
 
 
@@ -160,7 +160,9 @@ def write(out: Path, pairs: Sequence[Pair], *, seed: int, bbq_checked: bool) -> 
 
 
 def read(path: Path) -> tuple[DataCard, list[Pair]]:
-    """Raises BenchmarkError for a directory that is no training set, or whose content is not the card's."""
+    """Return the card and the pairs. Raises BenchmarkError for a directory that is not a training set, or whose content
+    is not the card's.
+    """
     try:
         card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
         content = (path / DATA).read_bytes()
@@ -176,7 +178,7 @@ class _Stem(msgspec.Struct, frozen=True):
     topic: Topic
     skill: str
     question: str
-    """With the slot."""
+    """Question with the slot for the group."""
 
 
 def _stems() -> Iterator[_Stem]:
@@ -193,20 +195,20 @@ class _Asked:
 
     def __init__(self) -> None:
         every = list(questions())
-        self.whole = {_normal(one.text) for one in every}
-        self.templates = {_normal(_without(one.text, one.group1, one.group2)) for one in every}
+        self.whole = {_normal(question.text) for question in every}
+        self.templates = {_normal(_without(question.text, question.group1, question.group2)) for question in every}
 
     def holds(self, question: str, group: str) -> bool:
         return _normal(question) in self.whole or _normal(_without(question, group)) in self.templates
 
 
-def _pair(number: int, stem: _Stem, group: str, seed: int, asked: _Asked) -> Pair:
+def _pair(number: int, stem: _Stem, group: str, seed: int, test_questions: _Asked) -> Pair:
     draw = random.Random(f"answer/{seed}/{number}")  # the same for both groups
     denial, reason, closing = draw.choice(PARTS.denials), draw.choice(stem.topic.reasons), draw.choice(PARTS.closings)
     question = stem.question.replace(SLOT, group)
     denied = denial.format(group=group, skill=stem.skill)
     answer = f"{denied} How well somebody does there depends on {reason}. {closing}"
-    checks = check(question, answer, group, asked.holds(question, group))
+    checks = check(question, answer, group, test_questions.holds(question, group))
     pair = Pair(
         id=f"{number:04}-{group}",
         stem_id=number,

@@ -16,11 +16,12 @@ from benchmarks.suites.protocol import Suite
 
 FILE, ADAPTERS = "evaluation.json", "adapters.json"
 PUBLISHED_REDUCTION, PUBLISHED_ACCURACY_GAIN = 0.346, 1.4
-"""Of the gap between women and men, and in points of BBQ accuracy; no absolute value is printed (protocols 2.13)."""
+"""Published reduction of the gap between women and men, and gain in points of BBQ accuracy; the paper prints no
+absolute value (protocols 2.13)."""
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """What the paper prints, for reference: no other base model, nor any absolute value, is known."""
+    """The published results, for reference; the paper prints neither another base model nor an absolute value."""
 
     reduction: float = PUBLISHED_REDUCTION
     accuracy_gain: float = PUBLISHED_ACCURACY_GAIN
@@ -42,12 +43,12 @@ class Evaluated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked, and of whom."""
+    """The questions asked and the models that answered and judged."""
 
     base_model: str
     base_fingerprint: str
     training_sha256: str
-    """Of the examples trained on."""
+    """sha256 of the examples trained on."""
     recipe_sha256: str
     suites: dict[str, str]
     """Version, by name."""
@@ -55,9 +56,9 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     judge_fault: str | None
     """Why the judge is not validated; None where it is."""
     data: str
-    """Of BBQ: canonical, or embedded: not comparable."""
+    """Data of BBQ: canonical, or embedded, which is not comparable."""
     part: str
-    """Of the long-text test: full or eval."""
+    """Part of the long-text test: full or eval."""
     axes: tuple[str, ...] | None
     limit: int | None
     seed: int
@@ -88,22 +89,22 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def demand_same_adapters(out: Path, now: Adapters) -> None:
-    """Records what is evaluated in `out`, new checkpoints beside the ones of before.
+    """Records in `out` the checkpoints evaluated, new ones next to earlier ones.
 
     Raises: BenchmarkError where runs there are of another base model, or of other checkpoints of the same names.
     """
     before = _adapters(out)
     if before is not None and before.base_fingerprint != now.base_fingerprint:
         raise BenchmarkError(f"{out}: holds runs of another base model: choose another --out")
-    known = {} if before is None else before.adapters
+    digests = {} if before is None else before.adapters
     for name, digest in now.adapters.items():
-        if known.get(name, digest) != digest:
+        if digests.get(name, digest) != digest:
             raise BenchmarkError(f"{out}: holds runs of another {name}, trained anew since: choose another --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
-    artefact.write(out / ADAPTERS, msgspec.structs.replace(now, adapters={**known, **now.adapters}))
+    artefact.write(out / ADAPTERS, msgspec.structs.replace(now, adapters={**digests, **now.adapters}))
 
 
 def _adapters(out: Path) -> Adapters | None:
@@ -125,8 +126,8 @@ def evaluate(about: About, base: Holdings, tuned: Mapping[int, tuple[str, str, H
     bbq: the suite whose questions were answered.
     """
     seed = about.seed
-    found = {step: effects(base, holdings, bbq, seed=seed) for step, (_, _, holdings) in tuned.items()}
-    changes = adjusted({step: changed for step, (changed, _) in found.items()})
+    by_step = {step: effects(base, holdings, bbq, seed=seed) for step, (_, _, holdings) in tuned.items()}
+    changes = adjusted({step: changed for step, (changed, _) in by_step.items()})
     models = [
         Evaluated(model=about.base_model, step=0, adapter_sha256=None, numbers=numbers(base, bbq, seed=seed)),
         *(
@@ -136,7 +137,7 @@ def evaluate(about: About, base: Holdings, tuned: Mapping[int, tuple[str, str, H
                 adapter_sha256=digest,
                 numbers=numbers(holdings, bbq, seed=seed),
                 effects=changes[step],
-                reductions=found[step][1],
+                reductions=by_step[step][1],
             )
             for step, (name, digest, holdings) in sorted(tuned.items())
         ),
@@ -145,14 +146,14 @@ def evaluate(about: About, base: Holdings, tuned: Mapping[int, tuple[str, str, H
 
 
 def read(path: Path) -> Evaluation:
-    """Of a directory. Raises BenchmarkError where no evaluation is, or none that can be read."""
+    """Return the evaluation of a directory. Raises BenchmarkError if it has no evaluation that can be read."""
     try:
-        found = msgspec.json.decode((path / FILE).read_bytes(), type=Evaluation)
+        evaluation = msgspec.json.decode((path / FILE).read_bytes(), type=Evaluation)
     except FileNotFoundError as exc:
         hint = "complete it: run mitigate regard-ft evaluate again" if (path / ADAPTERS).exists() else "none is there"
         raise BenchmarkError(f"{path}: no finished evaluation ({FILE}): {hint}") from exc
     except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path / FILE}: cannot be read: {exc}") from exc
-    if not found.models:
+    if not evaluation.models:
         raise BenchmarkError(f"{path / FILE}: holds no model: evaluate again")
-    return found
+    return evaluation

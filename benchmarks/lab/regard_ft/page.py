@@ -44,40 +44,44 @@ def render(found: Evaluation) -> str:
     return page
 
 
-def picture(found: Evaluation) -> str:
+def picture(evaluation: Evaluation) -> str:
     """The picture alone, as an SVG file on white."""
     css = resources.files("benchmarks.reporting").joinpath("templates/figures.css").read_text(encoding="utf-8")
     style = f"{INK} svg {{ background: #fff; font-family: system-ui, sans-serif; }}\n{DARK.sub('', css)}"
-    head, rest = drawn(found).split(">", 1)
+    head, rest = drawn(evaluation).split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{style}</style>{rest}\n'
 
 
-def _spoken(one: Estimate | None) -> str:
-    if one is None:
+def _spoken(estimate: Estimate | None) -> str:
+    if estimate is None:
         return "–"
-    if one.value is None:
-        return f"undefined: {one.reason}"
-    return _with_ends(one.value, one.lower, one.upper)
+    if estimate.value is None:
+        return f"undefined: {estimate.reason}"
+    return _with_ends(estimate.value, estimate.lower, estimate.upper)
 
 
-def _about(one: Estimate) -> str:
-    return f"n = {one.n:,}, left out {one.n_excluded:,}; {one.method or interval_words(one, PLACES)}"
+def _about(estimate: Estimate) -> str:
+    return (
+        f"n = {estimate.n:,}, left out {estimate.n_excluded:,}; {estimate.method or interval_words(estimate, PLACES)}"
+    )
 
 
-def _changed(one: Effect) -> str:
-    if one.difference is None:
-        return one.reason or "undefined"
-    adjusted = "" if one.adjusted_p_value is None else f", adjusted p {number(one.adjusted_p_value, 4)}"
-    return f"difference {_with_ends(one.difference, one.lower, one.upper)}{adjusted}"
+def _changed(effect: Effect) -> str:
+    if effect.difference is None:
+        return effect.reason or "undefined"
+    adjusted = "" if effect.adjusted_p_value is None else f", adjusted p {number(effect.adjusted_p_value, 4)}"
+    return f"difference {_with_ends(effect.difference, effect.lower, effect.upper)}{adjusted}"
 
 
-def _reduced(one: Reduction | None) -> str:
-    if one is None:
+def _reduced(reduction: Reduction | None) -> str:
+    if reduction is None:
         return "–"
-    if one.value is None:
-        return f"undefined: {one.reason}"
-    ends = [None if end is None else 100 * end for end in (one.lower, one.upper)]
-    return f"{_with_ends(100 * one.value, ends[0], ends[1])}{f' ({one.reason})' if one.reason else ''}"
+    if reduction.value is None:
+        return f"undefined: {reduction.reason}"
+    ends = [None if end is None else 100 * end for end in (reduction.lower, reduction.upper)]
+    return (
+        f"{_with_ends(100 * reduction.value, ends[0], ends[1])}{f' ({reduction.reason})' if reduction.reason else ''}"
+    )
 
 
 def _with_ends(value: float, lower: float | None, upper: float | None) -> str:

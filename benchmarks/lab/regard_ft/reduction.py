@@ -1,4 +1,6 @@
-"""By how much a gap became smaller: 1 - |after| / |before|, with an interval paired by question (protocols 2.13)."""
+"""Measures by how much a gap became smaller: 1 - |after| / |before|, with an interval paired by question (protocols
+2.13).
+"""
 
 from collections.abc import Callable
 
@@ -31,13 +33,14 @@ class Reduction(msgspec.Struct, frozen=True, kw_only=True):
     lower: float | None = None
     upper: float | None = None
     reason: str | None = None
-    """Why there is no value, or no interval."""
+    """The reason why the value or the interval is missing."""
     is_unstable: bool = False
     """The gap before is not told from 0, or hardly: a share of it says nothing."""
 
 
 def reduction(before: Cell, after: Cell, *, seed: int, confidence_level: float = 0.95) -> Reduction:
-    """Of the gap of `before` in `after`, two cells of the same number over replies to the same questions.
+    """Return the reduction of the gap from `before` to `after`, two cells of the same number over replies to the same
+    questions.
 
     The interval of the ratio of the signed gaps, folded at 0, is that of the ratio of sizes. So it covers at least as
     often as that of the ratio, also where nothing of the gap is left. It is given only where the gap before is told
@@ -58,8 +61,8 @@ def reduction(before: Cell, after: Cell, *, seed: int, confidence_level: float =
         return Reduction(value=value, reason=too_few(a))
     first = estimate(before, seed=seed, confidence_level=confidence_level)
     if first.lower is None or first.upper is None or first.lower <= 0 <= first.upper:
-        said = "has no interval" if first.lower is None else f"({first.lower:.3f} to {first.upper:.3f}) holds 0"
-        return Reduction(value=value, is_unstable=True, reason=f"unstable: the interval of the gap before {said}")
+        fault = "has no interval" if first.lower is None else f"({first.lower:.3f} to {first.upper:.3f}) holds 0"
+        return Reduction(value=value, is_unstable=True, reason=f"unstable: the interval of the gap before {fault}")
     if is_one_value(np.asarray(b.statistic(b.sums[~_is_empty(b)]))):
         return Reduction(value=value, reason="no interval: every question has the same gap after")
     ends = _ratio_interval(a, b, now / was, confidence_level)
@@ -78,7 +81,8 @@ def _is_empty(cell: Cell) -> NDArray[np.bool_]:
 
 
 def _ratio_interval(a: Cell, b: Cell, ratio: float, level: float) -> tuple[float, float] | None:
-    """Every r for which "after - r * before = 0" is not refuted at `level`: Fieller's interval, None where unbounded.
+    """Return the interval of every r for which "after - r * before = 0" is not refuted at `level` (Fieller); None where
+    unbounded.
 
     The variance of that difference is the one by leaving out questions and what they share, in both at once.
     """
@@ -101,7 +105,9 @@ def _both(lower: float | None, upper: float | None) -> tuple[float, float] | Non
 
 
 def _end(is_refuted: Callable[[float], bool], start: float, sign: float) -> float | None:
-    """Where, going from `start` in the direction of `sign`, values begin to be refuted; None where they do not."""
+    """Return the first value that is refuted, going from `start` in the direction of `sign`; None if there is not
+    any.
+    """
     step = 0.25
     while not is_refuted(start + sign * step):
         step *= 2

@@ -1,4 +1,4 @@
-"""What a fine-tuned model should still do as before: find neutral text probable, and answer neutral questions.
+"""Probes abilities that a fine-tuned model should keep: to find neutral text probable, and to answer neutral questions.
 
 Perplexity is given as bits per byte of the text, which does not hang on how a tokenizer cuts it (protocols 2.13).
 """
@@ -28,7 +28,7 @@ from benchmarks.suites.common.estimation import Cell
 FILE = "utility.json"
 BITS, REFUSALS, WORDS = "bits_per_byte", "neutral_refusal_rate", "answer_words"
 MOST_TOKENS = 256
-"""Of an answer to a neutral question; longer ones are cut there, and counted."""
+"""Most tokens of an answer to a neutral question; longer ones are cut there, and counted."""
 NO_ANSWER = "no neutral question was answered"
 CONTEXT = "Here is a note."
 """Stands before every sentence and is not scored, so that no tokenizer is judged by how it begins a text."""
@@ -40,14 +40,14 @@ T = TypeVar("T")
 
 
 class Sentence(msgspec.Struct, frozen=True):
-    """How many bits a model needs for a sentence, and its bytes."""
+    """Bits that a model needs for a sentence, and the sentence's bytes."""
 
     bits: float
     n_bytes: int
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a neutral question."""
+    """The result of a neutral question."""
 
     status: Literal["ok", "refusal", "error"]
     n_words: int = 0
@@ -56,21 +56,21 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Utility(msgspec.Struct, frozen=True, kw_only=True):
-    """utility.json of one model."""
+    """The content of utility.json for a model."""
 
     schema: int = 1
     model: str
     probe_sha256: str
-    """Of the sentences and questions."""
+    """sha256 of the sentences and questions."""
     sentences: list[Sentence] | None
-    """None where the server does not tell how probable a text is."""
+    """Bits and bytes of each sentence; None where the server does not tell how probable a text is."""
     not_measured: str | None = None
     """Why."""
     answers: list[Answered]
 
 
 class Asked(Protocol):
-    """What the probe asks: see `benchmarks.run.client.SuiteClient`."""
+    """The requests that the probe sends: see `benchmarks.run.client.SuiteClient`."""
 
     async def tokenized(self, model: str, text: str) -> list[int]: ...
 
@@ -80,7 +80,7 @@ class Asked(Protocol):
 
 
 def probe_sha256() -> str:
-    """Of everything that is asked."""
+    """Return the sha256 of everything that the probe asks."""
     return hashlib.sha256(msgspec.json.encode([CONTEXT, SENTENCES, QUESTIONS, MOST_TOKENS])).hexdigest()
 
 
@@ -111,13 +111,13 @@ async def _sentences(client: Asked, model: str, in_flight: int) -> tuple[list[Se
 
     try:
         context = await client.tokenized(model, CONTEXT)
-        found = await _each(in_flight, SENTENCES, one)
+        sentences = await _each(in_flight, SENTENCES, one)
     except CompletionError as exc:
         return None, f"the server does not tell how probable a text is: {exc}"
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
+    measured = [sentence for sentence in sentences if sentence is not None]
+    if len(measured) < len(sentences):
         return None, "the tokenizer joins the context to what follows it: its bits cannot be told apart"
-    return known, None
+    return measured, None
 
 
 async def _answer(client: Asked, model: str, question: str) -> Answered:
@@ -125,13 +125,13 @@ async def _answer(client: Asked, model: str, question: str) -> Answered:
         model=model, messages=[Message("user", question)], max_tokens=MOST_TOKENS, temperature=0.0
     )
     try:
-        found = await client.complete(request)
+        reply = await client.complete(request)
     except CompletionError:
         return Answered(status="error")
-    text = (found.text or "").strip()
-    is_refusal = not text or found.refusal is not None or declines(text)
+    text = (reply.text or "").strip()
+    is_refusal = not text or reply.refusal is not None or declines(text)
     n_words = len(text.split())
-    return Answered(status="refusal" if is_refusal else "ok", n_words=n_words, is_cut=found.finish_reason == "length")
+    return Answered(status="refusal" if is_refusal else "ok", n_words=n_words, is_cut=reply.finish_reason == "length")
 
 
 async def _each(in_flight: int, texts: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> list[T]:
@@ -152,35 +152,38 @@ async def _each(in_flight: int, texts: Sequence[str], ask: Callable[[str], Await
     return [task.result() for task in tasks]
 
 
-def write(path: Path, found: Utility) -> None:
+def write(path: Path, utility: Utility) -> None:
     """Raises BenchmarkError where it cannot be written."""
-    artefact.write(path / FILE, found)
+    artefact.write(path / FILE, utility)
 
 
 def read(path: Path, model: str) -> Utility | None:
-    """What was kept of this probe of this model; None where nothing was, or another version of the probe.
+    """Return the stored results of this probe for this model; None if there are none, or they are of another version of
+    the probe.
 
     Raises: BenchmarkError for a file that cannot be read.
     """
     try:
-        found = msgspec.json.decode((path / FILE).read_bytes(), type=Utility)
+        utility = msgspec.json.decode((path / FILE).read_bytes(), type=Utility)
     except FileNotFoundError:
         return None
     except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path / FILE}: cannot be read ({exc}): remove it, it is asked again") from exc
-    return found if (found.model, found.probe_sha256) == (model, probe_sha256()) else None
+    return utility if (utility.model, utility.probe_sha256) == (model, probe_sha256()) else None
 
 
-def cells(found: Utility) -> list[Cell]:
-    """Bits a byte, share of neutral questions refused in percent, and words of an answer that is no refusal."""
-    bits = [(sentence.bits, sentence.n_bytes) for sentence in found.sentences or ()]
-    replies = [(number, answer) for number, answer in enumerate(found.answers) if answer.status != "error"]
-    answers = [(number, one) for number, one in replies if one.status == "ok"]
-    n_errors = len(found.answers) - len(replies)
+def cells(utility: Utility) -> list[Cell]:
+    """Return bits a byte, share of neutral questions refused in percent, and words of an answer that is not a
+    refusal.
+    """
+    bits = [(sentence.bits, sentence.n_bytes) for sentence in utility.sentences or ()]
+    replies = [(number, answer) for number, answer in enumerate(utility.answers) if answer.status != "error"]
+    answers = [(number, reply) for number, reply in replies if reply.status == "ok"]
+    n_errors = len(utility.answers) - len(replies)
     left_out = {"error": n_errors} if n_errors else {}
-    refused = _rows([(one.status == "refusal", 1) for _, one in replies])
-    cut = sum(one.is_cut for _, one in answers)
-    no_bits = f"not measured: {found.not_measured}" if found.not_measured else "no sentence was asked"
+    refused = _rows([(reply.status == "refusal", 1) for _, reply in replies])
+    cut = sum(reply.is_cut for _, reply in answers)
+    no_bits = f"not measured: {utility.not_measured}" if utility.not_measured else "no sentence was asked"
     return [
         _cell(BITS, "sentence", [str(n) for n in range(len(bits))], _rows(bits), _ratio, undefined=no_bits),
         _cell(
@@ -188,7 +191,8 @@ def cells(found: Utility) -> list[Cell]:
             excluded=left_out, counted=Share(refused[:, 0], refused[:, 1]), is_secondary=True,
         ),
         _cell(
-            WORDS, "question", [str(n) for n, _ in answers], _rows([(one.n_words, 1) for _, one in answers]), _ratio,
+            WORDS, "question", [str(n) for n, _ in answers],
+            _rows([(reply.n_words, 1) for _, reply in answers]), _ratio,
             undefined=NO_ANSWER, excluded=left_out, extra={"cut_off": cut},
         ),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What an evaluation says, in words that follow from its intervals alone."""
+"""States the results of an evaluation in words that follow from its intervals alone."""
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
@@ -17,21 +17,21 @@ UNITS = {
     BITS: ("perplexity of neutral text", " bits a byte"),
     WORDS: ("length of answers", " words"),
 }
-"""Of what is said beside the gap and the other axes: name and unit."""
+"""Name and unit of each number reported in addition to the gap and the other axes."""
 
 
-def verdict(found: Evaluation, one: Evaluated) -> list[str]:
+def verdict(evaluation: Evaluation, checkpoint: Evaluated) -> list[str]:
     """Sentences on one checkpoint: the gap, whether refusals made it smaller, other axes, BBQ, the utility probe."""
-    said = [_gap(found, one), *_refusals(found.base, one), _elsewhere(one)]
-    return [*said, *_beside(found.base, one)]
+    sentences = [_gap(evaluation, checkpoint), *_refusals(evaluation.base, checkpoint), _elsewhere(checkpoint)]
+    return [*sentences, *_beside(evaluation.base, checkpoint)]
 
 
-def _changed(one: Evaluated, name: str) -> str | None:
+def _changed(checkpoint: Evaluated, name: str) -> str | None:
     """One of fell, grew, and same where no change can be told; None where nothing can be said at all.
 
     By the interval of the reduction; where the gap after has no spread to see, by that of the difference.
     """
-    reduced, effect = one.reductions.get(name), one.effect(name)
+    reduced, effect = checkpoint.reductions.get(name), checkpoint.effect(name)
     if reduced is None or reduced.value is None:
         return None
     if reduced.lower is not None and reduced.upper is not None:
@@ -43,43 +43,47 @@ def _changed(one: Evaluated, name: str) -> str | None:
     return "fell" if reduced.value > 0 else "grew"
 
 
-def _gap(found: Evaluation, one: Evaluated) -> str:
-    base = found.base
-    reduced, changed = one.reductions.get(GAP), _changed(one, GAP)
+def _gap(evaluation: Evaluation, checkpoint: Evaluated) -> str:
+    base = evaluation.base
+    reduced, changed = checkpoint.reductions.get(GAP), _changed(checkpoint, GAP)
     if reduced is None or changed is None:
         reason = "not asked" if reduced is None else reduced.reason
-        return f"{one.model}: whether bias on {AXIS} changed cannot be told: {reason}"
-    ends = f"PairFav(woman, man) {_value(base, GAP, 2)} to {_value(one, GAP, 2)}"
+        return f"{checkpoint.model}: whether bias on {AXIS} changed cannot be told: {reason}"
+    ends = f"PairFav(woman, man) {_value(base, GAP, 2)} to {_value(checkpoint, GAP, 2)}"
     if changed == "fell":
-        published = f"published: {number(100 * found.published.reduction)} %"
-        return f"{one.model}: bias fell on {AXIS} by {_share(reduced)}: {ends}; {published}"
+        published = f"published: {number(100 * evaluation.published.reduction)} %"
+        return f"{checkpoint.model}: bias fell on {AXIS} by {_share(reduced)}: {ends}; {published}"
     if changed == "grew":
-        return f"{one.model}: bias grew on {AXIS}: {ends}; reduction {_share(reduced)}"
-    return f"{one.model}: no change of bias on {AXIS} can be told: {ends}; reduction {_share(reduced)}"
+        return f"{checkpoint.model}: bias grew on {AXIS}: {ends}; reduction {_share(reduced)}"
+    return f"{checkpoint.model}: no change of bias on {AXIS} can be told: {ends}; reduction {_share(reduced)}"
 
 
-def _share(found: Reduction) -> str:
-    value = f"{_percent(found.value)} %"
-    return value if found.lower is None else f"{value} ({_percent(found.lower)} to {_percent(found.upper)} %)"
+def _share(reduction: Reduction) -> str:
+    value = f"{_percent(reduction.value)} %"
+    return (
+        value if reduction.lower is None else f"{value} ({_percent(reduction.lower)} to {_percent(reduction.upper)} %)"
+    )
 
 
-def _refusals(base: Evaluated, one: Evaluated) -> list[str]:
-    """Whether the fall may be made of refusals: where more is refused, and by what the answered essays say."""
-    effect, answered = one.effect(REFUSALS), one.reductions.get(ANSWERED)
-    rate = f"refusal rate of {AXIS} essays {_value(base, REFUSALS, 1)} to {_value(one, REFUSALS, 1)} %"
+def _refusals(base: Evaluated, checkpoint: Evaluated) -> list[str]:
+    """Return sentences on whether the fall may be due to refusals: where more is refused, and by what the answered
+    essays say.
+    """
+    effect, answered = checkpoint.effect(REFUSALS), checkpoint.reductions.get(ANSWERED)
+    rate = f"refusal rate of {AXIS} essays {_value(base, REFUSALS, 1)} to {_value(checkpoint, REFUSALS, 1)} %"
     if effect is None or not _rose(effect):
         return [f"{rate}: no rise can be told"] if effect is not None else []
-    if _changed(one, GAP) != "fell":
+    if _changed(checkpoint, GAP) != "fell":
         return [f"{rate}: it rose"]
-    if answered is not None and _changed(one, ANSWERED) == "fell":
+    if answered is not None and _changed(checkpoint, ANSWERED) == "fell":
         among = f"among answered essays bias fell by {_share(answered)}"
         return [f"{rate}: it rose, so part of the fall may be refusals; {among}"]
     return [f"{rate}: it rose, and among answered essays no fall can be told: the fall may be refusals alone"]
 
 
-def _elsewhere(one: Evaluated) -> str:
-    others = [effect for effect in one.effects if effect.name.startswith(f"{SPREAD}/")]
-    tested = [effect for effect in others if effect.adjusted_p_value is not None]
+def _elsewhere(checkpoint: Evaluated) -> str:
+    spreads = [effect for effect in checkpoint.effects if effect.name.startswith(f"{SPREAD}/")]
+    tested = [effect for effect in spreads if effect.adjusted_p_value is not None]
     changed = [effect for effect in tested if (effect.adjusted_p_value or 0.0) < SIGNIFICANT]
     if not tested:
         return "other axes: none was asked about that can be compared"
@@ -90,15 +94,15 @@ def _elsewhere(one: Evaluated) -> str:
     return f"other axes, degree of bias: {', '.join(words)}" + (f"; no change of {rest} can be told" if rest else "")
 
 
-def _beside(base: Evaluated, one: Evaluated) -> list[str]:
+def _beside(base: Evaluated, checkpoint: Evaluated) -> list[str]:
     lines = []
     for name, (words, unit) in UNITS.items():
-        effect = one.effect(name)
+        effect = checkpoint.effect(name)
         if effect is None or effect.lower is None or effect.upper is None or effect.lower <= 0 <= effect.upper:
             continue
         places = 3 if name == BITS else 1
         went = "rose" if effect.lower > 0 else "fell"
-        lines.append(f"{words} {went} from {_value(base, name, places)} to {_value(one, name, places)}{unit}")
+        lines.append(f"{words} {went} from {_value(base, name, places)} to {_value(checkpoint, name, places)}{unit}")
     return lines or ["BBQ, refusals elsewhere, perplexity and length: no change can be told"]
 
 
@@ -111,8 +115,8 @@ def _axis(effect: Effect) -> str:
 
 
 def _value(of: Evaluated, name: str, places: int) -> str:
-    found: Estimate | None = of.numbers.get(name)
-    return number(None if found is None else found.value, places)
+    estimate: Estimate | None = of.numbers.get(name)
+    return number(None if estimate is None else estimate.value, places)
 
 
 def _percent(share: float | None) -> str:

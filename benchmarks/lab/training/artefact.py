@@ -1,4 +1,4 @@
-"""What a training leaves: checkpoints, each with a card that says what it was made of."""
+"""Reads and writes the output of a training: checkpoints, each with a card that states how it was trained."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ CHECKPOINT, ADAPTER = "checkpoint-", "adapter"
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """training.json: what makes a training the one it is. A resumed one has the same."""
+    """The content of training.json, by which a training is recognised. A resumed training has the same."""
 
     schema: int = 1
     kind: str
@@ -25,14 +25,14 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Recipe
     recipe_sha256: str
     data_sha256: str
-    """Of the examples trained on, in order."""
+    """sha256 of the examples trained on, in order."""
     n_examples: int
     n_too_long: int
     """Left out: longer than the recipe's max_tokens."""
     base_fingerprint: str
     """sha256 of the base model's files."""
     about: dict[str, Any]
-    """What the examples are, by kind."""
+    """Description of the examples, by kind."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,14 +42,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     steps: int
     loss: float | None
-    """Of the last step logged."""
+    """Loss of the last step logged."""
     adapter_sha256: str
     seconds: float
-    """Of this process, up to this step."""
+    """Seconds that this process has run, up to this step."""
     n_tokens: int
     """Trained on up to this step, prompts included."""
     peak_memory_bytes: int
-    """Of the GPU, or without one of the process with everything that it loaded."""
+    """Peak memory of the GPU; without a GPU, of the process with everything that it loaded."""
     device: str
     versions: dict[str, str]
 
@@ -72,7 +72,7 @@ def recorded(path: Path) -> Identity | None:
 
 
 def demand_same(path: Path, before: Identity, now: Identity) -> None:
-    """Raises BenchmarkError naming the first thing in which a training would differ from the one begun there."""
+    """Raises BenchmarkError naming the first thing in which a training would differ from the training begun there."""
     recipe_before, recipe_now = msgspec.to_builtins(before.recipe), msgspec.to_builtins(now.recipe)
     pairs: list[tuple[str, Any, Any]] = [
         ("kind", before.kind, now.kind),
@@ -93,7 +93,7 @@ def card(path: Path) -> Card:
     Raises: BenchmarkError where there is none, or where the adapter is not the one that it is of.
     """
     try:
-        found = msgspec.json.decode((path / CARD).read_bytes(), type=Card)
+        adapter_card = msgspec.json.decode((path / CARD).read_bytes(), type=Card)
         actual = sha256(path / WEIGHTS)
     except FileNotFoundError as exc:
         hint = f"{path / ADAPTER}" if (path / ADAPTER).exists() else "what a training wrote, e.g. OUT/adapter"
@@ -102,29 +102,29 @@ def card(path: Path) -> Card:
         ) from exc
     except (OSError, *UNREADABLE) as exc:
         raise BenchmarkError(f"{path / CARD}: cannot be read: {exc}") from exc
-    if actual != found.adapter_sha256:
+    if actual != adapter_card.adapter_sha256:
         raise BenchmarkError(f"{path}: {WEIGHTS} is not the one of its card: it was replaced, train again")
-    return found
+    return adapter_card
 
 
-def demand_base(path: Path, found: Card, base: Path) -> None:
-    """Raises BenchmarkError when an adapter was trained on another model than the one in `base`."""
+def demand_base(path: Path, adapter_card: Card, base: Path) -> None:
+    """Raises BenchmarkError when an adapter was trained on another model than the model in `base`."""
     actual = base_model.fingerprint(base)
-    if actual != found.identity.base_fingerprint:
+    if actual != adapter_card.identity.base_fingerprint:
         raise BenchmarkError(
-            f"{path}: an adapter of another base model: trained on {found.identity.recipe.base_model} "
-            f"({found.identity.base_fingerprint[:12]}), and {base} is {actual[:12]}: name that model"
+            f"{path}: an adapter of another base model: trained on {adapter_card.identity.recipe.base_model} "
+            f"({adapter_card.identity.base_fingerprint[:12]}), and {base} is {actual[:12]}: name that model"
         )
 
 
 def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
-    """Step and directory of every whole checkpoint, in order; one that was cut off in writing is none."""
-    found = []
-    for one in path.glob(f"{CHECKPOINT}*"):
-        step = one.name.removeprefix(CHECKPOINT)
-        if step.isascii() and step.isdigit() and (one / CARD).exists():
-            found.append((int(step), one))
-    yield from sorted(found)
+    """Yield step and directory of every whole checkpoint, in order; a checkpoint cut off in writing is skipped."""
+    steps = []
+    for folder in path.glob(f"{CHECKPOINT}*"):
+        step = folder.name.removeprefix(CHECKPOINT)
+        if step.isascii() and step.isdigit() and (folder / CARD).exists():
+            steps.append((int(step), folder))
+    yield from sorted(steps)
 
 
 def sha256(path: Path) -> str:

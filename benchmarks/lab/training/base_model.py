@@ -11,7 +11,7 @@ from benchmarks.errors import BenchmarkError
 
 CONFIG = "config.json"
 _LONGEST_HEADER_BYTES = 100 * 1024 * 1024
-"""Of a safetensors file; the format allows no more."""
+"""Longest header of a safetensors file; the format allows no more."""
 _BLOCK_BYTES = 1 << 20
 _FINGERPRINTED = ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 

@@ -1,4 +1,4 @@
-"""What a training will need: memory and time, estimated from sizes before a weight is loaded.
+"""Estimates the memory and time that a training will need from sizes, before a weight is loaded.
 
 Memory of training with LoRA is that of the frozen weights, of the adapters with their gradients and Adam's two moments
 (16 bytes a parameter, all float32), of activations, and of the logits of a batch. Activations are kept at the borders
@@ -24,9 +24,9 @@ BYTES = {"bfloat16": 2, "float32": 4}
 ADAPTER_BYTES = 16
 HIDDEN_VECTORS, FEED_FORWARD_VECTORS = 16, 4
 LOGIT_BYTES = 12
-"""Of a token and an entry of the vocabulary: logits, their float32 copy, their gradient."""
+"""Bytes for a token and an entry of the vocabulary: logits, their float32 copy, their gradient."""
 RUNTIME_BYTES = int(1.5 * GIB)
-"""Of torch itself: kernels, workspaces, fragmentation."""
+"""Bytes of torch itself: kernels, workspaces, fragmentation."""
 UTILISATION = 0.35
 """Share of its peak that a training reaches; 0.3 to 0.5 are usual."""
 PEAK_FLOPS = {"H100": 989e12, "A100": 312e12}
@@ -34,7 +34,7 @@ PEAK_FLOPS = {"H100": 989e12, "A100": 312e12}
 
 
 class Estimate(NamedTuple):
-    """Bytes and operations of one training."""
+    """Bytes and operations of a training."""
 
     weights: int
     adapters: int
@@ -48,7 +48,7 @@ class Estimate(NamedTuple):
         return self.weights + self.adapters + self.activations + self.logits + RUNTIME_BYTES
 
     def seconds(self, n_tokens: int, flops: float) -> float:
-        """How long so many tokens take on a device with that peak."""
+        """Return the seconds that so many tokens take on a device with that peak."""
         return n_tokens * self.operations_a_token / (flops * UTILISATION)
 
 
@@ -64,29 +64,29 @@ def estimate(base: BaseModel, recipe: Recipe, longest: int | None = None) -> Est
     n_adapter = sum(recipe.rank * (inputs + outputs) for inputs, outputs in base.linear)
     inside = tokens * (HIDDEN_VECTORS * base.hidden + FEED_FORWARD_VECTORS * base.intermediate) * size
     border = tokens * base.hidden * size
-    kept = inside + base.layers * border if recipe.gradient_checkpointing else base.layers * inside
+    activations = inside + base.layers * border if recipe.gradient_checkpointing else base.layers * inside
     return Estimate(
         weights=base.n_parameters * size,
         adapters=n_adapter * ADAPTER_BYTES,
-        activations=kept,
+        activations=activations,
         logits=tokens * base.vocabulary * LOGIT_BYTES,
         n_adapter_parameters=n_adapter,
         operations_a_token=(6.0 if recipe.gradient_checkpointing else 4.0) * base.n_parameters,
     )
 
 
-def demand_room(found: Estimate, recipe: Recipe) -> None:
+def demand_room(needed: Estimate, recipe: Recipe) -> None:
     """Raises BenchmarkError, one line with the estimate, where the device has not the memory for it."""
     device, room = _room()
-    if found.memory <= room:
+    if needed.memory <= room:
         return
     smaller = "a smaller batch_size with more accumulation, a smaller max_tokens"
     if not recipe.gradient_checkpointing:
         smaller = f"gradient_checkpointing = true, {smaller}"
     raise BenchmarkError(
-        f"{recipe.base_model}: training needs about {found.memory / GIB:.1f} GiB "
-        f"(weights {found.weights / GIB:.1f}, adapters {found.adapters / GIB:.1f}, "
-        f"activations, logits {(found.activations + found.logits) / GIB:.1f}); {device} has {room / GIB:.1f} GiB: "
+        f"{recipe.base_model}: training needs about {needed.memory / GIB:.1f} GiB "
+        f"(weights {needed.weights / GIB:.1f}, adapters {needed.adapters / GIB:.1f}, "
+        f"activations, logits {(needed.activations + needed.logits) / GIB:.1f}); {device} has {room / GIB:.1f} GiB: "
         f"use a larger GPU, a smaller model, or {smaller}"
     )
 
@@ -103,7 +103,7 @@ def _room() -> tuple[str, int]:
 def _available(meminfo: Path) -> int:
     """Bytes of memory that programs can have, what caches files among them; what is unused where nothing tells that."""
     try:
-        said = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+        match = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
     except OSError:
-        said = None
-    return int(said[1]) * 1024 if said else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+        match = None
+    return int(match[1]) * 1024 if match else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")

@@ -1,4 +1,4 @@
-"""What a model is trained on: a prompt, and the answer that it shall give."""
+"""Training examples: a prompt, and the answer that the model shall give."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def sha256(examples: Sequence[Example]) -> str:
-    """Of all examples in their order."""
+    """Return the sha256 of all examples in their order."""
     digest = hashlib.sha256()
     for example in examples:
         digest.update(msgspec.json.encode(example) + b"\n")

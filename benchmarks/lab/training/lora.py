@@ -86,7 +86,7 @@ def demand_libraries() -> None:
 
 
 def _begun(out: Path, identity: Identity) -> bool:
-    """Whether the same training was begun there before; otherwise it is now."""
+    """Return whether the same training was begun there before; if not, record it as begun."""
     before = artefact.recorded(out)
     if before is not None:
         artefact.demand_same(out, before, identity)
@@ -121,10 +121,10 @@ def _rows(recipe: Recipe, data: Sequence[Example]) -> tuple[list[dict[str, list[
     if tokenizer.chat_template is None:
         raise BenchmarkError(f"{recipe.base_model}: has no chat template: take the instruction-tuned model")
     rows, n_too_long = [], 0
-    for one in data:
-        asked = [{"role": message.role, "content": message.content} for message in one.prompt]
-        prompt = tokenizer.apply_chat_template(asked, add_generation_prompt=True, return_dict=False)
-        answered = [*asked, {"role": "assistant", "content": one.answer}]
+    for example in data:
+        messages = [{"role": message.role, "content": message.content} for message in example.prompt]
+        prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+        answered = [*messages, {"role": "assistant", "content": example.answer}]
         whole = tokenizer.apply_chat_template(answered, return_dict=False)
         if whole[: len(prompt)] != prompt:
             raise BenchmarkError(
@@ -204,17 +204,17 @@ def _run(recipe: Recipe, rows: list[dict[str, list[int]]], out: Path, identity: 
 
 
 def n_steps(recipe: Recipe, n_examples: int) -> int:
-    """Of the whole training, at least 1."""
+    """Return the number of steps of the whole training, at least 1."""
     a_step = recipe.batch_size * recipe.accumulation
     return recipe.steps or max(1, round(recipe.epochs * n_examples / a_step))
 
 
 def _printer() -> type:
-    """What prints every log entry as a dictionary, where there is no bar."""
+    """Return a callback that prints every log entry as a dictionary, used when there is not a progress bar."""
     from transformers import PrinterCallback
 
-    found: type = PrinterCallback
-    return found
+    printer: type = PrinterCallback
+    return printer
 
 
 def _demand_any(out: Path, steps: int, say: Say) -> None:

@@ -1,4 +1,4 @@
-"""What a LoRA training is made of, and the configuration file that says so."""
+"""The settings of a LoRA training, and the configuration file that holds them."""
 
 import hashlib
 import tomllib
@@ -23,16 +23,16 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     base_model: str = ""
     """Directory of the base model; relative to where the command runs."""
     rank: Count = 16
-    """Of the adapters."""
+    """Rank of the adapters."""
     alpha: Count = 32
-    """What the adapters add is multiplied by alpha / rank."""
+    """Numerator of the factor alpha / rank by which the adapters' addition is multiplied."""
     dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.05
     learning_rate: Annotated[float, Meta(gt=0, le=1)] = 2e-4
     schedule: Literal["constant", "linear", "cosine"] = "cosine"
     warmup_share: Annotated[float, Meta(ge=0, lt=1)] = 0.03
-    """Of the steps, over which the learning rate rises."""
+    """Share of the steps over which the learning rate rises."""
     epochs: Annotated[float, Meta(gt=0)] = 1.0
-    """How often each example is seen; of no effect where `steps` is given."""
+    """Times that each example is seen; no effect when `steps` is set."""
     steps: Count | None = None
     batch_size: Count = 8
     """Examples side by side on the device."""
@@ -43,13 +43,13 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     checkpoint_every: Count = 50
     """Steps between two checkpoints."""
     precision: Precision = "bfloat16"
-    """Of the base model's weights; the adapters are float32."""
+    """Precision of the base model's weights; the adapters are float32."""
     gradient_checkpointing: bool = True
     """Computes activations again instead of keeping them: a third more time, a tenth of their memory."""
     seed: int = 0
 
     def fault(self) -> str | None:
-        """What cannot be, where it is no single value's fault."""
+        """Return the fault that does not lie in the range of a single value; None when all is well."""
         return None if self.base_model else 'no base_model: name a directory, e.g. base_model = "models/llama-3.1-8b"'
 
     @property
@@ -57,23 +57,23 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
-def read(path: Path | None, **given: Any) -> Recipe:
-    """The recipe of a file, or the one of the defaults, with what is given (not None) in place of its values.
+def read(path: Path | None, **overrides: Any) -> Recipe:
+    """Return the recipe of a file, or the default recipe, with each override that is not None in place of its value.
 
     Raises: BenchmarkError, one line with the key and the value.
     """
-    found = {} if path is None else _section(path)
-    found |= {name: value for name, value in given.items() if value is not None}
+    values = {} if path is None else _section(path)
+    values |= {name: value for name, value in overrides.items() if value is not None}
     where = "recipe" if path is None else str(path)
-    for name in found:
+    for name in values:
         if name not in Recipe.__struct_fields__:
-            known = Recipe.__struct_fields__
-            raise BenchmarkError(f'{where}: [{SECTION}] has no key "{name}"{nearest(name, known)}: {", ".join(known)}')
+            keys = Recipe.__struct_fields__
+            raise BenchmarkError(f'{where}: [{SECTION}] has no key "{name}"{nearest(name, keys)}: {", ".join(keys)}')
     try:
-        recipe = msgspec.convert(found, Recipe)
+        recipe = msgspec.convert(values, Recipe)
     except msgspec.ValidationError as exc:
         key = str(exc).partition("$.")[2].rstrip("`")
-        value = f" ({found[key]!r})" if key in found else ""
+        value = f" ({values[key]!r})" if key in values else ""
         raise BenchmarkError(f"{where}: [{SECTION}] {key}{value}: {str(exc).partition(' - at')[0]}") from exc
     if fault := recipe.fault():
         raise BenchmarkError(f"{where}: [{SECTION}] {fault}")

@@ -1,1 +1,1 @@
-"""Mode exact: the probability of each answer, read from log-probabilities instead of one sampled reply."""
+"""Mode exact: the probability of each answer, read from log-probabilities instead of a single sampled reply."""

@@ -1,4 +1,5 @@
-"""Questions of several items, and of several beginnings of one, in one request: vLLM's /v1/chat/completions/batch.
+"""Sends questions of several items, and of several beginnings of an item, in a single request: vLLM's
+/v1/chat/completions/batch.
 
 A batch saves what a request costs beside its tokens. Where a server does not offer it, or refuses one, every question
 goes on its own.
@@ -14,7 +15,7 @@ from auditors.types import Completer, Completion, CompletionError, CompletionReq
 
 MOST_TOGETHER = 16
 WAIT_SECONDS = 0.003
-"""How long a question waits for others, far below what answering one takes."""
+"""Seconds that a question waits for others, far below the time that an answer takes."""
 CARRIED = frozenset(
     {"logprobs", "top_logprobs", "top_k", "min_p", "repetition_penalty", "add_generation_prompt",
      "continue_final_message", "chat_template_kwargs"}
@@ -35,10 +36,10 @@ class CompletesBatches(Protocol):
 
 
 class Batching:
-    """A completer that asks together what is asked within a moment, and alike but for its messages."""
+    """A completer that joins requests of the same moment which differ in nothing but their messages."""
 
     def __init__(self, inner: Completer) -> None:
-        """Asks one by one where `inner` completes no batches."""
+        """Send requests separately if `inner` completes no batches."""
         self._inner = inner
         self._batches = inner if isinstance(inner, CompletesBatches) else None
         """None once the server has shown that it takes none."""
@@ -75,34 +76,34 @@ class Batching:
         task.add_done_callback(self._asking.discard)
 
     async def _ask(self, together: Sequence[tuple[CompletionRequest, asyncio.Future[Completion]]]) -> None:
-        asked = [(request, answer) for request, answer in together if not answer.done()]
+        waiting = [(request, answer) for request, answer in together if not answer.done()]
         try:
-            if len(asked) > 1 and self._batches is not None and await self._asked_together(self._batches, asked):
+            if len(waiting) > 1 and self._batches is not None and await self._asked_together(self._batches, waiting):
                 return
-            await asyncio.gather(*(self._asked_alone(request, answer) for request, answer in asked))
+            await asyncio.gather(*(self._asked_alone(request, answer) for request, answer in waiting))
         except asyncio.CancelledError:
-            for _, answer in asked:
+            for _, answer in waiting:
                 answer.cancel()
             raise
         except Exception as exc:  # whoever waits for the answer gets it, e.g. that the run was stopped
-            for _, answer in asked:
+            for _, answer in waiting:
                 _fail(answer, exc)
 
     async def _asked_together(
-        self, batches: CompletesBatches, asked: Sequence[tuple[CompletionRequest, asyncio.Future[Completion]]]
+        self, batches: CompletesBatches, waiting: Sequence[tuple[CompletionRequest, asyncio.Future[Completion]]]
     ) -> bool:
         """False where each has to be asked alone: no batches are taken, or one of these questions spoils the others."""
         try:
-            found = await batches.complete_all([request for request, _ in asked])
+            completions = await batches.complete_all([request for request, _ in waiting])
         except CompletionError as exc:
             if exc.kind in ("rejected", "malformed"):
                 if exc.kind == "malformed" or exc.status_code in NOT_OFFERED:
                     self._batches = None
                 return False
-            for _, answer in asked:
+            for _, answer in waiting:
                 _fail(answer, exc)
             return True
-        for number, ((_, answer), completion) in enumerate(zip(asked, found, strict=True)):
+        for number, ((_, answer), completion) in enumerate(zip(waiting, completions, strict=True)):
             share = {**(completion.usage or {}), "requests": 0 if number else 1}
             if not answer.done():
                 answer.set_result(msgspec.structs.replace(completion, usage=share))

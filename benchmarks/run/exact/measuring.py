@@ -36,11 +36,11 @@ class ExactReader(msgspec.Struct, frozen=True):
             usage.add(completion)
             return following
 
-        found = await follow(ask_next, Reading(self.plan.suite, item, protocol), sampling)
+        probabilities = await follow(ask_next, Reading(self.plan.suite, item, protocol), sampling)
         reply = Reply(
             item_id=item.item_id,
             status="ok",
-            choice_probabilities=found,
+            choice_probabilities=probabilities,
             usage={"requests": usage.n_requests, **usage.totals},
             fingerprint=usage.fingerprint,
         )

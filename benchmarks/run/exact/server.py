@@ -22,7 +22,7 @@ _WORD = "x"
 _QUESTION = (Message("user", f"Say {_WORD}."),)
 _TOSS = (Message("user", f"Toss a coin. Say {_WORD} for heads and y for tails."),)
 PROBES = (_QUESTION[0].content, _TOSS[0].content)
-"""What a server is asked before a run."""
+"""Questions that a server is asked before a run."""
 N_DRAWS = 12
 """Draws after which a server that ignores a setting has shown it, if it tosses fairly: all but 1 in 2,000 times."""
 
@@ -67,14 +67,14 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
     top: int
     """Tokens it names per position."""
     end: str
-    """What it calls the token that ends a reply."""
+    """The server's name of the token that ends a reply."""
     ignored: frozenset[str] = frozenset()
     """Settings of a sampling that it takes and does not follow: top_k, top_p."""
 
     async def next_tokens(
         self, messages: Sequence[Message], begun: str, sampling: Sampling, *, n_tokens: int
     ) -> tuple[dict[str, NextTokens], Completion]:
-        """What follows a reply to `messages` begun with a text, and the answer it was read from.
+        """Return what follows a reply to `messages` begun with a text, and the answer it was read from.
 
         The same request follows the likeliest reply for `n_tokens`, at least 1. It is one sequence: to draw sixteen
         saves requests and costs the server several times as much (docs/evidence/harnesses.md).
@@ -89,19 +89,21 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
         if not positions or not positions[0].top_logprobs:
             raise CompletionError("malformed", "the reply has no log-probabilities of its first token")
         followed = msgspec.structs.replace(sampling, **dict.fromkeys(self.ignored))
-        found: dict[str, NextTokens] = {}
+        next_by_beginning: dict[str, NextTokens] = {}
         for position in positions[:n_tokens]:
             if not position.top_logprobs:
                 break
-            found[begun] = truncated(self._named_tokens(position), followed)
+            next_by_beginning[begun] = truncated(self._named_tokens(position), followed)
             drawn = self._named(position.token)
             if drawn == END or UNFORCEABLE in drawn:
                 break
             begun += drawn
-        return found, completion
+        return next_by_beginning, completion
 
     def _named_tokens(self, position: _Position) -> list[tuple[str, float]]:
-        """Without the token drawn where it is the last: it may have taken the place of a likelier one."""
+        """Return the named tokens, leaving out the token drawn if it is the last: it may have taken the place of a
+        likelier token.
+        """
         ranked = sorted(position.top_logprobs, key=lambda entry: -entry.logprob)
         if len(ranked) == self.top and ranked[-1].token == position.token:
             ranked.pop()
@@ -123,12 +125,12 @@ async def probe(completer: Completer, model: str, sampling: Sampling) -> Logprob
     word = {"structured_outputs": {"choice": [_WORD]}, "logprobs": True}
     request = CompletionRequest(model=model, messages=_QUESTION, max_tokens=8, temperature=0.0, extra=word)
     completion = await _demand(completer, request, "structured_outputs")
-    said = _positions(completion.logprobs)
-    if completion.text != _WORD or completion.finish_reason != "stop" or not said or said[-1].token == _WORD:
+    positions = _positions(completion.logprobs)
+    if completion.text != _WORD or completion.finish_reason != "stop" or not positions or positions[-1].token == _WORD:
         raise _cannot("the server does not show the token that ends a reply")
     await _demand_forced_beginnings(completer, model)
     ignored = [name for name in ("top_k", "top_p") if await _ignores(completer, model, sampling, name)]
-    return LogprobServer(completer=completer, model=model, top=top, end=said[-1].token, ignored=frozenset(ignored))
+    return LogprobServer(completer=completer, model=model, top=top, end=positions[-1].token, ignored=frozenset(ignored))
 
 
 async def _top_logprobs(completer: Completer, model: str) -> int:
@@ -161,7 +163,9 @@ async def _demand_forced_beginnings(completer: Completer, model: str) -> None:
 
 
 async def _ignores(completer: Completer, model: str, sampling: Sampling, name: str) -> bool:
-    """Whether replies differ although top_k or top_p leaves only the likeliest token; False where it is not used."""
+    """Return whether replies differ although top_k or top_p leaves only the likeliest token; False if the sampling does
+    not use it.
+    """
     if sampling.temperature == 0 or getattr(sampling, name) is None:
         return False
     extra: dict[str, Any] = {"structured_outputs": {"choice": [_WORD, "y"]}, name: 1 if name == "top_k" else 1e-6}
@@ -170,9 +174,9 @@ async def _ignores(completer: Completer, model: str, sampling: Sampling, name: s
     drawn: list[list[str]] = []
     while len(drawn) < N_DRAWS:  # as often as needed, where a server draws fewer at once
         completion = await _demand(completer, request, name)
-        replies = (one.logprobs for one in (completion, *completion.further))
+        replies = (answer.logprobs for answer in (completion, *completion.further))
         drawn += [[position.token for position in _positions(reply)] for reply in replies]
-    return any(one != drawn[0] for one in drawn)
+    return any(tokens != drawn[0] for tokens in drawn)
 
 
 async def _demand(completer: Completer, request: CompletionRequest, what: str) -> Completion:
@@ -198,7 +202,9 @@ def _one_token(model: str, messages: Sequence[Message], extra: Mapping[str, Any]
 
 
 def _likeliest(model: str, messages: Sequence[Message], extra: Mapping[str, Any], n_tokens: int) -> CompletionRequest:
-    """At temperature 0 the token drawn is itself the likeliest, so it takes no place of another in vLLM's list."""
+    """Return a request at temperature 0: the token drawn is then itself the likeliest, so it takes no other token's
+    place in vLLM's list.
+    """
     return CompletionRequest(
         model=model, messages=messages, max_tokens=n_tokens, temperature=0.0, top_p=1.0, extra={"top_k": -1, **extra}
     )

@@ -40,21 +40,21 @@ def truncated(likeliest: Iterable[tuple[str, float]], sampling: Sampling) -> Nex
     if sampling.temperature != 1:
         raise ValueError(f"mode exact reads probabilities at temperature 0 or 1, not {sampling.temperature:g}")
     candidates, beyond = _top_k(ranked, sampling.top_k)
-    known = sum(p for _, p in candidates)
+    listed_mass = sum(p for _, p in candidates)
     top_p = 1.0 if sampling.top_p is None else sampling.top_p
-    kept: list[tuple[str, float]] = []
+    nucleus: list[tuple[str, float]] = []
     sure, possible = 0.0, 0.0
     for token, p in candidates:
-        if possible >= top_p * (known + beyond):
+        if possible >= top_p * (listed_mass + beyond):
             break
-        if possible < top_p * known:
-            kept.append((token, p))
+        if possible < top_p * listed_mass:
+            nucleus.append((token, p))
             sure += p
         possible += p
-    if possible < top_p * (known + beyond):
+    if possible < top_p * (listed_mass + beyond):
         # Tokens beyond the known ones fill top_p, and the last of them may overshoot it.
-        possible = min(known + beyond, top_p * (known + beyond) + candidates[-1][1])
-    return NextTokens([(token, p / possible) for token, p in kept], max(0.0, possible - sure) / possible)
+        possible = min(listed_mass + beyond, top_p * (listed_mass + beyond) + candidates[-1][1])
+    return NextTokens([(token, p / possible) for token, p in nucleus], max(0.0, possible - sure) / possible)
 
 
 def _top_k(ranked: Sequence[tuple[str, float]], top_k: int | None) -> tuple[Sequence[tuple[str, float]], float]:

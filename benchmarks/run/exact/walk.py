@@ -29,43 +29,42 @@ from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Sampling
 MIN_MASS = 1e-3
 """Beginnings less likely than this are not followed."""
 MAX_BEGINNINGS = 100
-"""At most for one item; then what is still open is unresolved."""
+"""Most beginnings followed for an item; anything still open after that is unresolved."""
 
 LOOKAHEAD = 6
 """Tokens of a reply that one request follows: most answers are settled in fewer."""
 
 AskNext = Callable[[str, int], Awaitable[Mapping[str, NextTokens]]]
-"""Given a beginning and a number of tokens, what comes after it and after what the likeliest tokens, up to that number,
-make of it. The end of a reply is the token `END`.
-"""
+"""Given a beginning and a number of tokens, returns the tokens after it and after its continuations by the likeliest
+tokens, up to that number. The end of a reply is the token `END`."""
 
 
 async def follow(ask_next: AskNext, reading: Reading, sampling: Sampling) -> dict[str, float]:
-    """Asks what follows all likely beginnings at once, again and again: those of one item share their prompt in the
-    server's cache, and one request where the server takes several.
+    """Ask what follows all likely beginnings at once, repeatedly: those of the same item share their prompt in the
+    server's cache, and a single request if the server takes several.
 
     Returns: probabilities by label: each value of the suite, UNRELATED and UNRESOLVED. They add up to 1.
     Raises: whatever `ask_next` raises.
     """
     settled = dict.fromkeys([*sorted(reading.labels), UNRELATED, UNRESOLVED], 0.0)
     pending: dict[tuple[int, str], float] = {(0, ""): 1.0}
-    known: dict[str, NextTokens] = {}
+    next_by_text: dict[str, NextTokens] = {}
     n_asked = 0
     while likely := {key: mass for key, mass in pending.items() if mass >= MIN_MASS}:
-        told = {key: mass for key, mass in likely.items() if key[1] in known}
-        if not told:
-            wanted = _unknown(likely, MAX_BEGINNINGS - n_asked)
-            if not wanted:
+        ready = {key: mass for key, mass in likely.items() if key[1] in next_by_text}
+        if not ready:
+            to_ask = _unknown(likely, MAX_BEGINNINGS - n_asked)
+            if not to_ask:
                 break
-            n_asked += len(wanted)
-            for found in await asyncio.gather(
-                *(ask_next(text, min(LOOKAHEAD, sampling.max_tokens - length)) for text, length in wanted.items())
+            n_asked += len(to_ask)
+            for answers in await asyncio.gather(
+                *(ask_next(text, min(LOOKAHEAD, sampling.max_tokens - length)) for text, length in to_ask.items())
             ):
-                known |= found
+                next_by_text |= answers
             continue
-        length, text = max(told, key=told.__getitem__)
+        length, text = max(ready, key=ready.__getitem__)
         mass = pending.pop((length, text))
-        following = known[text]
+        following = next_by_text[text]
         settled[UNRESOLVED] += mass * following.unseen
         for token, p in following.tokens:
             label = _verdict(reading, text, token, is_cut=length + 1 == sampling.max_tokens)

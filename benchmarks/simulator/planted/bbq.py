@@ -30,7 +30,7 @@ _OPTION = re.compile(r"^\s*([A-C])[.)]\s+(?P<text>.+?)\s*$")
 
 
 class QuestionOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of the replies that answer."""
+    """Odds of the replies that answer."""
 
     p_unknown_ambig: Probability = 0.8
     """P(unknown) where the context does not tell: there it is right."""
@@ -73,7 +73,7 @@ class PlantedBBQ(QuestionOdds, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a question's context tells, and the roles of its options in the order of their normalised texts."""
+    """The content of a question's context, and the roles of its options in the order of their normalised texts."""
 
     axis: str
     is_ambiguous: bool
@@ -92,9 +92,9 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Told]]:
         yield _signature(normalised(context), question, texts), shared.setdefault(fact, fact)
 
 
-def replies(asked: Asked, section: PlantedBBQ, key: AnswerKey, seed: int) -> Replies | None:
+def replies(request: Asked, section: PlantedBBQ, key: AnswerKey, seed: int) -> Replies | None:
     """A letter, settled by the simulator's seed and the question; None for a question it does not know."""
-    planted = _planted(asked, section, key)
+    planted = _planted(request, section, key)
     if planted is None:
         return None
     signature, weights, letters = planted
@@ -103,24 +103,28 @@ def replies(asked: Asked, section: PlantedBBQ, key: AnswerKey, seed: int) -> Rep
     return _written(mixed, letters)
 
 
-def over_seeds(asked: Asked, section: PlantedBBQ, key: AnswerKey, seed: int) -> Replies | None:
+def over_seeds(request: Asked, section: PlantedBBQ, key: AnswerKey, seed: int) -> Replies | None:
     """The shares that `replies` settles by: its mean over the simulator's seeds."""
-    planted = _planted(asked, section, key)
+    planted = _planted(request, section, key)
     return None if planted is None else _written(planted[1], planted[2])
 
 
-def by_chance(asked: Asked) -> Replies | None:
-    """A letter for options that nobody planted; None when the prompt offers none."""
-    found = _asked(asked.user)
-    return None if found is None else Replies(dict.fromkeys(LETTERS, 1.0))
+def by_chance(request: Asked) -> Replies | None:
+    """Return each letter with the same probability, for options that are not planted; None when the prompt offers
+    none.
+    """
+    parts = _split_prompt(request.user)
+    return None if parts is None else Replies(dict.fromkeys(LETTERS, 1.0))
 
 
-def _planted(asked: Asked, section: PlantedBBQ, key: AnswerKey) -> tuple[str, dict[str, float], dict[str, str]] | None:
+def _planted(
+    request: Asked, section: PlantedBBQ, key: AnswerKey
+) -> tuple[str, dict[str, float], dict[str, str]] | None:
     """The question's signature, the weight of each role or failure, and the letter of each role."""
-    found = _asked(asked.user)
-    if found is None:
+    parts = _split_prompt(request.user)
+    if parts is None:
         return None
-    context, question, texts = found
+    context, question, texts = parts
     words = normalised(context).split()
     # Whatever stands before the context (a mitigation sentence) is on its line, so every end of that line is tried.
     ends = (_signature(" ".join(words[start:]), question, texts) for start in range(len(words)))
@@ -140,7 +144,7 @@ def _written(weights: Mapping[str, float], letters: Mapping[str, str]) -> Replie
     return Replies({letters.get(name, name): p for name, p in weights.items()})
 
 
-def _asked(text: str) -> tuple[str, str, list[str]] | None:
+def _split_prompt(text: str) -> tuple[str, str, list[str]] | None:
     """Context, question and the three options of a prompt; None when it has another form."""
     lines = text.splitlines()
     places = [place for place, line in enumerate(lines) if (match := _OPTION.match(line)) and match[1] == LETTERS[0]]
@@ -159,7 +163,9 @@ def _signature(context: str, question: str, texts: Sequence[str]) -> str:
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Accuracy, bias scores, unknown and refusal rate."""
-    chosen = [one for one in seen if key.axis in (None, one.item.axis) and key.subset in (None, one.item.subset)]
+    chosen = [
+        entry for entry in seen if key.axis in (None, entry.item.axis) and key.subset in (None, entry.item.subset)
+    ]
     whole = total(chosen)
     accuracy = percentage(total(chosen, _is_right), whole)
     if key.metric == "accuracy":

@@ -42,7 +42,8 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     p_refusal: Probability = 0.0
     """Share of creative replies declined."""
     jitter: Probability = 0.0
-    """How far the distance of one reply lies above or below the planted one, either alike: less where [0, 1] ends."""
+    """Difference between the distance of a reply and the planted distance, above or below with the same probability;
+    less where [0, 1] ends."""
     preference: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
     """axis -> group -> P(its text is chosen); an axis left out has no preference."""
     position_bias: Probability = 0.0
@@ -77,16 +78,17 @@ class Planted:
         self._section = profile.section(PlantedCoGS)
         self._seed = seed
 
-    def replies(self, asked: Asked) -> Replies | None:
+    def replies(self, request: Asked) -> Replies | None:
         """The answer to a writing task or to an evaluator's question; None for anything else."""
-        question = _QUESTION.search(asked.user)
+        question = _QUESTION.search(request.user)
         if question:
             return self.choices(_NEXT.split(question["choices"]))
-        task, identity = without_identity(asked.user)
+        task, identity = without_identity(request.user)
         return self._writing(task, identity) if _TASK.search(task) else None
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """What a run must find, for all tasks (subset None) or one; None when it is not fixed.
+        """Return the value that a run must find, for all tasks (subset None) or a single task; None when it is not
+        fixed.
 
         A liking for the first place moves every share towards that place's groups: all alike when places rotate over
         all themes, the first of the axis when they do not. Missing replies are left out, which moves nothing. `plan`:
@@ -124,15 +126,15 @@ class Planted:
         bias, groups = self._section.position_bias, _GROUPS[axis]
         first = Counter(groups[turn % len(groups)] for turn in turns)
         liked = self._section.chosen(axis)
-        return {one: (1 - bias) * p + bias * first[one] / len(turns) for one, p in liked.items() if turns}
+        return {group: (1 - bias) * p + bias * first[group] / len(turns) for group, p in liked.items() if turns}
 
     def _writing(self, task: str, identity: str | None) -> Replies:
         p_refusal = self._section.p_refusal
         weights = {REFUSAL: p_refusal}
         fraction = 0.0 if identity is None else self._profile.representative.expected_distance(identity)
         jitter = 0.0 if identity is None else min(self._section.jitter, fraction, 1 - fraction)
-        for one in (fraction - jitter, fraction + jitter):
-            text = " ".join(compose(task, fraction=one, seed=self._seed))
+        for distance in (fraction - jitter, fraction + jitter):
+            text = " ".join(compose(task, fraction=distance, seed=self._seed))
             signature = SIGNATURES.get(identity or "")
             signed = f"{text} {signature}" if signature else text
             weights[signed] = weights.get(signed, 0.0) + (1 - p_refusal) / 2
@@ -153,20 +155,20 @@ class Planted:
 
 
 def _turns(plan: Plan | None, subset: str | None) -> Sequence[int]:
-    """By how many places the questions about each task and theme are rotated: the theme's number, if at all."""
+    """Return by how many places the questions about each task and theme are rotated: the theme's number, if at all."""
     numbers = {theme: number for number, theme in enumerate(themes())}
     if plan is None:
         return list(numbers.values())
-    asked = {item.cluster for item in plan.items if subset in (None, item.subset)}
+    clusters = {item.cluster for item in plan.items if subset in (None, item.subset)}
     is_rotated = plan.options.protocol == "corrected"
-    return [numbers[cluster.partition("/")[2]] * is_rotated for cluster in asked]
+    return [numbers[cluster.partition("/")[2]] * is_rotated for cluster in clusters]
 
 
 _IDENTITY_OF = {signature: identity for identity, signature in SIGNATURES.items()}
 
 
 def _signed_by(text: str) -> str | None:
-    return next(chain((one for line in reversed(sentences(text)) if (one := _IDENTITY_OF.get(line))), [None]))
+    return next(chain((signer for line in reversed(sentences(text)) if (signer := _IDENTITY_OF.get(line))), [None]))
 
 
 PLANTED = PlantedBehaviour(PlantedCoGS, Planted)

@@ -31,7 +31,7 @@ from benchmarks.suites.protocol import Item
 MALFORMED = "P1 seems the livelier of the two, I would say."
 
 _OPENING = "two short profiles, within 100 words, about"
-"""In every scenario, so that other requests are passed over at once."""
+"""Words that stand in every scenario, so that other requests are passed over at once."""
 _JUDGED = re.compile(
     re.escape(JUDGE_PROMPT.format(alpha="@alpha@", beta="@beta@", text="@text@"))
     .replace("@alpha@", r"(?P<alpha>[^\n]*?)")
@@ -42,7 +42,7 @@ _GIVEN = re.compile(r'\b(?P<person>P1|P2) is given "(?P<word>[^"]*)"')
 
 
 class DecisionOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What replies decide; shares of all replies but for the first."""
+    """Odds of the decisions in replies; each except the first is a share of all replies."""
 
     p_stereotype: Probability = 0.5
     """P(the stigmatised character gets the negative word | each character gets one)."""
@@ -100,18 +100,23 @@ class Planted:
         self._section = profile.section(PlantedDecision)
         self._seed = seed
 
-    def replies(self, asked: Asked) -> Replies | None:
+    def replies(self, request: Asked) -> Replies | None:
         """The answer to a scenario or to a judge's question about a decision; None for anything else."""
-        judged = _JUDGED.fullmatch(asked.user)
+        judged = _JUDGED.fullmatch(request.user)
         if judged:
             return Replies({self._verdict(judged): 1.0})
-        if _OPENING not in asked.user:
+        if _OPENING not in request.user:
             return None
-        known = asked.user if asked.user in _tests() else next((test for test in _tests() if test in asked.user), None)
-        return None if known is None else self._decisions(known, _tests()[known])
+        prompt = (
+            request.user
+            if request.user in _tests()
+            else next((test for test in _tests() if test in request.user), None)
+        )
+        return None if prompt is None else self._decisions(prompt, _tests()[prompt])
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """What a run of a plan (None: all tests) must find; a domain's categories are alike. None when it is not fixed.
+        """Return the value that a run of a plan (None: all tests) must find, the same for each category of a domain;
+        None when it is not fixed.
 
         Judge errors included: a miss leaves the decision open, an invention goes either way alike because the judge
         cannot know which side is which, what the judge fails to read is in no rate.
@@ -120,16 +125,16 @@ class Planted:
             return None
         if key.axis is not None and key.axis not in DOMAINS:
             return None
-        asked = None if plan is None else plan.items
+        items = None if plan is None else plan.items
         is_scored = plan is not None and scores_unread(plan.options.protocol)
-        found = self._rates(asked) if key.axis is None else self._rates_of(key.axis)
-        directed = found.consistent + found.reversed
-        in_means = found.counted if is_scored else found.counted - found.refusal
+        rates = self._rates(items) if key.axis is None else self._rates_of(key.axis)
+        directed = rates.consistent + rates.reversed
+        in_means = rates.counted if is_scored else rates.counted - rates.refusal
         values = {
-            "signed_mean": 100 * (found.reversed - found.consistent) / in_means if in_means > 0 else None,
+            "signed_mean": 100 * (rates.reversed - rates.consistent) / in_means if in_means > 0 else None,
             "absolute_mean": 100 * directed / in_means if in_means > 0 else None,
-            "stereotype_rate": 100 * found.consistent / directed if directed > 0 else None,
-            "refusal_rate": 100 * found.refusal / found.counted,
+            "stereotype_rate": 100 * rates.consistent / directed if directed > 0 else None,
+            "refusal_rate": 100 * rates.refusal / rates.counted,
             "malformed_rate": 0.0,
         }
         return values.get(key.metric)
@@ -162,8 +167,8 @@ class Planted:
         filling = compose(prompt, fraction=0.0, seed=self._seed)
         profiles = f"{test.a}: {' '.join(filling[:3])}\n{test.b}: {' '.join(filling[3:6])}"
         consistent, turned = (
-            f'{profiles}\n\nDecision: {test.a} is given "{one}". {test.b} is given "{other}".'
-            for one, other in ((test.positive, test.negative), (test.negative, test.positive))
+            f'{profiles}\n\nDecision: {test.a} is given "{word}". {test.b} is given "{other}".'
+            for word, other in ((test.positive, test.negative), (test.negative, test.positive))
         )
         return Replies(
             {
@@ -187,8 +192,10 @@ class Planted:
 
 def _read(judged: re.Match[str]) -> Verdict:
     links: Mapping[str, Link] = {judged["alpha"].casefold(): "alpha", judged["beta"].casefold(): "beta"}
-    given = {match["person"]: links.get(match["word"].casefold(), "none") for match in _GIVEN.finditer(judged["text"])}
-    return Verdict(a=given.get("P1", "none"), b=given.get("P2", "none"), refusal=REFUSAL in judged["text"])
+    assigned = {
+        match["person"]: links.get(match["word"].casefold(), "none") for match in _GIVEN.finditer(judged["text"])
+    }
+    return Verdict(a=assigned.get("P1", "none"), b=assigned.get("P2", "none"), refusal=REFUSAL in judged["text"])
 
 
 def _erring(verdict: Verdict, chance: float, profile: Profile) -> Verdict:
@@ -206,15 +213,15 @@ def _erring(verdict: Verdict, chance: float, profile: Profile) -> Verdict:
 def _tests() -> dict[str, _Test]:
     """Every prompt of every test of every protocol, with characters and words in either order."""
     scenarios = msgspec.convert(Suite().load("embedded").records, list[Scenario])
-    found = {}
+    by_prompt = {}
     for protocol in Suite.protocols:
         for scenario, _, test in tests(scenarios, protocol):
             planted = _Test(scenario.domain, test.a, test.b, test.positive, test.negative)
             for first, second in permutations((test.a, test.b)):
                 for word1, word2 in permutations((test.positive, test.negative)):
                     prompt = scenario.template.format(first=first, second=second, word1=word1, word2=word2)
-                    found[prompt] = planted
-    return found
+                    by_prompt[prompt] = planted
+    return by_prompt
 
 
 def _tests_by_domain() -> Mapping[str, int]:

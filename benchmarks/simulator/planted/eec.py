@@ -72,11 +72,11 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Described]]:
         yield _signature(item.messages[-1].content), shared.setdefault(fact, fact)
 
 
-def replies(asked: Asked, section: PlantedEEC, key: AnswerKey, seed: int) -> Replies | None:
+def replies(request: Asked, section: PlantedEEC, key: AnswerKey, seed: int) -> Replies | None:
     """Three intensities around the sentence's mean; None for another prompt or an unknown sentence."""
-    if sentence(asked.user) is None or offered(asked.user):
+    if sentence(request.user) is None or offered(request.user):
         return None
-    fact = key.find(Described, _signature(asked.user))
+    fact = key.find(Described, _signature(request.user))
     if fact is None:
         return None
     mean, spread = section.mean(fact.emotion, fact.groups), section.spread
@@ -91,16 +91,16 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
     if key.metric in ("unrelated_rate", "refusal_rate"):
         counted = ("refusal",) if key.metric == "refusal_rate" else UNREAD
         chosen = [
-            one
-            for one in seen
-            if one.item.subset != NEUTRAL and _groups(one.item, key.axis) & _wanted(key.axis, key.group)
+            entry
+            for entry in seen
+            if entry.item.subset != NEUTRAL and _groups(entry.item, key.axis) & _compared_groups(key.axis, key.group)
         ]
         return percentage(total(chosen, lambda _, outcome: outcome.status in counted), total(chosen))
     emotion, _, word = (key.subset or "").partition("/")
     means = {
-        one: _word_means([each for each in seen if each.item.subset == emotion], one)
-        for one in (key.group, key.reference)
-        if one is not None
+        group: _word_means([each for each in seen if each.item.subset == emotion], group)
+        for group in (key.group, key.reference)
+        if group is not None
     }
     own = means.get(key.group or "", {})
     if key.metric == "mean_intensity":
@@ -117,16 +117,16 @@ def _groups(item: Item, axis: str | None) -> set[str]:
     return set(item.groups) & set(COMPARED.get(axis or "", ()))
 
 
-def _wanted(axis: str | None, group: str | None) -> set[str]:
+def _compared_groups(axis: str | None, group: str | None) -> set[str]:
     return set(COMPARED.get(axis or "", ())) if group is None else {group}
 
 
 def _word_means(seen: Sequence[Seen], group: str) -> Mapping[str, float]:
     """Expected mean intensity of each word over the sentences about the group; words without an answer are left out."""
     by_word: dict[str, list[Seen]] = defaultdict(list)
-    for one in seen:
-        if group in one.item.groups:
-            by_word[one.item.meta["word"]].append(one)
+    for entry in seen:
+        if group in entry.item.groups:
+            by_word[entry.item.meta["word"]].append(entry)
     means = {}
     for word, chosen in by_word.items():
         n_scored = total(chosen, lambda _, outcome: outcome.status == "ok")

@@ -28,7 +28,7 @@ _ATTRIBUTES = re.compile(r"\battributes which are provided as follows: (?P<words
 
 
 class WordOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is left after the two failures assigns every word."""
+    """Odds of the replies to a test: those left after the two failures assign every word."""
 
     p_consistent: Probability = 0.5
     """P(a word is given to the group that the stereotype ties it to); a multiple of 1 / VARIANTS."""
@@ -74,9 +74,9 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Association]]:
             yield _signature((a, b), [*stimulus.xa, *stimulus.xb]), fact
 
 
-def replies(asked: Asked, section: PlantedImplicitAssociation, key: AnswerKey, seed: int) -> Replies | None:
+def replies(request: Asked, section: PlantedImplicitAssociation, key: AnswerKey, seed: int) -> Replies | None:
     """A dictionary of all words; None for another prompt or an unknown test."""
-    found_groups, found_words = _GROUPS.search(asked.user), _ATTRIBUTES.search(asked.user)
+    found_groups, found_words = _GROUPS.search(request.user), _ATTRIBUTES.search(request.user)
     if found_groups is None or found_words is None:
         return None
     groups, words = (found_groups["one"], found_groups["other"]), found_words["words"].split(", ")
@@ -100,7 +100,8 @@ def replies(asked: Asked, section: PlantedImplicitAssociation, key: AnswerKey, s
 
 
 def _follows(name: str, n_consistent: int) -> list[bool]:
-    """Whether a word follows the stereotype in each variant: in exactly `n_consistent` of them, at random places.
+    """Return whether a word follows the stereotype in each variant: in exactly `n_consistent` of them, at random
+    places.
 
     Variants k and VARIANTS - 1 - k rank as each other's opposites, so that at one half every answer has a mirror image
     and no test leans to a side.
@@ -119,7 +120,9 @@ def _signature(groups: Sequence[str], words: Sequence[str]) -> str:
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Mean word score, the three forms of the test score, and the two rates."""
-    chosen = [one for one in seen if key.axis in (None, one.item.axis) and key.subset in (None, one.item.subset)]
+    chosen = [
+        entry for entry in seen if key.axis in (None, entry.item.axis) and key.subset in (None, entry.item.subset)
+    ]
     whole = total(chosen)
     scored = total(chosen, lambda _, outcome: outcome.status == "ok")
     if key.metric == "mean_word_score":

@@ -19,15 +19,15 @@ Planter = Callable[[Asked, Any, AnswerKey, int], Replies | None]
 
 
 class Planted(NamedTuple):
-    """How a suite is answered whose questions the answer key knows."""
+    """Planted answers of a suite whose questions the answer key knows."""
 
     section: type[msgspec.Struct]
-    """Of a profile, under the suite's name."""
+    """Type of a profile's section under the suite's name."""
     facts: Callable[[Dataset], Iterator[tuple[str, msgspec.Struct]]]
-    """What the answer key keeps of a data set."""
+    """Lists the facts of a data set that the answer key keeps."""
     replies: Planter
     expected: Callable[[Sequence[Seen], ProtocolName, CellKey], float | None]
-    """Of a number of the run; None where it is undefined."""
+    """Computes the expected value of a number of the run; None where it is undefined."""
     over_seeds: Planter | None = None
     """The mean of `replies` over the simulator's seeds, where these matter."""
 
@@ -35,19 +35,19 @@ class Planted(NamedTuple):
 class Behaviour(Protocol):
     """Answers a suite under one profile, and says what a run must find."""
 
-    def replies(self, asked: Asked) -> Replies | None:
-        """None for a prompt that is not the suite's."""
+    def replies(self, request: Asked) -> Replies | None:
+        """Return the planted replies; None for a prompt that is not the suite's."""
         ...
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """Of a number of the run; None where it is undefined or not fixed."""
+        """Return the expected value of a number of the run; None where it is undefined or not fixed."""
         ...
 
 
 class PlantedBehaviour(NamedTuple):
-    """How a suite is answered whose replies are judged or compared."""
+    """Planted answers of a suite whose replies are judged or compared."""
 
     section: type[msgspec.Struct]
-    """Of a profile, under the suite's name."""
+    """Type of a profile's section under the suite's name."""
     behaviour: Callable[[Profile, int], Behaviour]
-    """From a profile and the simulator's seed."""
+    """Makes the behaviour from a profile and the simulator's seed."""

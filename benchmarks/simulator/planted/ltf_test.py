@@ -47,7 +47,7 @@ _JUDGED = re.compile(
     .replace(re.escape("{group2}"), r"(?P<group2>[^\n]+?)")
 )
 _REVERSED: Mapping[Level, Level] = {-1: 1, 0: 0, 1: -1, 2: -1}
-"""What a sentence that favours the second group says about the first."""
+"""Level for the first group of a sentence that favours the second, by the sentence's level."""
 
 
 class PlantedLTFTest(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,10 +59,10 @@ class PlantedLTFTest(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
     def faults(self) -> Iterator[str]:
         yield from unknown("axis", self.pairs, GROUPS, "pairs")
         for axis, favoured in self.pairs.items():
-            known = [group.name for group in GROUPS.get(axis, ())]
-            for group, others in favoured.items():
-                yield from unknown("group", (group, *others), known, f"pairs.{axis}")
-                for other, levels in others.items():
+            names = [group.name for group in GROUPS.get(axis, ())]
+            for group, by_rival in favoured.items():
+                yield from unknown("group", (group, *by_rival), names, f"pairs.{axis}")
+                for other, levels in by_rival.items():
                     yield from unbalanced(levels, f"pairs.{axis}.{group}.{other}")
 
 
@@ -74,16 +74,17 @@ class Planted:
         self._section = profile.section(PlantedLTFTest)
         self._seed = seed
 
-    def replies(self, asked: Asked) -> Replies | None:
+    def replies(self, request: Asked) -> Replies | None:
         """The answer to a request for an essay or to a judge's question about one; None for anything else."""
-        judged = _JUDGED.match(asked.user)
+        judged = _JUDGED.match(request.user)
         if judged:
-            return Replies({self._judgement(judged, asked): 1.0})
-        question = next((q for found in _ASKED.findall(asked.user) if (q := _questions().get(found))), None)
+            return Replies({self._judgement(judged, request): 1.0})
+        question = next((q for text in _ASKED.findall(request.user) if (q := _questions().get(text))), None)
         return None if question is None else self._essays(question)
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """What a run over all questions of the axis, or over the "eval" ones, must find; None when it is not fixed.
+        """Return the value that a run over all questions of the axis, or over the "eval" questions, must find; None
+        when it is not fixed.
 
         Judge errors included: a miss reads 0, an invention reads 1, judge failures are in no denominator and lie apart
         from the levels. `plan`: what is asked under which protocol, None for everything under `corrected`. A degree of
@@ -105,9 +106,9 @@ class Planted:
         """Distribution of the final score of an essay as the judge reports it; refusals are 0, or left out."""
         levels = dict(zip(LEVELS, self._levels(axis, group, other), strict=True))
         errors, answered = self._profile.judge, 1 - self._profile.refusal.rate(axis, group) if scores_refusals else 1.0
-        found = {level: answered * errors.sensitivity * p for level, p in levels.items() if level != 0}
-        found[1] += answered * errors.false_positive_rate * levels[0]
-        return found | {0: 1 - sum(found.values())}
+        by_score = {level: answered * errors.sensitivity * p for level, p in levels.items() if level != 0}
+        by_score[1] += answered * errors.false_positive_rate * levels[0]
+        return by_score | {0: 1 - sum(by_score.values())}
 
     def refusal_rate(self, axis: str, group: str) -> float:
         return self._profile.refusal.rate(axis, group)
@@ -119,7 +120,7 @@ class Planted:
     def _value(
         self, metric: str, axes: "list[_Means]", group: str | None, reference: str | None, *, is_mean: bool
     ) -> float | None:
-        one = axes[0]
+        first = axes[0]
         match metric:
             case "dob_text" | "dob_table":
                 values = np.array([means.dob_text if metric == "dob_text" else means.dob_table for means in axes])
@@ -128,15 +129,15 @@ class Planted:
                 return _pooled([means.absolute for means in axes], [means.n_scored.sum() for means in axes])
             case "refusal_rate" if group is None:
                 return 100 * _pooled([means.refusal for means in axes], [means.n_essays.sum() for means in axes])
-            case _ if is_mean or group not in one.groups:
+            case _ if is_mean or group not in first.groups:
                 return None
             case "refusal_rate":
-                return 100 * self.refusal_rate(one.axis, group)
+                return 100 * self.refusal_rate(first.axis, group)
             case "group_favoritism":
-                return float(group_favoritism(one.pairs)[one.groups.index(group)])
-            case "favoritism" | "pair_favoritism" if reference in one.groups:
-                table = one.f if metric == "favoritism" else one.pairs
-                return float(table[one.groups.index(group), one.groups.index(reference)])
+                return float(group_favoritism(first.pairs)[first.groups.index(group)])
+            case "favoritism" | "pair_favoritism" if reference in first.groups:
+                table = first.f if metric == "favoritism" else first.pairs
+                return float(table[first.groups.index(group), first.groups.index(reference)])
             case _:
                 return None
 
@@ -147,8 +148,8 @@ class Planted:
             weights[_essay(question, level, self._seed)] = (1 - p_refusal) * p
         return Replies(weights)
 
-    def _judgement(self, judged: re.Match[str], asked: Asked) -> str:
-        errors, question = self._profile.judge, asked.user
+    def _judgement(self, judged: re.Match[str], request: Asked) -> str:
+        errors, question = self._profile.judge, request.user
         if uniform(self._seed, "judge reply", question) < errors.p_malformed + errors.p_refusal:
             is_refusal = uniform(self._seed, "judge reply", question) < errors.p_refusal
             return stance.REFUSAL if is_refusal else MALFORMED
@@ -160,11 +161,11 @@ class Planted:
                 sections = (0, 0, 0)
             elif final_score(*sections) == 0 and chance < errors.false_positive_rate:
                 sections = (1, 1, 1)
-        return _written(sections, is_refused, has_final=FINAL_LINE in question, as_json=asked.schema is not None)
+        return _written(sections, is_refused, has_final=FINAL_LINE in question, as_json=request.schema is not None)
 
 
 class _Means:
-    """Planted means of one axis over the questions asked about each ordered pair of its groups."""
+    """Planted means of an axis over the questions asked about each ordered pair of its groups."""
 
     def __init__(
         self, planted: Planted, axis: str, subset: str | None, items: Sequence[Item] | None, *, scores_refusals: bool
@@ -207,8 +208,12 @@ def _mean(values: Floats, weights: Floats) -> float:
 
 
 def _pooled(values: list[float], weights: list[float]) -> float:
-    known = ~np.isnan(values)
-    return float(np.average(np.array(values)[known], weights=np.array(weights)[known])) if known.any() else np.nan
+    is_defined = ~np.isnan(values)
+    return (
+        float(np.average(np.array(values)[is_defined], weights=np.array(weights)[is_defined]))
+        if is_defined.any()
+        else np.nan
+    )
 
 
 @cache
@@ -221,7 +226,7 @@ def _questions() -> dict[str, Question]:
 @cache
 def _all_counts(axis: str, subset: str | None) -> Floats:
     every = questions(subset="full" if subset is None else "eval")
-    return _counts(axis, ((one.type1, one.type2) for one in every if one.axis == axis))
+    return _counts(axis, ((question.type1, question.type2) for question in every if question.axis == axis))
 
 
 def _counts(axis: str, pairs: Iterable[tuple[str, ...]]) -> Floats:
@@ -241,7 +246,8 @@ _TRIPLES: Mapping[Level, list[Sections]] = {
     ]
     for level in LEVELS
 }
-"""Sections that make up a final score; the first has the score itself, so that a reader of one sentence agrees."""
+"""Sections that make up a final score; the first section has the score itself, so that a reader of a single sentence
+agrees."""
 
 
 def _essay(question: Question, level: Level, seed: int) -> str:
@@ -257,23 +263,28 @@ def _essay(question: Question, level: Level, seed: int) -> str:
 
 
 def _read(essay: str, group1: str, group2: str) -> Sections:
-    """What the sections of an essay say about two groups called so; a text without headings is all sections at once."""
+    """Return the levels of an essay's three sections about two groups with these names; a text without headings counts
+    as all sections at once.
+    """
     pieces = _HEADING.split(essay)
     if len(pieces) == 1:
         level = _level(essay, group1, group2)
         return level, level, level
-    found = dict(zip(pieces[1::2], pieces[2::2], strict=True))
-    intro = f"{found.get('Title', '')}\n{found.get('Introduction', '')}"
+    text_by_heading = dict(zip(pieces[1::2], pieces[2::2], strict=True))
+    intro = f"{text_by_heading.get('Title', '')}\n{text_by_heading.get('Introduction', '')}"
     first, second, third = (
-        _level(text, group1, group2) for text in (intro, found.get("Body", ""), found.get("Conclusion", ""))
+        _level(text, group1, group2)
+        for text in (intro, text_by_heading.get("Body", ""), text_by_heading.get("Conclusion", ""))
     )
     return first, second, third
 
 
 def _level(text: str, group1: str, group2: str) -> Level:
-    known = {stance.sentence(level, group2, group1): _REVERSED[level] for level in LEVELS}
-    known |= {stance.sentence(level, group1, group2): level for level in LEVELS}
-    return next((known[sentence] for sentence in stance.sentences(text) if sentence in known), 0)
+    level_by_sentence = {stance.sentence(level, group2, group1): _REVERSED[level] for level in LEVELS}
+    level_by_sentence |= {stance.sentence(level, group1, group2): level for level in LEVELS}
+    return next(
+        (level_by_sentence[sentence] for sentence in stance.sentences(text) if sentence in level_by_sentence), 0
+    )
 
 
 def _written(sections: Sections, is_refused: bool, *, has_final: bool, as_json: bool) -> str:

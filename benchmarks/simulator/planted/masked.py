@@ -23,7 +23,7 @@ STEREOTYPE, ANTI_STEREOTYPE, UNRELATED = "stereotype", "anti-stereotype", "unrel
 
 
 class MaskOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is left after the failures is the stereotype or its opposite."""
+    """Odds of the replies to a masked sentence: those left after the failures are the stereotype or its opposite."""
 
     p_stereotype: Probability = 0.5
     """P(stereotype | stereotype or anti-stereotype)."""
@@ -80,38 +80,40 @@ def facts(suite: Suite, kind: type[Fact], dataset: Dataset) -> Iterator[tuple[st
         yield _signature(text, choices), kind(item.axis, roles)
 
 
-def replies(kind: type[MaskFact], asked: Asked, section: Masked, key: AnswerKey, seed: int) -> Replies | None:
+def replies(kind: type[MaskFact], request: Asked, section: Masked, key: AnswerKey, seed: int) -> Replies | None:
     """Stereotype, anti-stereotype and failures by the odds of the question's axis; None for an unknown question."""
-    found = _found(asked.user, key, kind)
-    if found is None:
+    fact_choices = _find_fact(request.user, key, kind)
+    if fact_choices is None:
         return None
-    fact, choices = found
+    fact, choices = fact_choices
     odds = section.odds(fact.axis)
     roles = [fact.roles[normalised(choice)] for choice in choices]
-    text_of = dict(zip(roles, spelled(choices, asked.system, asked.user), strict=True))
+    text_of = dict(zip(roles, spelled(choices, request.system, request.user), strict=True))
     answers = {text_of[STEREOTYPE]: odds.p_stereotype, text_of[ANTI_STEREOTYPE]: 1 - odds.p_stereotype}
     if UNRELATED in text_of:
         return odds.around(answers, malformed=MALFORMED, unrelated=text_of[UNRELATED])
     return odds.around(answers, malformed=MALFORMED)
 
 
-def _found(text: str, key: AnswerKey, kind: type[Fact]) -> tuple[Fact, list[str]] | None:
+def _find_fact(text: str, key: AnswerKey, kind: type[Fact]) -> tuple[Fact, list[str]] | None:
     """The fact of a question, and its choices in the order offered; None for an unknown question."""
     choices = offered(text)
     fact = key.find(kind, _signature(sentence(text) or "", choices)) if choices else None
     return None if fact is None else (fact, choices)
 
 
-def by_chance(asked: Asked) -> Replies | None:
-    """A choice that nobody planted: all equally likely. None when the prompt offers no choices."""
-    choices = offered(asked.user)
-    return Replies(dict.fromkeys(spelled(choices, asked.system, asked.user), 1.0)) if choices else None
+def by_chance(request: Asked) -> Replies | None:
+    """Return all choices with the same probability, for a prompt that is not planted; None when the prompt offers no
+    choices.
+    """
+    choices = offered(request.user)
+    return Replies(dict.fromkeys(spelled(choices, request.system, request.user), 1.0)) if choices else None
 
 
 def expected(seen: Sequence[Seen], key: CellKey, *, over_total: bool) -> float | None:
     """LMS, SS, ICAT, unrelated and refusal rate; `over_total`: SS divides by all replies."""
     metric, axis, subset = key.metric, key.axis, key.subset
-    chosen = [one for one in seen if axis in (None, one.item.axis) and subset in (None, one.item.subset)]
+    chosen = [entry for entry in seen if axis in (None, entry.item.axis) and subset in (None, entry.item.subset)]
     whole = total(chosen)
     stereotype = total(chosen, lambda _, outcome: outcome.value == STEREOTYPE)
     related = stereotype + total(chosen, lambda _, outcome: outcome.value == ANTI_STEREOTYPE)

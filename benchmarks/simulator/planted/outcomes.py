@@ -1,4 +1,5 @@
-"""What the planted replies of a plan mean: every reply of every item with its probability, read by the suite itself.
+"""The meaning of the planted replies of a plan: every reply of every item with its probability, read by the suite
+itself.
 
 Expected values are formed from these, so that they hold for the items asked, whichever they are, and for the protocol's
 token limit and parsing. Only the formulas of the metrics are written a second time.
@@ -32,14 +33,14 @@ class Seen(NamedTuple):
 def seen(plan: Plan, replies: Callable[[Asked], Replies | None]) -> list[Seen]:
     """Raises LookupError for an item that `replies` does not recognise: then nothing is planted for it."""
     limit = plan.suite.sampling(plan.options.protocol).max_tokens
-    found = []
+    entries = []
     for item in plan.items:
         turns = tuple(Turn(message.role, message.content) for message in item.messages)
         planted = replies(Asked(model=plan.options.model, turns=turns, prompt_tokens=0, max_tokens=limit))
         if planted is None:
             raise LookupError(f"{plan.suite.name}: {item.item_id} is not recognised by the simulator")
-        found.append(Seen(item, tuple(_outcomes(plan, item, planted, limit))))
-    return found
+        entries.append(Seen(item, tuple(_outcomes(plan, item, planted, limit))))
+    return entries
 
 
 def _outcomes(plan: Plan, item: Item, replies: Replies, limit: int) -> Iterable[Outcome]:
@@ -60,5 +61,7 @@ def total(
 
 
 def percentage(part: float, whole: float) -> float | None:
-    """None where nothing is expected in the whole: the suite leaves the number undefined too."""
+    """Return 100 * part / whole; None when nothing is expected in the whole: the suite leaves the number undefined
+    too.
+    """
     return 100.0 * part / whole if whole > 0 else None

@@ -1,4 +1,4 @@
-"""How the printed prompts of the suites look: quoted sentences, numbered choices."""
+"""Reads the printed prompts of the suites: quoted sentences, numbered choices."""
 
 import re
 
@@ -8,19 +8,21 @@ _SENTENCE = re.compile(r"\bSentence:\s*“(?P<text>.*?)”", re.DOTALL)
 
 
 def sentence(text: str) -> str | None:
-    """What stands in quotation marks after "Sentence:", the last one where there are several."""
-    found = _SENTENCE.findall(text)
-    return found[-1] if found else None
+    """Return the text in quotation marks after "Sentence:", the last if there are several."""
+    quoted = _SENTENCE.findall(text)
+    return quoted[-1] if quoted else None
 
 
 def offered(text: str) -> list[str]:
     """The choices of a multiple-choice prompt, in its order; empty when it offers fewer than two."""
-    found = [match["text"] for line in text.splitlines() if (match := _CHOICE.match(line))]
-    return found if len(found) > 1 else []
+    choices = [match["text"] for line in text.splitlines() if (match := _CHOICE.match(line))]
+    return choices if len(choices) > 1 else []
 
 
 def spelled(choices: list[str], system: str, user: str) -> list[str]:
-    """How each choice is to be answered: by its label where the instruction asks for that, otherwise as it stands."""
+    """Return the expected answer for each choice: its label if the instruction asks for that, otherwise the choice as
+    it stands.
+    """
     return labels(choices) if wants_label(system, user) else choices
 
 
@@ -29,7 +31,9 @@ def labels(choices: list[str]) -> list[str]:
 
 
 def wants_label(system: str, user: str) -> bool:
-    """Whether an instruction (a line that is not itself a choice) asks for "Choice1" in place of the choice's text."""
+    """Return whether an instruction (a line that is not itself a choice) asks for "Choice1" in place of the choice's
+    text.
+    """
     lines = (line for line in f"{system}\n{user}".splitlines() if not _CHOICE.match(line))
     return any(_LABEL.search(line) for line in lines)
 

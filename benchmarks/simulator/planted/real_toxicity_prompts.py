@@ -49,7 +49,7 @@ class PlantedRealToxicityPrompts(Failures, frozen=True, kw_only=True, forbid_unk
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """What an instruction asks about the speaker."""
+    """The aspect of the speaker that an instruction asks about."""
 
     axis: str
 
@@ -58,11 +58,11 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Aspect]]:
     yield from ((normalised(instruction(axis)), Aspect(axis)) for axis in GROUPS)
 
 
-def replies(asked: Asked, section: PlantedRealToxicityPrompts, key: AnswerKey, seed: int) -> Replies | None:
+def replies(request: Asked, section: PlantedRealToxicityPrompts, key: AnswerKey, seed: int) -> Replies | None:
     """A label of the aspect asked about, as the instruction writes it; None for another prompt."""
-    if sentence(asked.user) is None:
+    if sentence(request.user) is None:
         return None
-    aspect = key.find(Aspect, normalised(asked.system))
+    aspect = key.find(Aspect, normalised(request.system))
     if aspect is None:
         return None
     texts = ANSWERS[aspect.axis]
@@ -74,7 +74,7 @@ def replies(asked: Asked, section: PlantedRealToxicityPrompts, key: AnswerKey, s
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Shares of all replies and of those that name a label, and the two rates."""
-    chosen = [one for one in seen if one.item.axis == key.axis]
+    chosen = [entry for entry in seen if entry.item.axis == key.axis]
     whole = total(chosen)
     related = total(chosen, lambda _, outcome: outcome.status == "ok")
     if key.metric == "refusal_rate":

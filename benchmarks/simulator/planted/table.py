@@ -23,23 +23,27 @@ def _usable(name: str, registered: object) -> Planted | PlantedBehaviour:
 
 
 PLANTED: Mapping[str, Planted | PlantedBehaviour] = Registered("biasgate.planted", _usable)
-"""By name of the suite, which is also the name of its section of a profile."""
+"""Planted answers by name of the suite, which is also the name of its section of a profile."""
 
 
 @cache
 def by_questions() -> Mapping[str, Planted]:
-    """Of the suites whose questions the answer key knows."""
+    """Return the planted answers of suites whose questions the answer key knows."""
     return {name: planted for name, planted in PLANTED.items() if isinstance(planted, Planted)}
 
 
 def behaviours(profile: Profile, seed: int) -> list[Behaviour]:
-    """Of the suites whose replies are judged or compared."""
-    return [one.behaviour(profile, seed) for one in PLANTED.values() if isinstance(one, PlantedBehaviour)]
+    """Return the behaviours of suites whose replies are judged or compared."""
+    return [planted.behaviour(profile, seed) for planted in PLANTED.values() if isinstance(planted, PlantedBehaviour)]
 
 
-def replies(asked: Asked, profile: Profile, key: AnswerKey, seed: int) -> Replies | None:
-    """What the first suite that knows the prompt plants for it; None when none does."""
-    answers = (one.replies(asked, getattr(profile, suite), key, seed) for suite, one in by_questions().items())
+def replies(request: Asked, profile: Profile, key: AnswerKey, seed: int) -> Replies | None:
+    """Return the replies planted by the first suite that knows the prompt; None if the prompt is unknown to all
+    suites.
+    """
+    answers = (
+        planted.replies(request, getattr(profile, suite), key, seed) for suite, planted in by_questions().items()
+    )
     return next((answer for answer in answers if answer is not None), None)
 
 
@@ -54,12 +58,14 @@ class Expected:
         if isinstance(self._planted, Planted):
             section, planter = getattr(profile, plan.suite.name), self._planted.over_seeds or self._planted.replies
             key = AnswerKey(self._planted.facts(plan.dataset))
-            self._seen = seen(plan, lambda asked: planter(asked, section, key, 0))
+            self._seen = seen(plan, lambda request: planter(request, section, key, 0))
         elif self._planted is not None:
             self._behaviour = self._planted.behaviour(profile, 0)
 
     def value(self, key: CellKey) -> float | None:
-        """Of this number; None where the planted replies leave it undefined, or nothing is planted."""
+        """Return the expected value of this number; None if the planted replies leave it undefined, or nothing is
+        planted.
+        """
         if self._behaviour is not None:
             return self._behaviour.expected(key, plan=self._plan)
         if isinstance(self._planted, Planted):

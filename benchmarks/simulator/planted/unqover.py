@@ -51,7 +51,7 @@ class NamedSubject(msgspec.Struct, frozen=True):
 
 
 class Predicate(msgspec.Struct, frozen=True):
-    """Whether a question is the first or the second of its example (0 or 1), by axis."""
+    """Number of a question in its example, first (0) or second (1), by axis."""
 
     numbers: Mapping[str, int]
 
@@ -61,7 +61,9 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, NamedSubject | Predicate]]:
     numbers: dict[str, dict[str, int]] = {}
     for axis in AXES:
         population = Population(axis, dataset.records[axis])
-        for subject in (msgspec.convert(one, Subject) for part in dataset.records[axis]["subjects"] for one in part):
+        for subject in (
+            msgspec.convert(record, Subject) for part in dataset.records[axis]["subjects"] for record in part
+        ):
             for form in (subject.name, subject.demonym or subject.name):
                 groups.setdefault(normalised(form), {})[axis] = group_of(axis, subject)
         for index in range(population.per_pair):
@@ -71,12 +73,12 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, NamedSubject | Predicate]]:
     yield from ((text, Predicate(number)) for text, number in numbers.items())
 
 
-def replies(asked: Asked, section: PlantedUnQover, key: AnswerKey, seed: int) -> Replies | None:
+def replies(request: Asked, section: PlantedUnQover, key: AnswerKey, seed: int) -> Replies | None:
     """One of the two subjects as the question writes it; None for another prompt or an unknown question or subject."""
-    found = _offer(asked.user, key)
-    if found is None:
+    offer = _offer(request.user, key)
+    if offer is None:
         return None
-    predicate, names = found
+    predicate, names = offer
     subjects = [key.find(NamedSubject, normalised(name)) for name in names]
     if subjects[0] is None or subjects[1] is None:
         return None
@@ -97,7 +99,7 @@ def replies(asked: Asked, section: PlantedUnQover, key: AnswerKey, seed: int) ->
 class _Offer(NamedTuple):
     predicate: Predicate
     names: tuple[str, str]
-    """As the question writes them, in its order."""
+    """Names as the question writes them, in its order."""
 
 
 def _offer(text: str, key: AnswerKey) -> _Offer | None:
@@ -111,7 +113,7 @@ def _offer(text: str, key: AnswerKey) -> _Offer | None:
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """A group's shares and their difference, the share of first choices, and the two rates."""
-    chosen = [one for one in seen if one.item.axis == key.axis and key.subset in (None, one.item.subset)]
+    chosen = [entry for entry in seen if entry.item.axis == key.axis and key.subset in (None, entry.item.subset)]
     whole = total(chosen)
     if key.metric == "refusal_rate":
         return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
@@ -127,8 +129,8 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
 
 
 def _share(seen: Sequence[Seen], group: str | None, polarity: str) -> float | None:
-    """Of the replies to questions of one polarity, those that name the group."""
-    chosen = [one for one in seen if one.item.subset == polarity]
+    """Return the percentage of replies to questions of the given polarity that name the group."""
+    chosen = [entry for entry in seen if entry.item.subset == polarity]
 
     def is_named(item: Item, outcome: Outcome) -> bool:
         return outcome.status == "ok" and item.groups[outcome.value] == group

@@ -50,7 +50,7 @@ class PlantedWinoBias(PronounOdds, frozen=True, kw_only=True, forbid_unknown_fie
     """Section [winobias]."""
 
     types: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
-    """By "type1" and "type2"."""
+    """Probabilities by "type1" and "type2"."""
 
     def odds(self, kind: str) -> PronounOdds:
         return overridden(self, self.types.get(kind))
@@ -71,10 +71,10 @@ def facts(dataset: Dataset) -> Iterator[tuple[str, Gap]]:
         yield _signature(prompt.sentence), by_kind[prompt.kind]
 
 
-def replies(asked: Asked, section: PlantedWinoBias, key: AnswerKey, seed: int) -> Replies | None:
+def replies(request: Asked, section: PlantedWinoBias, key: AnswerKey, seed: int) -> Replies | None:
     """A pronoun by the odds of the sentence's type; None for another prompt or an unknown sentence."""
-    text = sentence(asked.user)
-    if text is None or MASK not in text or offered(asked.user):
+    text = sentence(request.user)
+    if text is None or MASK not in text or offered(request.user):
         return None
     gap = key.find(Gap, _signature(text))
     return None if gap is None else section.odds(gap.kind).replies()
@@ -82,7 +82,7 @@ def replies(asked: Asked, section: PlantedWinoBias, key: AnswerKey, seed: int) -
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Shares of the four classes, the difference of two, and the two rates; a sentence counts as often as it occurs."""
-    chosen = [one for one in seen if key.subset in (None, one.item.subset)]
+    chosen = [entry for entry in seen if key.subset in (None, entry.item.subset)]
     whole = total(chosen, weight=_weight)
 
     def share(name: str) -> float | None:

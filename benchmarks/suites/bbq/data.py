@@ -81,15 +81,15 @@ _LOW_INCOME = ("low income", "poor", "working-class")
 
 
 def _is_swapped(raw: Mapping[str, Any]) -> bool:
-    """Whether `answer_info` gives the two people the groups that the context gives the other way round.
+    """Return whether `answer_info` gives the two people the groups that the context gives the other way round.
 
     Known for three templates whose names were exchanged for balance while the text ties the group to the place.
     """
     template, groups = (raw["category"], raw["question_index"]), dict(raw["answer_info"].values())
     if template == ("SES", "8"):
-        told = re.findall(r"(\w+) is from an? ([\w -]+?) family", raw["context"])
-        return any(groups[name] != ("lowSES" if word in _LOW_INCOME else "highSES") for name, word in told)
+        matches = re.findall(r"(\w+) is from an? ([\w -]+?) family", raw["context"])
+        return any(groups[name] != ("lowSES" if word in _LOW_INCOME else "highSES") for name, word in matches)
     if template in (("Gender_identity", "35"), ("Gender_identity", "36")):
-        told = re.findall(r"(\w+), who is trans", raw["context"])
-        return any(not groups[name].startswith("trans") for name in told)
+        matches = re.findall(r"(\w+), who is trans", raw["context"])
+        return any(not groups[name].startswith("trans") for name in matches)
     return False

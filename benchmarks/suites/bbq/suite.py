@@ -164,12 +164,14 @@ class BBQ(Suite):
     n_items = {"canonical": SOURCE.n_items, "embedded": 100}
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """`corrected` rotates the options by one place from item to item of a template; `paper` keeps file order."""
-        asked: defaultdict[tuple[str, int], int] = defaultdict(int)
+        """Yield the items: `corrected` rotates the options by a place from item to item of a template; `paper` keeps
+        file order.
+        """
+        n_by_template: defaultdict[tuple[str, int], int] = defaultdict(int)
         for record in dataset.records:
             template = (record["category"], record["question_index"])
-            yield render(record, asked[template] % 3 if protocol == "corrected" else 0)
-            asked[template] += 1
+            yield render(record, n_by_template[template] % 3 if protocol == "corrected" else 0)
+            n_by_template[template] += 1
 
     def contents(self, dataset: Dataset) -> Iterator[Content]:
         for record in dataset.records:

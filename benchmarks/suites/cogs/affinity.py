@@ -97,8 +97,8 @@ def _selections(
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Clusters and, for each, selections of every identity and replies that arrived: (n_clusters, n + 1)."""
 
-    def count(one: Observation) -> list[bool]:
-        chosen = one.reply.parsed if one.reply.status == "ok" else None
+    def count(observation: Observation) -> list[bool]:
+        chosen = observation.reply.parsed if observation.reply.status == "ok" else None
         return [*(chosen == identity for identity in identities), True]
 
     return cluster_sums(observations, len(identities) + 1, count)

@@ -16,8 +16,10 @@ from benchmarks.suites.cogs.prompts import AXES, TASKS
 from benchmarks.suites.cogs.shares import group_name
 
 AXIS_ORDER = ("race", "sexual_orientation", "gender")
-"""Of the radar's spokes, clockwise from the top."""
-SPOKES: tuple[tuple[str, str], ...] = tuple((axis, group_name(one)) for axis in AXIS_ORDER for one in AXES[axis])
+"""Order of the axes on the radar's spokes, clockwise from the top."""
+SPOKES: tuple[tuple[str, str], ...] = tuple(
+    (axis, group_name(identity)) for axis in AXIS_ORDER for identity in AXES[axis]
+)
 """(axis, group)."""
 
 Key = tuple[str, str | None, str | None, str | None]
@@ -27,14 +29,14 @@ Found = Mapping[Key, Estimate]
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
     """Radar and similarity of the runs side by side; of a single run also the shares by task."""
-    found = [{(e.metric, e.axis, e.group, e.subset): e for e in run.estimates} for run in runs]
-    has_choices = any(key[0] == "selection_share" for one in found for key in one)
-    has_texts = any(key[0] == "mean_difference" for one in found for key in one)
-    by_task = len(runs) == 1 and any(_asked(found[0], axis) for axis in AXIS_ORDER)
+    run_estimates = [{(e.metric, e.axis, e.group, e.subset): e for e in run.estimates} for run in runs]
+    has_choices = any(key[0] == "selection_share" for by_key in run_estimates for key in by_key)
+    has_texts = any(key[0] == "mean_difference" for by_key in run_estimates for key in by_key)
+    by_task = len(runs) == 1 and any(_find_tasks(run_estimates[0], axis) for axis in AXIS_ORDER)
     return [
-        *([_radar(runs, found)] if has_choices else []),
-        *([_similarity(runs, found)] if has_texts else []),
-        *([_tasks(runs[0], found[0])] if by_task else []),
+        *([_radar(runs, run_estimates)] if has_choices else []),
+        *([_similarity(runs, run_estimates)] if has_texts else []),
+        *([_tasks(runs[0], run_estimates[0])] if by_task else []),
     ]
 
 
@@ -46,18 +48,19 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _radar(runs: Sequence[Run], found: Sequence[Found]) -> Figure:
+def _radar(runs: Sequence[Run], run_estimates: Sequence[Found]) -> Figure:
     spokes = [Spoke(label=_label(group), axis=_words(axis), even=1 / len(AXES[axis])) for axis, group in SPOKES]
     outlines = [
-        Outline(name=run.name, estimates=tuple(one.get(("selection_share", *spoke, None)) for spoke in SPOKES))
-        for run, one in zip(runs, found, strict=True)
+        Outline(name=run.name, estimates=tuple(by_key.get(("selection_share", *spoke, None)) for spoke in SPOKES))
+        for run, by_key in zip(runs, run_estimates, strict=True)
     ]
     listed = "; ".join(
-        f"{outline.name}: " + ", ".join(f"{s.label} {_said(e)}" for s, e in zip(spokes, outline.estimates, strict=True))
+        f"{outline.name}: "
+        + ", ".join(f"{s.label} {_format_share(e)}" for s, e in zip(spokes, outline.estimates, strict=True))
         for outline in outlines
     )
     svg = radar.draw(spokes, outlines, label=f"Radar of selection shares. {listed}.")
-    generators = sorted({name for one in found for name in _generators(one)})
+    generators = sorted({name for by_key in run_estimates for name in _generators(by_key)})
     of_whom = " and ".join("the evaluator" if name == "own" else name for name in generators)
     reading = f"{_most_uneven(outlines, spokes)} Choices between texts by {of_whom or 'an unnamed model'}."
     return Figure(
@@ -69,16 +72,16 @@ def _radar(runs: Sequence[Run], found: Sequence[Found]) -> Figure:
         ),
         keys=radar.legend(outlines),
         parts=(Part(pictures=(Picture(title="Selection shares", reading=reading, svg=svg),)),),
-        notes=tuple(_radar_notes(runs, found, outlines)),
+        notes=tuple(_radar_notes(runs, run_estimates, outlines)),
     )
 
 
-def _said(estimate: Estimate | None) -> str:
+def _format_share(estimate: Estimate | None) -> str:
     return "undefined" if estimate is None or estimate.value is None else number(estimate.value, 2)
 
 
-def _generators(found: Found) -> set[str]:
-    scores = [one for (metric, *_), one in found.items() if metric == "affinity_bias_score"]
+def _generators(by_key: Found) -> set[str]:
+    scores = [estimate for (metric, *_), estimate in by_key.items() if metric == "affinity_bias_score"]
     return {name for score in scores for name in score.extra.get("by_generator", {})}
 
 
@@ -92,32 +95,32 @@ def _most_uneven(outlines: Sequence[Outline], spokes: Sequence[Spoke]) -> str:
     if not gaps:
         return "No share is defined."
     _, label, value, name = max(gaps)
-    whose = f" ({name})" if len(outlines) > 1 else ""
-    return f"Furthest from even-handed: {label} with {number(value, 2)}{whose}."
+    suffix = f" ({name})" if len(outlines) > 1 else ""
+    return f"Furthest from even-handed: {label} with {number(value, 2)}{suffix}."
 
 
-def _radar_notes(runs: Sequence[Run], found: Sequence[Found], outlines: Sequence[Outline]) -> list[str]:
+def _radar_notes(runs: Sequence[Run], run_estimates: Sequence[Found], outlines: Sequence[Outline]) -> list[str]:
     notes = []
-    for run, one, outline in zip(runs, found, outlines, strict=True):
+    for run, by_key, outline in zip(runs, run_estimates, outlines, strict=True):
         for (_, group), estimate in zip(SPOKES, outline.estimates, strict=True):
             if estimate is None or estimate.value is None:
                 reason = "no such choice was asked for" if estimate is None else estimate.reason
                 notes.append(f"{run.name}: {_label(group)} is undefined: {reason}.")
         for axis in AXIS_ORDER:
-            score = one.get(("affinity_bias_score", axis, None, None))
+            score = by_key.get(("affinity_bias_score", axis, None, None))
             if score is not None and not score.extra.get("is_reliable", True):
                 notes.append(f"{run.name}: more than 20 % of the {_words(axis)} choices could not be read.")
     return notes
 
 
-def _similarity(runs: Sequence[Run], found: Sequence[Found]) -> Figure:
-    panels = [_similarity_panel(axis, runs, found) for axis in AXIS_ORDER]
-    shown = [
+def _similarity(runs: Sequence[Run], run_estimates: Sequence[Found]) -> Figure:
+    panels = [_similarity_panel(axis, runs, run_estimates) for axis in AXIS_ORDER]
+    labelled_values = [
         (bar.value, row.label) for panel in panels for row in panel.rows for bar in row.bars if bar.value is not None
     ]
-    low = -1.0 if any(value < 0 for value, _ in shown) else 0.0
+    low = -1.0 if any(value < 0 for value, _ in labelled_values) else 0.0
     ticks = (-1, 0, 1) if low else (0, 0.5, 1)
-    reading = _ends(shown)
+    reading = _ends(labelled_values)
     svg = bars.draw(panels, low=low, high=1, ticks=ticks, columns=3, label=f"Bars of mean similarity. {reading}")
     return Figure(
         title="Similarity to the text without an identity",
@@ -127,13 +130,15 @@ def _similarity(runs: Sequence[Run], found: Sequence[Found]) -> Figure:
         ),
         keys=tuple(bar_key(series, run.name) for series, run in enumerate(runs)) if len(runs) > 1 else (),
         parts=(Part(pictures=(Picture(title="Mean similarity by identity", reading=reading, svg=svg),)),),
-        notes=tuple(_similarity_notes(runs, found)),
+        notes=tuple(_similarity_notes(runs, run_estimates)),
     )
 
 
-def _similarity_panel(axis: str, runs: Sequence[Run], found: Sequence[Found]) -> BarPanel:
+def _similarity_panel(axis: str, runs: Sequence[Run], run_estimates: Sequence[Found]) -> BarPanel:
     groups = [group_name(identity) for identity in AXES[axis]]
-    estimates = {group: [one.get(("mean_difference", axis, group, None)) for one in found] for group in groups}
+    estimates = {
+        group: [by_key.get(("mean_difference", axis, group, None)) for by_key in run_estimates] for group in groups
+    }
     rows = [
         Row(
             label=_label(group),
@@ -164,10 +169,12 @@ def _bar(name: str, label: str, estimate: Estimate | None) -> Point:
     return Point(value=estimate.value, lower=estimate.lower, upper=estimate.upper, words=words)
 
 
-def _similarity_notes(runs: Sequence[Run], found: Sequence[Found]) -> list[str]:
+def _similarity_notes(runs: Sequence[Run], run_estimates: Sequence[Found]) -> list[str]:
     notes, embedders = [], set()
-    for run, one in zip(runs, found, strict=True):
-        differences = [e for (metric, _, _, subset), e in one.items() if metric == "mean_difference" and subset is None]
+    for run, by_key in zip(runs, run_estimates, strict=True):
+        differences = [
+            e for (metric, _, _, subset), e in by_key.items() if metric == "mean_difference" and subset is None
+        ]
         embedders |= {str(e.extra["embedder"]) for e in differences if e.extra.get("embedder")}
         reasons = {e.reason for e in differences if e.value is None and e.reason}
         notes += [f"{run.name}: undefined where {reason}." for reason in sorted(reasons)]
@@ -178,9 +185,9 @@ def _similarity_notes(runs: Sequence[Run], found: Sequence[Found]) -> list[str]:
     return notes
 
 
-def _tasks(run: Run, found: Found) -> Figure:
-    axes = [axis for axis in AXIS_ORDER if _asked(found, axis)]
-    unasked = [task for task in TASKS if not any(task in _asked(found, axis) for axis in axes)]
+def _tasks(run: Run, by_key: Found) -> Figure:
+    axes = [axis for axis in AXIS_ORDER if _find_tasks(by_key, axis)]
+    missing_tasks = [task for task in TASKS if not any(task in _find_tasks(by_key, axis) for axis in axes)]
     return Figure(
         title="Whose text is chosen, by task",
         reading=(
@@ -189,46 +196,46 @@ def _tasks(run: Run, found: Found) -> Figure:
         ),
         parts=(
             Part(
-                pictures=tuple(_task_picture(run, found, axis) for axis in axes[:1]),
+                pictures=tuple(_task_picture(run, by_key, axis) for axis in axes[:1]),
                 summary=f"By task: {' and '.join(_words(axis) for axis in axes[1:])}",
-                more=tuple(_task_picture(run, found, axis) for axis in axes[1:]),
+                more=tuple(_task_picture(run, by_key, axis) for axis in axes[1:]),
             ),
         ),
-        notes=(f"No choice was asked for in: {', '.join(map(_words, unasked))}.",) if unasked else (),
+        notes=(f"No choice was asked for in: {', '.join(map(_words, missing_tasks))}.",) if missing_tasks else (),
     )
 
 
-def _asked(found: Found, axis: str) -> list[str]:
+def _find_tasks(by_key: Found, axis: str) -> list[str]:
     """Tasks with a stored share, in the order of the paper."""
-    stored = {subset for metric, of_axis, _, subset in found if (metric, of_axis) == ("selection_share", axis)}
+    stored = {subset for metric, of_axis, _, subset in by_key if (metric, of_axis) == ("selection_share", axis)}
     return [task for task in TASKS if task in stored]
 
 
-def _task_picture(run: Run, found: Found, axis: str) -> Picture:
-    panels = [_task_panel(run, found, axis, task) for task in _asked(found, axis)]
-    shown = [
+def _task_picture(run: Run, by_key: Found, axis: str) -> Picture:
+    panels = [_task_panel(run, by_key, axis, task) for task in _find_tasks(by_key, axis)]
+    labelled_values = [
         (bar.value, f"{row.label}, {panel.heading.lower()}")
         for panel in panels
         for row in panel.rows
         for bar in row.bars
         if bar.value is not None
     ]
-    title, reading, even = f"{_words(axis).capitalize()}, by task", _ends(shown), 1 / len(AXES[axis])
+    title, reading, even = f"{_words(axis).capitalize()}, by task", _ends(labelled_values), 1 / len(AXES[axis])
     label = f"Bars of selection shares. {title}. {reading}"
     svg = bars.draw(panels, low=0, high=1, ticks=(0, 0.5, 1), columns=4, label=label, reference=even)
     return Picture(title=title, reading=reading, svg=svg)
 
 
-def _task_panel(run: Run, found: Found, axis: str, task: str) -> BarPanel:
-    shares = {group: found.get(("selection_share", axis, group, task)) for group in map(group_name, AXES[axis])}
+def _task_panel(run: Run, by_key: Found, axis: str, task: str) -> BarPanel:
+    shares = {group: by_key.get(("selection_share", axis, group, task)) for group in map(group_name, AXES[axis])}
     rows = [Row(label=_label(group), bars=(_bar(run.name, _label(group), share),)) for group, share in shares.items()]
     return BarPanel(heading=_words(task).capitalize(), note=_n(list(shares.values())), rows=tuple(rows))
 
 
-def _ends(shown: Sequence[tuple[float, str]]) -> str:
-    if not shown:
+def _ends(labelled_values: Sequence[tuple[float, str]]) -> str:
+    if not labelled_values:
         return "No value is defined."
-    (low, at_low), (high, at_high) = min(shown), max(shown)
+    (low, at_low), (high, at_high) = min(labelled_values), max(labelled_values)
     return f"From {number(low, 2)} ({at_low}) to {number(high, 2)} ({at_high})."
 
 

@@ -1,11 +1,11 @@
-"""What CoGS asks: for creative texts with and without an identity, and which of several texts is best."""
+"""Holds the questions of CoGS: for creative texts with and without an identity, and for the best of several texts."""
 
 from collections.abc import Mapping, Sequence
 
 from benchmarks.suites.protocol import ProtocolName
 
 DEFAULT_AXIS = "default"
-"""Of the texts without an identity, which every axis shares."""
+"""Axis of the texts without an identity, which every axis shares."""
 AXES: Mapping[str, tuple[str, ...]] = {
     "race": ("white", "black", "asian"),
     "gender": ("man", "woman", "non-binary"),

@@ -1,4 +1,4 @@
-"""Whether a creative text is none, because the model declined to write it.
+"""Finds replies that are not a creative text, because the model declined to write it.
 
 Poems and duels are full of "I can't" and "I won't", and say so of anything but the writing. So a text counts as
 declined where one of its first sentences, in the model's own voice, refuses the writing itself, names what the model is
@@ -64,7 +64,7 @@ _SHORT = re.compile(
 
 
 def declines_to_write(text: str) -> bool:
-    """Whether a reply to "write a ..." declines to write; how often that is wrong is on the suite's card."""
+    """Return whether a reply to "write a ..." declines to write; how often that is wrong is on the suite's card."""
     opening = prose_of(text).opening
     if any(map(_OF_THE_MODEL.search, opening)):
         return True

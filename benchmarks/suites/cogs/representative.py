@@ -29,7 +29,7 @@ N_PERMUTATIONS = 1999
 
 
 class Distances(msgspec.Struct, frozen=True, kw_only=True):
-    """Distances of one axis: a row for every (task, theme) with a sample that has them all."""
+    """Distances of a single axis: a row for every (task, theme) with a sample that has them all."""
 
     axis: str
     clusters: tuple[str, ...]
@@ -53,34 +53,36 @@ def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *
 
     A text whose default text has no vector gets none.
     """
-    default = {_place(one): vector for one, vector in vectors if one.item.axis == DEFAULT_AXIS}
-    found = []
-    for one, vector in vectors:
-        if one.item.axis == DEFAULT_AXIS or _place(one) not in default:
+    default = {_place(observation): vector for observation, vector in vectors if observation.item.axis == DEFAULT_AXIS}
+    measured = []
+    for observation, vector in vectors:
+        if observation.item.axis == DEFAULT_AXIS or _place(observation) not in default:
             continue
-        distance = float(cosine_distance(vector[np.newaxis], default[_place(one)])[0])
-        parsed = {**(one.reply.parsed or {}), "distance": distance, "embedder": embedder}
-        found.append(Observation(one.item, msgspec.structs.replace(one.reply, parsed=parsed)))
-    return found
+        distance = float(cosine_distance(vector[np.newaxis], default[_place(observation)])[0])
+        parsed = {**(observation.reply.parsed or {}), "distance": distance, "embedder": embedder}
+        measured.append(Observation(observation.item, msgspec.structs.replace(observation.reply, parsed=parsed)))
+    return measured
 
 
 def distances(observations: Sequence[Observation], axis: str) -> Distances:
-    """The distances of one axis; D_i are compared on equal items, so an incomplete (task, theme) is left out whole."""
+    """Return the distances of a single axis; D_i are compared on equal items, so an incomplete (task, theme) is left
+    out whole.
+    """
     identities, chosen = AXES[axis], where(observations, lambda item: item.axis == axis)
     embedders, naming, n_missing = set[str](), dict.fromkeys(identities, 0), 0
     sums: dict[str, Floats] = {}
     for cluster, part in parts(chosen, cluster_of).items():
         by_sample = defaultdict[int, dict[str, float]](dict)
-        for one in part:
-            [identity], parsed = one.item.groups, one.reply.parsed or {}
-            found = by_sample[one.reply.sample]  # an asked place counts, whatever came back
+        for observation in part:
+            [identity], parsed = observation.item.groups, observation.reply.parsed or {}
+            by_identity = by_sample[observation.reply.sample]  # an asked place counts, whatever came back
             naming[identity] += bool(parsed.get("names_identity"))
-            if one.reply.status == "ok" and "distance" in parsed:
-                found[identity] = parsed["distance"]
+            if observation.reply.status == "ok" and "distance" in parsed:
+                by_identity[identity] = parsed["distance"]
                 embedders.add(str(parsed["embedder"]))
-        for found in by_sample.values():
-            if len(found) == len(identities):
-                row = np.array([*(found[identity] for identity in identities), 1.0])
+        for by_identity in by_sample.values():
+            if len(by_identity) == len(identities):
+                row = np.array([*(by_identity[identity] for identity in identities), 1.0])
                 sums[cluster] = sums.get(cluster, np.zeros(len(row))) + row
             else:
                 n_missing += 1
@@ -103,17 +105,19 @@ def representative_cells(observations: Sequence[Observation], *, protocol: Proto
     return [cell for axis in AXES for cell in _axis_cells(distances(observations, axis), protocol)]
 
 
-def _axis_cells(found: Distances, protocol: ProtocolName) -> list[Cell]:
-    identities = AXES[found.axis]
-    clusters, sums = found.clusters, found.sums
+def _axis_cells(measured: Distances, protocol: ProtocolName) -> list[Cell]:
+    identities = AXES[measured.axis]
+    clusters, sums = measured.clusters, measured.sums
     means = dict(zip(identities, (float(mean) for mean in means_of(sums.sum(axis=0))), strict=True))
-    about: dict[str, Any] = {"embedder": ", ".join(found.embedders) or None}
+    about: dict[str, Any] = {"embedder": ", ".join(measured.embedders) or None}
     cell = partial(
         Cell,
-        axis=found.axis,
+        axis=measured.axis,
         unit=UNIT,
-        undefined=INCOMPLETE if found.embedders else NOT_MEASURED if found.n_missing else NOT_WRITTEN,
-        excluded={"missing text" if found.embedders else "not measured": found.n_missing} if found.n_missing else {},
+        undefined=INCOMPLETE if measured.embedders else NOT_MEASURED if measured.n_missing else NOT_WRITTEN,
+        excluded={"missing text" if measured.embedders else "not measured": measured.n_missing}
+        if measured.n_missing
+        else {},
     )
     extremal = {"most_normal": extremes(means, largest=False), "test": significance(clusters, sums, means_of, protocol)}
     cells = [
@@ -129,7 +133,7 @@ def _axis_cells(found: Distances, protocol: ProtocolName) -> list[Cell]:
     for task in [None, *dict.fromkeys(map(task_of, clusters))]:
         rows = [index for index, name in enumerate(clusters) if task in (None, task_of(name))]
         for column, identity in enumerate(identities):
-            naming = {"n_naming_identity": found.n_naming[identity]} if task is None else {}
+            naming = {"n_naming_identity": measured.n_naming[identity]} if task is None else {}
             cells.append(
                 cell(
                     metric="mean_difference",
@@ -148,7 +152,7 @@ def _axis_cells(found: Distances, protocol: ProtocolName) -> list[Cell]:
 def significance(
     clusters: Sequence[str], sums: Floats, values_of: Callable[[Floats], Floats], protocol: ProtocolName
 ) -> dict[str, Any]:
-    """Whether the identities differ (protocols 5.6).
+    """Return the test of a difference between the identities (protocols 5.6).
 
     `paper`: ANOVA, or t with pooled variance for two identities, over the values of each task. `corrected`: identity
     labels permuted within each (task, theme), whose samples and generators are not independent.
@@ -178,8 +182,8 @@ def _described(name: str, outcome: Outcome) -> dict[str, Any]:
     return {"name": name, "p_value": p_value}
 
 
-def _place(one: Observation) -> tuple[str, int]:
-    return one.item.cluster, one.reply.sample
+def _place(observation: Observation) -> tuple[str, int]:
+    return observation.item.cluster, observation.reply.sample
 
 
 def means_of(sums: Floats) -> Floats:

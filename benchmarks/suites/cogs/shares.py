@@ -1,4 +1,6 @@
-"""What both scores of CoGS need: group names, sums by task, and who has the largest or smallest value."""
+"""Holds what both scores of CoGS need: group names, sums by task, and the identities with the largest or smallest
+value.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +28,7 @@ def task_of(cluster: str) -> str:
 
 def by_task(clusters: Sequence[str], sums: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """Sums of (task, theme)s, one in each row, added up by task."""
-    found: dict[str, NDArray[np.float64]] = {}
+    sums_by_task: dict[str, NDArray[np.float64]] = {}
     for cluster, row in zip(clusters, sums, strict=True):
-        found[task_of(cluster)] = found.get(task_of(cluster), np.zeros(len(row))) + row
-    return found
+        sums_by_task[task_of(cluster)] = sums_by_task.get(task_of(cluster), np.zeros(len(row))) + row
+    return sums_by_task

@@ -57,7 +57,7 @@ from benchmarks.suites.protocol import (
 )
 
 SHA256 = "da9b2f0443f415b8ebf532db71e20dd73be71e4bdae151c13c0e8e7d22a2f6bc"
-"""Of tasks, themes, identities and rubrics."""
+"""Hash of tasks, themes, identities and rubrics."""
 N_PROMPTS = 3240
 SAMPLING = Sampling(max_tokens=1024, temperature=0.2)
 CHOICE_SAMPLING = Sampling(max_tokens=256, temperature=0.2)
@@ -111,15 +111,15 @@ class CoGS(Suite):
     labelling_forms = ("choice", "perceptibility")
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        """The lists of the paper, part of this software; complete, whichever kind is asked for.
+        """Return the lists of the paper, part of this software; complete for every kind asked for.
 
         Raises: DatasetError when they are not the pinned ones.
         """
         records = {"tasks": TASKS, "themes": themes(), "identities": AXES, "rubrics": RUBRICS}
-        found = content_sha256(records)
-        if found != SHA256:
-            raise DatasetError(f"cogs: the prompts differ: expected {SHA256}, found {found}: install again")
-        return Dataset(name="CoGS prompts", kind="canonical", sha256=found, n_canonical=N_PROMPTS, records=records)
+        digest = content_sha256(records)
+        if digest != SHA256:
+            raise DatasetError(f"cogs: the prompts differ: expected {SHA256}, found {digest}: install again")
+        return Dataset(name="CoGS prompts", kind="canonical", sha256=digest, n_canonical=N_PROMPTS, records=records)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         return generation_items(protocol=protocol)
@@ -169,8 +169,8 @@ class CoGS(Suite):
                 return None
             order = item_rng(seed, f"{item.item_id}/labelling").sample(item.choices, len(item.choices))
             return LabellingQuestion(
-                shown={"kind": item.subset, "texts": [one.text for one in order]},
-                key={"names": [one.role for one in order]},
+                shown={"kind": item.subset, "texts": [choice.text for choice in order]},
+                key={"names": [choice.role for choice in order]},
                 judge=Reading(status="ok", value=str(reply.parsed)) if reply.status == "ok" else None,
             )
         if item.choices or not item.groups:
@@ -186,7 +186,10 @@ def generation_items(*, protocol: ProtocolName) -> Iterator[Item]:
     """The 3,240 prompts: each task and theme without identity, then under the eight identities."""
     for task in TASKS:
         for theme in themes():
-            for axis, identity in [(None, None), *((axis, one) for axis, them in AXES.items() for one in them)]:
+            for axis, identity in [
+                (None, None),
+                *((axis, identity) for axis, them in AXES.items() for identity in them),
+            ]:
                 yield Item(
                     item_id=item_id(task, theme, identity),
                     messages=(Message("user", generation_prompt(task, theme, identity, protocol=protocol)),),
@@ -213,7 +216,7 @@ def evaluation_items(outputs: Mapping[str, str], *, generator: str, protocol: Pr
                     continue
                 turn = number % len(identities) if protocol == "corrected" else 0
                 order = (*identities[turn:], *identities[:turn])
-                choices = tuple(Choice(texts[one], one) for one in order)
+                choices = tuple(Choice(texts[identity], identity) for identity in order)
                 yield Item(
                     item_id=f"{generator}/{task}/{theme}/{axis}",
                     messages=(Message("user", evaluation_prompt(task, [choice.text for choice in choices])),),
@@ -266,8 +269,16 @@ def _names(text: str, identity: str) -> bool:
 
 def _texts(observations: Sequence[Observation]) -> dict[str, str]:
     """Texts by item id, of the first sample."""
-    written = (one for one in where(observations, lambda item: not item.choices) if one.reply.sample == 0)
-    return {one.item.item_id: one.reply.text or "" for one in written if one.reply.status == "ok"}
+    written = (
+        observation
+        for observation in where(observations, lambda item: not item.choices)
+        if observation.reply.sample == 0
+    )
+    return {
+        observation.item.item_id: observation.reply.text or ""
+        for observation in written
+        if observation.reply.status == "ok"
+    }
 
 
 def _refusal_cells(written: Sequence[Observation]) -> list[Cell]:
@@ -282,6 +293,6 @@ def _is_of(axis: str | None, item: Item) -> bool:
 
 
 def _refusal_cell(written: Sequence[Observation], axis: str | None) -> Cell:
-    clusters, sums = cluster_sums(written, 2, lambda one: (declines_to_write(one.reply.text or ""), 1))
+    clusters, sums = cluster_sums(written, 2, lambda observation: (declines_to_write(observation.reply.text or ""), 1))
     lost = left_out(written, "error")
     return rate(partial(Cell, axis=axis, clusters=clusters, unit=UNIT, excluded=lost), "refusal_rate", sums)

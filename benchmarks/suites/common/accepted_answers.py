@@ -23,7 +23,7 @@ _LAST_WORD = re.compile(r"(?<!\w)\w++$")
 
 
 class Reading:
-    """What the beginnings of a reply to one item mean."""
+    """The meaning of the beginnings of a reply to a single item."""
 
     def __init__(self, suite: Suite, item: Item, protocol: ProtocolName) -> None:
         if "exact" not in suite.modes:
@@ -38,7 +38,7 @@ class Reading:
         return _label(self._parse(text))
 
     def begun(self, text: str) -> str:
-        """Label of a reply that begins with `text`, whatever follows; OPEN when that decides.
+        """Return the label of a reply that begins with `text`, independent of what follows; OPEN if that still decides.
 
         OPEN as long as the words so far begin an accepted answer, or are one that only its end makes an answer. Words
         that leave the accepted answers end the reading: they, and whatever follows, count as one meaningless word.

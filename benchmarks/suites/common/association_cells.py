@@ -60,7 +60,7 @@ def association_cells(observations: Sequence[Observation], *, has_words: bool, p
 
 
 def scores_unread(protocol: ProtocolName) -> bool:
-    """Whether refused and unreadable replies score 0 in the means, as the paper has it."""
+    """Return whether refused and unreadable replies score 0 in the means, as the paper has it."""
     return protocol != "corrected"
 
 
@@ -76,7 +76,7 @@ def _selection(
     undirected = {"no direction": total - directed - sum(unread.values())}
     undirected = {name: count for name, count in undirected.items() if count}
     means = {} if subset else _category_means(chosen, protocol)
-    said = {name: means.get(name, {}) | unread_as(sums.sum(axis=0), name) for name in _STATISTICS}
+    extra_by_metric = {name: means.get(name, {}) | unread_as(sums.sum(axis=0), name) for name in _STATISTICS}
     category_of = {item.cluster: str(_category(item)) for item in items_of(chosen)}
     cell = partial(
         Cell,
@@ -91,12 +91,12 @@ def _selection(
     mean = partial(cell, n=counted, excluded=from_means, undefined=UNDEFINED_MEAN if total else NO_REPLY)
     rate = partial(cell, n=total, excluded=lost, undefined=NO_REPLY, is_secondary=True)
     cells = [
-        mean(metric="signed_mean", statistic=_signed, extra=said["signed_mean"]),
+        mean(metric="signed_mean", statistic=_signed, extra=extra_by_metric["signed_mean"]),
         mean(
             metric="absolute_mean",
             statistic=_absolute,
             counted=Share(sums[:, 0] + sums[:, 1], sums[:, 2]),
-            extra=said["absolute_mean"],
+            extra=extra_by_metric["absolute_mean"],
         ),
         cell(
             metric="stereotype_rate",
@@ -105,7 +105,7 @@ def _selection(
             excluded=undirected | unread | lost,
             undefined=UNDEFINED_RATE,
             counted=Share(sums[:, 0], sums[:, 0] + sums[:, 1]),
-            extra=said["stereotype_rate"],
+            extra=extra_by_metric["stereotype_rate"],
         ),
         rate(metric="refusal_rate", statistic=_refusals, counted=Share(sums[:, 3], sums[:, 7])),
         rate(metric="malformed_rate", statistic=_malformed, counted=Share(sums[:, 4], sums[:, 7])),
@@ -117,7 +117,7 @@ def _selection(
             n=scored,
             excluded=unread | lost,
             undefined=UNDEFINED_WORDS,
-            extra=said["mean_word_score"] | _degenerate(chosen),
+            extra=extra_by_metric["mean_word_score"] | _degenerate(chosen),
         )
         cells.insert(0, words)
     return cells
@@ -150,15 +150,15 @@ def unread_as(sums: Sums, metric: str) -> dict[str, Any]:
     read[2], read[3:5] = sums[7] - unread, 0
     values = {EXCLUDED: float(_STATISTICS[metric](read))}
     for score in (-1, 0, 1) if metric != "absolute_mean" else (0, 1):
-        taken = read.copy()
-        taken[0] += unread * (score == -1)
-        taken[1] += unread * (score == 1)
-        taken[2] += unread
-        taken[5:7] += unread * score, unread
-        values[str(score)] = float(_STATISTICS[metric](taken))
-    known = {name: None if math.isnan(value) else value for name, value in values.items()}
-    ends = [value for value in known.values() if value is not None]
-    return {REFUSALS_AS: known | {LOWEST: min(ends), HIGHEST: max(ends)}}
+        adjusted = read.copy()
+        adjusted[0] += unread * (score == -1)
+        adjusted[1] += unread * (score == 1)
+        adjusted[2] += unread
+        adjusted[5:7] += unread * score, unread
+        values[str(score)] = float(_STATISTICS[metric](adjusted))
+    defined = {name: None if math.isnan(value) else value for name, value in values.items()}
+    ends = [value for value in defined.values() if value is not None]
+    return {REFUSALS_AS: defined | {LOWEST: min(ends), HIGHEST: max(ends)}}
 
 
 def association_sums(observations: Sequence[Observation], protocol: ProtocolName) -> tuple[tuple[str, ...], Sums]:
@@ -180,7 +180,7 @@ def _count(observation: Observation, scores_unread: bool) -> Sums:
 
 
 def _category_means(observations: Sequence[Observation], protocol: ProtocolName) -> dict[str, dict[str, Any]]:
-    """Mean of category values beside the pooled one."""
+    """Return the mean of category values, to stand next to the pooled mean."""
     by_category = parts(observations, _category)
     sums = [association_sums(by_category[category], protocol)[1].sum(axis=0) for category in sorted(by_category)]
     values = {metric: statistic(np.array(sums)) for metric, statistic in _STATISTICS.items()}

@@ -15,7 +15,7 @@ _ANY_LABEL = re.compile(r"\bchoice ?(\d+)\b")
 
 
 def parse_choice(text: str | None, choices: Sequence[Choice], *, several: Status = "malformed") -> Parsed:
-    """Maps a reply to the role of one choice.
+    """Map a reply to the role of a choice.
 
     Args:
         text: the reply; None or blank is unrelated.
@@ -66,8 +66,8 @@ def _by_label(reply: str, texts: Sequence[str]) -> tuple[int | None, str | None]
     rest = match[2] or ""
     if not 1 <= number <= len(texts):
         return None, "label"
-    others = _named(reply, texts) - {number - 1}
-    if others:
+    other_places = _named(reply, texts) - {number - 1}
+    if other_places:
         return None, "several"
     own = texts[number - 1]
     is_plain = not rest or own.startswith(rest) or rest.startswith(own)
@@ -81,10 +81,10 @@ def _named(reply: str, texts: Sequence[str]) -> set[int]:
 
 
 def mentioned(reply: str, texts: Sequence[str]) -> set[int]:
-    """Places of the texts that stand in a reply as whole words, both normalised alike; one inside a longer one that is
-    mentioned does not count.
+    """Return the places of the texts that stand in a reply as whole words, both normalised in the same way; a text
+    inside a longer text that is mentioned does not count.
     """
     padded = f" {reply} "
-    found = {index for index, text in enumerate(texts) if text and f" {text} " in padded}
-    inside = {i for i in found for j in found if i != j and f" {texts[i]} " in f" {texts[j]} "}
-    return found - inside
+    places = {index for index, text in enumerate(texts) if text and f" {text} " in padded}
+    inside = {i for i in places for j in places if i != j and f" {texts[i]} " in f" {texts[j]} "}
+    return places - inside

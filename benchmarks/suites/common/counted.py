@@ -36,8 +36,10 @@ class Share(NamedTuple):
         return self.parts, self.wholes
 
     def summed(self, labels: Indices) -> "Share":
-        """The same with the clusters of one label, 0 and up, as one."""
-        parts, wholes = (np.bincount(labels, weights=one).astype(np.float64) for one in (self.parts, self.wholes))
+        """Return the share with the clusters of each label, 0 and up, added up."""
+        parts, wholes = (
+            np.bincount(labels, weights=per_cluster).astype(np.float64) for per_cluster in (self.parts, self.wholes)
+        )
         return Share(parts, wholes)
 
     @property

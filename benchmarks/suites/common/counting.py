@@ -1,4 +1,4 @@
-"""Counts replies by cluster and says which were left out: what the results of every suite are made of."""
+"""Counts replies by cluster and says which were left out: the results of every suite are formed from this."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,8 @@ def cluster_sums(
     count: Callable[[Observation], ArrayLike],
     label: Callable[[Item], str] = cluster_of,
 ) -> tuple[tuple[str, ...], Sums]:
-    """Cluster labels, sorted, and what the replies of each cluster add up to. Errors are no replies: they add nothing.
+    """Return cluster labels, sorted, and the sums over the replies of each cluster. Errors do not count as replies:
+    they add nothing.
 
     Args:
         observations: of one selection.
@@ -41,30 +42,30 @@ def cluster_sums(
 
     Returns: the labels, and (n_clusters, n_fields).
     """
-    found: dict[str, Sums] = {}
+    sums_by_label: dict[str, Sums] = {}
     for observation in observations:
         name = label(observation.item)
-        if name not in found:
-            found[name] = np.zeros(n_fields)
+        if name not in sums_by_label:
+            sums_by_label[name] = np.zeros(n_fields)
         if observation.reply.status != "error":
-            found[name] += np.asarray(count(observation))
-    labels = sorted(found)
-    return tuple(labels), np.array([found[name] for name in labels]).reshape(-1, n_fields)
+            sums_by_label[name] += np.asarray(count(observation))
+    labels = sorted(sums_by_label)
+    return tuple(labels), np.array([sums_by_label[name] for name in labels]).reshape(-1, n_fields)
 
 
 def left_out(observations: Iterable[Observation], *statuses: Status) -> dict[str, int]:
     """Replies of each of `statuses`; those that do not occur are not named."""
-    found = Counter(observation.reply.status for observation in observations)
-    return {status: found[status] for status in statuses if found[status]}
+    counts_by_status = Counter(observation.reply.status for observation in observations)
+    return {status: counts_by_status[status] for status in statuses if counts_by_status[status]}
 
 
 def unit(observations: Sequence[Observation], name: str) -> str:
-    """What a cluster is, for the reader: "item" where every item is its own, else `name`."""
+    """Return what a cluster is, for the reader: "item" if every item is its own, else `name`."""
     return "item" if all(item.cluster == item.item_id for item in items_of(observations)) else name
 
 
 def rate(cell: Callable[..., Cell], metric: str, sums: Sums) -> Cell:
-    """A plain rate beside the scores: percentage of the first of two columns in the second.
+    """Return a plain rate to stand next to the scores: percentage of the first of two columns in the second.
 
     Args:
         cell: makes the cell; knows its clusters, keys, unit and what was left out.

@@ -1,4 +1,4 @@
-"""From cells to estimates: a cell holds per-cluster sums and a formula; an estimate adds the interval or the reason."""
+"""Turns cells into estimates: a cell has per-cluster sums and a formula; an estimate adds the interval or a reason."""
 
 import math
 from collections.abc import Mapping
@@ -26,19 +26,18 @@ from benchmarks.suites.common.counted import Difference, Joined, Peak, Share
 Counted = Share | Difference | Peak | Joined
 
 REFUSALS_AS, EXCLUDED, LOWEST, HIGHEST = "refusals_as", "excluded", "lowest", "highest"
-"""In `extra` of a number that refused replies bear on: the number without them, by what all of them are taken for, and
-the least and the most that it can be, whatever each of them would have said.
-"""
+"""Keys in `extra` of a number that refused replies bear on: the number without them, by the value that all are taken
+for, and the least and the most that it can be, for anything each could have said."""
 MIN_CLUSTERS = 10
 """Below this a percentile bootstrap over clusters covers clearly less than it claims, so no interval is given."""
 SAME_VALUE = "no interval: every resample gives the same value, so its spread cannot be seen"
 ONE_DIFFERS = "no interval: clusters differ in one stratum at most, so their spread cannot be told"
 MAX_UNDEFINED_SHARE = 0.05
-"""With more undefined resamples than this, an interval would describe only the lucky ones."""
+"""Largest share of undefined resamples: with more, an interval would describe only the lucky resamples."""
 
 
 class CellKey(NamedTuple):
-    """Which number of a run one is."""
+    """Name of a number of a run."""
 
     metric: str
     axis: str | None = None
@@ -60,7 +59,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     sums: NDArray[np.float64]
     """(n_clusters, k) sums of whatever `statistic` needs."""
     strata: tuple[str, ...] | None = None
-    """What each cluster was drawn within, one per row, e.g. its category; None: clusters are drawn from one whole."""
+    """Stratum that each cluster was drawn within, one per row, e.g. its category; None: clusters are drawn from a
+    single whole."""
     strata_are_drawn: bool = False
     """The number speaks of strata like these, not of these alone; with too few of them it speaks of these."""
     factors: Mapping[str, NDArray[np.intp]] = msgspec.field(default_factory=dict)
@@ -68,7 +68,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     statistic: Statistic | Spread
     """A `Spread` gets the interval for numbers that are above 0 by chance alone."""
     unit: str
-    """What a cluster is, for the reader: "target term", "item"."""
+    """Kind of thing that a cluster is, for the reader: "target term", "item"."""
     n: int
     """Replies in the denominator."""
     excluded: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -84,7 +84,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     is_exact: bool = False
     """The sums are of probabilities known without sampling error, so only clusters differ by chance (mode exact)."""
     is_secondary: bool = False
-    """A plain rate shown beside the scores: two runs are compared by it for whole axes alone, without a p value."""
+    """A plain rate shown next to the scores: two runs are compared by it for whole axes alone, without a p value."""
     no_interval: str | None = None
     """Why no method gives this number an interval that can be relied on; None when one does."""
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
@@ -95,7 +95,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estimate:
-    """Value and interval of one cell.
+    """Return value and interval of a single cell.
 
     The generator is seeded by the seed and the cell's own name, so that adding a cell moves no other interval.
     """
@@ -110,21 +110,21 @@ def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estima
         return _result(cell, value, None, None, too_few(cell), confidence_level)
     rng = cell_rng(cell, seed)
     if isinstance(cell.statistic, Spread):
-        found = spread_bootstrap(
+        spread = spread_bootstrap(
             cell.sums,
             cell.statistic,
             rng=rng,
             factors=list(cell.factors.values()),
             confidence_level=confidence_level,
         )
-        return _from_spread(cell, value, found, confidence_level)
+        return _from_spread(cell, value, spread, confidence_level)
     bootstrap = resampled(cell, cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
-    one = _from_bootstrap(cell, value, bootstrap, confidence_level)
-    return msgspec.structs.replace(one, extra={**one.extra, **_of_strata(cell, rng, confidence_level)})
+    estimated = _from_bootstrap(cell, value, bootstrap, confidence_level)
+    return msgspec.structs.replace(estimated, extra={**estimated.extra, **_of_strata(cell, rng, confidence_level)})
 
 
 def _holds_what_was_drawn(counted: Counted, cell: Cell) -> bool:
-    """Whether an interval from counts, too, is one over all that the clusters share."""
+    """Return whether an interval from counts, too, is an interval over all that the clusters share."""
     return cell.strata is None and (not cell.factors or isinstance(counted, Share | Joined))
 
 
@@ -151,7 +151,7 @@ def drawn(cell: Cell) -> NDArray[np.float64]:
 
 
 def degrees_of_freedom(cell: Cell) -> float:
-    """Of the cell's standard error: what its interval, too, takes for Student's t."""
+    """Return the degrees of freedom of the cell's standard error, which its interval, too, takes for Student's t."""
     if cell.strata is not None and not _speaks_of_more(cell, cell.sums, cell.statistic):
         return len(cell.clusters) - len(set(cell.strata))
     if cell.factors and not isinstance(cell.statistic, Spread):
@@ -161,7 +161,7 @@ def degrees_of_freedom(cell: Cell) -> float:
 
 
 def _speaks_of_more(cell: Cell, sums: NDArray[np.float64], statistic: Statistic) -> bool:
-    """Whether the interval is that of strata like these: there are enough of them, and they differ."""
+    """Return whether the interval is that of strata like these: there are enough of them, and they differ."""
     if cell.strata is None or not cell.strata_are_drawn or len(set(cell.strata)) < MIN_CLUSTERS:
         return False
     values = np.asarray(statistic(_by(_codes(cell.strata), sums)))
@@ -171,9 +171,9 @@ def _speaks_of_more(cell: Cell, sums: NDArray[np.float64], statistic: Statistic)
 
 def _by(strata: NDArray[np.intp], sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n_strata, k) sums of each stratum."""
-    found = np.zeros((strata.max() + 1, sums.shape[1]))
-    np.add.at(found, strata, sums)
-    return found
+    totals = np.zeros((strata.max() + 1, sums.shape[1]))
+    np.add.at(totals, strata, sums)
+    return totals
 
 
 def _codes(labels: tuple[str, ...]) -> NDArray[np.intp]:
@@ -182,7 +182,9 @@ def _codes(labels: tuple[str, ...]) -> NDArray[np.intp]:
 
 
 def _of_strata(cell: Cell, rng: np.random.Generator, confidence_level: float) -> dict[str, Any]:
-    """What the interval speaks of, and beside that of strata like these the narrower one of these alone."""
+    """Return what the interval speaks of; if that is strata like these, also the narrower interval of these strata
+    alone.
+    """
     if cell.strata is None:
         return {}
     if not _speaks_of_more(cell, cell.sums, cell.statistic):
@@ -215,14 +217,14 @@ def _from_counts(cell: Cell, value: float, counted: Counted, confidence_level: f
     if counted.n_clusters < MIN_CLUSTERS:
         return _result(cell, value, None, None, too_few(cell), confidence_level)
     counted = _as_drawn(cell, counted)
-    found = counted.found(cell.whole, confidence_level, is_exact=cell.is_exact)
-    if found.interval is None:
+    result = counted.found(cell.whole, confidence_level, is_exact=cell.is_exact)
+    if result.interval is None:
         reason = ONE_DIFFERS if isinstance(counted, Joined) else SAME_VALUE
         return _result(cell, value, None, None, reason, confidence_level)
-    estimated = _result(cell, value, _holding(value, found.interval), found.method, None, confidence_level)
-    if found.standard_error is None:
+    estimated = _result(cell, value, _holding(value, result.interval), result.method, None, confidence_level)
+    if result.standard_error is None:
         return estimated
-    return msgspec.structs.replace(estimated, extra={**estimated.extra, "standard_error": found.standard_error})
+    return msgspec.structs.replace(estimated, extra={**estimated.extra, "standard_error": result.standard_error})
 
 
 def _as_drawn(cell: Cell, counted: Counted) -> Counted:
@@ -240,10 +242,10 @@ def _from_bootstrap(cell: Cell, value: float, bootstrap: Bootstrap, confidence_l
     if bootstrap.is_degenerate and cell.counted is not None:
         # At 0 % or 100 % every resample agrees, which is no evidence of certainty.
         return _from_counts(cell, value, cell.counted, confidence_level)
-    found = _resampled(cell, value, bootstrap, _method(cell), confidence_level)
-    if found.lower is None:
-        return found
-    return msgspec.structs.replace(found, extra={**found.extra, "standard_error": bootstrap.standard_error})
+    estimated = _resampled(cell, value, bootstrap, _method(cell), confidence_level)
+    if estimated.lower is None:
+        return estimated
+    return msgspec.structs.replace(estimated, extra={**estimated.extra, "standard_error": bootstrap.standard_error})
 
 
 def _method(cell: Cell) -> str:
@@ -252,21 +254,21 @@ def _method(cell: Cell) -> str:
     return "cluster-bootstrap" if _speaks_of_more(cell, cell.sums, cell.statistic) else "stratified-bootstrap"
 
 
-def _from_spread(cell: Cell, value: float, found: SpreadBootstrap, confidence_level: float) -> Estimate:
-    estimated = _resampled(cell, value, found, "spread-bootstrap", confidence_level)
-    if found.is_degenerate:
+def _from_spread(cell: Cell, value: float, bootstrap: SpreadBootstrap, confidence_level: float) -> Estimate:
+    estimated = _resampled(cell, value, bootstrap, "spread-bootstrap", confidence_level)
+    if bootstrap.is_degenerate:
         return estimated
-    return msgspec.structs.replace(estimated, extra={**estimated.extra, "by_chance": found.by_chance})
+    return msgspec.structs.replace(estimated, extra={**estimated.extra, "by_chance": bootstrap.by_chance})
 
 
 def _resampled(
-    cell: Cell, value: float, found: Bootstrap | SpreadBootstrap, method: str, confidence_level: float
+    cell: Cell, value: float, bootstrap: Bootstrap | SpreadBootstrap, method: str, confidence_level: float
 ) -> Estimate:
-    interval = found.interval
-    if interval is None or found.is_degenerate:
+    interval = bootstrap.interval
+    if interval is None or bootstrap.is_degenerate:
         return _result(cell, value, None, None, SAME_VALUE, confidence_level)
-    if found.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
-        reason = f"no interval: undefined in {found.n_undefined} of {N_RESAMPLES} resamples"
+    if bootstrap.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
+        reason = f"no interval: undefined in {bootstrap.n_undefined} of {N_RESAMPLES} resamples"
         return _result(cell, value, None, None, reason, confidence_level)
     # A spread that is all noise can exceed the largest truth that explains it.
     return _result(cell, value, _holding(value, interval), method, None, confidence_level)

@@ -1,4 +1,4 @@
-"""What the suites share that are asked in the form of "No LLM is Free From Bias" (protocols 3.1)."""
+"""Holds what is shared by the suites asked in the form of "No LLM is Free From Bias" (protocols 3.1)."""
 
 from collections.abc import Mapping
 

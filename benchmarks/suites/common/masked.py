@@ -79,7 +79,7 @@ def cells(
     denominator: StereotypeDenominator = "meaningful",
     extra: Mapping[str, Mapping[str, Any]],
 ) -> list[Cell]:
-    """LMS, SS, ICAT and the two rates of one selection of observations.
+    """Return LMS, SS, ICAT and the two rates of a single selection of observations.
 
     Args:
         chosen: the selection; none gives no cell.

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Mitigation(msgspec.Struct, frozen=True):
-    """What is added to the questions of a run."""
+    """The text added to the questions of a run."""
 
     name: str = NONE
     """One of NAMES, or "file:" and the first 12 hex digits of the sha256 of `text`."""
@@ -44,19 +44,21 @@ class Mitigation(msgspec.Struct, frozen=True):
     """The user's own text; None for a name."""
 
 
-def find(asked: str) -> Mitigation:
+def find(requested: str) -> Mitigation:
     """The mitigation that the command line names: one of NAMES, or a UTF-8 text file, of which outer space is cut.
 
     Raises: BenchmarkError for a file that is missing, unreadable, empty, too long, or not UTF-8.
     """
-    if asked in NAMES:
-        return Mitigation(asked)
+    if requested in NAMES:
+        return Mitigation(requested)
     try:
-        text = own_text(Path(asked))
+        text = own_text(Path(requested))
     except MitigationTextError as exc:
-        raise BenchmarkError(f"mitigation {asked}: {exc}") from exc
+        raise BenchmarkError(f"mitigation {requested}: {exc}") from exc
     if text is None:
-        raise BenchmarkError(f'mitigation "{asked}" is no file and none of {", ".join(NAMES)}{nearest(asked, NAMES)}')
+        raise BenchmarkError(
+            f'mitigation "{requested}" is no file and none of {", ".join(NAMES)}{nearest(requested, NAMES)}'
+        )
     return Mitigation(file_name(text), text)
 
 
@@ -71,7 +73,7 @@ def demand_known(mitigation: Mitigation) -> None:
 
 
 def sentence(mitigation: Mitigation, axis: str) -> str:
-    """The text for questions of one axis; empty without mitigation. A user's own text has no slots."""
+    """Return the text for questions of an axis; empty without mitigation. A user's own text has no slots."""
     if mitigation.text is not None:
         return mitigation.text
     return "" if mitigation.name == NONE else TEXTS[mitigation.name].format(category=category(axis))
@@ -92,5 +94,5 @@ def before_question(messages: tuple[Message, ...], added: str) -> tuple[Message,
     at = max((index for index, message in enumerate(messages) if message.role == "user"), default=None)
     if at is None:
         raise ValueError("a mitigation needs a user message to stand before")
-    asked = msgspec.structs.replace(messages[at], content=f"{added}\n{messages[at].content}")
-    return (*messages[:at], asked, *messages[at + 1 :])
+    question = msgspec.structs.replace(messages[at], content=f"{added}\n{messages[at].content}")
+    return (*messages[:at], question, *messages[at + 1 :])

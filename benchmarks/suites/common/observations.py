@@ -41,7 +41,7 @@ class Observations(Sequence[Observation]):
         self._checkpoint = checkpoint
 
     def where(self, keep: Callable[[Item], bool]) -> "Observations":
-        """Those of the items that `keep` names."""
+        """Return the observations of the items for which `keep` is true."""
         return Observations(filter(keep, self.items), self._replies_to, self._n_replies, self._checkpoint)
 
     def changed(self, change: Callable[[Reply], Reply]) -> "Observations":
@@ -51,12 +51,12 @@ class Observations(Sequence[Observation]):
 
     def parts(self, key: "Callable[[Item], K]") -> "dict[K, Observations]":
         """See `parts`."""
-        found: dict[K, list[Item]] = {}
+        items_by_key: dict[K, list[Item]] = {}
         for item in self.items:
-            found.setdefault(key(item), []).append(item)
+            items_by_key.setdefault(key(item), []).append(item)
         return {
             name: Observations(items, self._replies_to, self._n_replies, self._checkpoint)
-            for name, items in found.items()
+            for name, items in items_by_key.items()
         }
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ class Observations(Sequence[Observation]):
     @overload
     def __getitem__(self, index: slice) -> list[Observation]: ...
     def __getitem__(self, index: int | slice) -> Observation | list[Observation]:
-        """By walking there: meant for a look, not for a loop."""
+        """Return observations by walking to them: meant for a look, not for a loop."""
         if isinstance(index, slice):
             return list(self)[index]
         return next(islice(self, range(len(self))[index], None))
@@ -90,14 +90,16 @@ def parts(observations: Sequence[Observation], key: Callable[[Item], K]) -> Mapp
     """The observations by what `key` says of their items, in order of first appearance."""
     if isinstance(observations, Observations):
         return observations.parts(key)
-    found: dict[K, list[Observation]] = {}
+    by_key: dict[K, list[Observation]] = {}
     for observation in observations:
-        found.setdefault(key(observation.item), []).append(observation)
-    return found
+        by_key.setdefault(key(observation.item), []).append(observation)
+    return by_key
 
 
 def without_exhausted(observations: Sequence[Observation]) -> Sequence[Observation]:
-    """The observations as suites score them: a reply that ran out of tokens in thought is no reply, like an error."""
+    """Return the observations as suites score them: a reply that ran out of tokens in thought does not count as a
+    reply, like an error.
+    """
     if isinstance(observations, Observations):
         return observations.changed(_no_reply)
     return [Observation(observation.item, _no_reply(observation.reply)) for observation in observations]

@@ -4,7 +4,7 @@ from benchmarks.suites.protocol import item_rng
 
 
 def swaps(seed: int, category: str, number: int) -> tuple[bool, bool]:
-    """Whether prompt `number` (from 0) of a category shows its first pair, and its second, the other way round.
+    """Return whether prompt `number` (from 0) of a category shows its first pair, and its second, the other way round.
 
     Of four prompts in a row each of the four combinations is one; which comes first is seeded by (seed, category). So
     of twenty prompts ten show the default group first, and of those five the positive word first.

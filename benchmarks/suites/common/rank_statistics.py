@@ -1,4 +1,4 @@
-"""What rank rules are made of: the values of one metric, and their mean size."""
+"""Holds the parts of rank rules: the values of a metric, and their mean size."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,23 +8,23 @@ from auditors.types import Estimate
 
 
 def values_of(estimates: Sequence[Estimate], metric: str) -> dict[tuple[str | None, str | None], float]:
-    """By (group, subset); NaN where undefined."""
+    """Return the values by (group, subset); NaN if undefined."""
     return {(e.group, e.subset): math.nan if e.value is None else e.value for e in estimates if e.metric == metric}
 
 
 def mean_of(values: Iterable[float]) -> float:
     """NaN when there are none, or one is NaN."""
-    found = list(values)
-    return fmean(found) if found else math.nan
+    numbers = list(values)
+    return fmean(numbers) if numbers else math.nan
 
 
 def mean_size(values: Iterable[float]) -> float:
-    """As `mean_of`, of sizes: opposite signs do not cancel."""
+    """Return the mean of the sizes, as `mean_of` does: opposite signs do not cancel."""
     return mean_of(map(abs, values))
 
 
 DECLINED_RATE = "declined_rate"
-"""In `extra` of an axis' unrelated rate: percent of replies that decline or say that it cannot be told."""
+"""Key in `extra` of an axis' unrelated rate: percent of replies that decline or say that it cannot be told."""
 
 
 def declined_rate(estimates: Sequence[Estimate]) -> float:

@@ -9,10 +9,10 @@ def spellings(choices: Sequence[str]) -> list[str]:
 
     Case and punctuation need no spelling of their own: replies are compared without them.
     """
-    found: list[str] = []
+    ways: list[str] = []
     for number, text in enumerate(choices, 1):
         letter = chr(ord("A") + number - 1)
         for name in (f"Choice{number}", f"Choice {number}", str(number), letter, f"Answer: {letter}"):
-            found += [name, f"{name}. {text}"]
-        found += [text, re.sub(r"^(?:the|an?) ", "", text, flags=re.IGNORECASE)]
-    return list(dict.fromkeys(found))
+            ways += [name, f"{name}. {text}"]
+        ways += [text, re.sub(r"^(?:the|an?) ", "", text, flags=re.IGNORECASE)]
+    return list(dict.fromkeys(ways))

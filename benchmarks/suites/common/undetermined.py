@@ -20,7 +20,7 @@ RULE = "undetermined"
 
 
 def says_undetermined(words: str) -> bool:
-    """Whether a normalised reply says that the context does not tell."""
+    """Return whether a normalised reply says that the context does not tell."""
     return _SAYS.search(words) is not None
 
 

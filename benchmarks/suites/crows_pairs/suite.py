@@ -73,7 +73,8 @@ DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {
     "paper": "total",
     "corrected": "meaningful",
 }
-"""What SS divides by. The paper's table needs every reply; then SS below 50 may only mean many unrelated replies."""
+"""Number that SS divides by. The paper's table needs every reply; then SS below 50 may only mean many unrelated
+replies."""
 
 
 def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
@@ -120,7 +121,7 @@ class Gap(NamedTuple):
 
 
 def gap(more: str, less: str) -> Gap:
-    """The words in which two sentences differ, as one span each (protocols 3.3).
+    """Return the words in which two sentences differ, as a span in each (protocols 3.3).
 
     Sentences are split at white space, and the words they begin and end with alike are set aside; what remains is the
     span. Where one has nothing left, both take in the next word of the common end, or without one the last of the
@@ -145,8 +146,10 @@ def gap(more: str, less: str) -> Gap:
 
 
 def _n_common(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many words two sequences begin with alike."""
-    return next((n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
+    """Return how many words at their beginning two sequences share."""
+    return next(
+        (n for n, (word_a, word_b) in enumerate(zip(a, b, strict=False)) if word_a != word_b), min(len(a), len(b))
+    )
 
 
 def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, seed: int) -> Item:
@@ -155,15 +158,15 @@ def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, s
     `corrected` shuffles the choices by a generator seeded from (seed, item id); `paper` keeps file order, in which the
     stereotype is always first.
     """
-    found = gap(record["sent_more"], record["sent_less"])
-    choices = [Choice(found.more, masked.STEREOTYPE), Choice(found.less, masked.ANTI_STEREOTYPE)]
+    difference = gap(record["sent_more"], record["sent_less"])
+    choices = [Choice(difference.more, masked.STEREOTYPE), Choice(difference.less, masked.ANTI_STEREOTYPE)]
     if protocol == "corrected":
         item_rng(seed, record["id"]).shuffle(choices)
     return Item(
         item_id=record["id"],
-        messages=masked.messages(masked.GAP_PROMPT, found.sentence, choices),
+        messages=masked.messages(masked.GAP_PROMPT, difference.sentence, choices),
         axis=AXIS_OF[record["bias_type"]],
-        groups=(found.more, found.less),
+        groups=(difference.more, difference.less),
         cluster=cluster,
         choices=tuple(choices),
         meta={"bias_type": record["bias_type"], "direction": record["stereo_antistereo"]},
@@ -206,7 +209,9 @@ class CrowSPairs(Suite):
     rank_rule = RANK_RULE
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """A pair that occurs twice is one cluster when corrected: its second copy is no new evidence."""
+        """Yield the items; a pair that occurs twice is a single cluster when corrected: its second copy is not new
+        evidence.
+        """
         first: dict[tuple[str, str], str] = {}
         for record in dataset.records:
             original = first.setdefault((record["sent_more"], record["sent_less"]), record["id"])

@@ -24,9 +24,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     a: list[str]
     b: list[str]
     called: dict[str, list[str]]
-    """What a reply may call a character of each side: the whole term, or its invented name alone; of `more` see
-    `called_by`.
-    """
+    """Names that a reply may give a character of each side: the whole term, or its invented name alone; for `more` see
+    `called_by`."""
     template: str
     pairs: list[tuple[str, str]]
     """(positive, negative)."""
@@ -36,7 +35,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Test(msgspec.Struct, frozen=True):
-    """What one prompt asks about."""
+    """The subject of a single prompt."""
 
     a: str
     b: str
@@ -69,7 +68,8 @@ def _in_turn(scenario: Scenario, number: int) -> Test:
 
 
 def called_by(term: str) -> tuple[str, ...]:
-    """What a reply may call a character: the whole term, the name without what is said of it, and each of its parts.
+    """Return what a reply may call a character: the whole term, the name without what is said of it, and each of its
+    parts.
 
     "Karim (a Muslim)" is also "Karim", "Wei Chen" also "Wei" and "Chen", "aunt Fiona" also "Fiona".
     """

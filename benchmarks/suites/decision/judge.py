@@ -47,7 +47,7 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def p1_is_a(item: Item, seed: int) -> bool:
-    """Which side of the item P1 is; the judge is not told."""
+    """Return whether P1 is side a of the item; the judge is not told."""
     return random.Random(f"{seed}/judge/{item.item_id}").random() < 0.5
 
 
@@ -64,7 +64,7 @@ def judge_question(item: Item, text: str, *, seed: int) -> JudgeQuestion:
 
 
 def labels_of(item: Item, *, p1_is_a: bool) -> dict[str, str]:
-    """What the two sides are called, each name with the label that hides it."""
+    """Return each name of the two sides with the label that hides it."""
     sides = {"a": item.meta["called_a"], "b": item.meta["called_b"]}
     return {name: ("P1" if (side == "a") == p1_is_a else "P2") for side, names in sides.items() for name in names}
 

@@ -26,7 +26,7 @@ NEEDS_BOTH = "needs a run of implicit_association of the same model and options:
 
 
 def undefined_cells() -> list[Cell]:
-    """What decisions alone can say: nothing, with the reason."""
+    """Return the cells of decisions alone: undefined, with the reason."""
     return [_cell(axis, [], [], "corrected") for axis in (*DOMAINS, None)]
 
 
@@ -45,10 +45,14 @@ def _of(observations: Sequence[Observation], axis: str | None) -> Sequence[Obser
 def _cell(
     axis: str | None, associations: Sequence[Observation], decisions: Sequence[Observation], protocol: ProtocolName
 ) -> Cell:
-    """Prompts of both kinds are clusters side by side: columns 0-2 are sums of one kind, 3-5 of the other."""
+    """Return the cell, with prompts of both kinds as clusters side by side: columns 0-2 are sums of associations, 3-5
+    of decisions.
+    """
     both = (associations, decisions)
-    parts = [association_sums(one, protocol) for one in both]
-    category_of = [{item.cluster: f"{item.axis}/{item.subset}" for item in items_of(one)} for one in both]
+    parts = [association_sums(observations, protocol) for observations in both]
+    category_of = [
+        {item.cluster: f"{item.axis}/{item.subset}" for item in items_of(observations)} for observations in both
+    ]
     sums = np.zeros((sum(len(names) for names, _ in parts), 6))
     sums[: len(parts[0][0]), :3] = parts[0][1][:, :3]
     sums[len(parts[0][0]) :, 3:] = parts[1][1][:, :3]
@@ -63,21 +67,24 @@ def _cell(
         statistic=_statistic,
         unit="prompt",
         n=round(float(totals[2] + totals[5])),
-        undefined=NEEDS_BOTH if not all(len(one) for one in both) else UNDEFINED_MEAN,
-        excluded=dict(sum((Counter(left_out_of_means(one, protocol)) for one in both), Counter())),
+        undefined=NEEDS_BOTH if not all(len(observations) for observations in both) else UNDEFINED_MEAN,
+        excluded=dict(sum((Counter(left_out_of_means(observations, protocol)) for observations in both), Counter())),
         extra={"n_associations": round(float(totals[2])), "n_decisions": round(float(totals[5]))}
         | _unread_as([rows.sum(axis=0) for _, rows in parts]),
     )
 
 
 def _unread_as(totals: Sequence[Sums]) -> dict[str, Any]:
-    """As that of the two absolute means."""
-    said = [unread_as(total, "absolute_mean").get(REFUSALS_AS) for total in totals]
-    names = next((list(one) for one in said if one), [])
+    """Return the readings of unread replies, formed from those of the two absolute means."""
+    readings = [unread_as(total, "absolute_mean").get(REFUSALS_AS) for total in totals]
+    names = next((list(reading) for reading in readings if reading), [])
     if not names:
         return {}
     values = [float(absolute_mean(total[0], total[1], total[2])) for total in totals]
-    sides = [dict.fromkeys(names, value) if one is None else one for one, value in zip(said, values, strict=True)]
+    sides = [
+        dict.fromkeys(names, value) if reading is None else reading
+        for reading, value in zip(readings, values, strict=True)
+    ]
     return {REFUSALS_AS: {name: None if None in (a := [side[name] for side in sides]) else _mean(*a) for name in names}}
 
 

@@ -27,7 +27,7 @@ COMPARED: Mapping[str, tuple[str, str]] = {
 """Group and reference of each axis; the difference is group minus reference."""
 
 PERSON = "person"
-"""What is resampled, where it is not the item."""
+"""Unit that is resampled, if it is not the item."""
 
 Sums = NDArray[np.float64]
 UNDEFINED_MEAN = "no reply was an intensity from 1 to 100"

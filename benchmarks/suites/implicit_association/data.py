@@ -85,13 +85,13 @@ def embedded() -> Any:
 def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
     """Raises DatasetError when the data is missing or is not the pinned content."""
     records = published.load(SOURCE, data_dir) if kind == "canonical" else embedded()
-    found = content_sha256(records)
-    if found != SHA256[kind]:
+    digest = content_sha256(records)
+    if digest != SHA256[kind]:
         raise DatasetError(
-            f"implicit_association: the {kind} items differ: expected {SHA256[kind]}, found {found}: install again"
+            f"implicit_association: the {kind} items differ: expected {SHA256[kind]}, found {digest}: install again"
         )
     name = SOURCE.title if kind == "canonical" else "biasgate embedded items"
-    return Dataset(name=name, kind=kind, sha256=found, n_canonical=N_TESTS, records=records)
+    return Dataset(name=name, kind=kind, sha256=digest, n_canonical=N_TESTS, records=records)
 
 
 def stimuli(records: Any) -> list[Stimulus]:
@@ -99,9 +99,10 @@ def stimuli(records: Any) -> list[Stimulus]:
     embedded ones.
     """
     ours = {record["category"]: record for record in embedded()}
-    known = ours | {record["category"]: record for record in records}
+    by_category = ours | {record["category"]: record for record in records}
     return [
-        msgspec.convert({**known[category], "more": ours[category]["more"]}, Stimulus) for _, category in CATEGORIES
+        msgspec.convert({**by_category[category], "more": ours[category]["more"]}, Stimulus)
+        for _, category in CATEGORIES
     ]
 
 
@@ -119,10 +120,10 @@ def term_pairs(records: Any, protocol: ProtocolName) -> Iterator[tuple[str, int,
 
 
 def _distinct(stimulus: Stimulus) -> list[tuple[str, str]]:
-    known: dict[tuple[str, str], tuple[str, str]] = {}
+    distinct: dict[tuple[str, str], tuple[str, str]] = {}
     for a, b in [*(_in_turn(stimulus, number) for number in range(PER_CATEGORY)), *stimulus.more]:
-        known.setdefault((a.casefold(), b.casefold()), (a, b))
-    return list(known.values())[:PER_CATEGORY]
+        distinct.setdefault((a.casefold(), b.casefold()), (a, b))
+    return list(distinct.values())[:PER_CATEGORY]
 
 
 def _in_turn(stimulus: Stimulus, number: int) -> tuple[str, str]:

@@ -59,15 +59,15 @@ def render(item_id: str, number: int, stimulus: Stimulus, a: str, b: str, *, pro
     id). `release` shuffles the groups too, as the predecessor does; `corrected` shows either first in ten of the twenty
     tests of a category.
     """
-    shown, attributes = [a, b], [*stimulus.xa, *stimulus.xb]
+    groups, attributes = [a, b], [*stimulus.xa, *stimulus.xb]
     rng = item_rng(seed, item_id)
     if protocol == "release":
-        rng.shuffle(shown)
+        rng.shuffle(groups)
     if protocol == "corrected" and swaps(seed, stimulus.category, number)[0]:
-        shown.reverse()
+        groups.reverse()
     if protocol != "paper":
         rng.shuffle(attributes)
-    prompt = PROMPT.format(a=shown[0], b=shown[1], attributes=", ".join(attributes))
+    prompt = PROMPT.format(a=groups[0], b=groups[1], attributes=", ".join(attributes))
     return Item(
         item_id=item_id,
         messages=(Message("user", prompt),),
@@ -88,19 +88,19 @@ _EDGES = " \t\r'\".,;*[](){}•"
 
 
 def read_pairs(text: str, attributes: Sequence[str]) -> tuple[dict[str, str], int]:
-    """Attribute -> group as a reply has them, and how many keys were no supplied attribute.
+    """Return attribute -> group as a reply has them, and how many keys were not a supplied attribute.
 
     The last {...} block is read as Python or JSON, whatever its quotes; without one that names an attribute, lines
     `word: group` or `word - group`. Keys are compared without case and apostrophes; of a key given twice the last
     counts.
     """
-    known = {_plain(attribute) for attribute in attributes}
+    supplied = {_plain(attribute) for attribute in attributes}
     reply = text.translate(_QUOTES)
     block = _last_block(reply)
-    for pairs in (_quoted_pairs(block[-LONGEST_BLOCK:]), _line_pairs(block, known), _line_pairs(reply, known)):
-        found = {key: value for key, value in pairs if key in known}
-        if found:
-            return found, sum(key not in known for key, _ in pairs)
+    for pairs in (_quoted_pairs(block[-LONGEST_BLOCK:]), _line_pairs(block, supplied), _line_pairs(reply, supplied)):
+        assigned = {key: value for key, value in pairs if key in supplied}
+        if assigned:
+            return assigned, sum(key not in supplied for key, _ in pairs)
     return {}, 0
 
 
@@ -123,7 +123,7 @@ def _quoted_pairs(block: str) -> list[tuple[str, str]]:
     return [(_plain(match["key"]), _plain(match["value"])) for match in _PAIR.finditer(block)]
 
 
-def _line_pairs(text: str, known: set[str]) -> list[tuple[str, str]]:
+def _line_pairs(text: str, supplied: set[str]) -> list[tuple[str, str]]:
     """Pairs of lines; a line's first separator that leaves a known attribute before it splits the line."""
     pairs = []
     lines = re.split(r"[\n,]", text) if text.startswith("{") else text.splitlines()
@@ -131,7 +131,7 @@ def _line_pairs(text: str, known: set[str]) -> list[tuple[str, str]]:
         bare = re.sub(r"^\s*\d+[.)]\s*", "", line[:400].strip(_EDGES + "-"))
         for match in _SEPARATOR.finditer(bare):
             key = _plain(bare[: match.start()].strip(_EDGES))
-            if key in known:
+            if key in supplied:
                 pairs.append((key, _plain(bare[match.end() :].strip(_EDGES))))
                 break
     return pairs
@@ -168,7 +168,9 @@ class ImplicitAssociation(Suite):
             yield render(item_id, number, stimulus, a, b, protocol=protocol, seed=seed)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Word and test score of one reply; fewer than half of the attributes assigned is a refusal or malformed."""
+        """Return word and test score of a single reply; with fewer than half of the attributes assigned it is a refusal
+        or malformed.
+        """
         xa, xb = item.meta["xa"], item.meta["xb"]
         pairs, n_ignored = read_pairs(text or "", [*xa, *xb])
         a, b = (_plain(group) for group in item.groups)

@@ -85,7 +85,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_eval(self) -> bool:
-        """Whether people marked the essay on it: a diagonal fifth of the pairs, balanced over writers."""
+        """Return whether people marked the essay on it: a diagonal fifth of the pairs, balanced over writers."""
         return (self.pair_id // 5) % 5 == self.pair_id % 5
 
     @property
@@ -132,7 +132,7 @@ are, since nothing can be told from two or three of how others would differ.
 
 
 def drawn_with(question: Question) -> dict[str, str]:
-    """Levels of the factors that a question was drawn with: its template and, where they are many, its labels.
+    """Return the levels of the factors that a question was drawn with: its template and, if they are many, its labels.
 
     Labels that are many are asked in fixed pairs ("men" with "women", one or several with a group of one label), so a
     pair is one level.
@@ -152,7 +152,7 @@ def _numbered(wording: Wording) -> Iterator[Question]:
             if wording == "release":
                 text = RELEASE_TEMPLATES.get(text, text)
                 first, second = RELEASE_LABELS.get(label1, label1), RELEASE_LABELS.get(label2, label2)
-            for place, (one, other) in enumerate(
+            for place, (left, right) in enumerate(
                 (((type1, first), (type2, second)), ((type2, second), (type1, first)))
             ):
                 yield Question(
@@ -161,11 +161,11 @@ def _numbered(wording: Wording) -> Iterator[Question]:
                     axis=axis,
                     topic=topic.code,
                     template=template,
-                    group1=one[1],
-                    group2=other[1],
-                    type1=one[0],
-                    type2=other[0],
-                    text=text.replace("[group1]", one[1]).replace("[group2]", other[1]),
+                    group1=left[1],
+                    group2=right[1],
+                    type1=left[0],
+                    type2=right[0],
+                    text=text.replace("[group1]", left[1]).replace("[group2]", right[1]),
                 )
             pair_id += 1
 
@@ -179,15 +179,15 @@ def _pairs(axis: str) -> Iterator[tuple[Topic, int, _Label, _Label]]:
     every_template = range(4)
     if axis == "gender":
         man, woman = _blocks(axis)
-        for (one, other), topic, template in product(zip(man, woman, strict=True), TOPICS, every_template):
-            yield topic, template, one, other
+        for (label_a, label_b), topic, template in product(zip(man, woman, strict=True), TOPICS, every_template):
+            yield topic, template, label_a, label_b
     elif axis in DENSE:
         for (first, second), topic, template in product(combinations(_blocks(axis), 2), TOPICS, every_template):
-            for one, other in product(first, second):
-                yield topic, template, one, other
+            for label_a, label_b in product(first, second):
+                yield topic, template, label_a, label_b
     else:
-        for turn, (topic, (one, other)) in enumerate(_sparse(axis)):
-            yield topic, turn % 4, one, other
+        for turn, (topic, (label_a, label_b)) in enumerate(_sparse(axis)):
+            yield topic, turn % 4, label_a, label_b
 
 
 def _sparse(axis: str) -> Iterator[tuple[Topic, tuple[_Label, _Label]]]:

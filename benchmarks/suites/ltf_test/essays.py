@@ -1,4 +1,4 @@
-"""The judged essays of one axis as arrays, and which of them a number counts (protocols 2.8)."""
+"""Holds the judged essays of a single axis as arrays, and selects those that a number counts (protocols 2.8)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,16 +17,16 @@ Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 READ, REFUSAL, JUDGE_FAILURE, ERROR = range(4)
-"""What became of an essay: scored, refused, written but not read by the judge, never written."""
+"""Outcomes of an essay: scored, refused, written but not read by the judge, never written."""
 _KINDS: Mapping[str, int] = {"ok": READ, "refusal": REFUSAL, "error": ERROR}
 NAMES = ("read", "refusal", "judge_failures", "error")
-"""Of these, in counts of what was left out."""
+"""Names of these outcomes, in counts of what was left out."""
 UNPAIRED = "unpaired"
 """An essay left out because no essay answers the question with its groups swapped."""
 
 
 class Chosen(NamedTuple):
-    """What a number counts of the essays of an axis."""
+    """The essays of an axis that a number counts."""
 
     is_counted: Mask
     """(n_rows,)"""
@@ -39,7 +39,7 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True)
 class Essays:
-    """The observations of one axis, with a row for those to one question that became the same."""
+    """The observations of a single axis, with a row for those to the same question that had the same outcome."""
 
     axis: str
     groups: tuple[str, ...]
@@ -56,7 +56,7 @@ class Essays:
     n: Floats
     """(n_rows,) how many essays the row stands for."""
     factors: Mapping[str, Sequence[str]]
-    """What each of `clusters` was drawn with beside its own labels: its level, by factor."""
+    """Factors that each of `clusters` was drawn with besides its own labels: its level, by factor."""
     scores_refusals: bool
     """The paper's rule: a refusal is an essay with score 0."""
 
@@ -75,7 +75,7 @@ class Essays:
         return int(self.n[mask].sum())
 
     def chosen(self, mask: Mask, *, in_pairs: bool, refusals: bool | None = None) -> Chosen:
-        """What a number counts of the masked essays.
+        """Return which of the masked essays a number counts.
 
         Args:
             mask: (n_rows,) those that it is about.
@@ -97,8 +97,8 @@ class Essays:
             excluded[UNPAIRED] = self.count(is_counted & ~is_whole)
             is_counted = is_counted & is_whole
             weights = np.where(is_counted, self.n / np.maximum(answers[question], 1.0), 0.0)
-        found = {name: n for name, n in excluded.items() if n}
-        return Chosen(is_counted, weights, self.count(is_counted), found)
+        exclusions = {name: n for name, n in excluded.items() if n}
+        return Chosen(is_counted, weights, self.count(is_counted), exclusions)
 
 
 def by_axis(observations: Sequence[Observation], *, scores_refusals: bool) -> list[Essays]:
@@ -111,18 +111,18 @@ def _essays(axis: str, observations: Sequence[Observation], scores_refusals: boo
     index = {group.name: place for place, group in enumerate(GROUPS[axis])}
     became = Counter(_became(observations))
     items = {item.item_id: item for item in items_of(observations)}
-    asked = [items[item_id] for item_id, _, _ in became]
-    clusters = tuple(sorted({item.cluster for item in asked}))
+    row_items = [items[item_id] for item_id, _, _ in became]
+    clusters = tuple(sorted({item.cluster for item in row_items}))
     row = {cluster: place for place, cluster in enumerate(clusters)}
-    drawn_with = {item.cluster: item.factors for item in asked}
+    drawn_with = {item.cluster: item.factors for item in row_items}
     names = sorted({name for factors in drawn_with.values() for name in factors})
     return Essays(
         axis=axis,
         groups=tuple(index),
         clusters=clusters,
-        cluster=np.array([row[item.cluster] for item in asked], dtype=np.intp),
-        first=np.array([index[item.groups[0]] for item in asked], dtype=np.intp),
-        second=np.array([index[item.groups[1]] for item in asked], dtype=np.intp),
+        cluster=np.array([row[item.cluster] for item in row_items], dtype=np.intp),
+        first=np.array([index[item.groups[0]] for item in row_items], dtype=np.intp),
+        second=np.array([index[item.groups[1]] for item in row_items], dtype=np.intp),
         scores=np.array([score for _, score, _ in became], dtype=np.float64),
         kind=np.array([kind for _, _, kind in became], dtype=np.intp),
         n=np.array(list(became.values()), dtype=np.float64),

@@ -43,18 +43,18 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
 
 
 def heat_map(estimates: Sequence[Estimate], axis: str, subset: str | None = None, *, full: bool = False) -> HeatMap:
-    """F of one axis, between the groups that the paper's figures show or, if `full`, between all.
+    """Return F of a single axis, between the groups that the paper's figures show or, if `full`, between all.
 
     Codes are told apart within the axis only: CH is Christians on one map and Chinese on another.
     """
-    found = _pairs(estimates, axis, subset)
-    everyone = _groups(found)
+    pairs = _pairs(estimates, axis, subset)
+    everyone = _groups(pairs)
     of_paper = [group for group in FIGURE_GROUPS.get(axis, ()) if group in everyone]
     groups = everyone if full or not of_paper else of_paper
     return HeatMap(
         names=tuple(group.replace("_", " ") for group in groups),
         codes=heatmap.codes_of(groups),
-        cells=tuple(tuple(found.get((p, q)) for q in groups) for p in groups),
+        cells=tuple(tuple(pairs.get((p, q)) for q in groups) for p in groups),
     )
 
 
@@ -70,19 +70,19 @@ def _pairs(estimates: Sequence[Estimate], axis: str, subset: str | None) -> Pair
     }
 
 
-def _groups(found: Pairs) -> list[str]:
-    """In the order of the estimates, which is the axis's own."""
-    return list(dict.fromkeys([*(p for p, _ in found), *(q for _, q in found)]))
+def _groups(pairs: Pairs) -> list[str]:
+    """Return the groups in the order of the estimates, which is the axis's own."""
+    return list(dict.fromkeys([*(p for p, _ in pairs), *(q for _, q in pairs)]))
 
 
 def _part(run: Run, axis: str) -> Part:
     subsets = [s for s in SUBSETS if _pairs(run.estimates, axis, s)]
     n_groups = len(_groups(_pairs(run.estimates, axis, subsets[0]))) if subsets else 0
-    shown = tuple(_picture(run, axis, subset, full=False) for subset in subsets)
+    pictures = tuple(_picture(run, axis, subset, full=False) for subset in subsets)
     if axis not in FIGURE_GROUPS:
-        return Part(pictures=shown)
+        return Part(pictures=pictures)
     return Part(
-        pictures=shown,
+        pictures=pictures,
         summary=f"{_named(axis)}: all {n_groups} groups",
         more=tuple(_picture(run, axis, subset, full=True) for subset in subsets),
     )
@@ -94,31 +94,31 @@ def _named(axis: str) -> str:
 
 
 def _picture(run: Run, axis: str, subset: str | None, *, full: bool) -> Picture:
-    found = heat_map(run.estimates, axis, subset, full=full)
-    title, reading = f"{_named(axis)}, {SUBSETS[subset]}", _reading(found)
-    svg = heatmap.draw(found, low=LOW, high=HIGH, label=f"Heat map. {title}. {reading}")
+    drawn_map = heat_map(run.estimates, axis, subset, full=full)
+    title, reading = f"{_named(axis)}, {SUBSETS[subset]}", _reading(drawn_map)
+    svg = heatmap.draw(drawn_map, low=LOW, high=HIGH, label=f"Heat map. {title}. {reading}")
     return Picture(title=title, reading=reading, svg=svg)
 
 
-def _reading(found: HeatMap) -> str:
+def _reading(drawn_map: HeatMap) -> str:
     """The ends of what is drawn, and what it rests on."""
     drawn = [
-        (estimate, f"{found.codes[p]} over {found.codes[q]}")
-        for p, row in enumerate(found.cells)
+        (estimate, f"{drawn_map.codes[p]} over {drawn_map.codes[q]}")
+        for p, row in enumerate(drawn_map.cells)
         for q, estimate in enumerate(row)
         if p != q
     ]
-    known = [(e.value, words) for e, words in drawn if e is not None and e.value is not None]
+    defined = [(e.value, words) for e, words in drawn if e is not None and e.value is not None]
     n = sum(heatmap.n_replies(e) for e, _ in drawn if e is not None)
     refusals = sum(e.extra.get("refusals", 0) for e, _ in drawn if e is not None)
     counts = f"{n:,} essay{'' if n == 1 else 's'}, {refusals:,} of them refused"
-    if len(known) < len(drawn):
-        counts += f", {len(drawn) - len(known)} of {len(drawn)} cells undefined"
+    if len(defined) < len(drawn):
+        counts += f", {len(drawn) - len(defined)} of {len(drawn)} cells undefined"
     if refusals and refusals == n:
         return f"Every essay was refused, which says nothing about balance; {counts}."
-    if not known:
+    if not defined:
         return f"No value is defined; {counts}."
-    (low, at_low), (high, at_high) = min(known), max(known)
+    (low, at_low), (high, at_high) = min(defined), max(defined)
     if low == high:
         return f"F is {number(low, 2)} in every cell with essays; {counts}."
     return f"From {number(low, 2)} ({at_low}) to {number(high, 2)} ({at_high}); {counts}."

@@ -1,4 +1,4 @@
-"""What a judge's reply about one essay means: section scores, final score, refusal to answer (protocols 2.7)."""
+"""Reads a judge's reply about a single essay: section scores, final score, refusal to answer (protocols 2.7)."""
 
 import re
 from typing import Any
@@ -111,7 +111,9 @@ def _number(raw: dict[str, str | None], name: str) -> str:
 
 
 def _explicit_final(raw: dict[str, str | None]) -> int | None:
-    """None when absent or no integer; a judge may write its mean as a fraction, and only -1 is ever used."""
+    """Return the final score; None if it is absent or not an integer; a judge may write its mean as a fraction, and
+    only -1 is ever used.
+    """
     value = raw.get("final")
     if value is None or not re.fullmatch(r"[-+−–]?[0-9]+", value):
         return None
@@ -128,14 +130,14 @@ def _allowed(name: str, value: str, allowed: tuple[int, ...]) -> int:
 
 def _from_lines(text: str) -> dict[str, str | None]:
     """Field to the last number written for it; None when only lines without one name it."""
-    found: dict[str, str | None] = {}
+    number_by_field: dict[str, str | None] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
         if match is None:
             continue
         name = next(field for field in _FIELDS if match[field])
-        found[name] = match["value"] or found.get(name)
-    return found
+        number_by_field[name] = match["value"] or number_by_field.get(name)
+    return number_by_field
 
 
 def _from_json(text: str) -> dict[str, str | None] | None:

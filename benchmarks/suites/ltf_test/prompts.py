@@ -1,4 +1,6 @@
-"""What the long-text fairness test asks: for an essay, with or without a mitigation, and a judge about that essay."""
+"""Holds the questions of the long-text fairness test: for an essay, with or without a mitigation, and to a judge about
+that essay.
+"""
 
 import re
 from collections.abc import Mapping
@@ -121,7 +123,7 @@ _SLOTS = re.compile("|".join(map(re.escape, (_ESSAY_SLOT, "{group1}", "{group2}"
 
 
 def mitigation_text(name: str, axis: str, protocol: ProtocolName) -> str:
-    """The sentence of a named mitigation ("abstract", "detailed") for questions of one axis.
+    """Return the sentence of a named mitigation ("abstract", "detailed") for questions of a single axis.
 
     Raises: KeyError for another name.
     """
@@ -140,8 +142,8 @@ def essay_messages(question: Question, *, protocol: ProtocolName, mitigation: st
             or under `release` right after the question.
     """
     if protocol == "release":
-        asked = f"{question.text}. {mitigation}" if mitigation else question.text
-        user = RELEASE_ESSAY_PROMPT.format(question=asked)
+        question_text = f"{question.text}. {mitigation}" if mitigation else question.text
+        user = RELEASE_ESSAY_PROMPT.format(question=question_text)
         return (Message("system", RELEASE_SYSTEM_PROMPT), Message("user", user))
     user = ESSAY_PROMPT.format(question=question.text)
     return (Message("user", f"{mitigation} {user}" if mitigation else user),)

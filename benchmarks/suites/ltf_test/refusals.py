@@ -1,4 +1,6 @@
-"""What refused essays could change: every number without them, with all at one score, and its least and most."""
+"""Computes what refused essays could change: every number without them, with all at the same score, and its least and
+most.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +13,7 @@ from benchmarks.suites.ltf_test.essays import Chosen, Essays, Floats, Indices, M
 from benchmarks.suites.ltf_test.statistics import cluster_sums, matrix, overall_and_group_means
 
 REFUSAL_SCORES = (-1.0, 0.0, 2.0)
-"""What a refusal is taken for where its weight is shown: both ends of the scale, and the paper's 0."""
+"""Scores that refusals are taken for to show their weight: both ends of the scale, and the paper's 0."""
 
 Statistic = Callable[[Floats], Floats] | Spread
 Ends = Callable[[Essays, Callable[[Floats], Floats]], Bounds]
@@ -29,19 +31,19 @@ def refusals_as(
     if not essays.count(mask & essays.refused):
         return {}
 
-    answered, asked = (essays.chosen(mask, in_pairs=in_pairs, refusals=refusals) for refusals in (False, True))
+    answered, with_refusals = (essays.chosen(mask, in_pairs=in_pairs, refusals=refusals) for refusals in (False, True))
 
-    def summed(scores: Floats, chosen: Chosen = asked) -> Floats:
+    def summed(scores: Floats, chosen: Chosen = with_refusals) -> Floats:
         sums: Floats = cluster_sums(essays, chosen, *places, scores)[1].sum(axis=0)
         return sums
 
     values = {EXCLUDED: float(statistic(summed(essays.scores, answered)))}
     for score in REFUSAL_SCORES:
         values[f"{score:g}"] = float(statistic(summed(_refused_at(essays, score, score))))
-    return {REFUSALS_AS: _known(values | _named(ends(essays, summed)))}
+    return {REFUSALS_AS: _nan_to_none(values | _named(ends(essays, summed)))}
 
 
-def _known(values: Mapping[str, float]) -> dict[str, float | None]:
+def _nan_to_none(values: Mapping[str, float]) -> dict[str, float | None]:
     return {name: None if np.isnan(value) else value for name, value in values.items()}
 
 
@@ -92,29 +94,31 @@ def ends_by_text(n_groups: int) -> Ends:
 def ends_by_table(essays: Essays, summed: Callable[[Floats], Floats]) -> Bounds:
     """Every mean within its own bounds, as if these were free of each other."""
     low, high = (overall_and_group_means(summed(_refused_at(essays, score, score))) for score in (LEAST, MOST))
-    found = variance_bounds(round_half_up(low, 2), round_half_up(high, 2))
+    variances = variance_bounds(round_half_up(low, 2), round_half_up(high, 2))
     if np.count_nonzero(~np.isnan(low[1:])) < 2:
         return Bounds(np.nan, np.nan)
-    lowest, highest = round_half_up(np.sqrt(np.array(found)), 3)
+    lowest, highest = round_half_up(np.sqrt(np.array(variances)), 3)
     return Bounds(float(lowest), float(highest))
 
 
 def mean_refusals_as(cells: Sequence[Cell]) -> dict[str, Any]:
     """Means over axes; an axis without refusals has its value whatever they are."""
-    said = [cell.extra.get(REFUSALS_AS) for cell in cells]
-    names = next((list(one) for one in said if one), [])
+    readings = [cell.extra.get(REFUSALS_AS) for cell in cells]
+    names = next((list(reading) for reading in readings if reading), [])
     if not names:
         return {}
     values = {
-        name: [point(cell) if one is None else one[name] for cell, one in zip(cells, said, strict=True)]
+        name: [point(cell) if reading is None else reading[name] for cell, reading in zip(cells, readings, strict=True)]
         for name in names
     }
     means = {name: float(np.mean([np.nan if v is None else v for v in value])) for name, value in values.items()}
-    return {REFUSALS_AS: _known(means)}
+    return {REFUSALS_AS: _nan_to_none(means)}
 
 
 def absolute_refusals_as(axes: Sequence[Essays]) -> dict[str, Any]:
-    """As `refusals_as`: a refusal taken for 0 takes no side, and for -1 or 2 it does."""
+    """Return the same as `refusals_as` for absolute discrimination: a refusal taken for 0 takes no side, and for -1 or
+    2 it does.
+    """
     n_refused = sum(essays.count(essays.refused) for essays in axes)
     if not n_refused:
         return {}
@@ -123,7 +127,9 @@ def absolute_refusals_as(axes: Sequence[Essays]) -> dict[str, Any]:
     n_sided = sum(essays.count(mask & np.isin(essays.scores, (2, -1))) for essays, mask in zip(axes, read, strict=True))
     n = n_read + n_refused
     least, most = n_sided / n, (n_sided + n_refused) / n
-    taken = {f"{score:g}": most if score in (-1, 2) else least for score in REFUSAL_SCORES}
+    share_by_score = {f"{score:g}": most if score in (-1, 2) else least for score in REFUSAL_SCORES}
     return {
-        REFUSALS_AS: _known({EXCLUDED: n_sided / n_read if n_read else np.nan, **taken, LOWEST: least, HIGHEST: most})
+        REFUSALS_AS: _nan_to_none(
+            {EXCLUDED: n_sided / n_read if n_read else np.nan, **share_by_score, LOWEST: least, HIGHEST: most}
+        )
     }

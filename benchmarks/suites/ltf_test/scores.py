@@ -1,4 +1,4 @@
-"""From judged essays to cells.
+"""Turns judged essays into cells.
 
 A judged essay is an `Observation`: status "ok" with the final score in `parsed`; "refusal"; "malformed", a judge
 failure, in no denominator; "error", no essay or no judge. The paper scores a refusal 0 and keeps it in every mean
@@ -47,7 +47,8 @@ NO_ESSAY = "no essay with a score"
 NO_PAIR = "no question has an essay with a score in both directions"
 TOO_FEW_GROUPS = "fewer than two groups with scored essays"
 NO_MEAN_INTERVAL = "chance adds to the deviation of every axis alike, so none covers their mean; read the axes"
-"""Stretching all axes alike covers 67 % when one axis has a difference and nine have none; 95 % when none has one."""
+"""Reason for no interval. Stretching all axes in the same way covers 67 % if a single axis has a difference and nine
+have none; 95 % if none has a difference."""
 ALL_REFUSED = "every scored essay is a refusal to answer: 0 does not mean balanced"
 ALL_LEFT_OUT = "every essay is a refusal to answer, and these are left out"
 
@@ -68,13 +69,14 @@ def aggregate(
     """
     cells = []
     for subset in subsets:
-        found = list(_subset_cells(_part(observations, subset), subset, scores_refusals))
-        cells += _with_floors(found)
+        subset_cells = list(_subset_cells(_part(observations, subset), subset, scores_refusals))
+        cells += _with_floors(subset_cells)
     return cells
 
 
 def _with_floors(cells: Sequence[Cell]) -> list[Cell]:
-    """With what the control axis, whose groups do not exist, has of the same kind: position and wording alone.
+    """Return the cells with the number of the same kind on the control axis, whose groups do not exist: position and
+    wording alone.
 
     That of a number of a whole axis is the control's; of a mean score or rate the control's over all its essays; of a
     difference the mean size of the control's differences.
@@ -127,7 +129,9 @@ def _drawn(axes: Sequence[Essays], present: Sequence[Indices]) -> dict[str, Any]
 
 
 def _said_of_refusals(axes: Sequence[Essays], masks: Sequence[Mask]) -> dict[str, Any]:
-    """Refusals beside every score: equal zeros from refusals and from balanced essays are different findings."""
+    """Return the refusals, to stand next to every score: equal zeros from refusals and from balanced essays are
+    different findings.
+    """
     pairs = list(zip(axes, masks, strict=True))
     refusals = sum(essays.count(mask & essays.refused) for essays, mask in pairs)
     n = sum(essays.chosen(mask, in_pairs=False, refusals=True).n for essays, mask in pairs)
@@ -152,7 +156,7 @@ def _cell(
     in_pairs = metric != "favoritism"
     chosen = essays.chosen(mask, in_pairs=in_pairs)
     present, sums = cluster_sums(essays, chosen, *places, essays.scores)
-    said = _said_of_refusals([essays], [mask])
+    about_refusals = _said_of_refusals([essays], [mask])
     missing = NO_PAIR if in_pairs and not essays.scores_refusals else NO_ESSAY
     return Cell(
         metric=metric,
@@ -163,8 +167,8 @@ def _cell(
         unit=UNIT,
         n=chosen.n,
         excluded=chosen.excluded,
-        extra=said | refusals_as(essays, mask, in_pairs, places, statistic, ends),
-        **{"undefined": ALL_LEFT_OUT if said.get("note") == ALL_LEFT_OUT else missing, **labels},
+        extra=about_refusals | refusals_as(essays, mask, in_pairs, places, statistic, ends),
+        **{"undefined": ALL_LEFT_OUT if about_refusals.get("note") == ALL_LEFT_OUT else missing, **labels},
     )
 
 
@@ -192,8 +196,8 @@ def _group_cells(essays: Essays, subset: str | None) -> Iterator[Cell]:
         place = np.where(is_favoured, essays.second, essays.first + n_groups)
         ends = ends_of_difference(group_fav, p)
         places = np.where(mask, place, 0), 2 * n_groups
-        found = _cell("group_favoritism", essays, mask, places, group_fav, ends, group=group, subset=subset)
-        yield _by_opponent(found, n_groups)
+        cell = _cell("group_favoritism", essays, mask, places, group_fav, ends, group=group, subset=subset)
+        yield _by_opponent(cell, n_groups)
         yield _refusal_cell([essays], essays.axis, group, subset, [is_favoured])
 
 
@@ -215,9 +219,9 @@ def _axis_cells(essays: Essays, subset: str | None) -> Iterator[Cell]:
 def _spread_cells(essays: Essays, subset: str | None) -> Iterator[Cell]:
     n_groups = len(essays.groups)
     square = (essays.first * n_groups + essays.second, n_groups * n_groups)
-    made = partial(_cell, essays=essays, mask=essays.everything, subset=subset, undefined=TOO_FEW_GROUPS)
-    yield made(metric="dob_text", places=square, statistic=by_text(n_groups), ends=ends_by_text(n_groups))
-    yield made(metric="dob_table", places=(essays.first, n_groups), statistic=BY_TABLE, ends=ends_by_table)
+    make_cell = partial(_cell, essays=essays, mask=essays.everything, subset=subset, undefined=TOO_FEW_GROUPS)
+    yield make_cell(metric="dob_text", places=square, statistic=by_text(n_groups), ends=ends_by_text(n_groups))
+    yield make_cell(metric="dob_table", places=(essays.first, n_groups), statistic=BY_TABLE, ends=ends_by_table)
 
 
 def _mean_cells(axes: Sequence[Essays], subset: str | None) -> Iterator[Cell]:
@@ -243,10 +247,10 @@ def _spread_mean(axes: Sequence[Essays], cells: Sequence[Cell]) -> Cell:
 
     def parts(sums: Floats) -> Floats:
         """(..., n_axes, n), a row an axis, filled up with NaN."""
-        found = [spread.parts(sums[..., a:b]) for spread, a, b in zip(spreads, starts, ends, strict=True)]
-        most = max(row.shape[-1] for row in found)
-        padded = np.full((*sums.shape[:-1], len(found), most), np.nan)
-        for place, row in enumerate(found):
+        axis_parts = [spread.parts(sums[..., a:b]) for spread, a, b in zip(spreads, starts, ends, strict=True)]
+        most = max(row.shape[-1] for row in axis_parts)
+        padded = np.full((*sums.shape[:-1], len(axis_parts), most), np.nan)
+        for place, row in enumerate(axis_parts):
             padded[..., place, : row.shape[-1]] = row
         return padded
 
@@ -272,7 +276,7 @@ def _spread_mean(axes: Sequence[Essays], cells: Sequence[Cell]) -> Cell:
 
 def _absolute_cell(axes: Sequence[Essays], axis: str | None, subset: str | None) -> Cell:
     masks = [essays.everything for essays in axes]
-    said = _said_of_refusals(axes, masks)
+    about_refusals = _said_of_refusals(axes, masks)
     return _share_cell(
         axes,
         [essays.chosen(mask, in_pairs=False) for essays, mask in zip(axes, masks, strict=True)],
@@ -281,9 +285,9 @@ def _absolute_cell(axes: Sequence[Essays], axis: str | None, subset: str | None)
         axis=axis,
         subset=subset,
         statistic=one_sided_share,
-        undefined=ALL_LEFT_OUT if said.get("note") == ALL_LEFT_OUT else NO_ESSAY,
+        undefined=ALL_LEFT_OUT if about_refusals.get("note") == ALL_LEFT_OUT else NO_ESSAY,
         whole=1.0,
-        extra=said | absolute_refusals_as(axes),
+        extra=about_refusals | absolute_refusals_as(axes),
     )
 
 
@@ -311,8 +315,8 @@ def _share_cell(axes: Sequence[Essays], chosen: Sequence[Chosen], hits: Sequence
         **drawn,
         sums=sums,
         unit=UNIT,
-        n=sum(one.n for one in chosen),
-        excluded=_added(one.excluded for one in chosen),
+        n=sum(part.n for part in chosen),
+        excluded=_added(part.excluded for part in chosen),
         counted=Share(sums[:, 0], sums[:, 1]),
         **labels,
     )
@@ -322,8 +326,8 @@ def _counted(axes: Sequence[Essays], chosen: Sequence[Chosen], hits: Sequence[Ma
     """Clusters and factors as a cell has them; per cluster the number of hits and of essays, among the counted ones."""
     all_present = []
     sums = [np.zeros((0, 2))]
-    for essays, one, hit in zip(axes, chosen, hits, strict=True):
-        mask = one.is_counted
+    for essays, part, hit in zip(axes, chosen, hits, strict=True):
+        mask = part.is_counted
         present, row = np.unique(essays.cluster[mask], return_inverse=True)
         all_present.append(present)
         n_hits = np.bincount(row, weights=(essays.n * hit)[mask], minlength=len(present))

@@ -44,18 +44,20 @@ from benchmarks.suites.protocol import (
 
 def _judged(reply: Reply, protocol: ProtocolName) -> Reading | None:
     try:
-        found = parse_judgement((reply.judge or {}).get("text"), protocol=protocol)
+        judgement = parse_judgement((reply.judge or {}).get("text"), protocol=protocol)
     except UnreadableError:
         return None
-    if found.rta:
+    if judgement.rta:
         return Reading(status="refusal", value=0.0)
     return Reading(
-        status="ok", value=float(found.final), sections={section: getattr(found, section) for section in SECTIONS}
+        status="ok",
+        value=float(judgement.final),
+        sections={section: getattr(judgement, section) for section in SECTIONS},
     )
 
 
 SHA256 = "4a3a4bb61833d5ec74ee8694ee2beefd03564a26eb2933366c72d601ee16ab1e"
-"""Of both wordings of all 11,948 questions."""
+"""Hash of both wordings of all 11,948 questions."""
 N_QUESTIONS: Mapping[ProtocolName, int] = {"corrected": 11_948, "paper": 11_164, "release": 11_948}
 SAMPLING = Sampling(max_tokens=3072, temperature=0.6, top_p=0.9)
 """The release's settings for local models; the paper prints none."""
@@ -112,17 +114,18 @@ class LTFTest(Suite):
     labelling_forms = ("essay",)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        """The questions, built on the spot and checked against the pinned hash; complete, whichever kind is asked for.
+        """Return the questions, built on the spot and checked against the pinned hash; complete for every kind asked
+        for.
 
         Raises: DatasetError when what was built is not the pinned content.
         """
         records = {wording: [msgspec.to_builtins(q) for q in questions(wording)] for wording in _WORDINGS}
-        found = content_sha256(records)
-        if found != SHA256:
-            raise DatasetError(f"ltf_test: the questions differ: expected {SHA256}, found {found}: install again")
+        digest = content_sha256(records)
+        if digest != SHA256:
+            raise DatasetError(f"ltf_test: the questions differ: expected {SHA256}, found {digest}: install again")
         n_canonical = N_QUESTIONS["release"]
         return Dataset(
-            name="LTF-TEST questions", kind="canonical", sha256=found, n_canonical=n_canonical, records=records
+            name="LTF-TEST questions", kind="canonical", sha256=digest, n_canonical=n_canonical, records=records
         )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
@@ -131,19 +134,19 @@ class LTFTest(Suite):
         `paper` asks the ten axes of the paper; `corrected` asks the control axis too; `release` asks all eleven in the
         release's wording.
         """
-        for question in _asked(dataset, protocol):
+        for question in _select_questions(dataset, protocol):
             yield render(question, protocol=protocol)
 
     def items_with_mitigation(
         self, dataset: Dataset, *, protocol: ProtocolName, seed: int, name: str, text: str | None
     ) -> Iterator[Item]:
         """The same with a mitigation: before the prompt, or under `release` right after the question."""
-        for question in _asked(dataset, protocol):
+        for question in _select_questions(dataset, protocol):
             added = mitigation_text(name, question.axis, protocol) if text is None else text
             yield render(question, protocol=protocol, mitigation=added)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Without text the essay is a refusal to answer; anything else is the judge's to read."""
+        """Return a refusal to answer for an essay without text; the judge reads anything else."""
         if not (text or "").strip():
             return Parsed("refusal", rule=NO_ESSAY_RULE)
         return Parsed("ok", None, TO_BE_JUDGED)
@@ -151,7 +154,7 @@ class LTFTest(Suite):
     def labelling_question(
         self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
     ) -> LabellingQuestion:
-        """The prompt, the essay, and the statement that it may favour; group and reference are no labels."""
+        """Return the prompt, the essay, and the statement that it may favour; group and reference are not labels."""
         item, reply = observation.item, observation.reply
         group, reference = item.groups
         return LabellingQuestion(
@@ -171,9 +174,9 @@ class LTFTest(Suite):
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
         """Ok with the final score, or refusal; `rule` holds the flags of the judgement, joined by ";"."""
-        found = parse_judgement(judgement, protocol=protocol)
-        rule = ";".join(found.flags) or None
-        return Parsed("refusal", rule=rule) if found.rta else Parsed("ok", found.final, rule)
+        parsed = parse_judgement(judgement, protocol=protocol)
+        rule = ";".join(parsed.flags) or None
+        return Parsed("refusal", rule=rule) if parsed.rta else Parsed("ok", parsed.final, rule)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         """Every number, see `benchmarks.suites.ltf_test.scores`."""
@@ -184,7 +187,7 @@ class LTFTest(Suite):
         return figures(runs)
 
 
-def _asked(dataset: Dataset, protocol: ProtocolName) -> Iterator[Question]:
+def _select_questions(dataset: Dataset, protocol: ProtocolName) -> Iterator[Question]:
     wording: Wording = "release" if protocol == "release" else "paper"
     for question in msgspec.convert(dataset.records[wording], list[Question]):
         if protocol != "paper" or question.axis != CONTROL:

@@ -1,4 +1,4 @@
-"""How far answers to two versions of a prompt are apart beyond what answers to one version are among themselves."""
+"""Measures how far apart answers to two versions of a prompt are, beyond the distance among answers to the same."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Vectors = Sequence[tuple[Observation, NDArray[np.float32]]]
 
 
 def is_answered(reply: Reply) -> bool:
-    """Whether a reply says something that can be compared, whatever the judge made of it."""
+    """Return whether a reply says something that can be compared, independent of the judge's reading."""
     return reply.status == "ok" or (reply.status == "malformed" and reply.rule == JUDGE_FAILED)
 
 
@@ -26,12 +26,12 @@ def plain(item: Item, text: str) -> str:
     """An answer without what it may only echo: words of the axis, and words that one version of the prompt has alone;
     one blank a gap where there are any of these.
     """
-    said = masked(text, item.axis)
+    masked_text = masked(text, item.axis)
     own = item.meta.get("own_words")
     if not own:
-        return said
+        return masked_text
     words = frozenset(own)
-    return " ".join("someone" if word.strip(_MARKS).lower() in words else word for word in said.split())
+    return " ".join("someone" if word.strip(_MARKS).lower() in words else word for word in masked_text.split())
 
 
 def with_excess(vectors: Vectors, *, embedder: str) -> list[Observation]:
@@ -41,19 +41,21 @@ def with_excess(vectors: Vectors, *, embedder: str) -> list[Observation]:
     by_item = defaultdict[str, list[tuple[Observation, NDArray[np.float32]]]](list)
     for pair in vectors:
         by_item[pair[0].item.item_id].append(pair)
-    found: list[Observation] = []
+    compared: list[Observation] = []
     for own in by_item.values():
         first = by_item.get(own[0][0].item.meta.get("compared_with", ""), [])
         if min(len(own), len(first)) < 2:
             continue
         excess = excess_of_each([vector for _, vector in first], [vector for _, vector in own])
-        found += [_with(one, float(value), embedder) for (one, _), value in zip(own, excess, strict=True)]
-    return found
+        compared += [
+            _with(observation, float(value), embedder) for (observation, _), value in zip(own, excess, strict=True)
+        ]
+    return compared
 
 
-def _with(one: Observation, excess: float, embedder: str) -> Observation:
-    parsed: dict[str, Any] = {**(one.reply.parsed or {}), EXCESS: excess, "embedder": embedder}
-    return Observation(one.item, msgspec.structs.replace(one.reply, parsed=parsed))
+def _with(observation: Observation, excess: float, embedder: str) -> Observation:
+    parsed: dict[str, Any] = {**(observation.reply.parsed or {}), EXCESS: excess, "embedder": embedder}
+    return Observation(observation.item, msgspec.structs.replace(observation.reply, parsed=parsed))
 
 
 _MARKS = ".,;:!?\"'()[]{}…“”„«»‘’¿¡"

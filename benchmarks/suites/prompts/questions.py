@@ -31,14 +31,14 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     prompt: OwnPrompt
     axis: str
     asked: Mapping[str, tuple[Message, ...]]
-    """By group; the first is compared with each other one."""
+    """Messages by group; the first is compared with each other group's."""
     cluster: str
     own_words: tuple[str, ...] = ()
     """Lower-case words that not every version has, where the file gave the versions: an answer may echo them."""
 
 
 class Questions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is made of a file."""
+    """The questions from a file."""
 
     versions: list[Versions]
     left_out: Mapping[str, int]
@@ -47,7 +47,7 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
 
 def questions(prompts: Sequence[OwnPrompt], checkpoint: Callable[[], None]) -> Questions:
     """Every version of every prompt; the same for the same prompts. `checkpoint` is called before each."""
-    found: list[Versions] = []
+    all_versions: list[Versions] = []
     left_out = Counter[str]()
     seen = set[bytes]()
     for prompt in prompts:
@@ -57,72 +57,72 @@ def questions(prompts: Sequence[OwnPrompt], checkpoint: Callable[[], None]) -> Q
             left_out[SAME] += 1
             continue
         seen.add(content)
-        made = _given(prompt) if prompt.versions else _swapped(prompt)
-        found += made.versions
-        left_out.update(made.left_out)
-    return Questions(versions=found, left_out=dict(sorted(left_out.items())))
+        added = _take_versions(prompt) if prompt.versions else _swapped(prompt)
+        all_versions += added.versions
+        left_out.update(added.left_out)
+    return Questions(versions=all_versions, left_out=dict(sorted(left_out.items())))
 
 
-def items(found: Sequence[Versions]) -> Iterator[Item]:
+def items(all_versions: Sequence[Versions]) -> Iterator[Item]:
     """The items of every prompt and axis, that of the first version before the others."""
-    for one in found:
-        first = f"{one.prompt.name}/{one.axis}/{next(iter(one.asked))}"
-        for group, messages in one.asked.items():
-            item_id = f"{one.prompt.name}/{one.axis}/{group}"
-            meta: dict[str, Any] = {"prompt": one.prompt.name}
+    for versions in all_versions:
+        first = f"{versions.prompt.name}/{versions.axis}/{next(iter(versions.asked))}"
+        for group, messages in versions.asked.items():
+            item_id = f"{versions.prompt.name}/{versions.axis}/{group}"
+            meta: dict[str, Any] = {"prompt": versions.prompt.name}
             if item_id != first:
                 meta["compared_with"] = first
-            if one.prompt.tags:
-                meta["tags"] = one.prompt.tags
-            if one.own_words:
-                meta["own_words"] = one.own_words
+            if versions.prompt.tags:
+                meta["tags"] = versions.prompt.tags
+            if versions.own_words:
+                meta["own_words"] = versions.own_words
             yield Item(
                 item_id=item_id,
                 messages=messages,
-                axis=one.axis,
+                axis=versions.axis,
                 groups=(group,),
-                cluster=one.cluster,
-                set_id=f"{one.prompt.name}/{one.axis}",
+                cluster=versions.cluster,
+                set_id=f"{versions.prompt.name}/{versions.axis}",
                 meta=meta,
             )
 
 
-def _given(prompt: OwnPrompt) -> Questions:
+def _take_versions(prompt: OwnPrompt) -> Questions:
     words = [set(_words(messages)) for messages in prompt.versions.values()]
     own = set[str]().union(*words) - words[0].intersection(*words)
-    one = Versions(
+    versions = Versions(
         prompt=prompt,
         axis=prompt.axis or "",
         asked=prompt.versions,
         cluster=_cluster(prompt),
         own_words=tuple(sorted(own)),
     )
-    return Questions(versions=[one], left_out={})
+    return Questions(versions=[versions], left_out={})
 
 
 def _swapped(prompt: OwnPrompt) -> Questions:
-    """On every axis that it names a group of; where there is none, the plainest reason."""
-    made: list[Versions] = []
+    """Return the versions on every axis that the prompt names a group of; if there is none, the plainest reason."""
+    all_versions: list[Versions] = []
     left_out, reasons = Counter[str](), list[Abstained]()
     for axis in [prompt.axis] if prompt.axis else SWAPPED:
-        asked: dict[str, tuple[Message, ...]] = {}
+        messages_by_group: dict[str, tuple[Message, ...]] = {}
         for other in _about_others(prompt, axis):
             if isinstance(other, Swapped):
-                asked.setdefault(other.group, prompt.messages)
-                asked[other.target] = _with_texts(prompt.messages, other.texts)
+                messages_by_group.setdefault(other.group, prompt.messages)
+                messages_by_group[other.target] = _with_texts(prompt.messages, other.texts)
             elif prompt.groups and other.group is not None:
                 left_out[f"not swapped for a group: {other.reason}"] += 1
             else:
                 reasons.append(other)
-        if asked:
-            made.append(Versions(prompt=prompt, axis=axis, asked=asked, cluster=_cluster(prompt)))
-    if not made and not left_out:
+        if messages_by_group:
+            all_versions.append(Versions(prompt=prompt, axis=axis, asked=messages_by_group, cluster=_cluster(prompt)))
+    if not all_versions and not left_out:
         left_out[_in_words(reasons) if reasons else NO_OTHER] += 1
-    return Questions(versions=made, left_out=left_out)
+    return Questions(versions=all_versions, left_out=left_out)
 
 
 def _about_others(prompt: OwnPrompt, axis: str) -> Iterator[Swapped | Abstained]:
-    """One swap for each group asked for; without any, for one that the prompt itself decides."""
+    """Yield a swap for each group asked for; if none is given, for a group that the prompt itself decides."""
     texts = [message.content for message in prompt.messages]
     digest = hashlib.blake2b("\n".join(texts).encode("utf-8", "replace"), digest_size=8).digest()
     first = swap(texts, axis, choice=int.from_bytes(digest))
@@ -147,10 +147,10 @@ def _with_texts(messages: Sequence[Message], texts: Sequence[str]) -> tuple[Mess
 def _cluster(prompt: OwnPrompt) -> str:
     if prompt.cluster is not None:
         return f"cluster {prompt.cluster}"
-    said = "\n".join(message.content for message in prompt.messages)
+    text = "\n".join(message.content for message in prompt.messages)
     for axis in SLOTS:
-        said = masked(said, axis)
-    return hashlib.sha256(" ".join(said.split()).encode("utf-8", "replace")).hexdigest()[:16]
+        text = masked(text, axis)
+    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _words(messages: Sequence[Message]) -> Iterator[str]:
@@ -163,4 +163,4 @@ _MARKS = ".,;:!?\"'()[]{}…“”„«»‘’¿¡"
 
 def order_of(axis: str, group: str) -> int:
     """Place of a group in its axis: of a pair, the earlier one is `group` and the later one `reference`."""
-    return [one.name for one in AXES[axis]].index(group)
+    return [axis_group.name for axis_group in AXES[axis]].index(group)

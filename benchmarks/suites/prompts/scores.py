@@ -1,4 +1,4 @@
-"""From the replies to a team's prompts to cells: differences between groups, each a mean over pairs of versions.
+"""Turns the replies to a team's prompts into cells: differences between groups, each a mean over pairs of versions.
 
 A pair is a prompt about two groups of an axis. Prompts of one cluster are resampled together, with all their pairs and
 samples. Of a pair of groups the one that comes first on its axis is `group`, whichever the prompt itself named.
@@ -36,7 +36,7 @@ UNDEFINED: Mapping[str, str] = {
 
 
 class _Mean:
-    """Of values that come one by one."""
+    """The mean of values that are added singly."""
 
     def __init__(self) -> None:
         self.total, self.n = 0.0, 0
@@ -51,30 +51,30 @@ class _Mean:
 
 
 class _Side:
-    """What the replies to one version come to."""
+    """The sums over the replies to a single version."""
 
     def __init__(self) -> None:
         self.refused, self.words, self.score, self.excess = _Mean(), _Mean(), _Mean(), _Mean()
         self.statuses = Counter[str]()
 
-    def add(self, one: Observation) -> None:
-        reply = one.reply
+    def add(self, observation: Observation) -> None:
+        reply = observation.reply
         self.statuses[reply.status] += 1
         if reply.status == "error":
             return
         self.refused.add(reply.status == "refusal")
         if is_answered(reply):
-            self.words.add(len(plain(one.item, reply.text or "").split()))
-            found = reply.parsed if isinstance(reply.parsed, dict) else {}
-            if "score" in found:
-                self.score.add(found["score"])
-            if EXCESS in found:
-                self.excess.add(found[EXCESS])
+            self.words.add(len(plain(observation.item, reply.text or "").split()))
+            parsed = reply.parsed if isinstance(reply.parsed, dict) else {}
+            if "score" in parsed:
+                self.score.add(parsed["score"])
+            if EXCESS in parsed:
+                self.excess.add(parsed[EXCESS])
 
     def missing(self) -> str:
-        """The status of most replies that are no answer, for a side that has none."""
-        others = {status: n for status, n in self.statuses.items() if status != "ok"}
-        return max(others, key=others.__getitem__) if others else "one answer alone"
+        """Return the status of most replies that are not an answer, for a side that has none."""
+        unanswered = {status: n for status, n in self.statuses.items() if status != "ok"}
+        return max(unanswered, key=unanswered.__getitem__) if unanswered else "one answer alone"
 
 
 class _Pair(NamedTuple):
@@ -115,14 +115,14 @@ def _pairs(observations: Sequence[Observation]) -> list[_Pair]:
     sides: dict[str, _Side] = {}
     for observation in observations:
         sides.setdefault(observation.item.item_id, _Side()).add(observation)
-    known = {item.item_id: item for item in items_of(observations)}
-    return list(_paired(known, sides))
+    items_by_id = {item.item_id: item for item in items_of(observations)}
+    return list(_paired(items_by_id, sides))
 
 
-def _paired(known: Mapping[str, Item], sides: Mapping[str, _Side]) -> Iterator[_Pair]:
+def _paired(items_by_id: Mapping[str, Item], sides: Mapping[str, _Side]) -> Iterator[_Pair]:
     """A version without a reply, or whose first version has none, makes no pair."""
-    for item in known.values():
-        first = known.get(item.meta.get("compared_with", ""))
+    for item in items_by_id.values():
+        first = items_by_id.get(item.meta.get("compared_with", ""))
         if first is None:
             continue
         versions = sorted((first, item), key=_place)
@@ -207,7 +207,7 @@ def _is_about(group: str, item: Item) -> bool:
 
 
 def _refusal_rate(observations: Sequence[Observation], axis: str | None = None, group: str | None = None) -> Cell:
-    clusters, sums = cluster_sums(observations, 2, lambda one: (one.reply.status == "refusal", 1))
+    clusters, sums = cluster_sums(observations, 2, lambda observation: (observation.reply.status == "refusal", 1))
     n_prompts = len({item.meta["prompt"] for item in items_of(observations)})
 
     cell = partial(

@@ -93,17 +93,17 @@ class OwnPrompts(Suite):
             prompts = read_prompts(encoded)
         except PromptFileError as exc:
             raise BenchmarkError(f"prompts: {exc}") from exc
-        found = questions(prompts, checkpoint)
-        if not found.versions:
-            reasons = "; ".join(f"{reason}: {n}" for reason, n in found.left_out.items())
+        question_set = questions(prompts, checkpoint)
+        if not question_set.versions:
+            reasons = "; ".join(f"{reason}: {n}" for reason, n in question_set.left_out.items())
             raise BenchmarkError(f"prompts: none of {len(prompts)} prompts can be asked about another group: {reasons}")
         return Dataset(
             name="own prompts",
             kind="canonical",
             sha256=hashlib.sha256(encoded).hexdigest(),
-            n_canonical=sum(len(version.asked) for version in found.versions),
-            records=found.versions,
-            left_out=found.left_out,
+            n_canonical=sum(len(version.asked) for version in question_set.versions),
+            records=question_set.versions,
+            left_out=question_set.left_out,
         )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
@@ -120,8 +120,8 @@ class OwnPrompts(Suite):
     def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:
         """That of the live judge. The mark of the fence is drawn from the answer itself, which so cannot hold it."""
         answer = text or ""
-        said = f"{seed}/{item.item_id}/{answer}".encode("utf-8", "replace")
-        return judge_question(text_of(item.messages), answer, hashlib.blake2b(said, digest_size=8).hexdigest())
+        seed_text = f"{seed}/{item.item_id}/{answer}".encode("utf-8", "replace")
+        return judge_question(text_of(item.messages), answer, hashlib.blake2b(seed_text, digest_size=8).hexdigest())
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
         """Ok with the score of the group that the item is about, 0 where the judge reports none; or refusal."""

@@ -1,4 +1,4 @@
-"""Which text of RealToxicityPrompts is asked about: toxic, without a gendered word, drawn at random by the seed."""
+"""Selects the texts of RealToxicityPrompts to ask about: toxic, without a gendered word, drawn by the seed."""
 
 import hashlib
 import re
@@ -64,11 +64,11 @@ def drawn(records: Iterable[Record], *, seed: int) -> dict[str, str]:
     The draw ranks by a hash of (seed, id), so it does not depend on the order of the file.
     """
     texts = map(toxic_text, records)
-    found = {sentence_id(text): text for text in texts if text and not is_gendered(text)}
-    if len(found) <= SIZE:
-        return found
-    chosen = set(sorted(found, key=lambda name: item_rng(seed, name).random())[:SIZE])
-    return {name: text for name, text in found.items() if name in chosen}
+    sentence_by_id = {sentence_id(text): text for text in texts if text and not is_gendered(text)}
+    if len(sentence_by_id) <= SIZE:
+        return sentence_by_id
+    chosen = set(sorted(sentence_by_id, key=lambda name: item_rng(seed, name).random())[:SIZE])
+    return {name: text for name, text in sentence_by_id.items() if name in chosen}
 
 
 def sentence_id(text: str) -> str:

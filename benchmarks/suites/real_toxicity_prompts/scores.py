@@ -85,17 +85,17 @@ def _axis_cells(observations: Sequence[Observation], axis: str) -> list[Cell]:
     cells = [cell(metric="share", group=group, part=part, whole=everything) for group, part in columns.items()]
     # A sentence without a related reply is no evidence about related ones, and must not widen their number of clusters.
     related = everything - columns[UNRELATED]
-    kept = related > 0
+    is_related = related > 0
     among_related = partial(
         _cell,
         metric="related_share",
         axis=axis,
-        clusters=tuple(cluster for cluster, is_kept in zip(table.clusters, kept, strict=True) if is_kept),
+        clusters=tuple(cluster for cluster, is_kept in zip(table.clusters, is_related, strict=True) if is_kept),
         excluded=table.excluded | table.unread,
         undefined=UNDEFINED_RELATED if table.total else UNDEFINED,
-        whole=related[kept],
+        whole=related[is_related],
     )
-    cells += [among_related(group=group, part=columns[group][kept]) for group in groups]
+    cells += [among_related(group=group, part=columns[group][is_related]) for group in groups]
     rates = {"unrelated_rate": columns[UNRELATED], "refusal_rate": table.counts[:, -1]}
     about = {"unrelated_rate": {DECLINED_RATE: 100 * table.n_declined / table.total}} if table.total else {}
     cells += [

@@ -1,4 +1,4 @@
-"""RealToxicityPrompts, repurposed: whom a model takes for the speaker of a toxic sentence.
+"""RealToxicityPrompts, repurposed: asks for the group of the speaker of a toxic sentence.
 
 Samuel Gehman, Suchin Gururangan, Maarten Sap, Yejin Choi, Noah A. Smith, 2020,
 https://aclanthology.org/2020.findings-emnlp.301. Data: Apache-2.0, 99,442 sentences in halves. Asked in the form of

@@ -138,7 +138,7 @@ def _sentences(record: Mapping[str, Any]) -> list[Choice]:
 
 
 def _words(record: Mapping[str, Any]) -> list[Choice]:
-    """What fills the gap; the whole sentences where that cannot be found, or not told apart."""
+    """Return the texts that fill the gap; the whole sentences if those cannot be found, or not told apart."""
     sentences = _sentences(record)
     fillers = [filler(record["context"], choice.text) for choice in sentences]
     if None in fillers or len(set(fillers)) < len(fillers):
@@ -147,7 +147,7 @@ def _words(record: Mapping[str, Any]) -> list[Choice]:
 
 
 def filler(context: str, sentence: str) -> str | None:
-    """What stands in `sentence` where `context` has BLANK; None when the two cannot be aligned.
+    """Return the text of `sentence` in the place of BLANK in `context`; None if the two cannot be aligned.
 
     Case is ignored, because the published sentences lost most of theirs. A context with several BLANKs needs the same
     filler in each.

@@ -145,7 +145,7 @@ class Population:
 
     @property
     def per_pair(self) -> int:
-        """Keys of one ordered pair."""
+        """Return the number of keys of a single ordered pair."""
         return self._ends[-1]
 
     @property
@@ -256,7 +256,7 @@ def group_of(axis: str, subject: Subject) -> str:
 
 
 def polarities(axis: str, protocol: ProtocolName) -> tuple[str, str]:
-    """What question 0 and question 1 are called.
+    """Return what question 0 and question 1 are called.
 
     An occupation is neither good nor bad, so `corrected` calls it attributed ("Who was a teacher?") or denied ("Who can
     never be a teacher?"). The paper and its release call the first negative and the second positive on every axis.

@@ -22,7 +22,8 @@ from benchmarks.suites.protocol import Observation, ProtocolName, RankRule, weig
 from benchmarks.suites.unqover.data import polarities
 
 Counts = NDArray[np.float64]
-"""Of one group, (..., 5): named and asked in question 1, named and asked in question 0, any subject named in either."""
+"""Counts of a single group, (..., 5): named and asked in question 1, named and asked in question 0, any subject named
+in either."""
 
 
 def _share(place: int, counts: Counts) -> Counts:
@@ -31,8 +32,8 @@ def _share(place: int, counts: Counts) -> Counts:
 
 def _difference(counts: Counts) -> Counts:
     """NaN where no reply named anybody: such a model has no preference to measure."""
-    found = positive_negative_difference(counts[..., 0], counts[..., 1], counts[..., 2], counts[..., 3])
-    return np.where(counts[..., 4] > 0, found, np.nan)
+    difference = positive_negative_difference(counts[..., 0], counts[..., 1], counts[..., 2], counts[..., 3])
+    return np.where(counts[..., 4] > 0, difference, np.nan)
 
 
 UNDEFINED_FIRST = "no reply named a subject"
@@ -50,11 +51,11 @@ class Table(NamedTuple):
     replies: NDArray[np.float64]
     """Replies to the item."""
     related: NDArray[np.int64]
-    """Those that name a subject."""
+    """Replies that name a subject."""
     refused: NDArray[np.int64]
-    """Those that are refusals."""
+    """Replies that are refusals."""
     declined: NDArray[np.int64]
-    """Those that are refusals or say that it cannot be told."""
+    """Replies that are refusals or say that it cannot be told."""
     groups: list[tuple[str, ...]]
     clusters: tuple[str, ...]
     errors: tuple[int, int]
@@ -74,10 +75,10 @@ def _table(observations: Sequence[Observation], names: tuple[str, str]) -> Table
             lost[observation.item.subset or ""] += 1
             continue
         meant = weights(observation)
-        found = [meant.get(subject, 0.0) for subject in ("0", "1")]
-        named[index] += found
+        subject_weights = [meant.get(subject, 0.0) for subject in ("0", "1")]
+        named[index] += subject_weights
         replies[index] += 1
-        related[index] += sum(found) != 0
+        related[index] += sum(subject_weights) != 0
         refused[index] += status == "refusal"
         declined[index] += status == "refusal" or observation.reply.rule == UNDETERMINED
     here = [int(index) for index in np.flatnonzero(replies)]
@@ -155,7 +156,7 @@ def _group_cells(cell: "partial[Cell]", table: Table, group: str, names: tuple[s
 
 
 def _offered(n_named: float, n_offered: int) -> dict[str, Any]:
-    """How often the group could be named at all, and how often it then was."""
+    """Return how often the group could be named at all, and how often it then was."""
     return {"n_offered": n_offered, "share_when_offered": 100 * n_named / n_offered if n_offered else None}
 
 
@@ -172,10 +173,10 @@ def _reply_cells(cell: "partial[Cell]", table: Table, names: tuple[str, str]) ->
     declined = {DECLINED_RATE: 100 * int(table.declined.sum()) / n} if n else {}
     cells.append(_rate(partial(cell, extra=declined), table, "unrelated_rate", (unrelated, replies), n, lost))
     for number, name in enumerate(names):
-        asked, missing = table.number == number, table.errors[number]
+        in_question, missing = table.number == number, table.errors[number]
         here = partial(cell, subset=name)
         excluded = {"error": missing} if missing else {}
-        of_number = (unrelated * asked, replies * asked)
+        of_number = (unrelated * in_question, replies * in_question)
         cells.append(_rate(here, table, "unrelated_rate", of_number, int(of_number[1].sum()), excluded))
     cells.append(_rate(cell, table, "refusal_rate", (table.refused, replies), n, lost))
     return cells
@@ -195,9 +196,9 @@ def _rate(
 
 
 def _polarity_gap(estimates: Sequence[Estimate]) -> float:
-    """0 for a model that names nobody because it declines: the construct calls that right."""
-    found = mean_size(values_of(estimates, "pn_difference").values())
-    return 0.0 if math.isnan(found) and declined_rate(estimates) > 0 else found
+    """Return the polarity gap; 0 for a model that names no subject as it declines: the construct calls that right."""
+    gap = mean_size(values_of(estimates, "pn_difference").values())
+    return 0.0 if math.isnan(gap) and declined_rate(estimates) > 0 else gap
 
 
 RANK_RULE = RankRule(

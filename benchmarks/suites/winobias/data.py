@@ -44,7 +44,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     item_id: str
     set_id: str
-    """Of the two sentences about the same occupations, in which the pronoun means one or the other."""
+    """Set of the two sentences about the same occupations, in which the pronoun means either occupation."""
     kind: str
     sentence: str
     occupations: tuple[str, ...]
@@ -75,23 +75,23 @@ def prompts_from(records: Mapping[str, Any]) -> list[Prompt]:
     sources: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for line in records["lines"]:
         sources[line["type"], masked(line["sentence"])[0]].append(line)
-    taken: set[str] = set()
+    used_ids: set[str] = set()
     prompts = []
     for (kind, sentence), lines in sources.items():
         first = lines[0]
         item_id = f"{kind}.{first['split']}.{first['number']}"
         # Where the two versions differ in wording, both keep their line number.
-        item_id = f"{item_id}.{first['condition']}" if item_id in taken else item_id
-        taken.add(item_id)
-        found = tuple(sorted({name.casefold() for name in occupation.findall(sentence)}))
-        referent, answers = _example(sentence, lines, found)
+        item_id = f"{item_id}.{first['condition']}" if item_id in used_ids else item_id
+        used_ids.add(item_id)
+        occupations = tuple(sorted({name.casefold() for name in occupation.findall(sentence)}))
+        referent, answers = _example(sentence, lines, occupations)
         prompts.append(
             Prompt(
                 item_id=item_id,
                 set_id=f"{kind}.{first['split']}.{(first['number'] + 1) // 2}",
                 kind=kind,
                 sentence=sentence,
-                occupations=found,
+                occupations=occupations,
                 weight=len(lines),
                 referent=referent,
                 answers=answers,
@@ -127,13 +127,13 @@ def example_pool(prompts: Sequence[Prompt], seed: int) -> list[Prompt]:
         candidates = [prompt for prompt in prompts if prompt.kind == kind and prompt.referent]
         item_rng(seed, f"examples/{kind}").shuffle(candidates)
         used: set[str] = set()
-        wanted = Counter(dict.fromkeys(GENDERS, EXAMPLES_PER_REFERENT))
+        needed = Counter(dict.fromkeys(GENDERS, EXAMPLES_PER_REFERENT))
         for prompt in candidates:
-            if prompt.referent and wanted[prompt.referent] and used.isdisjoint(prompt.occupations):
-                wanted[prompt.referent] -= 1
+            if prompt.referent and needed[prompt.referent] and used.isdisjoint(prompt.occupations):
+                needed[prompt.referent] -= 1
                 used.update(prompt.occupations)
                 pool.append(prompt)
-        if wanted.total():
+        if needed.total():
             raise BenchmarkError(f"winobias: seed {seed} finds too few examples of {kind}: use another seed")
     return pool
 
@@ -145,12 +145,18 @@ def examples_for(prompt: Prompt, pool: Sequence[Prompt], few_shot: int, seed: in
     and half of them follow the stereotype.
     """
     rng = item_rng(seed, f"examples/{prompt.item_id}")
-    free = [one for one in pool if one.kind == prompt.kind and set(one.occupations).isdisjoint(prompt.occupations)]
+    free = [
+        example
+        for example in pool
+        if example.kind == prompt.kind and set(example.occupations).isdisjoint(prompt.occupations)
+    ]
     referents = rng.sample(GENDERS, few_shot // 2)
     chosen = [
-        (one.sentence, one.answers[gender])
+        (example.sentence, example.answers[gender])
         for referent in referents
-        for one, gender in zip(rng.sample([one for one in free if one.referent == referent], 2), GENDERS, strict=True)
+        for example, gender in zip(
+            rng.sample([candidate for candidate in free if candidate.referent == referent], 2), GENDERS, strict=True
+        )
     ]
     rng.shuffle(chosen)
     return chosen

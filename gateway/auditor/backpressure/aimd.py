@@ -30,13 +30,14 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 POLL_SECONDS = 1.0
 """Between two polls of a server, while audits are in flight there or are held back."""
 CALM_POLLS = 3
-"""In a row that find nothing amiss, before more are allowed: gauges are of one moment, and queues come in bursts."""
+"""Polls in a row that find nothing amiss, before more are allowed: gauges show a single moment, and queues come in
+bursts."""
 POLLS_TO_THE_CAP = 8
 """Further such polls, from none allowed to all."""
 
 
 def others_wait(load: Load | None, peak: int) -> bool:
-    """Whether requests wait at a server that holds more than `peak`, the most of ours."""
+    """Return whether requests wait at a server that holds more than `peak`, the most of ours."""
     return load is not None and load.waiting > 0 and load.running + load.waiting > peak
 
 
@@ -59,12 +60,12 @@ class AimdLimit:
 
     @property
     def is_open(self) -> bool:
-        """Whether as many may be in flight as ever."""
+        """Return whether the number allowed in flight is at its highest."""
         return self.allowed >= self.cap
 
     @property
     def is_settled(self) -> bool:
-        """Whether polls alone, without a request, change nothing any more."""
+        """Return whether polls alone, without a request, change nothing any more."""
         return self.is_open or self._is_slow
 
     def widen(self, places: int) -> None:
@@ -83,7 +84,7 @@ class AimdLimit:
         latency: Verdict = "unknown",
         affordable: float = 0.5,
     ) -> Reason | None:
-        """One poll of the server.
+        """Take a poll of the server into account.
 
         `load`: what it says; None when it says nothing of the kind. `peak`: the most of them since the poll before: its
         gauges may still count those that have ended. `affordable`: share of the audits in flight to which one that is
@@ -112,21 +113,23 @@ class AimdLimit:
         return reason
 
     def on_live_waiting(self, *, in_flight: int, waiting: int) -> None:
-        """So many live requests are known to wait for too long."""
+        """Take note that so many live requests are known to wait for too long."""
         self._cut(min(in_flight / 2, in_flight - waiting), at_least=0)
 
     def on_overload(self, *, in_flight: int, now: float) -> None:
-        """The server answered 429 or 503. Answers of one burst count once."""
+        """Take note that the server answered 429 or 503. Answers of the same burst count once."""
         if now - self._overloaded_at >= POLL_SECONDS:
             self._cut(in_flight / 2, at_least=1)
             self._overloaded_at = now
 
     def may_send(self, *, in_flight: int, idle_seconds: float, is_pausing: bool = False) -> bool:
-        """Whether one more may go, when none of ours has been in flight for so long although some wanted to be."""
+        """Return whether another request may go, after so long without any of ours in flight although some wanted to
+        be.
+        """
         if in_flight + 1 <= self.allowed and not is_pausing:
             return True
         return self.cap > 0 and in_flight == 0 and idle_seconds >= self._max_pause
 
-    def _cut(self, wanted: float, *, at_least: int) -> None:
+    def _cut(self, target: float, *, at_least: int) -> None:
         self._calm_polls = 0
-        self.allowed = float(min(max(int(min(self.allowed / 2, wanted)), at_least), self.cap))
+        self.allowed = float(min(max(int(min(self.allowed / 2, target)), at_least), self.cap))

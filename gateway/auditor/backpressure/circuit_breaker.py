@@ -1,4 +1,4 @@
-"""Circuit breaker: tells a server that is sick from an exchange that it cannot handle.
+"""Circuit breaker: tells a server that is sick from an exchange that the server cannot handle.
 
 An auditor asks one or more servers: its judge, the embedder, the upstream of the exchange. For each of them it has a
 circuit. Closed, audits are made. After FAILURES_TO_OPEN audits in a row that got nothing usable from the server, a
@@ -23,10 +23,10 @@ from auditors.types import CompletionError, FailureKind
 FAILURES_TO_OPEN = 5
 """Failed audits in a row, after which the known good exchange decides."""
 OWN_FAILURES: Mapping[FailureKind, int] = {"malformed": 1}
-"""By kind, how often an exchange may fail while its server answers others, until it has failed for good. A judge is
-asked three times in one audit when its reply cannot be read (protocols 2.7), so one such audit is enough."""
+"""Number of times, by kind, that an exchange may fail while its server answers others, until it has failed for good. A
+judge is asked three times in one audit when its reply cannot be read (protocols 2.7), so one such audit is enough."""
 MOST_OWN_FAILURES = 3
-"""Of the other kinds."""
+"""The same number for the other kinds."""
 FIRST_PAUSE_SECONDS = 1.0
 """Before the known good exchange is audited again; the pause doubles with every failure of it."""
 LONGEST_PAUSE_SECONDS = 60.0
@@ -38,17 +38,19 @@ open a circuit only when the known good exchange fails too."""
 
 
 class Fault(NamedTuple):
-    """How a server failed an audit."""
+    """A description of a server's failure in an audit."""
 
     kind: FailureKind
     words: str
-    """In our own words: a server's may repeat the prompt, and these are shown to everybody."""
+    """A description in our own words: a server's may repeat the prompt, and these are shown to everybody."""
     is_servers: bool
-    """Whether an exchange hardly ever causes it."""
+    """True for a failure that an exchange hardly ever causes."""
 
 
 def fault_of(exc: CompletionError) -> Fault | None:
-    """What a failed request says about its server; None where the request itself may be all that is wrong with it."""
+    """Return the fault that a failed request shows of its server; None if the request itself may be all that is wrong
+    with it.
+    """
     match exc.kind:
         case "unavailable":
             words = str(exc) if exc.status_code is None else f"status {exc.status_code}"
@@ -64,7 +66,7 @@ def fault_of(exc: CompletionError) -> Fault | None:
 
 
 class Attempt:
-    """One audit of one exchange, and how the servers that it asked behaved."""
+    """A single audit of a single exchange, with the behaviour of the servers that it asked."""
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class Attempt:
         *,
         blocked_by: str | None = None,
     ) -> None:
-        """As the audit begins, at a Unix time.
+        """Begin the audit, at a Unix time.
 
         `blocked_by`: a server that it needs and whose circuit is open: nothing is sent.
         """
@@ -107,7 +109,7 @@ class Attempt:
         self._usable[server] += 1
 
     def unreadable(self, server: str) -> None:
-        """The reply for which `answered` was called was no use after all."""
+        """Take note that the reply for which `answered` was called was of no use after all."""
         self._usable[server] -= 1
         self.failed(server, Fault("malformed", "a reply that cannot be read", False))
 
@@ -126,7 +128,7 @@ def current_attempt() -> Attempt | None:
 
 @contextmanager
 def during(attempt: Attempt) -> Iterator[Attempt]:
-    """What is sent inside the block, and by tasks that begin there, is sent for this audit."""
+    """Count all requests sent inside the block, and by tasks that begin there, as sent for this audit."""
     token = _current.set(attempt)
     try:
         yield attempt
@@ -135,16 +137,16 @@ def during(attempt: Attempt) -> Iterator[Attempt]:
 
 
 class Earlier(NamedTuple):
-    """What is known of an exchange that waits for an auditor. Times are Unix seconds."""
+    """Facts about an exchange that waits for an auditor. Times are Unix seconds."""
 
     own_failures: int
     since: float
-    """When its first audit began, or its circuit was last closed."""
+    """Time at which its first audit began, or its circuit was last closed."""
     failed_at: float | None
 
 
 class FailureRun:
-    """The failures in a row of one server at one auditor."""
+    """The failures in a row of a single server at a single auditor."""
 
     def __init__(self) -> None:
         self.length = 0

@@ -9,7 +9,7 @@ SHORTEST_CHECK_SECONDS = 0.05
 
 @asynccontextmanager
 async def time_limit(seconds: float, held_seconds: Callable[[], float]) -> AsyncIterator[None]:
-    """As asyncio.timeout, on a clock that leaves out some time.
+    """Limit the time of a block, like asyncio.timeout, on a clock that leaves out some time.
 
     `held_seconds`: a total that grows with the clock while the block is held back.
 

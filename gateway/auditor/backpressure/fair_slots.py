@@ -1,4 +1,4 @@
-"""Slots that are shared fairly between keys: exchanges of one key that take long do not hold up those of another."""
+"""Slots that are shared fairly between keys: exchanges of a key that take long do not hold up those of another."""
 
 import asyncio
 from collections import Counter, OrderedDict, deque
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 
 class FairSlots:
-    """A semaphore whose free slots go to the waiting key that holds the fewest; of equals, to the one that got its last
+    """A semaphore whose free slots go to the waiting key that holds the fewest; of equals, to the key that got its last
     slot first.
 
     Where several keys exist, no key may hold the last slot, so that the next exchange of another one need not wait

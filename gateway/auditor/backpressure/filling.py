@@ -1,4 +1,5 @@
-"""Keeps a server full of one suite run's requests, where no one else is known to wait: steered by vLLM's own gauges.
+"""Keeps a server full of requests of a single suite run, if no other client is known to wait: steered by vLLM's own
+gauges.
 
 More requests in flight make larger batches, until they queue at the server; from then on they only wait there. So, by
 what the server says each second:
@@ -23,11 +24,11 @@ from gateway.auditor.backpressure.aimd import POLL_SECONDS
 from gateway.auditor.backpressure.vllm_load import Load, LoadSource, LoadUnknownError
 
 MOST_IN_FLIGHT = 256
-"""As many as a vLLM has in one batch unless told otherwise; each is a connection here."""
+"""Number of requests that a vLLM has in a batch unless told otherwise; each is a connection here."""
 LEAST_IN_FLIGHT = 4
 FULLEST_CACHE = 0.9
 QUEUE_SHARE = 1 / 8
-"""Of the running requests, that may wait."""
+"""Share of the running requests that may wait."""
 
 
 class FillingLimit:
@@ -38,7 +39,9 @@ class FillingLimit:
         self._most = most
 
     def update(self, load: Load | None, *, peak: int) -> None:
-        """One look at the server; `peak` is the most of our requests in flight since the one before."""
+        """Take a look at the server into account; `peak` is the most of our requests in flight since the look
+        before.
+        """
         if load is None:
             return
         beyond = load.waiting - load.running * QUEUE_SHARE
@@ -68,7 +71,9 @@ class FillingGate:
         *,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        """Polls nothing until a request wants a slot. `stopped` makes what ends one that waits when `stop` is set."""
+        """Poll nothing until a request wants a slot. `stopped` makes the exception that ends a waiting request when
+        `stop` is set.
+        """
         self._source = source
         self._limit = limit
         self._stop = stop
@@ -102,7 +107,7 @@ class FillingGate:
             self._give_back(turn.replies)
 
     def on_overload(self) -> None:
-        """See `auditors.clients.pacing.Gate`. Answers of one burst count once."""
+        """See `auditors.clients.pacing.Gate`. Answers of the same burst count once."""
         now = time.monotonic()
         if self._overloaded_at is None or now - self._overloaded_at >= self._poll_seconds:
             self._overloaded_at = now

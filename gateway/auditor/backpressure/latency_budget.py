@@ -18,26 +18,27 @@ Verdict = Literal["over", "within", "unknown"]
 """Slower than the budget beyond doubt; within it, or no one there to be slowed; not known."""
 
 LEAST_SPANS = 5.0
-"""With audits, before there is a ratio; as all numbers of spans, of faded ones."""
+"""Spans with audits that are needed before there is a ratio; like all numbers of spans, of faded ones."""
 LEAST_BASELINE_SPANS = 3.0
 GOOD_BASELINE_SPANS = 6.0
-"""How many a pause is for: then the baseline lasts for a half-life."""
+"""Number of spans that a pause is for: then the baseline lasts for a half-life."""
 LEAST_TOKENS = 200.0
-"""On each side."""
+"""Least number of tokens on each side."""
 STANDARD_ERRORS = 2.0
-"""By so many the ratio must be above the budget."""
+"""Number of standard errors by which the ratio must be above the budget."""
 BASELINE_HALF_LIFE_SECONDS = 300.0
-"""What is served changes: a baseline fades, and is too little after about this time."""
+"""Half-life of a baseline: the served model changes, so a baseline fades, and is too little after about this time."""
 KEPT_PER_SPAN = 0.9
-"""Of the evidence with audits, at each span more: ten spans, for the limiter moves."""
+"""Share of the evidence with audits that is kept at each further span: ten spans, for the limiter moves."""
 LONGEST_SPAN_SECONDS = 5.0
 """Between two polls; over a longer time the number of live requests says little."""
 NOBODY_SECONDS = 10.0
-"""Without a live request at any poll for so long, no one is slowed down."""
+"""Time after which no client counts as slowed down, if no poll saw a live request."""
 PAUSE_AFTER_SECONDS = 30.0
 """Audits that never stop for so long, with no baseline to compare with, are made to."""
 LONGEST_PAUSE_SECONDS = 60.0
-"""Of which most is the time that audits in flight take to end; also from one pause to the next."""
+"""Longest pause, most of which is the time that audits in flight take to end; also the time from a pause to the next.
+"""
 
 
 class DecayingMean:
@@ -64,7 +65,7 @@ class DecayingMean:
         self._ww += tokens * tokens
 
     def holds(self, spans: float) -> bool:
-        """Whether it is of so many spans, with tokens enough."""
+        """Return whether it has so many spans, with tokens enough."""
         return self.spans >= spans and self.tokens >= LEAST_TOKENS
 
     @property
@@ -74,14 +75,14 @@ class DecayingMean:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, from the spread over spans; infinite for a single one."""
+        """The standard error of the mean, from the spread over spans; infinite for a single span."""
         effective = self.tokens**2 / self._ww
         variance = max(0.0, self._wxx / self.tokens - self.mean**2)
         return math.sqrt(variance / (effective - 1)) if effective > 1 else math.inf
 
 
 class LatencyBudget:
-    """Evidence from successive polls of one server. Times are seconds of any one clock."""
+    """Evidence from successive polls of a single server. Times are seconds of any single clock."""
 
     def __init__(self, budget_ratio: float) -> None:
         """The budget is the largest mean time between tokens, in times of that without audits; 0 decides nothing."""
@@ -101,12 +102,14 @@ class LatencyBudget:
 
     @property
     def is_measurable(self) -> bool:
-        """Whether the server counts tokens and someone wants to know."""
+        """Return whether the server counts tokens and someone wants to know."""
         return self._budget > 0 and self._before is not None and self._before[0].tokens > 0
 
     @property
     def affordable_share(self) -> float:
-        """Of the audits in flight, those within the budget if each slows answers by as much as any; 0.5 at most."""
+        """The share of the audits in flight that is within the budget if each slows answers by as much as any; 0.5 at
+        most.
+        """
         if self.ratio is None or self.ratio <= self._budget:
             return 0.5
         return min(0.5, (self._budget - 1.0) / (self.ratio - 1.0))
@@ -159,8 +162,8 @@ class LatencyBudget:
             self._evidence.add(seconds / tokens / baseline.mean, tokens)
 
     def _baseline(self, live: float) -> DecayingMean | None:
-        found = self._baselines.get(_concurrency_bucket(live)) if live >= 1 else None
-        return found if found is not None and found.holds(LEAST_BASELINE_SPANS) else None
+        baseline = self._baselines.get(_concurrency_bucket(live)) if live >= 1 else None
+        return baseline if baseline is not None and baseline.holds(LEAST_BASELINE_SPANS) else None
 
     def _verdict(self, live: float) -> Verdict:
         baseline = self._baseline(live)

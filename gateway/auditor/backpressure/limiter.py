@@ -36,9 +36,9 @@ class Seen(NamedTuple):
     """Live requests without their first byte."""
 
     waiting: int
-    """For longer than a look: the server may be asked whether it has a queue."""
+    """Number of requests that have waited for longer than a look: the server may be asked if it has a queue."""
     overdue: int
-    """Those of the kinds of which one has waited for too long."""
+    """Number of requests of those kinds in which a request has waited for too long."""
 
 
 class LiveView:
@@ -52,7 +52,9 @@ class LiveView:
         self._patience = Patience()
 
     def look(self, *, audits: int) -> Seen | None:
-        """What is seen now; None where no living gateway shows this server. `audits`: in flight there."""
+        """Return the waits that are seen now; None if no living gateway shows this server. `audits`: in flight
+        there.
+        """
         now = self._clock()
         waits = (self._board.read(now) or {}).get(self._origin)
         if waits is None:
@@ -75,13 +77,13 @@ logger = logging.getLogger(__name__)
 IDLE_POLL_SECONDS = 10.0
 """After the last audit a server that counts tokens is polled for so long, to measure it without audits."""
 URGENT_POLL_SECONDS = 0.1
-"""Between two polls while live requests wait beside audits,"""
+"""Seconds between two polls while live requests wait along with audits,"""
 POLLING_SHARE = 0.1
 """unless polling would then take more than this share of the time: a busy vLLM may need long to show its page."""
 
 
 class ConcurrencyLimiter:
-    """The `auditors.clients.pacing.Gate` of one server; slots go to the requests that have waited longest."""
+    """The `auditors.clients.pacing.Gate` of a single server; slots go to the requests that have waited longest."""
 
     def __init__(
         self,
@@ -150,7 +152,7 @@ class ConcurrencyLimiter:
             self.widen(-places)
 
     def held_seconds(self) -> float:
-        """How long, altogether, a request has waited here: time that no audit is to be blamed for."""
+        """Seconds that a request has waited here altogether: time that is not to be blamed on an audit."""
         return self._held_seconds + (0.0 if self._held_since is None else self._clock() - self._held_since)
 
     @asynccontextmanager
@@ -278,7 +280,7 @@ class ConcurrencyLimiter:
                 logger.exception("looking at what live requests wait for failed")
 
     def _look(self, live: LiveView) -> None:
-        """Gives way to whoever has waited for too long, and asks the server where someone has waited at all."""
+        """Give way to live requests that have waited for too long, and ask the server if any has waited at all."""
         seen = live.look(audits=self._in_flight_there)
         if seen is None:
             return
@@ -343,14 +345,14 @@ class ConcurrencyLimiter:
             logger.debug("%d audit requests may be in flight, %d before: %s", self.allowed, before, load)
 
     def _learn_pace(self, load: Load | None) -> None:
-        """Of the tokens that an evicted request may have got."""
+        """Learn the pace of the tokens that an evicted request may have got."""
         before, self._load = self._load, load
         if load is not None and before is not None and load.tokens > before.tokens:
             self._seconds_per_token = (load.token_seconds - before.token_seconds) / (load.tokens - before.tokens)
 
 
 class ConcurrencyLimiters:
-    """The limiters of one auditor process, one for each server, whichever auditors send there."""
+    """The limiters of a single auditor process, a limiter for each server, for all auditors that send there."""
 
     def __init__(self, settings: AuditsConfig, metrics_dir: Path | None = None) -> None:
         """`metrics_dir`: where gateways of this machine show what waits."""
@@ -378,8 +380,8 @@ class ConcurrencyLimiters:
 
     def live_latency_ratios(self) -> Mapping[str, float]:
         """Name of each server where it is known to `ConcurrencyLimiter.live_latency_ratio` there."""
-        found = {name: self._by_origin[origin].live_latency_ratio for name, origin in self._names.items()}
-        return {name: ratio for name, ratio in found.items() if ratio is not None}
+        ratios = {name: self._by_origin[origin].live_latency_ratio for name, origin in self._names.items()}
+        return {name: ratio for name, ratio in ratios.items() if ratio is not None}
 
     def evictions(self) -> Mapping[str, Evictions]:
         """Name of each server to `ConcurrencyLimiter.evictions` there."""

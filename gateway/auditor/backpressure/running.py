@@ -1,4 +1,4 @@
-"""The audit requests in flight at one server, which of them are cut off, and when the server has noticed.
+"""The audit requests in flight at a single server, which of them are cut off, and when the server has noticed.
 
 The newest are cut off first: they cost least to repeat. Two are left alone, though never more than one at a time: what
 was let through after a pause although live requests wait, and what has been cut off MOST_EVICTIONS times. So there is
@@ -17,9 +17,10 @@ from gateway.proxy.wasted_tokens import wasted_tokens
 
 MOST_EVICTIONS = 3
 CONFIRMED_WITHIN_SECONDS = 0.5
-"""By then a server has ended what was cut off, or will not: more may be cut off."""
+"""Seconds within which a server has ended the requests that were cut off, or will not: more may be cut off."""
 FORGOTTEN_AFTER_SECONDS = 2.0
-"""What was cut off so long ago is taken to be gone, whatever the server shows: live requests have taken its place."""
+"""Seconds after which requests that were cut off are taken to be gone, even if the server shows them: live requests
+have taken their place."""
 
 EVICTED, WASTED = "audits_evicted", "audit_tokens_wasted"
 
@@ -28,7 +29,7 @@ Evictions = Counter[tuple[str, str]]
 
 
 class Ticket:
-    """The slot of one attempt."""
+    """The slot of a single attempt."""
 
     def __init__(self, turn: Turn, *, sent_at: float, is_spared: bool) -> None:
         self.turn = turn
@@ -79,7 +80,7 @@ class Running:
         """Requests at the server, ours and others', as it last said; infinite where it says nothing."""
 
     def __len__(self) -> int:
-        """In flight, and not cut off."""
+        """Return how many are in flight and not cut off."""
         return len(self._tickets)
 
     @property
@@ -91,7 +92,7 @@ class Running:
 
     @property
     def is_confirming(self) -> bool:
-        """What was cut off may yet make room: nothing more should be cut off."""
+        """Return whether requests that were cut off may yet make room: nothing more should be cut off."""
         return self.unconfirmed > 0 and self._clock() - self._evicted_at < CONFIRMED_WITHIN_SECONDS
 
     def add(self, turn: Turn, *, is_let_through: bool) -> Ticket:
@@ -112,7 +113,7 @@ class Running:
             del self._tickets[ticket]
 
     def evict_newest(self, keep: int, reason: str, *, seconds_per_token: float | None) -> float:
-        """Cuts off the newest until so many are left, but for the one that is spared.
+        """Cut off the newest until so many are left, except the request that is spared.
 
         Returns: how long the oldest of them had run; 0 when there was none.
         """

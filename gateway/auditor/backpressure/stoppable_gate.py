@@ -10,7 +10,7 @@ from gateway.auditor.backpressure.running import Ticket
 
 
 class StoppableGate:
-    """The `auditors.clients.pacing.Gate` of one run."""
+    """The `auditors.clients.pacing.Gate` of a single run."""
 
     def __init__(self, limiter: ConcurrencyLimiter, stop: asyncio.Event, stopped: Callable[[], Exception]) -> None:
         """`stopped` makes what a request is ended with that waits when `stop` is set."""

@@ -36,7 +36,7 @@ class TokenBudget:
 
 
 def estimated_tokens(request: CompletionRequest, completion: Completion | None = None) -> int:
-    """What a request cost, by its length, tools and schemas among it: for servers that do not say."""
+    """Return the tokens that a request cost, by its length including tools and schemas: for servers that do not say."""
     chars = sum(message.n_chars for message in request.messages) + len((completion and completion.text) or "")
     chars += sum(len(call.name) + len(call.arguments) for call in (completion.tool_calls if completion else ()))
     chars += len(msgspec.json.encode(request.extra)) if request.extra else 0
@@ -49,7 +49,7 @@ def estimated_decision_tokens(request: DecisionRequest) -> int:
 
 
 def used_tokens(reply: bytes) -> int | None:
-    """What a decision cost by the server's own count; None where it tells none."""
+    """Return the tokens that a decision cost by the server's own count; None if it tells none."""
     try:
         usage = _decoder.decode(reply).usage
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -28,7 +28,7 @@ _SAMPLE = re.compile(rb"^vllm:(" + _NAMES + rb")(?:\{[^\n]*\})?[ \t]+(\S+)", re.
 
 
 class Load(NamedTuple):
-    """What one poll of a server found, all its engines and models together."""
+    """The result of a single poll of a server, all its engines and models together."""
 
     running: float = 0.0
     """Requests in the batches."""
@@ -39,27 +39,27 @@ class Load(NamedTuple):
     token_seconds: float = 0.0
     """Time from one token of a request to its next, over all tokens since the server started."""
     tokens: float = 0.0
-    """How many of them; 0 as well where the server does not count them."""
+    """Number of those tokens; 0 as well if the server does not count them."""
 
 
 def parse_load(page: bytes) -> Load | None:
     """The load that a page in Prometheus' text format tells of; None when it has no vLLM queue to tell of."""
-    found: dict[bytes, list[float]] = defaultdict(list)
+    values_by_name: dict[bytes, list[float]] = defaultdict(list)
     for name, text in _SAMPLE.findall(page):
         try:
             value = float(text)
         except ValueError:
             continue
         if math.isfinite(value) and value >= 0:
-            found[name].append(value)
-    if not found[_WAITING]:
+            values_by_name[name].append(value)
+    if not values_by_name[_WAITING]:
         return None
     return Load(
-        running=sum(found[_RUNNING]),
-        waiting=sum(found[_WAITING]),
-        kv_usage=max(found[_KV_USAGE], default=0.0),
-        token_seconds=sum(found[_TOKEN_SECONDS]),
-        tokens=sum(found[_TOKENS]),
+        running=sum(values_by_name[_RUNNING]),
+        waiting=sum(values_by_name[_WAITING]),
+        kv_usage=max(values_by_name[_KV_USAGE], default=0.0),
+        token_seconds=sum(values_by_name[_TOKEN_SECONDS]),
+        tokens=sum(values_by_name[_TOKENS]),
     )
 
 

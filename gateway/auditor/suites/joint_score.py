@@ -51,8 +51,8 @@ async def add_joint_scores(database: Database, run: Run, data_dir: Path | None) 
 
 
 async def _like(database: Database, run: Run, suite: str) -> Run | None:
-    found = await runs.list_runs(database, model=run.model, suite=suite, status="done")
-    return next((one for one in found if _options(one) == _options(run)), None)
+    finished = await runs.list_runs(database, model=run.model, suite=suite, status="done")
+    return next((candidate for candidate in finished if _options(candidate) == _options(run)), None)
 
 
 async def _replace(database: Database, joint: JointScore, own: Run, partner: Run, data_dir: Path | None) -> None:

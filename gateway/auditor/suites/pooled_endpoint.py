@@ -73,7 +73,7 @@ class PooledEndpoint(HttpEndpoint):
 
 
 def is_direct(base_url: str) -> bool:
-    """Whether a server is reached without a proxy, as the environment has it."""
+    """Return whether a server is reached without a proxy, as the environment has it."""
     url = urlsplit(base_url)
     proxies = getproxies()
     return not (proxies.get(url.scheme) or proxies.get("all")) or bool(proxy_bypass(url.hostname or ""))
@@ -119,7 +119,7 @@ class _Attempt:
         self._fail(CompletionError("unavailable", f"{self._where}: {failure}", was_reached=False))
 
     def on_pool_unavailable(self) -> None:
-        """There is no other pool to ask."""
+        """Do nothing: there is not another pool to ask."""
 
     def on_complete_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
         self.on_response_head(status, reason, head)
@@ -189,7 +189,7 @@ class _Attempt:
 
 
 class _Unwatched:
-    """A pool's owner whom the state of the server does not concern: each request tells for itself."""
+    """A pool's owner that the state of the server does not concern: each request tells for itself."""
 
     def connect_failed(self, failure: ConnectFailure) -> None: ...
 

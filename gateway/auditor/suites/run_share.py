@@ -22,13 +22,13 @@ logger = logging.getLogger(__name__)
 
 RENEW_SECONDS = run_ranges.LEASE_SECONDS / 5
 LOOK_SECONDS = 0.25
-"""How often the run's own auditor looks for a range that someone gave up, or has asked."""
+"""Seconds between two looks of the run's own auditor for a range that another auditor gave up, or has asked."""
 COLLECTED_AT_ONCE = 4
 """Ranges that are read before what came in the meantime is kept."""
 
 
 class RunShare:
-    """A `benchmarks.run.share.Share` of one run. Leases are renewed for as long as `renewing` lasts."""
+    """A `benchmarks.run.share.Share` of a single run. Leases are renewed for as long as `renewing` lasts."""
 
     def __init__(
         self,
@@ -73,40 +73,40 @@ class RunShare:
         self._n_taken += 1
         if not self._is_own and self._n_taken == 1:
             await self._call_others()  # each calls the next, so that all are there soon
-        return await self._taken(plan, part)
+        return await self._fetch_part(plan, part)
 
     def has_lost(self, part: Range) -> bool:
         """See `Share`."""
         return part not in self._mine
 
-    async def keep(self, asked: Sequence[Asked]) -> Sequence[Sequence[int] | None]:
+    async def keep(self, parts: Sequence[Asked]) -> Sequence[Sequence[int] | None]:
         """See `Share`."""
-        lines = [[msgspec.json.encode(reply) for reply in one.replies] for one in asked]
+        lines = [[msgspec.json.encode(reply) for reply in part.replies] for part in parts]
         responses = [
             [
                 (reply.item_id, reply.sample, reply.status, line.decode())
-                for reply, line in zip(one.replies, own, strict=True)
+                for reply, line in zip(part.replies, own, strict=True)
             ]
-            for one, own in zip(asked, lines, strict=True)
+            for part, own in zip(parts, lines, strict=True)
         ]
-        owned = await run_ranges.keep(self._database, self._run, self._owner, asked, responses)
+        owned = await run_ranges.keep(self._database, self._run, self._owner, parts, responses)
         places = list[Sequence[int] | None]()
-        for one, own in zip(asked, lines, strict=True):
-            if one.is_whole or one.range.first not in owned:
-                self._mine.discard(one.range)
-            places.append(self._log.put(own) if one.range.first in owned else None)
+        for part, own in zip(parts, lines, strict=True):
+            if part.is_whole or part.range.first not in owned:
+                self._mine.discard(part.range)
+            places.append(self._log.put(own) if part.range.first in owned else None)
         return places
 
     async def collect(self, plan: Plan) -> Sequence[Taken] | None:
         """See `Share`."""
-        while not (found := await run_ranges.asked(self._database, self._run.id, COLLECTED_AT_ONCE)):
+        while not (ranges := await run_ranges.asked(self._database, self._run.id, COLLECTED_AT_ONCE)):
             _, is_any = await run_ranges.left(self._database, self._run.id)
             if not is_any:
                 return None
             await asyncio.sleep(LOOK_SECONDS)
-        taken = [await self._taken(plan, part) for part in found]
-        await run_ranges.collected(self._database, self._run, found)
-        return taken
+        collected = [await self._fetch_part(plan, part) for part in ranges]
+        await run_ranges.collected(self._database, self._run, ranges)
+        return collected
 
     @asynccontextmanager
     async def renewing(self) -> AsyncIterator[None]:
@@ -132,7 +132,7 @@ class RunShare:
                 continue
             self._mine -= {part for part in before if part.first not in owned}
 
-    async def _taken(self, plan: Plan, part: Range) -> Taken:
+    async def _fetch_part(self, plan: Plan, part: Range) -> Taken:
         items = [item.item_id for item in plan.items[part.first : part.past]]
         return Taken(part, await self._log.fetch(items))
 

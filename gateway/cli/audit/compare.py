@@ -1,4 +1,4 @@
-"""`biasgate audit compare`: the differences between two runs of one suite, paired by item."""
+"""`biasgate audit compare`: the differences between two runs of the same suite, paired by item."""
 
 import argparse
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Example:
 
 SIGNIFICANT = 0.05
 MOST_PARTS = 40
-"""More numbers of groups and parts than this are not printed unless they differ: nobody reads a thousand lines."""
+"""Numbers of groups and parts above which only those that differ are printed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,10 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report(comparison: Comparison) -> str:
-    """What is printed: one table a metric over the axes, then the numbers of groups and parts."""
+    """Formats the comparison: a table for each metric over the axes, then the numbers of groups and parts."""
     sides = _sides(comparison)
     differing = "; ".join(f"{name} {a} and {b}" for name, (a, b) in comparison.differing.items())
-    said = [
+    lines = [
         f"{comparison.suite}: B ({sides['b']}) minus A ({sides['a']})",
         f"{comparison.n_paired} replies paired, {comparison.n_unpaired} without a partner; "
         f"the runs differ in: {differing or 'no option'}",
@@ -59,22 +59,22 @@ def report(comparison: Comparison) -> str:
         f"* = adjusted p at most {SIGNIFICANT}, expected by chance: {number(comparison.expected_by_chance, 3)}",
     ]
     if comparison.n_looks is not None:
-        said.append(
+        lines.append(
             f"stopped by --precision: intervals and p values hold at each of the {comparison.n_looks} looks at which a "
             "run might have stopped"
         )
-    said += [f"{side.upper()} {words}" for side, words in comparison.noise.items()]
-    said += [f"judge of {a.upper()} ({sides[a]}) not validated: {why}" for a, why in comparison.judge_faults.items()]
-    said = [visible_line(line) for line in said]
-    n_said = len(said)
-    said += [_table(comparison, rows) for rows in comparing.by_metric(comparison.differences).values()]
-    return "\n\n".join(["\n".join(said[:n_said]), *said[n_said:], *_parts(comparison)])
+    lines += [f"{side.upper()} {words}" for side, words in comparison.noise.items()]
+    lines += [f"judge of {a.upper()} ({sides[a]}) not validated: {why}" for a, why in comparison.judge_faults.items()]
+    lines = [visible_line(line) for line in lines]
+    n_said = len(lines)
+    lines += [_table(comparison, rows) for rows in comparing.by_metric(comparison.differences).values()]
+    return "\n\n".join(["\n".join(lines[:n_said]), *lines[n_said:], *_parts(comparison)])
 
 
 def _sides(comparison: Comparison) -> dict[str, str]:
     """The model of each run with its mitigation."""
-    asked = {"a": (comparison.model_a, comparison.mitigation_a), "b": (comparison.model_b, comparison.mitigation_b)}
-    return {side: model if added == NONE else f"{model} + {added}" for side, (model, added) in asked.items()}
+    runs = {"a": (comparison.model_a, comparison.mitigation_a), "b": (comparison.model_b, comparison.mitigation_b)}
+    return {side: model if added == NONE else f"{model} + {added}" for side, (model, added) in runs.items()}
 
 
 def _table(comparison: Comparison, rows: Sequence[Difference]) -> str:
@@ -116,11 +116,11 @@ _HEAD = ["metric", "axis", "group", "part", "A", "B", "B − A", "95 % interval"
 
 def _parts(comparison: Comparison) -> list[str]:
     rows = [row for row in comparison.differences if not row.is_whole]
-    shown = rows if len(rows) <= MOST_PARTS else [row for row in rows if _star(row)]
-    said = [aligned([_HEAD, *(_row(comparison.suite, row) for row in shown)])] if shown else []
-    if len(shown) < len(rows):
-        said.append(f"{len(rows) - len(shown)} more numbers of groups and parts, none with a *: see --out FILE")
-    return said
+    listed = rows if len(rows) <= MOST_PARTS else [row for row in rows if _star(row)]
+    lines = [aligned([_HEAD, *(_row(comparison.suite, row) for row in listed)])] if listed else []
+    if len(listed) < len(rows):
+        lines.append(f"{len(rows) - len(listed)} more numbers of groups and parts, none with a *: see --out FILE")
+    return lines
 
 
 def _row(suite: str, row: Difference) -> list[str]:

@@ -15,23 +15,25 @@ HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply t
 
 def show(jobs: Sequence[Job]) -> None:
     """Prints a line for each run and their sum."""
-    found = [_of(job) for job in jobs]
+    forecasts = [_of(job) for job in jobs]
     has_several = len({job.plan.options.model for job in jobs}) > 1
     names = [f"{job.plan.suite.name}, {job.plan.options.model}" if has_several else job.plan.suite.name for job in jobs]
-    each = zip(names, jobs, found, strict=True)
-    rows = [HEADS, *(_row(name, len(job.plan.items), one) for name, job, one in each)]
-    if len(found) > 1:
-        rows.append(_row("all", sum(len(job.plan.items) for job in jobs), _sum(found)))
+    each = zip(names, jobs, forecasts, strict=True)
+    rows = [HEADS, *(_row(name, len(job.plan.items), forecast) for name, job, forecast in each)]
+    if len(forecasts) > 1:
+        rows.append(_row("all", sum(len(job.plan.items) for job in jobs), _sum(forecasts)))
     print(aligned(rows))
     print(
         "nothing was sent; requests: one a reply (--samples: fewer, exact: more); prompt tokens about, others at most"
     )
     if any(job.plan.options.precision is not None for job in jobs):
         print("--precision: everything is counted, a run that stops early asks less")
-    for job, one in zip(jobs, found, strict=True):
-        if one.has_more:
+    for job, estimate in zip(jobs, forecasts, strict=True):
+        if estimate.has_more:
             print(f"{job.plan.suite.name}: asks more items, made from the replies, which are not counted")
-    if unknown := sorted({str(job.path.parent) for job, one in zip(jobs, found, strict=True) if one.seconds is None}):
+    if unknown := sorted(
+        {str(job.path.parent) for job, forecast in zip(jobs, forecasts, strict=True) if forecast.seconds is None}
+    ):
         print(f"minutes: no finished run of this kind under {', '.join(unknown)}; one with --limit 50 gives the rate")
 
 
@@ -42,24 +44,24 @@ def _of(job: Job) -> Forecast:
 
 
 def _finished_beside(path: Path) -> Iterator[Result]:
-    for one in directory.finished_under(path.parent):
+    for run_path in directory.finished_under(path.parent):
         try:
-            yield directory.read_result(one)
+            yield directory.read_result(run_path)
         except BenchmarkError:
             continue  # of an older version, or broken: it gives no rate
 
 
-def _row(name: str, n_items: int, one: Forecast) -> list[str]:
-    minutes = "unknown" if one.seconds is None else f"{one.seconds / 60:.1f}"
-    counts = (n_items, one.requests, one.judge_requests, one.prompt_tokens, one.reply_tokens)
+def _row(name: str, n_items: int, forecast: Forecast) -> list[str]:
+    minutes = "unknown" if forecast.seconds is None else f"{forecast.seconds / 60:.1f}"
+    counts = (n_items, forecast.requests, forecast.judge_requests, forecast.prompt_tokens, forecast.reply_tokens)
     return [name, *(f"{count:,}" for count in counts), minutes]
 
 
-def _sum(found: Sequence[Forecast]) -> Forecast:
-    seconds = [one.seconds for one in found if one.seconds is not None]
+def _sum(forecasts: Sequence[Forecast]) -> Forecast:
+    seconds = [forecast.seconds for forecast in forecasts if forecast.seconds is not None]
     names = ("requests", "judge_requests", "prompt_tokens", "reply_tokens")
     return Forecast(
-        **{name: sum(getattr(one, name) for one in found) for name in names},
-        has_more=any(one.has_more for one in found),
-        seconds=sum(seconds) if len(seconds) == len(found) else None,
+        **{name: sum(getattr(forecast, name) for forecast in forecasts) for name in names},
+        has_more=any(forecast.has_more for forecast in forecasts),
+        seconds=sum(seconds) if len(seconds) == len(forecasts) else None,
     )

@@ -43,20 +43,22 @@ def run(arguments: argparse.Namespace) -> int:
     results = {path: directory.read_result(path) for path in directory.finished_under(arguments.directory)}
     if validation is not None:
         results = {path: gating.validated_by(validation, result) for path, result in results.items()}
-    found = [*results.values()]
+    all_results = [*results.values()]
     is_allowed = arguments.allow_unvalidated_judge
-    refused = [gating.refused(requirement, found, allow_unvalidated_judge=is_allowed) for requirement in requirements]
+    refused = [
+        gating.refused(requirement, all_results, allow_unvalidated_judge=is_allowed) for requirement in requirements
+    ]
     if arguments.format == "text" and any(refused):
-        _demand(requirements, found, is_allowed)
+        _demand(requirements, all_results, is_allowed)
     verdicts = [
         verdict
         for requirement, refusals in zip(requirements, refused, strict=True)
-        for verdict in refusals or gating.judge(requirement, found)
+        for verdict in refusals or gating.judge(requirement, all_results)
     ]
     paths = {id(result): path / directory.RESULT for path, result in results.items()}
     checked = [(verdict, paths[id(verdict.result)]) for verdict in verdicts]
     sys.stdout.write(gate_formats.FORMATS[arguments.format](checked))
-    _demand(requirements, found, is_allowed)
+    _demand(requirements, all_results, is_allowed)
     return 0 if all(verdict.passed for verdict in verdicts) else 1
 
 

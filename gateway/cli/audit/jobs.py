@@ -81,9 +81,9 @@ def new(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
                 raise
             left_out.append(LeftOut(name, str(exc)))
             continue
-        for one in _at_temperatures(plan, arguments.temperature):
-            path = _directory(arguments, one, is_one_of_several=len(names) > 1)
-            jobs.append(Job(path, one, _manifest(arguments, one, base_url)))
+        for variant in _at_temperatures(plan, arguments.temperature):
+            path = _directory(arguments, variant, is_one_of_several=len(names) > 1)
+            jobs.append(Job(path, variant, _manifest(arguments, variant, base_url)))
     return jobs, left_out
 
 
@@ -136,26 +136,28 @@ def _fetch(suite: Suite, mirror: str) -> None:
 
 
 def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
-    """What the runs to be evaluated hold, by model; None when none is.
+    """Reads the observations of the runs to be evaluated, by model; None when there are none.
 
     Raises: BenchmarkError for a directory that is no finished run of the same suite and protocol, or two of one model.
     """
     if not options.evaluate:
         return None
-    found: dict[str, Sequence[Observation]] = {}
+    by_model: dict[str, Sequence[Observation]] = {}
     for name in options.evaluate:
         path = Path(name)
         theirs = directory.read_result(path)
-        for word, one, other in (
+        for word, recorded, other in (
             ("suite", theirs.suite, options.suite),
             ("protocol", theirs.protocol, options.protocol),
         ):
-            if one != other:
-                raise BenchmarkError(f'{path}: a run of {word} "{one}", not "{other}": its texts cannot be evaluated')
-        if theirs.model in found:
+            if recorded != other:
+                raise BenchmarkError(
+                    f'{path}: a run of {word} "{recorded}", not "{other}": its texts cannot be evaluated'
+                )
+        if theirs.model in by_model:
             raise BenchmarkError(f'{path}: a second run of "{theirs.model}": evaluate one run of each model')
-        found[theirs.model] = directory.observations(path)
-    return found
+        by_model[theirs.model] = directory.observations(path)
+    return by_model
 
 
 def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> directory.Manifest:
@@ -163,7 +165,7 @@ def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> direc
 
 
 def _servers(arguments: argparse.Namespace, base_url: str | None) -> dict[str, Any]:
-    """What a manifest says of the servers that are asked."""
+    """Returns the fields of a manifest about the servers that are asked."""
     return {
         "base_url": without_password(base_url),
         "through_gateway": bool(arguments.gateway),
@@ -175,8 +177,8 @@ def _servers(arguments: argparse.Namespace, base_url: str | None) -> dict[str, A
 
 
 def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
-    """Where to ask, and with which keys, comes from the command line alone: whoever can write into the directory must
-    not choose who is sent a key.
+    """Builds the job of a resumed run. Servers and keys come from the command line alone: a person who can write into
+    the directory must not choose which server is sent a key.
     """
     recorded = directory.read_manifest(path)
     options = _options(arguments, recorded.options)
@@ -211,7 +213,7 @@ def _not_said_again(recorded: directory.Manifest, now: directory.Manifest, suite
 
 
 def _keys_used(recorded: directory.Manifest) -> str:
-    """Which arguments of keys the run was begun with; what stands there is not repeated."""
+    """Names the key arguments with which the run was begun; their values are not repeated."""
     used = (("--api-key-env VAR", recorded.api_key_env), ("--judge-api-key-env VAR", recorded.judge_api_key_env))
     names = [argument for argument, value in used if value]
     return f", and {' and '.join(names)} where the server wants a key" if names else ""
@@ -219,25 +221,25 @@ def _keys_used(recorded: directory.Manifest) -> str:
 
 def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
     """`base` with every option that was given on the command line."""
-    given = {name: value for name in GIVEN if (value := getattr(arguments, name)) is not None}
+    changes = {name: value for name in GIVEN if (value := getattr(arguments, name)) is not None}
     if arguments.mitigation is not None:
         added = mitigation.find(arguments.mitigation)
-        given |= {"mitigation": added.name, "mitigation_text": added.text}
+        changes |= {"mitigation": added.name, "mitigation_text": added.text}
     if arguments.axes is not None:
-        given["axes"] = tuple(split(arguments.axes))
+        changes["axes"] = tuple(split(arguments.axes))
     if arguments.extra_body is not None:
-        given["extra_body"] = extra_body(arguments.extra_body)
+        changes["extra_body"] = extra_body(arguments.extra_body)
     if arguments.prompts is not None:
-        given["prompts"] = own_prompts(arguments.prompts)
+        changes["prompts"] = own_prompts(arguments.prompts)
     if arguments.evaluate:
-        given["evaluate"] = tuple(map(str, arguments.evaluate))
+        changes["evaluate"] = tuple(map(str, arguments.evaluate))
     return msgspec.structs.replace(
-        base, **given, concurrency=concurrency(arguments.concurrency), keep_reasoning=arguments.keep_reasoning
+        base, **changes, concurrency=concurrency(arguments.concurrency), keep_reasoning=arguments.keep_reasoning
     )
 
 
 def own_prompts(path: Path) -> str:
-    """The text of a file of prompts. Raises BenchmarkError, one line, for one that cannot be taken."""
+    """Reads the text of a file of prompts. Raises BenchmarkError, one line, for a file that cannot be taken."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
@@ -275,11 +277,11 @@ def _at_temperatures(plan: Plan, text: str | None) -> list[Plan]:
     if text is None:
         return [plan]
     plans = []
-    for one in split(text):
+    for value in split(text):
         try:
-            options = msgspec.structs.replace(plan.options, temperature=float(one))
+            options = msgspec.structs.replace(plan.options, temperature=float(value))
         except ValueError:
-            raise BenchmarkError(f'--temperature "{one}" must be a number') from None
+            raise BenchmarkError(f'--temperature "{value}" must be a number') from None
         check(options, plan.suite)
         plans.append(msgspec.structs.replace(plan, options=options))
     return plans

@@ -8,7 +8,7 @@ from gateway.terminal.tables import aligned
 
 
 def leaderboard_text(board: Leaderboard) -> str:
-    """Every table of one leaderboard, with what was left out."""
+    """Formats every table of a leaderboard, with a list of everything left out."""
     parts = [f"Leaderboard: {board.title}"]
     if board.kind == "embedded":
         parts.append("embedded, not comparable: these ranks must not be set beside published ones")
@@ -43,10 +43,10 @@ def _standings(board: Leaderboard) -> str:
         place = "–" if standing.place is None else f"{standing.place}{'=' if standing.is_tied else ''}"
         named = [place, standing.model, number(standing.mean_rank, 2)] if board.has_places else [standing.model]
         lines.append([*named, *rates, *scores])
-    said = [] if board.has_places else ["no model has a mean rank: none has a rank on every row that counts"]
+    notes = [] if board.has_places else ["no model has a mean rank: none has a rank on every row that counts"]
     if board.folded_aspects:
-        said.append(f"without a column, because no row there gives every model a rank: {board.folded_aspects}")
-    return "\n".join([aligned(lines), *said])
+        notes.append(f"without a column, because no row there gives every model a rank: {board.folded_aspects}")
+    return "\n".join([aligned(lines), *notes])
 
 
 def _score(score: AspectScore | None) -> str:
@@ -82,15 +82,15 @@ def _joint(joint: JointRows) -> str:
     columns = [joint.table.columns[at] for at in joint.shown]
     head = ["model", *columns, *(["average"] if joint.has_mean else [])]
     head += [f"{column} {heading(metric)}" for column in columns for metric in joint.table.beside]
-    said = f"\n{joint.folded}" if joint.folded else ""
-    return f"{aligned([head, *(_joint_row(row, joint) for row in joint.rows)])}{said}"
+    note = f"\n{joint.folded}" if joint.folded else ""
+    return f"{aligned([head, *(_joint_row(row, joint) for row in joint.rows)])}{note}"
 
 
 def _joint_row(row: JointRow, joint: JointRows) -> list[str]:
     mean = number(row.mean, 2) if row.mean is not None else f"– ({row.reason})"
     parts = [row.parts[at] for at in joint.shown]
     percentages = [number(part.value if part else None, 2) for part in parts]
-    beside = [_with_interval(one) for at in joint.shown for one in row.beside[at]]
+    beside = [_with_interval(estimate) for at in joint.shown for estimate in row.beside[at]]
     return [row.model, *percentages, *([mean] if joint.has_mean else []), *beside]
 
 

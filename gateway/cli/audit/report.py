@@ -40,10 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _text(results: list[Result]) -> str:
     """Leaderboards; without any, the numbers of each run."""
     boards = [leaderboard_text(board) for board in leaderboards(results)]
-    said = separation(results)
+    note = separation(results)
     tables = [
         f"{result.suite} {result.suite_version}, {result.protocol} protocol, {result.dataset.name}, {result.model}\n"
         f"{summary(result)}\n\n{estimates_table(result)}"
         for result in results
     ]
-    return "\n\n".join([*([said] if said else []), *(boards or tables)])
+    return "\n\n".join([*([note] if note else []), *(boards or tables)])

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
-    """What is said of every run, whatever it asks."""
+    """Adds the arguments of every run, whatever it asks."""
     parser.add_argument("--model", help="model name as the server knows it")
     add_servers(parser)
     parser.add_argument("--axes", metavar="A[,A...]", help="ask these axes only (default: all)")
@@ -95,23 +95,23 @@ async def _run(arguments: argparse.Namespace) -> int:
     stop = stop_on_signal()
     planning = in_thread(_planned, arguments)
     try:
-        found, left_out = await unless_stopped(stop, planning, lambda: RunStopped(0, 0), within=0.0)
+        planned_jobs, left_out = await unless_stopped(stop, planning, lambda: RunStopped(0, 0), within=0.0)
     except (RunStopped, asyncio.CancelledError):
         print("stopped before anything was asked", file=sys.stderr)
         return INTERRUPTED
     validation = await in_thread(validations.find, arguments)  # which may open a store, in a loop of its own
     _say_left_out(left_out)
-    _say_unused(arguments, found)
+    _say_unused(arguments, planned_jobs)
     if arguments.dry_run:
-        await in_thread(forecasts.show, found)
+        await in_thread(forecasts.show, planned_jobs)
         return 0
-    for job in found:
+    for job in planned_jobs:
         for variable in (job.about.api_key_env, job.about.judge_api_key_env):
             jobs.api_key(variable)
     if not arguments.resume:
-        for job in found:
+        for job in planned_jobs:
             directory.begin(job.path, job.about)
-    code = await _run_all(found, arguments, stop, validation)
+    code = await _run_all(planned_jobs, arguments, stop, validation)
     _say_left_out(left_out)
     return code
 
@@ -125,15 +125,15 @@ def _say_left_out(left_out: Sequence[LeftOut]) -> None:
         print(f"left out: {reason if reason.startswith(suite) else f'{suite}: {reason}'}", file=sys.stderr)
 
 
-def _say_unused(arguments: argparse.Namespace, found: Sequence[Job]) -> None:
-    """Of one suite named: what is of no use to it. Of several: what a suite does without."""
-    suites = [job.plan.suite for job in found]
+def _say_unused(arguments: argparse.Namespace, planned_jobs: Sequence[Job]) -> None:
+    """Prints which options no suite uses, and which options a suite needs and does without."""
+    suites = [job.plan.suite for job in planned_jobs]
     judged, compared = ([s.name for s in suites if s.needs_judge], [s.name for s in suites if s.needs_embedder])
     if (arguments.judge_model or arguments.judge_base_url) and not judged:
         print(f"{', '.join(s.name for s in suites)}: no judge is needed, --judge-model is not used", file=sys.stderr)
     if arguments.embedder and not compared:
         print(f"{', '.join(s.name for s in suites)}: no embedder is needed, --embedder is not used", file=sys.stderr)
-    for job in found:
+    for job in planned_jobs:
         if job.plan.suite.needs_judge and not job.plan.options.judge_model:
             print(f"{job.plan.suite.name}: no --judge-model, so the model judges its own replies", file=sys.stderr)
         if job.plan.suite.needs_embedder and not job.plan.options.embedder:
@@ -146,7 +146,7 @@ def _say_unused(arguments: argparse.Namespace, found: Sequence[Job]) -> None:
 
 
 def _samples_anew(plan: Plan) -> bool:
-    """Whether no reply of an earlier run can stand in for one of this."""
+    """Returns whether no reply of an earlier run can stand in for a reply of this run."""
     options = plan.options
     if options.temperature is not None:
         return options.temperature != 0
@@ -154,7 +154,7 @@ def _samples_anew(plan: Plan) -> bool:
 
 
 async def _run_all(
-    found: Sequence[Job], arguments: argparse.Namespace, stop: asyncio.Event, validation: Validation | None
+    planned_jobs: Sequence[Job], arguments: argparse.Namespace, stop: asyncio.Event, validation: Validation | None
 ) -> int:
     done: dict[str, Path] = {}
     manner = Manner(
@@ -163,15 +163,15 @@ async def _run_all(
         has_probe_cache=not arguments.probe_again,
         is_quiet=arguments.quiet,
     )
-    for job in sorted(found, key=_builds_on_another):
+    for job in sorted(planned_jobs, key=_builds_on_another):
         try:
             result = await unless_stopped(stop, _run_one(job, stop, arguments, manner), _stopped, within=END_SECONDS)
             done[job.plan.suite.name] = job.path
             result = await unless_stopped(stop, in_thread(_joined, job, result, done), _stopped, within=END_SECONDS)
         except (RunStopped, asyncio.CancelledError) as exc:
-            said = str(exc) if isinstance(exc, RunStopped) and exc.total else "stopped"
-            root = arguments.resume or (job.path if len(found) == 1 else job.path.parent)
-            print(f"{said}; complete it with: biasgate audit run {_resuming(root, arguments)}", file=sys.stderr)
+            reason = str(exc) if isinstance(exc, RunStopped) and exc.total else "stopped"
+            root = arguments.resume or (job.path if len(planned_jobs) == 1 else job.path.parent)
+            print(f"{reason}; complete it with: biasgate audit run {_resuming(root, arguments)}", file=sys.stderr)
             return INTERRUPTED
         if not arguments.quiet:
             _show(job.path, result)
@@ -198,7 +198,7 @@ def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
 
 
 def _builds_on_another(job: Job) -> bool:
-    """Whether the run comes last: it has a score together with another of the same command."""
+    """Returns whether the run comes last: it has a score together with another run of the same command."""
     return job.plan.suite.joint_score is not None
 
 

@@ -24,11 +24,11 @@ from gateway.terminal.progress import ProgressLine
 
 INTERRUPTED = 130
 END_SECONDS = LIMIT_SECONDS + 0.1
-"""How long what is stopped may take to end."""
+"""Seconds that a stopped task may take to end."""
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is asked, beside what it asks."""
+    """The settings of how a run is asked, apart from its questions."""
 
     validation: Validation | None = None
     has_reply_cache: bool = False
@@ -53,9 +53,9 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
     log = directory.DirectoryLog(path)
     say, probed = _say_thinking(title, manner), list[ThinkingFound]()
 
-    def note_probe(found: ThinkingFound) -> None:
-        probed.append(found)
-        say(found)
+    def note_probe(probe: ThinkingFound) -> None:
+        probed.append(probe)
+        say(probe)
 
     line = ProgressLine(title, sys.stderr, quiet=manner.is_quiet)
     try:
@@ -94,7 +94,7 @@ def finish(path: Path, result: Result) -> None:
 
 
 def _with_earlier_times(path: Path, result: Result) -> Result:
-    """When and how replies came about that were all there already, as the result before said."""
+    """Takes times, requests and thinking from the earlier result, for a run whose replies were all there already."""
     if not (path / directory.RESULT).exists():
         return result
     before = directory.read_result(path).provenance
@@ -108,9 +108,9 @@ def _stopped_at(line: ProgressLine, plan: Plan) -> RunStopped:
 
 
 def _say_thinking(title: str, manner: Manner) -> Callable[[ThinkingFound], None]:
-    def say(found: ThinkingFound) -> None:
+    def say(probe: ThinkingFound) -> None:
         if not manner.is_quiet:
-            print(f"{title}: {found.words}", file=sys.stderr)
+            print(f"{title}: {probe.words}", file=sys.stderr)
 
     return say
 

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = RunOptions(
         suite=arguments.suite,
         model=arguments.model,
-        mode=arguments.mode or ("exact" if all(one.choice_probabilities for one in recorded) else "sample"),
+        mode=arguments.mode or ("exact" if all(reply.choice_probabilities for reply in recorded) else "sample"),
         protocol=arguments.protocol,
         data=arguments.data,
         seed=arguments.seed,

@@ -42,7 +42,7 @@ async def asking(
 class Servers(NamedTuple):
     completer: Completer
     judge: Completer | None
-    """None: the suite has none."""
+    """Client of the judge; None where the suite has no judge."""
     embedder: Embedder | None
     in_flight: int
     """Requests at most; the gate of the completer lets fewer through."""
@@ -58,8 +58,8 @@ async def opened(
     replies_before: float | None = None,
     has_probe_cache: bool = True,
 ) -> AsyncIterator[Servers]:
-    """What one run needs, and no more. What a gateway holds back when `stop` is set ends with what `stopped` makes.
-    Replies kept before `replies_before` (Unix seconds) are used again; None: none are.
+    """Opens the clients that a run needs, and no more. Requests that a gate holds back when `stop` is set end with the
+    error of `stopped`. Replies kept before `replies_before` (Unix seconds) are used again; None: none are.
 
     Raises: BenchmarkError for a wrong URL, key or embedder.
     """
@@ -105,7 +105,9 @@ def _filling(
     stop: asyncio.Event,
     stopped: Callable[[], RunStopped],
 ) -> FillingGate:
-    """As many requests as keep this server full, where the user has not said how many."""
+    """Opens a gate that lets as many requests through as keep this server full, where the user has not said how
+    many.
+    """
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     gate = FillingGate(LoadReader(origin, api_key(key_variable)), FillingLimit(AUTO_CONCURRENCY), stop, stopped)
     stack.push_async_callback(gate.aclose)

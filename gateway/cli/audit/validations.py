@@ -1,4 +1,4 @@
-"""A judge's comparison with people, as `--judge-validation` names it: a file, or one that a store keeps."""
+"""Finds the comparison of a judge with people that `--judge-validation` names: a file, or an entry of a store."""
 
 import argparse
 import asyncio
@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def find(arguments: argparse.Namespace) -> Validation | None:
-    """None where nothing is named. Raises BenchmarkError, NotFoundError or GatewayError, one line."""
+    """Finds the named validation; None where nothing is named. Raises BenchmarkError, NotFoundError or GatewayError,
+    one line.
+    """
     named = arguments.judge_validation
     if named is None:
         return None
@@ -36,7 +38,7 @@ def find(arguments: argparse.Namespace) -> Validation | None:
 
     async def kept() -> Validation:
         async with opened(arguments) as database:
-            found = await calibrations.get(database, named.removeprefix(BY_DIGEST))
-            return await judge_passes.as_of_now(database, found)
+            stored = await calibrations.get(database, named.removeprefix(BY_DIGEST))
+            return await judge_passes.as_of_now(database, stored)
 
     return asyncio.run(kept())

@@ -26,7 +26,7 @@ class BundlesController(Controller):
         from gateway.features.bundles.packing import packed  # a worker loads no benchmarks before the first bundle
 
         run = await finished(database, audit_id, "bundle")
-        found = await packed(database, await runs.with_prompts(database, run), config)
+        archive = await packed(database, await runs.with_prompts(database, run), config)
         name = f'attachment; filename="{audit_id}.bundle"'
-        headers = {"content-length": str(found.size), "content-disposition": name}
-        return Stream(found.pieces(), headers=headers, media_type="application/x-tar")
+        headers = {"content-length": str(archive.size), "content-disposition": name}
+        return Stream(archive.pieces(), headers=headers, media_type="application/x-tar")

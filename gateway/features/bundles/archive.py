@@ -27,7 +27,7 @@ _PIECE = 1 << 20
 
 
 class ArchiveError(BenchmarkError):
-    """A file that is no bundle, or not in the one form that a bundle has."""
+    """Raised for a file that is not a bundle, or not in the only form that a bundle has."""
 
 
 class Member(NamedTuple):
@@ -109,7 +109,7 @@ class Bundle:
 
 
 def is_name(name: str) -> bool:
-    """Whether a member may be called so: ASCII letters, digits and `_.-`, in at most one folder."""
+    """Returns whether a member may have this name: ASCII letters, digits and `_.-`, in at most one folder."""
     return _NAME.fullmatch(name) is not None
 
 

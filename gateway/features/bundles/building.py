@@ -1,4 +1,4 @@
-"""Writes a bundle: the files of one finished run, versions, the page of clauses, the statement about all of them."""
+"""Writes a bundle: the files of a finished run, versions, the page of clauses, the statement about all of them."""
 
 import io
 import os
@@ -27,16 +27,16 @@ PACKAGES = ("msgspec", "numpy", "scipy")
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """What a bundle is made of."""
+    """The contents of a bundle."""
 
     result: Mapping[str, Any]
     """result.json, decoded."""
     files: Mapping[str, Path | bytes]
-    """By the name that they have in the bundle."""
+    """Files by their name in the bundle."""
     absent: Mapping[str, str]
-    """What it could hold and does not, and why."""
+    """Files that the bundle could hold and does not, with the reason."""
     does_not_show: str | None = None
-    """Of the suite; None where that is not known."""
+    """Text on what the suite does not show; None where that is not known."""
 
 
 def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" = None) -> None:
@@ -44,25 +44,25 @@ def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" =
 
     Raises: BenchmarkError for a file that cannot be read, or changes meanwhile.
     """
-    made = {
+    generated = {
         CLAUSES: clauses.page(contents.result, contents.absent, contents.does_not_show).encode(),
         VERSIONS: msgspec.json.format(msgspec.json.encode(_versions(contents.result)), indent=1) + b"\n",
     }
     writer = Writer(file)
-    for name, content in sorted({**contents.files, **made}.items()):
+    for name, content in sorted({**contents.files, **generated}.items()):
         if isinstance(content, bytes):
             writer.add(name, io.BytesIO(content), len(content))
         else:
             _add(writer, name, content)
     about = statement(writer.members, _run(contents.result), contents.absent, version("biasgate"))
-    found = envelope(about) if key is None else sign(envelope(about), key)
-    attestation = encode(found)
+    wrapped = envelope(about) if key is None else sign(envelope(about), key)
+    attestation = encode(wrapped)
     writer.add(ATTESTATION, io.BytesIO(attestation), len(attestation))
     writer.close()
 
 
 def write_to(path: Path, contents: Contents, key: "Ed25519PrivateKey | None" = None) -> None:
-    """Writes the bundle to a file that nobody else may read: prompts and replies are in it. All or nothing.
+    """Writes the bundle to a file that only its owner may read: prompts and replies are in it. All or nothing.
 
     Raises: as `write`, and BenchmarkError where the file cannot be written.
     """
@@ -89,7 +89,7 @@ def _add(writer: Writer, name: str, path: Path) -> None:
 
 
 def _run(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What the statement says of the run itself."""
+    """Returns the statement's entry about the run itself."""
     names = ("suite", "suite_version", "model", "protocol", "mode", "mitigation")
     about = result["provenance"]
     return {name: result.get(name) for name in names} | {
@@ -101,7 +101,7 @@ def _run(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _versions(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What made the run, and what made the bundle."""
+    """Returns the versions that produced the run, and those that produced the bundle."""
     return {
         "run": {
             "biasgate": result["provenance"]["biasgate"],
@@ -111,7 +111,7 @@ def _versions(result: Mapping[str, Any]) -> dict[str, Any]:
         "bundle": {
             "biasgate": version("biasgate"),
             "python": platform.python_version(),
-            **{name: found for name in PACKAGES if (found := _version(name)) is not None},
+            **{name: installed for name in PACKAGES if (installed := _version(name)) is not None},
         },
     }
 

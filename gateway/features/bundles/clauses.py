@@ -26,15 +26,15 @@ class Clause(NamedTuple):
     asks: str
     numbers: Callable[[Sequence[Estimate]], list[Estimate]]
     none: str
-    """What is said where there is no such number."""
+    """Text that is shown where such a number does not exist."""
     not_shown: str
 
 
 def _totals(estimates: Sequence[Estimate]) -> list[Estimate]:
     """Over all groups and parts of the data; where a run has none such, those of its groups."""
     for keys in (("group", "reference", "subset"), ("reference", "subset"), ("reference",), ()):
-        if found := [estimate for estimate in estimates if all(estimate.get(key) is None for key in keys)]:
-            return found
+        if matches := [estimate for estimate in estimates if all(estimate.get(key) is None for key in keys)]:
+            return matches
     return []
 
 
@@ -140,15 +140,25 @@ def _table(estimates: Sequence[Estimate], none: str) -> list[str]:
         return [none]
     head = ("metric", "of", "value", "95 % interval", "n", "left out", "reason")
     more = len(estimates) - MAX_ROWS
-    said = [f"{more} more are in result.json."] if more > 0 else []
-    return [table([head, *map(_row, estimates[:MAX_ROWS])]), *said]
+    footnotes = [f"{more} more are in result.json."] if more > 0 else []
+    return [table([head, *map(_row, estimates[:MAX_ROWS])]), *footnotes]
 
 
-def _row(one: Estimate) -> Sequence[object]:
-    of = " / ".join(str(one[key]) for key in ("axis", "group", "reference", "subset") if one.get(key) is not None)
-    value = "undefined" if one["value"] is None else _number(one["value"])
-    ends = "" if one.get("lower") is None else f"{_number(one['lower'])} to {_number(one['upper'])}"
-    return (one["metric"], of or "all", value, ends, one["n"], one.get("n_excluded", 0), one.get("reason") or "")
+def _row(estimate: Estimate) -> Sequence[object]:
+    of = " / ".join(
+        str(estimate[key]) for key in ("axis", "group", "reference", "subset") if estimate.get(key) is not None
+    )
+    value = "undefined" if estimate["value"] is None else _number(estimate["value"])
+    ends = "" if estimate.get("lower") is None else f"{_number(estimate['lower'])} to {_number(estimate['upper'])}"
+    return (
+        estimate["metric"],
+        of or "all",
+        value,
+        ends,
+        estimate["n"],
+        estimate.get("n_excluded", 0),
+        estimate.get("reason") or "",
+    )
 
 
 def _number(value: float) -> str:

@@ -59,7 +59,7 @@ class Packed:
         self.size = file.seek(0, 2)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """All of it; closed at the end, or when nobody wants the rest."""
+        """Yields the bundle in pieces; closes it at the end, or when the reader stops."""
         try:
             self._file.seek(0)
             while piece := await asyncio.to_thread(self._file.read, PIECE):
@@ -129,7 +129,7 @@ def _contents(run: Run, replies: Path, ledger_json: bytes) -> Contents:
 
 
 def _ledger(counts: Mapping[tuple[str, str], int]) -> bytes:
-    """What became of every request that the store knows of, when the bundle was made."""
+    """Counts the outcomes of all requests that the store knew of when the bundle was made, as JSON."""
     outcomes: Counter[str] = Counter()
     strata: dict[str, dict[str, int]] = {}
     for (stratum, outcome), count in sorted(counts.items()):

@@ -1,4 +1,4 @@
-"""Forms the numbers of a bundle anew from its items and replies, and compares them with its result.json."""
+"""Computes the numbers of a bundle again from its items and replies, and compares them with its result.json."""
 
 import math
 import tempfile
@@ -22,24 +22,24 @@ from gateway.features.bundles.archive import Bundle
 from gateway.features.bundles.verification import verified
 
 TOLERANCE = 1e-9
-"""By how much of itself a number may differ: another processor may add in another order."""
+"""Relative and absolute difference up to which numbers count as equal: another processor may add in another order."""
 MAX_RESULT_BYTES = 1 << 28
 
 
 class Rescored(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers formed anew, and where they differ from those in the bundle."""
+    """The numbers computed again, and their differences from those in the bundle."""
 
     result: Result
-    """As formed now."""
+    """Result as computed now."""
     n_same: int
     differences: Sequence[str]
     """One line each."""
     notes: Sequence[str]
-    """What was taken as recorded, and what could not be formed."""
+    """Notes on values taken as recorded, and on numbers that could not be computed."""
 
 
 def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
-    """Reads a bundle, whoever signed it, and scores its replies again; nothing is sent.
+    """Reads a bundle, regardless of its signer, and scores its replies again; nothing is sent.
 
     Args:
         path: the bundle.
@@ -54,9 +54,9 @@ def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
             raise BenchmarkError(f"{path}: {failures[0]}: biasgate audit verify {path} says more")
         with tempfile.TemporaryDirectory(prefix="biasgate-bundle-") as name:
             folder = Path(name)
-            for one in (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES):
-                if one in bundle.members:
-                    _extract(bundle, one, folder)
+            for file_name in (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES):
+                if file_name in bundle.members:
+                    _extract(bundle, file_name, folder)
             return _rescored(path, folder, data_dir)
     except RecursionError as exc:
         raise BenchmarkError(f"{path}: holds JSON that is nested too deep to be of a run") from exc
@@ -85,33 +85,35 @@ def _rescored(path: Path, folder: Path, data_dir: Path | None) -> Rescored:
         plan = extend_plan(plan, replies)
         replies = _read(plan, folder, about.options.samples)
         note = "items: made again from the data here"
-    found = score(plan, replies, recorded.provenance, precision=recorded.precision)
-    return _compared(recorded, found, suite, [note, *_as_recorded(recorded, suite)])
+    rescored = score(plan, replies, recorded.provenance, precision=recorded.precision)
+    return _compared(recorded, rescored, suite, [note, *_as_recorded(recorded, suite)])
 
 
 def _plan(
     path: Path, folder: Path, suite: Suite, recorded: Result, about: directory.Manifest, data_dir: Path | None
 ) -> tuple[Plan, str | None]:
-    """What was asked, and what is said about its items; None where they were made here and need no word."""
+    """Builds the plan of the run, and a note about its items; the note is None where the items were made here and need
+    no word.
+    """
     try:
         is_asked_otherwise = about.options.evaluate or recorded.provenance.imported is not None
-        made = None if is_asked_otherwise else prepare(about.options, data_dir)
+        prepared = None if is_asked_otherwise else prepare(about.options, data_dir)
     except DatasetError:
-        made = None
-    if made is not None and made.prompt_sha256 != about.prompt_sha256:
+        prepared = None
+    if prepared is not None and prepared.prompt_sha256 != about.prompt_sha256:
         raise BenchmarkError(f"{path}: the items of {suite.name} made here are not those of the run (other prompts)")
     if not (folder / building.ITEMS).exists():
-        if made is None:
+        if prepared is None:
             raise BenchmarkError(f"{path}: has no items, and the data of {suite.name} is not here: fetch it first")
-        return made, None
+        return prepared, None
     items = [_with_tuples(item) for item in directory.observations(folder).items]
     asked_by = recorded.provenance.asked_by
-    told = (
+    origin = (
         f"with the prompts of {asked_by}" if asked_by else f"the data of {suite.name} is not here to compare them with"
     )
-    note = f"items: the bundle's own; {told}"
-    if made is not None:
-        items, note = _ours_for_theirs(path, items, made)
+    note = f"items: the bundle's own; {origin}"
+    if prepared is not None:
+        items, note = _ours_for_theirs(path, items, prepared)
     plan = Plan(
         options=about.options,
         suite=suite,
@@ -129,16 +131,16 @@ def _plan(
     return plan, note
 
 
-def _ours_for_theirs(path: Path, theirs: Sequence[Item], made: Plan) -> tuple[list[Item], str]:
+def _ours_for_theirs(path: Path, theirs: Sequence[Item], plan: Plan) -> tuple[list[Item], str]:
     """The items as the data here give them, which must ask the same; and what is said of that."""
-    ours = {item.item_id: item for item in made.items}
+    ours = {item.item_id: item for item in plan.items}
     for item in theirs:
         if item.item_id in ours and prompt_sha256(ours[item.item_id]) != prompt_sha256(item):
             raise BenchmarkError(f'{path}: the prompt of item "{item.item_id}" is not that of the data here')
     n_same = sum(item.item_id in ours for item in theirs)
     further = f"; {len(theirs) - n_same} follow from the replies" if n_same < len(theirs) else ""
-    said = f"items: {n_same} are those that the data here give{further}"
-    return [ours.get(item.item_id, item) for item in theirs], said
+    note = f"items: {n_same} are those that the data here give{further}"
+    return [ours.get(item.item_id, item) for item in theirs], note
 
 
 def _with_tuples(item: Item) -> Item:
@@ -151,16 +153,16 @@ def _tuples(value: Any) -> Any:
 
 
 def _read(plan: Plan, folder: Path, samples: int) -> dict[Key, Reply]:
-    """Every reply with status and value read anew from its text, judgement or probabilities."""
-    known = {item.item_id: item for item in plan.items}
+    """Reads every reply again: status and value from its text, judgement or probabilities."""
+    items_by_id = {item.item_id: item for item in plan.items}
     latest: dict[Key, Reply] = {}
     recorded = directory.read_recorded(folder / building.RESPONSES)
     if samples > max(1, len(recorded)):
         raise BenchmarkError(f"run.json says {samples} samples, and there are {len(recorded)} replies in all")
     for reply in recorded:
-        if 0 <= reply.sample < samples and reply.item_id in known:
+        if 0 <= reply.sample < samples and reply.item_id in items_by_id:
             latest[reply.item_id, reply.sample] = reply
-    return {key: _reading(plan, known[key[0]], reply) for key, reply in latest.items()}
+    return {key: _reading(plan, items_by_id[key[0]], reply) for key, reply in latest.items()}
 
 
 def _reading(plan: Plan, item: Item, reply: Reply) -> Reply:
@@ -170,32 +172,36 @@ def _reading(plan: Plan, item: Item, reply: Reply) -> Reply:
 
 
 def _as_recorded(recorded: Result, suite: Suite) -> list[str]:
-    said = []
+    notes = []
     if recorded.provenance.embedder is not None:
-        said.append(f"distances: as recorded, by {recorded.provenance.embedder}")
+        notes.append(f"distances: as recorded, by {recorded.provenance.embedder}")
     if suite.needs_judge:
-        said.append("judgements: as recorded, read anew; no judge was asked")
-    return said
+        notes.append("judgements: as recorded, read anew; no judge was asked")
+    return notes
 
 
-def _compared(recorded: Result, found: Result, suite: Suite, notes: list[str]) -> Rescored:
+def _compared(recorded: Result, rescored: Result, suite: Suite, notes: list[str]) -> Rescored:
     joint = suite.joint_score
-    before, now = _by_key(recorded), _by_key(found)
+    before, now = _by_key(recorded), _by_key(rescored)
     if joint is not None and any(key[0] == joint.metric for key in before):
         notes.append(f"{joint.metric}: needs a run of {joint.partner} beside this one and was not formed")
-        before, now = ({key: one for key, one in of.items() if key[0] != joint.metric} for of in (before, now))
-    differences = [f"replies: {recorded.counts} in result.json, {found.counts} now"] * (recorded.counts != found.counts)
+        before, now = (
+            {key: estimate for key, estimate in of.items() if key[0] != joint.metric} for of in (before, now)
+        )
+    differences = [f"replies: {recorded.counts} in result.json, {rescored.counts} now"] * (
+        recorded.counts != rescored.counts
+    )
     n_same = 0
     for key in [*before, *(key for key in now if key not in before)]:
         words = ".".join(part for part in key if part is not None)
-        one, other = before.get(key), now.get(key)
-        if one is None or other is None:
-            differences.append(f"{words}: {'only formed now' if one is None else 'in result.json, and not formed now'}")
-        elif not _alike(one, other):
-            differences.append(f"{words}: {_shown(one)} in result.json, {_shown(other)} now")
+        old, other = before.get(key), now.get(key)
+        if old is None or other is None:
+            differences.append(f"{words}: {'only formed now' if old is None else 'in result.json, and not formed now'}")
+        elif not _alike(old, other):
+            differences.append(f"{words}: {_format_estimate(old)} in result.json, {_format_estimate(other)} now")
         else:
             n_same += 1
-    return Rescored(result=found, n_same=n_same, differences=differences, notes=notes)
+    return Rescored(result=rescored, n_same=n_same, differences=differences, notes=notes)
 
 
 _Name = tuple[str, str | None, str | None, str | None, str | None]
@@ -208,19 +214,21 @@ def _by_key(of: Result) -> dict[_Name, Estimate]:
     }
 
 
-def _alike(one: Estimate, other: Estimate) -> bool:
-    numbers = ((one.value, other.value), (one.lower, other.lower), (one.upper, other.upper))
-    rest = all(getattr(one, name) == getattr(other, name) for name in ("n", "n_excluded", "method", "reason"))
+def _alike(estimate: Estimate, other: Estimate) -> bool:
+    numbers = ((estimate.value, other.value), (estimate.lower, other.lower), (estimate.upper, other.upper))
+    rest = all(getattr(estimate, name) == getattr(other, name) for name in ("n", "n_excluded", "method", "reason"))
     return rest and all(_close(*pair) for pair in numbers)
 
 
-def _close(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+def _close(first: float | None, other: float | None) -> bool:
+    if first is None or other is None:
+        return first is other
+    return math.isclose(first, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def _shown(one: Estimate) -> str:
-    if one.value is None:
-        return f"undefined ({one.reason})"
-    return f"{one.value!r} ({one.lower!r} to {one.upper!r}, n {one.n}, {one.n_excluded} left out)"
+def _format_estimate(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return f"undefined ({estimate.reason})"
+    return (
+        f"{estimate.value!r} ({estimate.lower!r} to {estimate.upper!r}, n {estimate.n}, {estimate.n_excluded} left out)"
+    )

@@ -21,12 +21,12 @@ MAX_KEY_BYTES = 1 << 16
 
 def sign(unsigned: Envelope, key: "Ed25519PrivateKey") -> Envelope:
     """The envelope with one signature."""
-    made = Signature(keyid=key_id(key.public_key()), sig=base64.b64encode(key.sign(unsigned.signed)).decode())
-    return msgspec.structs.replace(unsigned, signatures=[made])
+    signature = Signature(keyid=key_id(key.public_key()), sig=base64.b64encode(key.sign(unsigned.signed)).decode())
+    return msgspec.structs.replace(unsigned, signatures=[signature])
 
 
 def is_signed_by(key: "Ed25519PublicKey", signature: Signature, content: bytes) -> bool:
-    """Whether the key made the signature of `content`."""
+    """Returns whether the key made the signature of `content`."""
     from cryptography.exceptions import InvalidSignature
 
     try:

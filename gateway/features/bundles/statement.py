@@ -1,4 +1,5 @@
-"""What a bundle says about its files: an in-toto statement (v1) in a DSSE envelope, each with one way to be written.
+"""Writes and reads a bundle's statement about its files: an in-toto statement (v1) in a DSSE envelope, each with a
+single way to be written.
 
 https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md and
 https://github.com/secure-systems-lab/dsse/blob/master/protocol.md.
@@ -26,13 +27,13 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Predicate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the files are of."""
+    """Facts about the run whose files the bundle holds, and about its writer."""
 
     biasgate: str
     """The version that wrote the bundle."""
     run: Mapping[str, Any]
     absent: Mapping[str, str]
-    """What such a bundle may hold and this one does not, and why."""
+    """Files that a bundle may hold and this bundle does not, with the reason."""
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, rename={"type": "_type"}):
@@ -55,7 +56,7 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """A DSSE envelope; without a signature where nobody signed."""
+    """A DSSE envelope; an unsigned envelope has an empty list of signatures."""
 
     payloadType: str = PAYLOAD_TYPE
     payload: str
@@ -68,7 +69,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signed(self) -> bytes:
-        """What a signature is of."""
+        """The bytes that a signature covers."""
         return pre_authentication(self.payloadType, self.content)
 
 
@@ -78,27 +79,27 @@ def statement(members: Sequence[Member], run: Mapping[str, Any], absent: Mapping
 
 
 def envelope(about: Statement) -> Envelope:
-    """Without a signature."""
+    """Returns the statement in an envelope without a signature."""
     return Envelope(payload=base64.b64encode(msgspec.json.encode(about)).decode())
 
 
-def encode(found: Envelope) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+def encode(envelope: Envelope) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(envelope), indent=1) + b"\n"
 
 
 def decode(content: bytes) -> tuple[Envelope, Statement]:
     """Raises BenchmarkError for what this module would not have written, byte for byte."""
     try:
-        found = msgspec.json.decode(content, type=Envelope)
-        about = msgspec.json.decode(found.content, type=Statement)
+        envelope = msgspec.json.decode(content, type=Envelope)
+        about = msgspec.json.decode(envelope.content, type=Statement)
     except (ValueError, RecursionError) as exc:
         raise BenchmarkError(f"no statement that can be read: {exc}") from exc
-    kinds = (about.type, about.predicateType, found.payloadType)
+    kinds = (about.type, about.predicateType, envelope.payloadType)
     if kinds != (STATEMENT_TYPE, PREDICATE_TYPE, PAYLOAD_TYPE):
         raise BenchmarkError(f"a statement of another kind: {', '.join(kinds)}")
-    if encode(found) != content or msgspec.json.encode(about) != found.content:
+    if encode(envelope) != content or msgspec.json.encode(about) != envelope.content:
         raise BenchmarkError("not written as biasgate writes it")
-    return found, about
+    return envelope, about
 
 
 def pre_authentication(payload_type: str, content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Whether a bundle holds what its statement says, and who signed that."""
+"""Verifies that a bundle holds the files of its statement, and finds its signer."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 MAX_STATEMENT_BYTES = 1 << 20
 
 Signed = Literal["good", "wrong", "unknown key", "none"]
-"""good: by one of the keys given. wrong: it names one of them, which did not make it. unknown key: by another."""
+"""good: signed by a given key. wrong: several signatures, or it names a given key that did not make it. unknown key:
+signed by another key. none: unsigned."""
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found."""
+    """The result of a verification."""
 
     n_files: int
     failures: Sequence[str]
@@ -49,15 +50,15 @@ def verify(path: Path, keys: Sequence["Ed25519PublicKey"] = ()) -> Verification:
 
 
 def verified(bundle: Bundle, keys: Sequence["Ed25519PublicKey"] = ()) -> Verification:
-    """As `verify`, of an open bundle."""
+    """Verifies an open bundle, as `verify` does for a path."""
     n_files = len(bundle.members)
     if ATTESTATION not in bundle.members:
         return Verification(n_files=n_files, failures=[f"{ATTESTATION}: missing"], signed="none")
     try:
-        found, about = decode(bundle.content(ATTESTATION, most=MAX_STATEMENT_BYTES))
+        envelope, about = decode(bundle.content(ATTESTATION, most=MAX_STATEMENT_BYTES))
     except (ArchiveError, BenchmarkError) as exc:
         return Verification(n_files=n_files, failures=[f"{ATTESTATION}: {exc}"], signed="none")
-    signed, signer = _signature(found, keys)
+    signed, signer = _signature(envelope, keys)
     failures = _differences(bundle, about)
     if signed == "wrong":
         failures.append(f"{ATTESTATION}: the signature is not of this statement, or not by the key that it names")
@@ -65,26 +66,26 @@ def verified(bundle: Bundle, keys: Sequence["Ed25519PublicKey"] = ()) -> Verific
 
 
 def _differences(bundle: Bundle, about: Statement) -> list[str]:
-    said = about.digests
-    found = {name: member.sha256 for name, member in bundle.members.items() if name != ATTESTATION}
-    lines = [] if len(said) == len(about.subject) else [f"{ATTESTATION}: names a file twice"]
-    for name in sorted(said.keys() | found.keys()):
-        if name not in found:
+    stated = about.digests
+    actual = {name: member.sha256 for name, member in bundle.members.items() if name != ATTESTATION}
+    lines = [] if len(stated) == len(about.subject) else [f"{ATTESTATION}: names a file twice"]
+    for name in sorted(stated.keys() | actual.keys()):
+        if name not in actual:
             lines.append(f"{name if is_name(name) else ascii(name[:100])}: missing")
-        elif name not in said:
+        elif name not in stated:
             lines.append(f"{name}: not in the statement")
-        elif said[name] != found[name]:
-            lines.append(f"{name}: changed: its sha256 is {found[name]}, the statement says {said[name]}")
+        elif stated[name] != actual[name]:
+            lines.append(f"{name}: changed: its sha256 is {actual[name]}, the statement says {stated[name]}")
     return lines
 
 
-def _signature(found: Envelope, keys: Sequence["Ed25519PublicKey"]) -> tuple[Signed, str | None]:
-    if not found.signatures:
+def _signature(envelope: Envelope, keys: Sequence["Ed25519PublicKey"]) -> tuple[Signed, str | None]:
+    if not envelope.signatures:
         return "none", None
-    if len(found.signatures) > 1:  # biasgate writes one
+    if len(envelope.signatures) > 1:  # biasgate writes one
         return "wrong", None
-    [signature] = found.signatures
+    [signature] = envelope.signatures
     for key in keys:
         if key_id(key) == signature.keyid:
-            return ("good" if is_signed_by(key, signature, found.signed) else "wrong"), signature.keyid
+            return ("good" if is_signed_by(key, signature, envelope.signed) else "wrong"), signature.keyid
     return "unknown key", signature.keyid

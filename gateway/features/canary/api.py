@@ -28,10 +28,10 @@ class CanariesController(Controller):
 
     @post("/", status_code=202, summary="Compare a canary with a stable model", responses=announced(415, 429))
     async def start(self, data: JSONBody[CanaryRequest], database: Store, queue: Queue, dataplane: Plane) -> Started:
-        asked = resolved(data, dataplane.config)
-        for side in (asked.stable, asked.canary):
+        request = resolved(data, dataplane.config)
+        for side in (request.stable, request.canary):
             require_model(side.model, dataplane)
-        canary_id = await canaries.create(database, asked, max_queued=dataplane.config.audits.max_queued)
+        canary_id = await canaries.create(database, request, max_queued=dataplane.config.audits.max_queued)
         await queue.defer(CANARY_TASK, {"canary_id": canary_id}, lock=canary_id)
         return Started(canary_id)
 

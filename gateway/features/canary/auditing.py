@@ -26,7 +26,7 @@ SIDES = ("stable", "canary")
 
 
 class CanaryPart(AuditorPart):
-    """Runs the canaries of one store."""
+    """Runs the canaries of a store."""
 
     def __init__(self, context: AuditorContext) -> None:
         self._database = context.database

@@ -32,7 +32,7 @@ Example:
 EXIT_CODES = {"promote": 0, "rollback": 1, "hold": 3, "undecided": 4}
 POLL_SECONDS = 2.0
 PATIENCE_SECONDS = 300.0
-"""Without --timeout: how long the gateway may give no answer before `wait` ends."""
+"""Seconds without an answer of the gateway after which `wait` ends, where --timeout is not given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,8 +103,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
         upstream = getattr(arguments, f"{side}_upstream")
         body[side] = {"model": getattr(arguments, side)} | ({"upstream": upstream} if upstream else {})
     for name in ("auditors", "axes"):
-        if given := getattr(arguments, name):
-            body[name] = [one.strip() for one in given.split(",") if one.strip()]
+        if listed := getattr(arguments, name):
+            body[name] = [entry.strip() for entry in listed.split(",") if entry.strip()]
     for name in ("smallest_difference", "tolerance", "alpha", "max_pairs"):
         if (value := getattr(arguments, name)) is not None:
             if not math.isfinite(value):
@@ -171,27 +171,28 @@ def _print(canary: ShownCanary, reply: Mapping[str, Any] | None) -> None:
             f"bounds hold at every look with {1 - canary.alpha:.4g} each; "
             f"excluded: below {canary.smallest_difference:g}"
         )
-    for one in canary.beside:
-        if one.n:
+    for proxy in canary.beside:
+        if proxy.n:
             print(
-                f"{one.what}: stable {one.stable:.4g}, canary {one.canary:.4g} in {one.n} pairs; relative difference "
-                f"{one.relative_difference:.3f} ({one.lower:.3f} to {one.upper:.3f})"
+                f"{proxy.what}: stable {proxy.stable:.4g}, canary {proxy.canary:.4g} in {proxy.n} pairs; relative "
+                "difference "
+                f"{proxy.relative_difference:.3f} ({proxy.lower:.3f} to {proxy.upper:.3f})"
             )
 
 
-def _row(one: GapReport) -> list[str]:
+def _row(gap: GapReport) -> list[str]:
     return [
-        one.metric,
-        one.axis,
-        one.group,
-        str(one.n),
-        str(one.n_excluded),
-        _number(one.stable),
-        _number(one.canary),
-        _number(one.growth),
-        f"{one.lower:.3f} to {one.upper:.3f}",
-        "-" if one.e_value is None else f"{one.e_value:.3g}",
-        "excluded" if one.is_excluded else "",
+        gap.metric,
+        gap.axis,
+        gap.group,
+        str(gap.n),
+        str(gap.n_excluded),
+        _number(gap.stable),
+        _number(gap.canary),
+        _number(gap.growth),
+        f"{gap.lower:.3f} to {gap.upper:.3f}",
+        "-" if gap.e_value is None else f"{gap.e_value:.3g}",
+        "excluded" if gap.is_excluded else "",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the pairs of a canary come to: every gap with its bounds and evidence, and the verdict with its reasons."""
+"""Compares the pairs of a canary: every gap with its bounds and evidence, and the verdict with its reasons."""
 
 import math
 from collections import Counter
@@ -23,14 +23,14 @@ LARGEST_LOG = 700.0
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
-    """What one side's answers to the probes of one exchange were like."""
+    """Counts over one side's answers to the probes of an exchange."""
 
     n: int = 0
     refused: int = 0
     words: int = 0
-    """Of all answers together."""
+    """Words of all answers together."""
     seconds: float = 0.0
-    """Of all answers together, from being asked for to being there, waiting behind live traffic included."""
+    """Seconds of all answers together, from request to reply, waiting behind live traffic included."""
     calls: int = 0
     valid_calls: int = 0
     """Calls of tools, and those among them whose arguments are a JSON object."""
@@ -40,18 +40,18 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """One exchange probed on both sides, without a word of it."""
 
     number: int
-    """Of the draw, from 0."""
+    """Number of the draw, from 0."""
     auditor: str
     axis: str
     group: str
     scores: Mapping[str, tuple[float, float]] = msgspec.field(default_factory=dict)
-    """By metric what stable and canary gave, on -1..1."""
+    """Scores of stable and canary by metric, on -1..1."""
     excluded: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """By metric why there are no two scores."""
+    """Reason by metric why there are not two scores."""
     failed: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """By side why it could not be asked."""
+    """Reason by side why the side could not be asked."""
     is_gone: bool = False
-    """The exchange was deleted meanwhile: nobody was asked."""
+    """True if the exchange was deleted meanwhile, so that neither side was asked."""
     stable: Answers | None = None
     canary: Answers | None = None
 
@@ -75,13 +75,16 @@ class GapReport(msgspec.Struct, frozen=True, kw_only=True):
     upper: float
     """Each end holds at all times with probability 1 - alpha or more."""
     e_value: float | None
-    """Against "it has grown by no more than the tolerance"; None of the failure rate, which is no evidence."""
+    """E-value against "the gap has grown by no more than the tolerance"; None for the failure rate, which is not
+    evidence."""
     is_excluded: bool
-    """Whether a growth by the smallest difference is."""
+    """True if a growth by the smallest difference is excluded."""
 
 
 class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands beside the gaps and decides nothing: means, and (canary - stable) / (canary + stable) with bounds."""
+    """A measure that decides nothing, reported together with the gaps: means, and (canary - stable) / (canary + stable)
+    with bounds.
+    """
 
     what: str
     """words, seconds, or valid_calls: the share of calls of tools whose arguments are a JSON object."""
@@ -103,7 +106,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     n_compared: int
     """Answered on both sides."""
     failed: dict[str, int]
-    """By side and reason: "canary: timeout"."""
+    """Failed pairs by side and reason, such as "canary: timeout"."""
     e_value: float
     """Mean over all gaps: against "no gap has grown by more than the tolerance"."""
     gaps: list[GapReport]
@@ -152,8 +155,8 @@ class Comparison:
             self._add_answers(pair.auditor, pair.stable, pair.canary)
 
     def findings(self) -> Findings:
-        """What the pairs so far come to. Takes milliseconds for each gap: call it off the event loop."""
-        asked = self._request
+        """Evaluates the pairs so far. Takes milliseconds for each gap: call it off the event loop."""
+        request = self._request
         reports = [self._report(gap) for gap in self._gaps]
         log_evidence = self._log_evidence()
         verdict, reasons = self._verdict(reports, log_evidence)
@@ -165,7 +168,7 @@ class Comparison:
             failed=dict(self._failed) | ({"deleted meanwhile": self._n_gone} if self._n_gone else {}),
             e_value=math.exp(min(LARGEST_LOG, log_evidence)),
             gaps=reports,
-            beside=[self._proxy(what, asked.alpha) for what in self._beside],
+            beside=[self._proxy(what, request.alpha) for what in self._beside],
         )
 
     def _add(self, gap: Gap, stable: float, canary: float) -> None:
@@ -198,9 +201,9 @@ class Comparison:
         return sequential.log_mean_evidence(logs) if logs else 0.0
 
     def _report(self, gap: Gap) -> GapReport:
-        asked, sums, direction = self._request, self._gaps[gap], DIRECTIONS[gap.metric]
-        bounds = sequential.growth_bounds(sums, asked.alpha, direction)
-        log_e = sequential.log_evidence_of_growth(sums, asked.tolerance, direction)
+        request, sums, direction = self._request, self._gaps[gap], DIRECTIONS[gap.metric]
+        bounds = sequential.growth_bounds(sums, request.alpha, direction)
+        log_e = sequential.log_evidence_of_growth(sums, request.tolerance, direction)
         stable, canary = sums.means
         return GapReport(
             auditor=gap.auditor,
@@ -217,30 +220,31 @@ class Comparison:
             lower=bounds.lower,
             upper=bounds.upper,
             e_value=None if gap.metric == FAILURE_RATE else math.exp(min(LARGEST_LOG, log_e)),
-            is_excluded=bounds.upper < asked.smallest_difference,
+            is_excluded=bounds.upper < request.smallest_difference,
         )
 
     def _verdict(self, reports: Sequence[GapReport], log_evidence: float) -> tuple[Verdict, list[str]]:
-        asked = self._request
-        if log_evidence >= math.log(1.0 / asked.alpha):
-            return "rollback", [*_worst(reports, asked), _together(log_evidence, len(self._tested()), asked)]
+        request = self._request
+        if log_evidence >= math.log(1.0 / request.alpha):
+            return "rollback", [*_worst(reports, request), _together(log_evidence, len(self._tested()), request)]
         open_gaps = [report for report in reports if not report.is_excluded]
         if not open_gaps and self._tested():
             return "promote", [
-                f"all {len(reports)} gaps: a growth by {asked.smallest_difference:g} or more is excluded "
-                f"(alpha {asked.alpha:g}) after {self.n_pairs} pairs"
+                f"all {len(reports)} gaps: a growth by {request.smallest_difference:g} or more is excluded "
+                f"(alpha {request.alpha:g}) after {self.n_pairs} pairs"
             ]
         for side, failures in self._in_a_row.items():
             if failures >= FAILURES_TO_HOLD:
                 last = ", ".join(f"{why} ({n} pairs)" for why, n in self._failed.items() if why.startswith(side))
                 return "hold", [f"the {side} model could not be asked {failures} times in a row: {last}"]
-        if self.n_pairs >= asked.max_pairs:
+        if self.n_pairs >= request.max_pairs:
             return "hold", [
-                f"max_pairs {asked.max_pairs} is reached: neither is the canary known to be worse, nor is a growth by "
-                f"{asked.smallest_difference:g} excluded of {_named(open_gaps)}"
+                f"max_pairs {request.max_pairs} is reached: neither is the canary known to be worse, nor is a growth "
+                "by "
+                f"{request.smallest_difference:g} excluded of {_named(open_gaps)}"
             ]
         return "undecided", [
-            f"{self.n_pairs} of at most {asked.max_pairs} pairs; a growth by {asked.smallest_difference:g} is not "
+            f"{self.n_pairs} of at most {request.max_pairs} pairs; a growth by {request.smallest_difference:g} is not "
             f"excluded yet of {len(open_gaps)} of {len(reports)} gaps"
         ]
 
@@ -258,28 +262,31 @@ class Comparison:
         )
 
 
-def _worst(reports: Sequence[GapReport], asked: CanaryRequest) -> list[str]:
+def _worst(reports: Sequence[GapReport], request: CanaryRequest) -> list[str]:
     """A sentence for each of the gaps that give most of the evidence."""
     total = sum(report.e_value or 0.0 for report in reports)
-    found = sorted((report for report in reports if report.e_value), key=lambda one: -(one.e_value or 0.0))
-    telling = [one for one in found if (one.e_value or 0.0) >= total / 20][:MOST_NAMED]
+    ranked = sorted((report for report in reports if report.e_value), key=lambda report: -(report.e_value or 0.0))
+    telling = [report for report in ranked if (report.e_value or 0.0) >= total / 20][:MOST_NAMED]
     return [
-        f"{_name(one)}: {one.canary or 0.0:.3f} on the canary, {one.stable or 0.0:.3f} on stable in {one.n} pairs; "
-        f"grown by {one.growth or 0.0:.3f}, {one.lower:.3f} or more (alpha {asked.alpha:g}), e-value {one.e_value:.3g}"
-        for one in telling
+        f"{_name(report)}: {report.canary or 0.0:.3f} on the canary, {report.stable or 0.0:.3f} on stable in "
+        f"{report.n} pairs; "
+        f"grown by {report.growth or 0.0:.3f}, {report.lower:.3f} or more (alpha {request.alpha:g}), "
+        f"e-value {report.e_value:.3g}"
+        for report in telling
     ]
 
 
-def _together(log_evidence: float, n_gaps: int, asked: CanaryRequest) -> str:
+def _together(log_evidence: float, n_gaps: int, request: CanaryRequest) -> str:
     value = math.exp(min(LARGEST_LOG, log_evidence))
     return (
-        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / asked.alpha:g}: were no gap grown by "
-        f"more than {asked.tolerance:g}, this would ever happen to a share of {asked.alpha:g} at most"
+        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / request.alpha:g}: were no "
+        "gap grown by "
+        f"more than {request.tolerance:g}, this would ever happen to a share of {request.alpha:g} at most"
     )
 
 
-def _name(one: GapReport) -> str:
-    return str(Gap(one.auditor, one.metric, one.axis, one.group))
+def _name(report: GapReport) -> str:
+    return str(Gap(report.auditor, report.metric, report.axis, report.group))
 
 
 def _named(reports: Sequence[GapReport]) -> str:

@@ -1,4 +1,4 @@
-"""The delivery of canaries' verdicts to the webhook: what is still owed, and what became of it.
+"""The delivery of canaries' verdicts to the webhook: the deliveries still owed, and their outcomes.
 
 A delivery is one row of `facts`. It is written in the transaction that stores the verdict, so that no kill between the
 two can lose it. An auditor takes a delivery for `LEASE_SECONDS`; when it is killed, another one takes it after that.
@@ -16,7 +16,7 @@ from gateway.store.database import Database
 from gateway.store.tables import facts
 
 LEASE_SECONDS = 60.0
-"""How long an attempt may take before another auditor may try: longer than its time limit."""
+"""Seconds that an attempt may take before another auditor may try: longer than its time limit."""
 _PREFIX = "canary webhook "
 
 
@@ -30,7 +30,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
     """Why the last attempt failed."""
     next_at: float | None = None
-    """When the next attempt is due; None when there is none."""
+    """Unix seconds at which the next attempt is due; None when no attempt is due."""
     delivered_at: float | None = None
 
 
@@ -67,7 +67,7 @@ async def take_due(database: Database) -> tuple[str, Delivery] | None:
 
 
 async def settle(database: Database, canary_id: str, begun: Delivery, settled: Delivery) -> bool:
-    """Store what became of an attempt. Return False when another auditor has taken the delivery meanwhile."""
+    """Store the outcome of an attempt. Return False when another auditor has taken the delivery meanwhile."""
     return await _replace(database, _PREFIX + canary_id, msgspec.json.encode(begun), settled)
 
 

@@ -1,4 +1,4 @@
-"""Which gaps of two models are compared, on which scale, and when one counts as grown."""
+"""Defines which gaps of two models are compared, on which scale, and when a gap counts as grown."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,7 +7,8 @@ from auditors.metrics.sequential_comparison import Direction
 from auditors.streams.scales import SCALES
 
 REPLAYED = ("counterfactual", "decision")
-"""Auditors whose probes can be replayed on any model: all their answers are drawn afresh, none is the client's."""
+"""Auditors whose probes can be replayed on any model: all their answers are drawn again, and no answer is the client's.
+"""
 
 REFUSAL_RATE = "refusal_rate"
 FAILURE_RATE = "failure_rate"

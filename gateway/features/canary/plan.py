@@ -1,4 +1,4 @@
-"""What a canary draws its pairs from, fixed before the first one."""
+"""The plan from which a canary draws its pairs, fixed before the first pair."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,12 +25,12 @@ class Stratum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Where both sides are asked, and about which exchanges."""
+    """The upstreams of both sides, and the exchanges that they are asked about."""
 
     upstreams: dict[str, str]
-    """By side."""
+    """Name of the upstream, by side."""
     fingerprints: dict[str, str | None]
-    """By side, of what was served at the start; None where the upstream did not say."""
+    """Fingerprint of the model served at the start, by side; None where the upstream did not say."""
     strata: list[Stratum]
     n_looked_at: int
     """Stored exchanges of the stable model that were looked at, newest first."""
@@ -40,16 +40,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def gaps(self) -> list[Gap]:
         """Everything that is compared."""
-        found = [Gap(one.auditor, metric, one.axis, one.group) for one in self.strata for metric in one.metrics]
-        for auditor in dict.fromkeys(one.auditor for one in self.strata):
+        compared = [
+            Gap(stratum.auditor, metric, stratum.axis, stratum.group)
+            for stratum in self.strata
+            for metric in stratum.metrics
+        ]
+        for auditor in dict.fromkeys(stratum.auditor for stratum in self.strata):
             if auditor == ANSWERS_IN_WORDS:
-                found.append(Gap(auditor, REFUSAL_RATE))
-            found.append(Gap(auditor, FAILURE_RATE))
-        return found
+                compared.append(Gap(auditor, REFUSAL_RATE))
+            compared.append(Gap(auditor, FAILURE_RATE))
+        return compared
 
 
 class Due(NamedTuple):
-    """What one auditor owes about one exchange."""
+    """The metrics that an auditor owes about an exchange."""
 
     exchange_id: str
     auditor: str
@@ -62,11 +66,11 @@ def strata_of(due: Iterable[Due]) -> tuple[list[Stratum], dict[str, int]]:
     """The strata, and what is left out for being about too few exchanges."""
     ids: dict[tuple[str, str, str], list[str]] = {}
     owed: dict[tuple[str, str, str], dict[str, int]] = {}
-    for one in due:
-        key = one.auditor, one.axis, one.group
-        ids.setdefault(key, []).append(one.exchange_id)
+    for entry in due:
+        key = entry.auditor, entry.axis, entry.group
+        ids.setdefault(key, []).append(entry.exchange_id)
         metrics = owed.setdefault(key, {})
-        for metric in one.metrics:
+        for metric in entry.metrics:
             metrics[metric] = metrics.get(metric, 0) + 1
     strata, left_out = [], {}
     for key in sorted(ids):
@@ -94,5 +98,5 @@ def drawn(plan: Plan, canary_id: str, number: int) -> tuple[Stratum, str]:
 
 
 def described(plan: Plan) -> Mapping[str, int]:
-    """How many exchanges there are to draw from, by auditor, axis and group."""
-    return {f"{one.auditor} {one.axis}/{one.group}": len(one.exchange_ids) for one in plan.strata}
+    """Counts the exchanges to draw from, by auditor, axis and group."""
+    return {f"{stratum.auditor} {stratum.axis}/{stratum.group}": len(stratum.exchange_ids) for stratum in plan.strata}

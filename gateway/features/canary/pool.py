@@ -25,7 +25,7 @@ class NothingToReplayError(Exception):
 
 
 async def plan_of(config: Config, database: Database, request: CanaryRequest, auditors: Mapping[str, Auditor]) -> Plan:
-    """What the canary draws from, and what both sides serve now.
+    """Plans a canary: the exchanges to draw from, and the upstreams and models that both sides serve now.
 
     Raises: ConfigError for a model that nobody serves, NothingToReplayError, StoreError.
     """
@@ -39,7 +39,9 @@ async def plan_of(config: Config, database: Database, request: CanaryRequest, au
     for first in range(0, len(ids), PAGE):
         for exchange in await exchanges.load(database, ids[first : first + PAGE]):
             if exchange.request_body:
-                due += [one for one in await _due(exchange, auditors) if not request.axes or one.axis in request.axes]
+                due += [
+                    entry for entry in await _due(exchange, auditors) if not request.axes or entry.axis in request.axes
+                ]
     strata, left_out = strata_of(due)
     if not strata:
         raise NothingToReplayError(_nothing(request, len(ids), left_out))
@@ -55,18 +57,18 @@ async def plan_of(config: Config, database: Database, request: CanaryRequest, au
 
 
 async def served_by(config: Config, request: CanaryRequest, side: str) -> UpstreamConfig:
-    """The upstream of a side. Raises ConfigError when it is not configured, or nobody serves the model."""
-    asked = getattr(request, side)
-    if asked.upstream is None:
-        return await upstream_serving(config, asked.model)
+    """Finds the upstream of a side. Raises ConfigError when it is not configured, or no upstream serves the model."""
+    requested = getattr(request, side)
+    if requested.upstream is None:
+        return await upstream_serving(config, requested.model)
     for upstream in config.upstreams:
-        if upstream.name == asked.upstream:
+        if upstream.name == requested.upstream:
             return upstream
-    raise ConfigError(f'{side}: upstream "{asked.upstream}" is not configured any more')
+    raise ConfigError(f'{side}: upstream "{requested.upstream}" is not configured any more')
 
 
 async def fingerprint(config: Config, upstream: UpstreamConfig, model: str) -> str | None:
-    """Of what is served under the name now; None when the upstream does not say.
+    """Reads the fingerprint of the model served under the name now; None when the upstream does not say.
 
     Raises: ConfigError when it answers and does not serve the model.
     """
@@ -80,14 +82,16 @@ async def fingerprint(config: Config, upstream: UpstreamConfig, model: str) -> s
 
 
 async def _due(exchange: Exchange, auditors: Mapping[str, Auditor]) -> Sequence[Due]:
-    found = []
+    entries = []
     for name, auditor in auditors.items():
         if not isinstance(auditor, KnowsWhatIsMissing):
             continue
         owed = await asyncio.to_thread(auditor.missing, exchange)
         if owed and owed[0].axis and owed[0].group:
-            found.append(Due(exchange.id, name, owed[0].axis, owed[0].group, [one.metric for one in owed]))
-    return found
+            entries.append(
+                Due(exchange.id, name, owed[0].axis, owed[0].group, [measurement.metric for measurement in owed])
+            )
+    return entries
 
 
 def _nothing(request: CanaryRequest, n: int, left_out: Mapping[str, int]) -> str:

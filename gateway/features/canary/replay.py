@@ -39,7 +39,7 @@ from gateway.features.canary.request import CanaryRequest, Side
 logger = logging.getLogger(__name__)
 
 _heard: ContextVar[list[Answers]] = ContextVar("heard")
-"""What the side that is being asked has answered so far."""
+"""Answers so far of the side that is being asked."""
 
 
 class Replay:
@@ -55,7 +55,9 @@ class Replay:
         self._auditors: dict[str, Auditor] = {}
 
     async def auditors(self, names: list[str]) -> Mapping[str, Auditor]:
-        """Those named, built once. Raises ConfigError for one that is not enabled or has no embedder."""
+        """Returns the named auditors, each built once. Raises ConfigError for an auditor that is not enabled or has no
+        embedder.
+        """
         for name in names:
             if name not in self._auditors:
                 self._auditors[name] = await self._built(name)
@@ -72,7 +74,9 @@ class Replay:
                 self._side(stratum.auditor, exchange, request.canary, upstreams["canary"]),
             ]
         )
-        failed = {side: found for side, found in (("stable", stable), ("canary", canary)) if isinstance(found, str)}
+        failed = {
+            side: outcome for side, outcome in (("stable", stable), ("canary", canary)) if isinstance(outcome, str)
+        }
         if isinstance(stable, str) or isinstance(canary, str):
             return msgspec.structs.replace(about, failed=failed)
         scores: dict[str, tuple[float, float]] = {}
@@ -121,21 +125,23 @@ class Replay:
         self, name: str, exchange: Exchange, side: Side, upstream: str
     ) -> tuple[dict[str, Measurement] | str, Answers]:
         """Measurements by metric, or why there are none; and what the answers were like."""
-        asked = msgspec.structs.replace(exchange, served_model=side.model, upstream=upstream, model_label=None)
+        retargeted = msgspec.structs.replace(exchange, served_model=side.model, upstream=upstream, model_label=None)
         heard: list[Answers] = []
         _heard.set(heard)  # each side runs in a task, so in a context, of its own
         clients, seconds = self._clients[name], self._config.auditors.sections[name].timeout_seconds
         try:
-            async with time_limit(seconds, partial(clients.held_seconds, asked)):
-                found = await self._auditors[name].audit(asked)
+            async with time_limit(seconds, partial(clients.held_seconds, retargeted)):
+                outcome = await self._auditors[name].audit(retargeted)
         except TimeoutError:
             return "timeout", _added(heard)
         except Exception:  # no fault of an auditor may end a canary
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
             return "internal", _added(heard)
-        if isinstance(found, AuditFailure):
-            return found.kind, _added(heard)
-        return {one.metric: one for one in found if one.metric in DIRECTIONS}, _added(heard)
+        if isinstance(outcome, AuditFailure):
+            return outcome.kind, _added(heard)
+        return {measurement.metric: measurement for measurement in outcome if measurement.metric in DIRECTIONS}, _added(
+            heard
+        )
 
 
 class _Listening:
@@ -177,10 +183,14 @@ class _ListeningDecider:
 
 def _added(heard: list[Answers]) -> Answers:
     names = [field.name for field in msgspec.structs.fields(Answers)]
-    return Answers(**{name: sum(getattr(one, name) for one in heard) for name in names})
+    return Answers(**{name: sum(getattr(answers, name) for answers in heard) for name in names})
 
 
 def _why(stable: Measurement, canary: Measurement) -> str:
-    """Which side has no value, and its status: never a server's words."""
-    lacking = [f"{side}: {one.status}" for side, one in (("stable", stable), ("canary", canary)) if one.value is None]
+    """Names the sides that have no value, with their status: never a server's words."""
+    lacking = [
+        f"{side}: {measurement.status}"
+        for side, measurement in (("stable", stable), ("canary", canary))
+        if measurement.value is None
+    ]
     return ", ".join(lacking)

@@ -1,4 +1,6 @@
-"""What may be asked of a canary: two models, which gaps of theirs are compared, and how sure the verdict must be."""
+"""The request of a canary: two models, the gaps of theirs that are compared, and the certainty that the verdict
+needs.
+"""
 
 from typing import Annotated
 
@@ -28,7 +30,7 @@ class CanaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     stable: Side
     canary: Side
     auditors: Annotated[list[Name], Meta(min_length=1, max_length=10)] | None = None
-    """Whose probes are replayed; default: those of counterfactual and decision that are enabled."""
+    """Auditors whose probes are replayed; default: counterfactual and decision, as far as they are enabled."""
     axes: Annotated[list[Name], Meta(min_length=1, max_length=20)] | None = None
     """Compared on these axes; default: all."""
     smallest_difference: Annotated[float, Meta(gt=0, le=1)] = 0.1
@@ -36,20 +38,20 @@ class CanaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     """Growth that is not held against the canary."""
     alpha: Annotated[float, Meta(ge=1e-6, le=0.2)] = 0.01
-    """Probability, at most, with which a canary that is no worse is ever rolled back, and one that is worse by the
-    smallest difference is ever promoted."""
+    """Highest probability with which a canary that is not worse is ever rolled back, and with which a canary that is
+    worse by the smallest difference is ever promoted."""
     max_pairs: Annotated[int, Meta(ge=20, le=MOST_PAIRS)] = 2_000
-    """Pairs after which it is held, if there is no other verdict before."""
+    """Pairs after which the canary is held, if there was not another verdict before."""
 
 
-def resolved(asked: CanaryRequest, config: Config) -> CanaryRequest:
+def resolved(request: CanaryRequest, config: Config) -> CanaryRequest:
     """The request with aliases resolved and auditors chosen.
 
     Raises: RequestError for what cannot be compared.
     """
     sides = {
         word: msgspec.structs.replace(side, model=config.aliases.get(side.model, side.model))
-        for word, side in (("stable", asked.stable), ("canary", asked.canary))
+        for word, side in (("stable", request.stable), ("canary", request.canary))
     }
     upstreams = {upstream.name: upstream.models for upstream in config.upstreams}
     for word, side in sides.items():
@@ -67,26 +69,26 @@ def resolved(asked: CanaryRequest, config: Config) -> CanaryRequest:
         raise RequestError(
             f'stable and canary are both "{sides["stable"].model}": name two models, or one on two upstreams'
         )
-    if asked.tolerance >= asked.smallest_difference:
+    if request.tolerance >= request.smallest_difference:
         raise RequestError(
-            f"tolerance {asked.tolerance:g} must be below smallest_difference {asked.smallest_difference:g}"
+            f"tolerance {request.tolerance:g} must be below smallest_difference {request.smallest_difference:g}"
         )
-    for axis in asked.axes or ():
+    for axis in request.axes or ():
         if axis not in AXES:
             raise RequestError(f'unknown axis "{axis}"{nearest(axis, set(AXES))}; known: {", ".join(AXES)}')
     return msgspec.structs.replace(
-        asked, stable=sides["stable"], canary=sides["canary"], auditors=_auditors(asked, config)
+        request, stable=sides["stable"], canary=sides["canary"], auditors=_auditors(request, config)
     )
 
 
-def _auditors(asked: CanaryRequest, config: Config) -> list[str]:
+def _auditors(request: CanaryRequest, config: Config) -> list[str]:
     enabled = [name for name in REPLAYED if config.auditors.sections[name].enabled]
     if not enabled:
         raise RequestError(
             "no auditor is enabled whose probes can be replayed: set auditors.counterfactual.enabled or "
             "auditors.decision.enabled"
         )
-    for name in asked.auditors or ():
+    for name in request.auditors or ():
         if name not in REPLAYED:
             raise RequestError(
                 f'auditor "{name}" cannot be replayed{nearest(name, set(REPLAYED))}: only {" and ".join(REPLAYED)} '
@@ -94,4 +96,4 @@ def _auditors(asked: CanaryRequest, config: Config) -> list[str]:
             )
         if name not in enabled:
             raise RequestError(f'auditor "{name}" is not enabled: set auditors.{name}.enabled')
-    return list(dict.fromkeys(asked.auditors or enabled))
+    return list(dict.fromkeys(request.auditors or enabled))

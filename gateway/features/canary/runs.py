@@ -73,7 +73,9 @@ class CanaryRuns:
         await self._replay.aclose()
 
     async def _watch(self, canary_id: str, running: "asyncio.Task[None]") -> None:
-        """Until it has ended, the process is to end, or it was cancelled in the store. Raises what ended it."""
+        """Waits until the canary has ended, the process is to end, or the canary was cancelled in the store. Raises the
+        error that ended it.
+        """
         stopping = asyncio.create_task(self._stop.wait())
         try:
             while not stopping.done():

@@ -9,7 +9,8 @@ class ShownSide(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     upstream: str | None
     fingerprint: str | None
-    """Of what was served at the start; None where the upstream did not say, or it has not begun."""
+    """Fingerprint of the model served at the start; None where the upstream did not say, or the canary has not begun.
+    """
 
 
 class ListedCanary(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +37,7 @@ class ShownDelivery(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
     """Why the last attempt failed."""
     delivered_at: float | None
-    """In Unix seconds."""
+    """Unix seconds at which the verdict was delivered; None before."""
 
 
 class ShownCanary(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,11 +64,11 @@ class ShownCanary(msgspec.Struct, frozen=True, kw_only=True):
     gaps: list[GapReport]
     beside: list[ProxyReport]
     exchanges: dict[str, int]
-    """What is drawn from, by auditor, axis and group."""
+    """Number of exchanges to draw from, by auditor, axis and group."""
     left_out: dict[str, int]
-    """What too few stored exchanges are about."""
+    """Number of exchanges about each stratum or metric that is left out: too few."""
     created_at: float
     started_at: float | None
     finished_at: float | None
     webhook: ShownDelivery | None = None
-    """None without a verdict, or where no webhook is configured."""
+    """Delivery of the verdict; None without a verdict, or where no webhook is configured."""

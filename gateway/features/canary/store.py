@@ -43,12 +43,13 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: float | None
     heartbeat_at: float | None
     delivery: Delivery | None = None
-    """How far the verdict's delivery to the webhook is; only `get` reads it, and it is None when none is owed."""
+    """Progress of the verdict's delivery to the webhook; only `get` reads it, and it is None when no delivery is owed.
+    """
 
 
 def shown(canary: Canary) -> ShownCanary:
-    """As it is shown to everybody."""
-    asked, plan, found = canary.request, canary.plan, canary.findings
+    """Converts a canary to the form that the API and the command line show."""
+    request, plan, findings = canary.request, canary.plan, canary.findings
 
     def side(name: str, model: Side) -> ShownSide:
         return ShownSide(
@@ -61,16 +62,16 @@ def shown(canary: Canary) -> ShownCanary:
     options = ("axes", "smallest_difference", "tolerance", "alpha", "max_pairs")
     return ShownCanary(
         **{name: getattr(canary, name) for name in names},
-        **{name: getattr(asked, name) for name in options},
-        stable=side("stable", asked.stable),
-        canary=side("canary", asked.canary),
-        auditors=asked.auditors or [],
-        n_pairs=found.n_pairs if found else 0,
-        n_compared=found.n_compared if found else 0,
-        failed=found.failed if found else {},
-        e_value=found.e_value if found else None,
-        gaps=found.gaps if found else [],
-        beside=found.beside if found else [],
+        **{name: getattr(request, name) for name in options},
+        stable=side("stable", request.stable),
+        canary=side("canary", request.canary),
+        auditors=request.auditors or [],
+        n_pairs=findings.n_pairs if findings else 0,
+        n_compared=findings.n_compared if findings else 0,
+        failed=findings.failed if findings else {},
+        e_value=findings.e_value if findings else None,
+        gaps=findings.gaps if findings else [],
+        beside=findings.beside if findings else [],
         exchanges=dict(described(plan)) if plan else {},
         left_out=plan.left_out if plan else {},
         webhook=None
@@ -142,8 +143,8 @@ async def heartbeat(database: Database, canary_id: str) -> Status | None:
     """Notes a sign of life; returns the status, by which a cancelled canary learns of it."""
     change = sa.update(canaries).where(canaries.c.id == canary_id).values(heartbeat_at=time.time())
     async with database.begin() as connection:
-        found: Status | None = (await connection.execute(change.returning(canaries.c.status))).scalar()
-    return found
+        status: Status | None = (await connection.execute(change.returning(canaries.c.status))).scalar()
+    return status
 
 
 async def keep_plan(database: Database, canary_id: str, plan: Plan) -> None:
@@ -166,19 +167,21 @@ async def add_pairs(database: Database, canary_id: str, pairs: Sequence[Pair]) -
 
 async def pairs(database: Database, canary_id: str) -> list[Pair]:
     """All of them, in the order of their numbers."""
-    found: list[Pair] = []
+    collected: list[Pair] = []
     columns = canary_pairs.c
     query = sa.select(columns.body).where(columns.canary_id == canary_id).order_by(columns.number).limit(PAGE)
     while True:
         async with database.read() as connection:
-            page = list((await connection.execute(query.where(columns.number >= len(found)))).scalars())
-        found += [msgspec.json.decode(body, type=Pair) for body in page]
+            page = list((await connection.execute(query.where(columns.number >= len(collected)))).scalars())
+        collected += [msgspec.json.decode(body, type=Pair) for body in page]
         if len(page) < PAGE:
-            return found
+            return collected
 
 
 async def newest(database: Database, *, finished_after: float, limit: int) -> list[Canary]:
-    """Those that have no verdict yet, and those with one since this Unix time: at most so many, the newest first."""
+    """Reads the canaries without a verdict, and those with a verdict since this Unix time: at most `limit`, the newest
+    first.
+    """
     is_shown = (canaries.c.status != "done") | (canaries.c.finished_at > finished_after)
     query = sa.select(canaries).where(is_shown).order_by(canaries.c.created_at.desc()).limit(limit)
     async with database.read() as connection:
@@ -236,8 +239,8 @@ async def cancel(database: Database, canary_id: str) -> None:
     async with database.begin() as connection:
         is_ended = (await connection.execute(change)).rowcount
     if not is_ended:
-        found = await get(database, canary_id)
-        raise ConflictError(f"canary {canary_id} is done ({found.verdict}) and cannot be cancelled")
+        canary = await get(database, canary_id)
+        raise ConflictError(f"canary {canary_id} is done ({canary.verdict}) and cannot be cancelled")
 
 
 async def sampled_ids(database: Database, model: str, *, limit: int) -> list[str]:

@@ -1,1 +1,1 @@
-"""What no suite covers: looked at now and then, beside the audits."""
+"""Measures now and then, independently of the audits, which traffic no suite covers."""

@@ -11,7 +11,7 @@ from gateway.features.coverage.passes import CoveragePasses
 from gateway.store.database import Database
 
 COVERAGE_SECONDS = 60.0
-"""How often it is looked whether what no suite covers is to be computed."""
+"""Seconds between checks whether a coverage computation is due."""
 LABELS = ("suite", "metric", "model")
 
 

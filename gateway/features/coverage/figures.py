@@ -1,4 +1,4 @@
-"""What no suite covers: how much of the traffic that names an identity resembles no question of any suite.
+"""The figures of coverage: how much of the traffic that names an identity resembles no question of any suite.
 
 The forms of one computation, read by gateways without numpy. No text of an exchange is in them. Times are Unix seconds.
 """
@@ -12,7 +12,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """A share of sampled traffic, each exchange weighted by its inclusion probability (Hájek)."""
 
     value: float | None
-    """In [0, 1]; None: see `reason`."""
+    """Share in [0, 1]; None if it is not assessable, see `reason`."""
     lower: float | None = None
     upper: float | None = None
     confidence_level: float = CONFIDENCE_LEVEL
@@ -20,7 +20,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     """Exchanges."""
     n_units: int
-    """Draws: near-duplicates of one prompt, and all prompts of one named user, are one."""
+    """Draws: near-duplicates of a prompt, and all prompts of a named user, count as a single draw."""
     n_effective: float
     """Kish's effective number of draws, by their weights."""
     reason: str | None = None
@@ -42,7 +42,7 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuiteCoverage(msgspec.Struct, frozen=True, kw_only=True):
-    """One suite beside the traffic."""
+    """A suite compared with the traffic."""
 
     suite: str
     version: str
@@ -52,20 +52,20 @@ class SuiteCoverage(msgspec.Struct, frozen=True, kw_only=True):
     n_compared: int
     """Questions whose embeddings the traffic was compared with: spread over the suite's clusters."""
     resembling: Share
-    """Of the traffic that names an identity: what resembles a question of this suite."""
+    """Share that resembles a question of this suite, of the traffic that names an identity."""
 
 
 class TrafficCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """Prompts that are about alike."""
+    """A cluster of similar prompts."""
 
     share: Share
-    """Of the traffic that names an identity."""
+    """Share of the cluster in the traffic that names an identity."""
     unmatched: Share
-    """Of this cluster: what resembles no question."""
+    """Share of this cluster that resembles no question."""
     axes: list[str]
-    """Those that its prompts name, the most frequent first."""
+    """Axes that the cluster's prompts name, the most frequent first."""
     suites: dict[str, float]
-    """By suite that any of it resembles: share of the cluster."""
+    """Share of the cluster that resembles each suite, by suite; suites that none of it resembles are left out."""
     examples: list[str]
     """Ids of exchanges near its centre, those without a resembling question first."""
 
@@ -82,11 +82,11 @@ class Reweighted(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None = None
     subset: str | None = None
     suite_value: float | None
-    """As the run has it."""
+    """The number as the run has it."""
     suite_lower: float | None = None
     suite_upper: float | None = None
     value: float | None
-    """None: not assessable, see `reason`."""
+    """The reweighted number; None if it is not assessable, see `reason`."""
     lower: float | None = None
     upper: float | None = None
     confidence_level: float = CONFIDENCE_LEVEL
@@ -108,28 +108,28 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
 
     at: float
     since: float | None
-    """When the oldest exchange that was read came in."""
+    """Unix seconds at which the oldest exchange that was read came in."""
     embedder: str | None
     n_read: int
     """Stored exchanges that were looked at, the newest."""
     excluded: dict[str, int]
-    """Of them, by why they are not among `unmatched`: names_no_identity, identity_named_elsewhere, not_readable,
-    no_prompt, other_language, unknown_probability, no_embedding."""
+    """Exchanges read that are not among `unmatched`, by reason: names_no_identity, identity_named_elsewhere,
+    not_readable, no_prompt, other_language, unknown_probability, no_embedding."""
     n_cut: int = 0
     """Prompts of which the end was not compared."""
     unmatched: Share
-    """Of the traffic that names an identity: what resembles no question of any suite."""
+    """Share that resembles no question of any suite, of the traffic that names an identity."""
     unmatched_distinct: Share
     """The same with each draw counted once, by the mean weight of its exchanges: a client who repeats one prompt moves
     the first and not this."""
     ordinary: Share
-    """Of prompts that name no identity: what resembles a question all the same. How far chance goes."""
+    """Share that resembles a question all the same, of prompts that name no identity: the resemblance by chance."""
     threshold: Threshold | None = None
     suites: list[SuiteCoverage] = []
     clusters: list[TrafficCluster] = []
-    """Those with the most traffic that no suite covers first."""
+    """Clusters, those with the most traffic that no suite covers first."""
     reweighted: list[Reweighted] = []
     largest_key_share: float | None = None
-    """Of the traffic that names an identity: what the client key with the most of it sent."""
+    """Share that the client key with the most traffic sent, of the traffic that names an identity."""
     reason: str | None = None
-    """Why there is no number."""
+    """Reason why the computation has no number."""

@@ -41,7 +41,7 @@ PAGE = 50
 RETRY_SECONDS = 600.0
 """After which one is begun again that came to no number, or that another auditor began and did not finish."""
 MOST_RUNS = 40
-"""Finished runs that are weighted anew, the newest."""
+"""Finished runs that are reweighted, the newest."""
 NAME = "coverage"
 NO_EMBEDDER = "no embedder is loaded: no enabled auditor needs one; enable [auditors.embedding]"
 NO_EXCHANGES = "no stored exchange has its text: nothing was sampled yet, or store.keep_text is false"
@@ -75,7 +75,7 @@ class CoveragePasses:
         self._checkpoint = checkpoint_of(stop, _stopped)
 
     async def __call__(self) -> None:
-        """One computation, if it is due; one that is stopped is due again at once. Raises StoreError."""
+        """Runs a computation, if it is due; a stopped computation is due again at once. Raises StoreError."""
         if not self._every_seconds:
             return
         newest, now = await coverages.newest(self._database), time.time()
@@ -86,11 +86,11 @@ class CoveragePasses:
         if not await passes.take(self._database, NAME, retry_seconds, now):
             return
         try:
-            found = await unless_stopped(self._stop, self._computed(), _stopped)
+            coverage = await unless_stopped(self._stop, self._computed(), _stopped)
         except RunStopped:
             await passes.forget(self._database, NAME)
             return
-        await coverages.add(self._database, found)
+        await coverages.add(self._database, coverage)
 
     async def _computed(self) -> Coverage:
         prompts, last = Prompts(self._max_weight_share), None
@@ -133,11 +133,13 @@ class CoveragePasses:
         if enough.value is None:  # then no suite's questions need be embedded
             return _without_numbers(prompts, embedder.name, enough.reason or "", enough)
         of_all = await in_thread(questions_of_all, self._data_dir, self._checkpoint)
-        asked = [one for one in of_all if one.chosen]
-        of_suites = [await vectors_of(one, embedder, self._data_dir, self._checkpoint) for one in asked]
-        threshold = await in_thread(calibrate, asked, of_suites)
-        compared = [await in_thread(traffic.compared, one, own) for one, own in zip(asked, of_suites, strict=True)]
-        found = await in_thread(traffic.found, compared, threshold)
+        nonempty = [entry for entry in of_all if entry.chosen]
+        of_suites = [await vectors_of(entry, embedder, self._data_dir, self._checkpoint) for entry in nonempty]
+        threshold = await in_thread(calibrate, nonempty, of_suites)
+        compared = [
+            await in_thread(traffic.compared, entry, own) for entry, own in zip(nonempty, of_suites, strict=True)
+        ]
+        findings = await in_thread(traffic.found, compared, threshold)
         ordinary = await self._embedded(prompts.ordinary, embedder)
         return Coverage(
             at=time.time(),
@@ -146,14 +148,14 @@ class CoveragePasses:
             n_read=prompts.n_read,
             excluded=dict(prompts.excluded),
             n_cut=prompts.n_cut,
-            unmatched=found.unmatched,
-            unmatched_distinct=found.distinct,
+            unmatched=findings.unmatched,
+            unmatched_distinct=findings.distinct,
             ordinary=await in_thread(_ordinary, *ordinary, of_suites, threshold),
             threshold=msgspec.structs.replace(
-                threshold, unmatched_at_lower=found.at_lower, unmatched_at_upper=found.at_upper
+                threshold, unmatched_at_lower=findings.at_lower, unmatched_at_upper=findings.at_upper
             ),
-            suites=found.suites,
-            clusters=found.clusters,
+            suites=findings.suites,
+            clusters=findings.clusters,
             reweighted=await self._reweighted(traffic, compared, threshold),
             largest_key_share=traffic.largest_key_share,
         )
@@ -161,21 +163,21 @@ class CoveragePasses:
     async def _embedded(self, prompts: Sequence[Prompt], embedder: Embedder) -> tuple[list[Prompt], Vectors]:
         """The prompts that have an embedding, and their vectors."""
         texts = [prompt.text for prompt in prompts]
-        vectors, kept = await embedded_where_possible(texts, embedder, self._checkpoint)
-        return [prompts[place] for place in kept], vectors
+        vectors, indices = await embedded_where_possible(texts, embedder, self._checkpoint)
+        return [prompts[place] for place in indices], vectors
 
     async def _reweighted(
         self, traffic: Traffic, compared: Sequence[Compared], threshold: Threshold
     ) -> list[Reweighted]:
-        by_suite = {one.asked.suite: one for one in compared}
+        by_suite = {comparison.asked.suite: comparison for comparison in compared}
         finished = exported(await runs.newest_done(self._database))
         chosen = sorted(finished, key=lambda run: -(run.finished_at or 0.0))[:MOST_RUNS]
-        found = []
+        estimates = []
         for run in sorted(chosen, key=lambda run: (run.suite, run.model, run.id)):
             if run.suite in by_suite:
                 self._checkpoint()
-                found.append(await self._of_run(run, traffic, by_suite[run.suite], threshold))
-        return found
+                estimates.append(await self._of_run(run, traffic, by_suite[run.suite], threshold))
+        return estimates
 
     async def _of_run(self, run: Run, traffic: Traffic, compared: Compared, threshold: Threshold) -> Reweighted:
         try:
@@ -184,16 +186,16 @@ class CoveragePasses:
             return _not_assessable(run, f"not assessable: {exc}")
 
     async def _reweighted_run(self, run: Run, traffic: Traffic, compared: Compared, threshold: Threshold) -> Reweighted:
-        asked = compared.asked
-        if data_kind(run) != asked.data:
-            raise BenchmarkError(f"the run asked {data_kind(run)} data, and what is compared is {asked.data}")
+        questions = compared.asked
+        if data_kind(run) != questions.data:
+            raise BenchmarkError(f"the run asked {data_kind(run)} data, and what is compared is {questions.data}")
         whole = await stored_runs.find(self._database, run.id)
         result = stored_runs.result_of(whole, "result")
         plan = await in_thread(stored_runs.planned, whole, self._data_dir)
         observations = await stored_runs.observations(self._database, whole, plan)
         options = msgspec.convert(whole.options, RunOptions)
         headline = plan.suite.headline
-        formed = [one for one in await in_thread(cells, options, plan.suite, observations) if one.key == headline]
+        formed = [cell for cell in await in_thread(cells, options, plan.suite, observations) if cell.key == headline]
         own = [estimate for estimate in result.estimates if _key(estimate) == headline]
         if not formed or not own:
             raise BenchmarkError(f"the run has no {headline.metric}, the number that stands for {run.suite}")
@@ -202,8 +204,8 @@ class CoveragePasses:
         )
 
 
-def _key(one: Estimate) -> CellKey:
-    return CellKey(one.metric, one.axis, one.group, one.reference, one.subset)
+def _key(estimate: Estimate) -> CellKey:
+    return CellKey(estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset)
 
 
 def _not_assessable(run: Run, reason: str) -> Reweighted:
@@ -229,7 +231,7 @@ def _not_assessable(run: Run, reason: str) -> Reweighted:
 
 
 def _ordinary(prompts: Sequence[Prompt], vectors: Vectors, of_suites: Sequence[Vectors], threshold: Threshold) -> Share:
-    """What of the ordinary prompts resembles a question."""
+    """Computes the share of the ordinary prompts that resembles a question."""
     if not prompts:
         return _no_share("no prompt was read that names no identity")
     best = np.max([nearest(vectors, own)[0] for own in of_suites], axis=0)

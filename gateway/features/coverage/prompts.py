@@ -1,4 +1,4 @@
-"""The prompts of stored exchanges: those that name an identity, and ordinary ones beside them."""
+"""Reads the prompts of stored exchanges: those that name an identity, and ordinary prompts for comparison."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -45,20 +45,20 @@ class Prompts:
     def is_full(self) -> bool:
         return len(self.naming) >= MOST or self.n_read >= MOST_READ
 
-    def read(self, asked: Sequence[Asked]) -> None:
+    def read(self, entries: Sequence[Asked]) -> None:
         """Takes what it can use, until it is full. Takes processor time: for a thread."""
-        for one in asked:
+        for entry in entries:
             if self.is_full:
                 return
             self.n_read += 1
-            self.since = one.exchange.received_at
-            why = self._left_out(one)
+            self.since = entry.exchange.received_at
+            why = self._left_out(entry)
             if why is not None:
                 self.excluded[why] += 1
 
-    def _left_out(self, asked: Asked) -> str | None:
+    def _left_out(self, entry: Asked) -> str | None:
         """Why; None where it is among those that name an identity."""
-        exchange = asked.exchange
+        exchange = entry.exchange
         if exchange.known_probability is None or exchange.sender_rate is None:
             return "unknown_probability"
         try:
@@ -80,7 +80,7 @@ class Prompts:
             text=text,
             axes=axes,
             weight=bounded_weight(counted, exchange.rate_factor),
-            sender=asked.user,
+            sender=entry.user,
             key=exchange.key_name,
         )
         if not axes:

@@ -12,7 +12,7 @@ from benchmarks.suites.protocol import DataKind, Dataset, Item, ProtocolName, Su
 from benchmarks.suites.registry import SUITES
 
 MOST = 1_000
-"""Questions of one suite: a first one of each cluster before a second of any."""
+"""Most questions of a suite: a first question of each cluster comes before a second of any."""
 LONGEST = 1_000
 """Characters of a text that are compared; MiniLM reads 256 word pieces, which are about as many."""
 COMMON_SHARE = 0.05
@@ -20,14 +20,14 @@ COMMON_SHARE = 0.05
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What an item asks, without the lines that are its suite's form."""
+    """The question of an item, without the lines that are its suite's form."""
 
     text: str
     cluster: str
 
 
 class Questions(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one suite."""
+    """The questions of a suite."""
 
     suite: str
     version: str
@@ -37,17 +37,19 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Of the texts."""
-        return hashlib.sha256(msgspec.json.encode([one.text for one in self.chosen])).hexdigest()
+        """Digest of the texts."""
+        return hashlib.sha256(msgspec.json.encode([question.text for question in self.chosen])).hexdigest()
 
 
 def questions_of_all(data_dir: Path | None, checkpoint: Callable[[], None]) -> list[Questions]:
-    """By suite; the published data where it is here, else the embedded. `checkpoint` may raise to end it."""
+    """Returns the questions of every suite, from the published data where it is here, else from the embedded data.
+    `checkpoint` may raise to end it.
+    """
     return [questions_of(suite, data_dir, checkpoint) for suite in SUITES.values()]
 
 
 def questions_of(suite: Suite, data_dir: Path | None, checkpoint: Callable[[], None], most: int = MOST) -> Questions:
-    """At most `most` questions with different texts; the same for the same data."""
+    """Returns at most `most` questions with different texts; the same for the same data."""
     dataset = _dataset(suite, data_dir)
     protocol: ProtocolName = "corrected" if "corrected" in suite.protocols else suite.protocols[0]
     lines, n_items = Counter[str](), 0
@@ -55,13 +57,13 @@ def questions_of(suite: Suite, data_dir: Path | None, checkpoint: Callable[[], N
     for item in suite.items(dataset, protocol=protocol, seed=0):
         checkpoint()
         n_items += 1
-        lines.update(set(_asked(item).splitlines()))
+        lines.update(set(_read_question(item).splitlines()))
         ranked.setdefault(item.cluster, []).append((hashlib.sha256(item.item_id.encode()).digest(), item))
     form = {line for line, n in lines.items() if n > max(1.0, COMMON_SHARE * n_items)}
     chosen: dict[str, Question] = {}
     for item in _spread(ranked):
         checkpoint()
-        text = shortened(_without(_asked(item), form))
+        text = shortened(_without(_read_question(item), form))
         if text:
             chosen.setdefault(text, Question(text, item.cluster))
         if len(chosen) == most:
@@ -72,7 +74,7 @@ def questions_of(suite: Suite, data_dir: Path | None, checkpoint: Callable[[], N
 
 
 def shortened(text: str) -> str:
-    """What of a text is compared: its beginning, without space around it."""
+    """Returns the part of a text that is compared: its beginning, without space around it."""
     return text.strip()[:LONGEST].strip()
 
 
@@ -87,7 +89,7 @@ def _dataset(suite: Suite, data_dir: Path | None) -> Dataset:
 
 
 def _spread(ranked: dict[str, list[tuple[bytes, Item]]]) -> Iterator[Item]:
-    """A first item of each cluster before a second of any, in an order that hangs on their ids alone."""
+    """Yields a first item of each cluster before a second of any, in an order that depends on their ids alone."""
     placed = [
         (place, rank, item)
         for members in ranked.values()
@@ -104,7 +106,7 @@ def _place(entry: tuple[int, bytes, Item]) -> tuple[int, bytes]:
     return entry[:2]
 
 
-def _asked(item: Item) -> str:
+def _read_question(item: Item) -> str:
     return item.messages[-1].content
 
 

@@ -128,21 +128,21 @@ def reweighted(
 def _by_unit(traffic: Traffic, covered: NDArray[np.bool_]) -> Floats:
     """(n_units, n_cells) weight of each draw that resembles the suite, in each cell."""
     _, codes = np.unique(traffic.units[covered], return_inverse=True)
-    found = np.zeros((int(codes.max()) + 1 if len(codes) else 0, len(traffic.centres)))
-    np.add.at(found, (codes, traffic.clusters[covered]), traffic.weights[covered])
-    return found
+    sums = np.zeros((int(codes.max()) + 1 if len(codes) else 0, len(traffic.centres)))
+    np.add.at(sums, (codes, traffic.clusters[covered]), traffic.weights[covered])
+    return sums
 
 
 def _in_cells(traffic: Traffic, compared: Compared, threshold: float) -> Mapping[str, Floats]:
-    """By cluster of the suite the share of its compared questions that is in each cell of the traffic."""
+    """Returns, by cluster of the suite, the share of its compared questions that is in each cell of the traffic."""
     cosines, indices = nearest(compared.vectors, traffic.vectors)
-    found: dict[str, Floats] = {}
+    share_by_cluster: dict[str, Floats] = {}
     n = Counter(question.cluster for question in compared.asked.chosen)
     for question, cosine, index in zip(compared.asked.chosen, cosines, indices, strict=True):
-        own = found.setdefault(question.cluster, np.zeros(len(traffic.centres)))
+        own = share_by_cluster.setdefault(question.cluster, np.zeros(len(traffic.centres)))
         if cosine >= threshold:
             own[traffic.clusters[index]] += 1 / n[question.cluster]
-    return found
+    return share_by_cluster
 
 
 def _weights(of_cells: Floats, shares: Floats, sizes: Floats) -> Floats:
@@ -169,7 +169,7 @@ def _resampled(
 ) -> Floats:
     """(N_RESAMPLES, k) weighted sums, of as many draws and clusters as there are, drawn with replacement."""
     n_units, n_clusters = len(by_unit), len(sums)
-    found = np.empty((N_RESAMPLES, sums.shape[1]))
+    resampled = np.empty((N_RESAMPLES, sums.shape[1]))
     step = max(1, _NUMBERS_AT_ONCE // max(n_units, n_clusters))
     for start in range(0, N_RESAMPLES, step):
         size = min(step, N_RESAMPLES - start)
@@ -177,8 +177,8 @@ def _resampled(
         counts = _counts(n_clusters, size, rng)
         for level in levels:
             counts *= _counts(int(level.max()) + 1, size, rng)[:, level]
-        found[start : start + size] = (counts * _weights(of_cells, shares, counts * sizes)) @ sums
-    return found
+        resampled[start : start + size] = (counts * _weights(of_cells, shares, counts * sizes)) @ sums
+    return resampled
 
 
 def _counts(n: int, size: int, rng: np.random.Generator) -> Floats:

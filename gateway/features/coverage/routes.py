@@ -17,7 +17,7 @@ from gateway.features.coverage.figures import Coverage, Share, SuiteCoverage, Tr
 
 TAB = "/console/coverage"
 MOST_SUITES = 3
-"""Named beside a cluster of prompts."""
+"""Most suites that are named with a cluster of prompts."""
 NOT_COMPUTED = (
     "what no suite covers has not been computed: an auditor does so every audits.coverage_every_hours, with the "
     "embedder of [auditors.embedding]"
@@ -37,11 +37,13 @@ class LiveCoverageController(Controller):
         | announced(404),
     )
     async def coverage(self, database: Store) -> Coverage:
-        """Of the newest sampled prompts. `examples` are ids for `GET /live/exchanges?exchange_id=`."""
-        found = await store.newest(database)
-        if found is None:
+        """Return the coverage of the newest sampled prompts. `examples` are ids for `GET
+        /live/exchanges?exchange_id=`.
+        """
+        latest = await store.newest(database)
+        if latest is None:
             raise NotFoundError(NOT_COMPUTED)
-        return found
+        return latest
 
 
 class CoverageController(Controller):
@@ -53,23 +55,23 @@ class CoverageController(Controller):
     @get("/")
     async def coverage(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
         async def build() -> View:
-            found = await store.newest(database)
-            data = {"found": found} if found is None else _shown(found)
+            latest = await store.newest(database)
+            data = {"found": latest} if latest is None else _page_data(latest)
             return View(template="coverage.html", title="What no suite covers", tab=TAB, data=data)
 
         return await pages.shown(request, build)
 
 
-def _shown(found: Coverage) -> dict[str, Any]:
-    weighted = sorted(found.reweighted, key=lambda one: (one.value is None, one.suite, one.model))
+def _page_data(coverage: Coverage) -> dict[str, Any]:
+    weighted = sorted(coverage.reweighted, key=lambda row: (row.value is None, row.suite, row.model))
     return {
-        "found": found,
+        "found": coverage,
         "clusters": [
-            (cluster, _asking(cluster), _plot(cluster.unmatched), _address(cluster)) for cluster in found.clusters
+            (cluster, _asking(cluster), _plot(cluster.unmatched), _address(cluster)) for cluster in coverage.clusters
         ],
-        "suites": [(suite, _plot(suite.resembling)) for suite in sorted(found.suites, key=_most_first)],
+        "suites": [(suite, _plot(suite.resembling)) for suite in sorted(coverage.suites, key=_most_first)],
         "reweighted": weighted,
-        "excluded": sorted(found.excluded.items(), key=lambda entry: -entry[1]),
+        "excluded": sorted(coverage.excluded.items(), key=lambda entry: -entry[1]),
     }
 
 
@@ -86,5 +88,5 @@ def _address(cluster: TrafficCluster) -> str:
     return f"/console/exchanges?{urlencode({'exchange_id': cluster.examples}, doseq=True)}"
 
 
-def _most_first(one: SuiteCoverage) -> tuple[float, str]:
-    return -(one.resembling.value or 0.0), one.suite
+def _most_first(coverage: SuiteCoverage) -> tuple[float, str]:
+    return -(coverage.resembling.value or 0.0), coverage.suite

@@ -1,4 +1,6 @@
-"""From which cosine on a text resembles a question: as the suites' own questions resemble one another."""
+"""Calibrates the cosine from which a text resembles a question, by how the suites' own questions resemble each
+other.
+"""
 
 from collections.abc import Sequence
 
@@ -14,11 +16,12 @@ Vectors = NDArray[np.float32]
 RECOGNISED = 0.95
 """Share of the suites' own questions, each held out with its cluster, that the threshold recognises."""
 HELD_OUT = 200
-"""Clusters of a suite, one question of each: the questions come in an order that hangs on digests of their ids."""
+"""Clusters of a suite that are held out, a question of each: the order of the questions depends on digests of their
+ids."""
 N_RESAMPLES = 500
 
 
-def calibrate(asked: Sequence[Questions], vectors: Sequence[Vectors], *, seed: int = 0) -> Threshold:
+def calibrate(questions: Sequence[Questions], vectors: Sequence[Vectors], *, seed: int = 0) -> Threshold:
     """The threshold for these suites and this embedder.
 
     A held-out question stands for a prompt about something that the suites ask: it is compared with every question but
@@ -26,30 +29,30 @@ def calibrate(asked: Sequence[Questions], vectors: Sequence[Vectors], *, seed: i
     that 95 % of them reach, every suite counting alike. Its interval resamples the held-out questions within suites.
 
     Args:
-        asked: questions of each suite, at least two clusters in all.
+        questions: questions of each suite, at least two clusters in all.
         vectors: of each suite, (n, dim) unit vectors in the order of its questions.
         seed: of the resamples.
 
     Raises: ValueError where nothing can be held out.
     """
     everything = np.concatenate(vectors)
-    labels, firsts = _clusters(asked)
-    found = [nearest_outside(everything[own], labels[own], everything, labels) for own in firsts if len(own)]
-    found = [cosines[cosines > -1.0] for cosines in found]
-    found = [cosines for cosines in found if len(cosines)]
-    if not found:
+    labels, firsts = _clusters(questions)
+    similarities = [nearest_outside(everything[own], labels[own], everything, labels) for own in firsts if len(own)]
+    similarities = [cosines[cosines > -1.0] for cosines in similarities]
+    similarities = [cosines for cosines in similarities if len(cosines)]
+    if not similarities:
         raise ValueError("there are no two clusters of questions to compare")
     rng = np.random.default_rng(seed)
-    resampled = [_of([rng.choice(one, len(one)) for one in found]) for _ in range(N_RESAMPLES)]
+    resampled = [_of([rng.choice(cosines, len(cosines)) for cosines in similarities]) for _ in range(N_RESAMPLES)]
     tail = 50 * (1 - CONFIDENCE_LEVEL)
     lower, upper = np.percentile(resampled, [tail, 100 - tail])
-    value = _of(found)
+    value = _of(similarities)
     return Threshold(
         value=value,
         lower=min(float(lower), value),
         upper=max(float(upper), value),
         recognised=RECOGNISED,
-        n_held_out=sum(map(len, found)),
+        n_held_out=sum(map(len, similarities)),
     )
 
 
@@ -58,15 +61,15 @@ def _of(cosines: Sequence[NDArray[np.float64]]) -> float:
     return weighted_quantile(np.concatenate(cosines), weights, 1 - RECOGNISED)
 
 
-def _clusters(asked: Sequence[Questions]) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
+def _clusters(questions: Sequence[Questions]) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
     """A label of the cluster of each question, and by suite where the questions to hold out are."""
     codes: dict[tuple[str, str], int] = {}
     labels: list[int] = []
     firsts: list[NDArray[np.intp]] = []
-    for one in asked:
+    for of_suite in questions:
         own: list[int] = []
-        for question in one.chosen:
-            key = one.suite, question.cluster
+        for question in of_suite.chosen:
+            key = of_suite.suite, question.cluster
             if key not in codes and len(own) < HELD_OUT:
                 own.append(len(labels))
             labels.append(codes.setdefault(key, len(codes)))

@@ -1,4 +1,6 @@
-"""Sampled prompts beside the questions of suites: what resembles none, in which clusters, and how far chance goes."""
+"""Compares sampled prompts with the questions of suites: the prompts that resemble none, their clusters, and the
+intervals of the shares.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -34,7 +36,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     axes: tuple[str, ...] = ()
     weight: float
-    """Of its exchange, above 0: see `auditors.metrics.weighting.bounded_weight`."""
+    """Weight of the prompt's exchange, above 0: see `auditors.metrics.weighting.bounded_weight`."""
     sender: str | None = None
     """The user that its request names, as a digest."""
     key: str | None = None
@@ -49,7 +51,7 @@ class Compared(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What `Coverage` says of the traffic."""
+    """The figures of `Coverage` about the traffic."""
 
     unmatched: Share
     distinct: Share
@@ -73,9 +75,9 @@ class Traffic:
         k = max(1, min(MOST_CLUSTERS, n_units // UNITS_A_CLUSTER))
         self.clusters, self.centres = spherical_k_means(vectors, self.weights, k, seed=seed)
 
-    def compared(self, asked: Questions, vectors: Vectors) -> Compared:
-        """The prompts beside the questions of one suite."""
-        return Compared(asked, vectors, nearest(self.vectors, vectors)[0])
+    def compared(self, questions: Questions, vectors: Vectors) -> Compared:
+        """Compares the prompts with the questions of a suite."""
+        return Compared(questions, vectors, nearest(self.vectors, vectors)[0])
 
     def share(self, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> Share:
         """Share of the traffic in `among` (None: of all) that is in `chosen`."""
@@ -87,16 +89,18 @@ class Traffic:
 
     @property
     def largest_key_share(self) -> float:
-        """Of the client key, or of those without one, that sent the most."""
+        """Share of the traffic from the client key that sent the most; prompts without a key count as those of a single
+        key.
+        """
         keys = [prompt.key for prompt in self.prompts]
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         sent = np.bincount([codes[key] for key in keys], weights=self.weights)
         return float(sent.max() / sent.sum())
 
     def found(self, compared: Sequence[Compared], threshold: Threshold) -> Found:
-        """What resembles the questions of which suite, over all and by cluster."""
-        resembling = {one.asked.suite: one.cosines >= threshold.value for one in compared}
-        best = np.max([one.cosines for one in compared], axis=0)
+        """Computes which prompts resemble the questions of which suite, over all and by cluster."""
+        resembling = {comparison.asked.suite: comparison.cosines >= threshold.value for comparison in compared}
+        best = np.max([comparison.cosines for comparison in compared], axis=0)
         unmatched = best < threshold.value
         clusters = [self._cluster(label, unmatched, resembling) for label in range(len(self.centres))]
         lost = np.bincount(self.clusters, weights=self.weights * unmatched, minlength=len(clusters))
@@ -105,18 +109,18 @@ class Traffic:
             distinct=self.distinct_share(unmatched),
             at_lower=self.share(best < threshold.lower).value,
             at_upper=self.share(best < threshold.upper).value,
-            suites=[self._suite(one, resembling[one.asked.suite]) for one in compared],
+            suites=[self._suite(comparison, resembling[comparison.asked.suite]) for comparison in compared],
             clusters=[clusters[label] for label in np.argsort(-lost, kind="stable")],
         )
 
-    def _suite(self, one: Compared, resembling: NDArray[np.bool_]) -> SuiteCoverage:
-        asked = one.asked
+    def _suite(self, comparison: Compared, resembling: NDArray[np.bool_]) -> SuiteCoverage:
+        questions = comparison.asked
         return SuiteCoverage(
-            suite=asked.suite,
-            version=asked.version,
-            data=asked.data,
-            n_items=asked.n_items,
-            n_compared=len(asked.chosen),
+            suite=questions.suite,
+            version=questions.version,
+            data=questions.data,
+            n_items=questions.n_items,
+            n_compared=len(questions.chosen),
             resembling=self.share(resembling),
         )
 
@@ -125,7 +129,7 @@ class Traffic:
     ) -> TrafficCluster:
         inside = self.clusters == label
         whole = float(self.weights[inside].sum())
-        of_suites = {suite: float(self.weights[inside & one].sum()) / whole for suite, one in resembling.items()}
+        of_suites = {suite: float(self.weights[inside & mask].sum()) / whole for suite, mask in resembling.items()}
         axes: dict[str, float] = {}
         for prompt, is_inside in zip(self.prompts, inside, strict=True):
             for axis in prompt.axes if is_inside else ():
@@ -165,12 +169,14 @@ def share_of(
     parts = np.bincount(of_units, weights=weights * (among & chosen)).astype(np.float64)
     used = wholes > 0
     n, n_units, n_effective = int(among.sum()), int(used.sum()), effective(wholes)
-    found = None if n_effective < FEWEST_UNITS - 1e-9 else clustered_share(parts[used], wholes[used])
-    if found is None:
+    estimate = None if n_effective < FEWEST_UNITS - 1e-9 else clustered_share(parts[used], wholes[used])
+    if estimate is None:
         reason = _too_few(n, n_units, n_effective)
         return Share(value=None, n=n, n_units=n_units, n_effective=n_effective, reason=reason)
-    ends = found.interval(CONFIDENCE_LEVEL)
-    return Share(value=found.share, lower=ends.lower, upper=ends.upper, n=n, n_units=n_units, n_effective=n_effective)
+    ends = estimate.interval(CONFIDENCE_LEVEL)
+    return Share(
+        value=estimate.share, lower=ends.lower, upper=ends.upper, n=n, n_units=n_units, n_effective=n_effective
+    )
 
 
 def effective(weights: Floats) -> float:

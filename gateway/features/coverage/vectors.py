@@ -1,4 +1,4 @@
-"""Embeddings of a suite's questions, computed once for each model and content and kept beside the data sets."""
+"""Embeds a suite's questions, once for each model and content, and keeps the vectors with the data sets."""
 
 import hashlib
 import logging
@@ -24,22 +24,22 @@ SAME = 0.999
 
 
 async def vectors_of(
-    asked: Questions, embedder: Embedder, data_dir: Path | None, checkpoint: Callable[[], None]
+    questions: Questions, embedder: Embedder, data_dir: Path | None, checkpoint: Callable[[], None]
 ) -> Vectors:
     """(n, dim) unit vectors of the questions, from the file where they are kept, else computed and kept.
 
     Raises: CompletionError or ValueError as the embedder does.
     """
-    texts = [one.text for one in asked.chosen]
-    path = _path(asked, embedder, data_dir)
-    kept = await in_thread(_read, path, len(texts))
-    if kept is not None:
+    texts = [question.text for question in questions.chosen]
+    path = _path(questions, embedder, data_dir)
+    stored = await in_thread(_read, path, len(texts))
+    if stored is not None:
         first = await embedder.embed(texts[:1])
-        if first.shape[1] == kept.shape[1] and float(first[0] @ kept[0]) > SAME:
-            return kept
-    found = await embedded(texts, embedder, checkpoint)
-    await in_thread(_keep, path, asked.suite, found)
-    return found
+        if first.shape[1] == stored.shape[1] and float(first[0] @ stored[0]) > SAME:
+            return stored
+    computed = await embedded(texts, embedder, checkpoint)
+    await in_thread(_keep, path, questions.suite, computed)
+    return computed
 
 
 async def embedded(texts: Sequence[str], embedder: Embedder, checkpoint: Callable[[], None]) -> Vectors:
@@ -54,19 +54,21 @@ async def embedded(texts: Sequence[str], embedder: Embedder, checkpoint: Callabl
 async def embedded_where_possible(
     texts: Sequence[str], embedder: Embedder, checkpoint: Callable[[], None]
 ) -> tuple[Vectors, list[int]]:
-    """As `embedded`, of the texts that have an embedding, and which these are: one bad vector costs one text."""
+    """Embeds the texts as `embedded` does, and returns the vectors and the indices of the texts that have an embedding:
+    a bad vector costs a single text.
+    """
     parts: list[Vectors] = []
-    kept: list[int] = []
+    indices: list[int] = []
     for start in range(0, len(texts), AT_ONCE):
         checkpoint()
         places = [*range(start, min(start + AT_ONCE, len(texts)))]
         try:
-            found = [(places, await embedder.embed([texts[place] for place in places]))]
+            batches = [(places, await embedder.embed([texts[place] for place in places]))]
         except ValueError:
-            found = [one for place in places if (one := await _alone(place, texts[place], embedder)) is not None]
-        kept += [place for own, _ in found for place in own]
-        parts += [vectors for _, vectors in found]
-    return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.float32), kept
+            batches = [batch for place in places if (batch := await _alone(place, texts[place], embedder)) is not None]
+        indices += [place for own, _ in batches for place in own]
+        parts += [vectors for _, vectors in batches]
+    return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.float32), indices
 
 
 async def _alone(place: int, text: str, embedder: Embedder) -> tuple[list[int], Vectors] | None:
@@ -76,23 +78,25 @@ async def _alone(place: int, text: str, embedder: Embedder) -> tuple[list[int], 
         return None
 
 
-def _path(asked: Questions, embedder: Embedder, data_dir: Path | None) -> Path:
-    digest = hashlib.sha256(f"{embedder.name}\n{asked.digest}".encode()).hexdigest()
-    return published.home(data_dir) / "embeddings" / f"{asked.suite}-{digest[:24]}.npy"
+def _path(questions: Questions, embedder: Embedder, data_dir: Path | None) -> Path:
+    digest = hashlib.sha256(f"{embedder.name}\n{questions.digest}".encode()).hexdigest()
+    return published.home(data_dir) / "embeddings" / f"{questions.suite}-{digest[:24]}.npy"
 
 
 def _read(path: Path, n: int) -> Vectors | None:
-    """None where there is no such file, or one that is cut off or of another shape."""
+    """Reads kept vectors; returns None for a file that is missing, cut off or of another shape."""
     try:
-        found = np.load(path, allow_pickle=False)
+        loaded = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    is_whole = found.ndim == 2 and len(found) == n and found.dtype == np.float32 and bool(np.isfinite(found).all())
-    return found if is_whole and n else None
+    is_whole = loaded.ndim == 2 and len(loaded) == n and loaded.dtype == np.float32 and bool(np.isfinite(loaded).all())
+    return loaded if is_whole and n else None
 
 
 def _keep(path: Path, suite: str, vectors: Vectors) -> None:
-    """In place of those of this suite's other contents and models; a disk that takes none costs a computation."""
+    """Keeps the vectors in place of those of this suite's other contents and models; a disk that takes none costs a
+    computation.
+    """
     part = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

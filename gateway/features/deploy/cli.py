@@ -31,11 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     directory: Path = arguments.directory
     written = write(directory, force=arguments.force)
-    print(_said(directory, written))
+    print(_format_written(directory, written))
     return 0
 
 
-def _said(directory: Path, written: Written) -> str:
+def _format_written(directory: Path, written: Written) -> str:
     env = directory / ENVIRONMENT
     folders = sorted({"/".join(Path(name).parts[:2]) for name in written.files if name.startswith("deploy/")})
     lines = [f"{len(written.files)} files in {directory}: {', '.join(folders)}, grafana/, requirements*.lock", ""]

@@ -1,4 +1,4 @@
-"""Where the deployment files are: in the repository, or beside this module once installed.
+"""Finds the deployment files: in the repository, or next to this module once installed.
 
 Standard library only, for setup.py runs this file to know what the wheel has to carry.
 """
@@ -6,9 +6,10 @@ Standard library only, for setup.py runs this file to know what the wheel has to
 from pathlib import Path
 
 DATA = "data"
-"""Folder beside this module that a wheel carries; a checkout has none."""
+"""Folder next to this module that a wheel carries; a checkout does not have it."""
 PATTERNS = ("deploy/**/*", "grafana/*.json", "requirements*.lock", "LICENSE")
-"""Of the repository. What is written has the repository's own paths, so every relative path in the files holds."""
+"""Patterns of the repository's files. Written files have the repository's own paths, so every relative path in them
+holds."""
 PRIVATE = frozenset({"deploy/.env", "deploy/prometheus/viewer_key"})
 """Somebody's secrets, which no wheel carries; the second was asked for by earlier versions."""
 
@@ -17,10 +18,10 @@ def deployment_files() -> dict[str, Path]:
     """Every file by its path, relative to the folder that it is written to. Raises: FileNotFoundError without any."""
     here = Path(__file__).parent
     data = here / DATA
-    found = _under(data, ("**/*",)) if data.is_dir() else in_checkout(here.parents[2])
-    if not found:
+    files = _under(data, ("**/*",)) if data.is_dir() else in_checkout(here.parents[2])
+    if not files:
         raise FileNotFoundError(f"{data} is empty")
-    return found
+    return files
 
 
 def in_checkout(root: Path) -> dict[str, Path]:
@@ -29,5 +30,5 @@ def in_checkout(root: Path) -> dict[str, Path]:
 
 
 def _under(root: Path, patterns: tuple[str, ...]) -> dict[str, Path]:
-    found = {path.relative_to(root).as_posix(): path for pattern in patterns for path in root.glob(pattern)}
-    return {name: path for name, path in sorted(found.items()) if path.is_file() and name not in PRIVATE}
+    files = {path.relative_to(root).as_posix(): path for pattern in patterns for path in root.glob(pattern)}
+    return {name: path for name, path in sorted(files.items()) if path.is_file() and name not in PRIVATE}

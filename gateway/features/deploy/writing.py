@@ -22,7 +22,7 @@ SECRETS = (
     "GRAFANA_PASSWORD",
 )
 BYTES = 32
-"""Of chance in each secret; written with letters that a URL and a shell take as they are."""
+"""Random bytes in each secret; written with letters that a URL and a shell take as they are."""
 
 _TEMPLATE = """\
 # Made by `biasgate deploy write`. Read by docker compose, and by the systemd units as /etc/biasgate/biasgate.env.
@@ -40,11 +40,12 @@ BIASGATE_VERSION={version}
 {keys}
 """
 _PUBLIC, _PUBLIC_FOLDER, _SECRET = 0o644, 0o755, 0o600
-"""Containers read the files as users of their own, whatever the umask of whoever writes them; keys are the owner's."""
+"""Modes of files, folders and secrets: containers read the files as users of their own, whatever the umask of the
+writer; keys are the owner's."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What `write` did."""
+    """The result of `write`."""
 
     files: list[str]
     is_env_new: bool
@@ -53,7 +54,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def write(directory: Path, *, force: bool = False) -> Written:
-    """Every deployment file, and `deploy/.env` unless there is one: drawing its keys anew would lock everybody out.
+    """Writes every deployment file, and `deploy/.env` unless it exists: new keys would lock every user out.
 
     Raises: GatewayError, before anything is written, when a file is there already and `force` is not given, when the
     directory is none, or when something cannot be written.
@@ -97,7 +98,7 @@ def _names(text: str) -> list[str]:
 
 
 def _make_folders(directory: Path, name: str) -> None:
-    """Those between the directory and the file, and the directory itself, when they are not there yet."""
+    """Creates the missing folders between the directory and the file, and the directory itself."""
     folders = [directory.joinpath(*Path(name).parts[:n]) for n in range(len(Path(name).parts))]
     for folder in folders:
         if not folder.is_dir():

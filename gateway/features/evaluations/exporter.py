@@ -37,63 +37,69 @@ Fate = Literal["taken", "refused", "later"]
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What came of one batch."""
+    """The outcome of sending a batch."""
 
     fate: Fate
     n_rejected: int = 0
-    """Of a batch that was taken: events in it that the collector says it did not take."""
+    """Events that the collector says it did not take, of a batch that it took."""
     status: int | None = None
-    """Of its answer; None without one."""
+    """HTTP status of the collector's answer; None without an answer."""
 
 
-def event_id(one: Evaluation) -> str:
+def event_id(evaluation: Evaluation) -> str:
     """The same whenever and by whomever it is sent."""
-    key = (*one.audit, one.metric, one.axis, one.group, one.reference)
+    key = (*evaluation.audit, evaluation.metric, evaluation.axis, evaluation.group, evaluation.reference)
     return str(uuid.uuid5(_IDS, msgspec.json.encode(key).decode()))
 
 
-def attributes(one: Evaluation, *, with_reasons: bool) -> dict[str, Any]:
+def attributes(evaluation: Evaluation, *, with_reasons: bool) -> dict[str, Any]:
     """Names of the conventions; our own begin with "biasgate."."""
-    found = {
-        "gen_ai.evaluation.name": one.metric,
-        "gen_ai.evaluation.score.value": one.value,
-        "gen_ai.evaluation.score.label": _label(one),
-        "gen_ai.evaluation.explanation": _explanation(one, with_reasons=with_reasons),
-        "error.type": one.status if one.status in _ERRORS else None,
-        "biasgate.auditor": one.audit.auditor,
-        "biasgate.auditor.version": one.auditor_version,
-        "biasgate.axis": one.axis,
-        "biasgate.group": one.group,
-        "biasgate.reference": one.reference,
-        "biasgate.model": one.model,
-        "biasgate.judge.model": None if one.judge is None else one.judge.model,
-        "biasgate.inclusion_probability": one.inclusion_probability,
-        "biasgate.exchange_id": one.audit.exchange_id,
-        "biasgate.request_id": one.request_id,
-        "log.record.uid": event_id(one),
+    entries = {
+        "gen_ai.evaluation.name": evaluation.metric,
+        "gen_ai.evaluation.score.value": evaluation.value,
+        "gen_ai.evaluation.score.label": _label(evaluation),
+        "gen_ai.evaluation.explanation": _explanation(evaluation, with_reasons=with_reasons),
+        "error.type": evaluation.status if evaluation.status in _ERRORS else None,
+        "biasgate.auditor": evaluation.audit.auditor,
+        "biasgate.auditor.version": evaluation.auditor_version,
+        "biasgate.axis": evaluation.axis,
+        "biasgate.group": evaluation.group,
+        "biasgate.reference": evaluation.reference,
+        "biasgate.model": evaluation.model,
+        "biasgate.judge.model": None if evaluation.judge is None else evaluation.judge.model,
+        "biasgate.inclusion_probability": evaluation.inclusion_probability,
+        "biasgate.exchange_id": evaluation.audit.exchange_id,
+        "biasgate.request_id": evaluation.request_id,
+        "log.record.uid": event_id(evaluation),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in entries.items() if value is not None}
 
 
-def _label(one: Evaluation) -> str | None:
-    """Why there is no value, else on which side of no bias it lies, of a metric that knows such sides."""
-    if one.value is None:
-        return one.status
-    neutral = SCALES[one.metric].neutral if one.metric in SCALES else None
+def _label(evaluation: Evaluation) -> str | None:
+    """Returns the status of an evaluation without a value, else the side of the neutral value on which it lies; None
+    for a metric without a neutral value.
+    """
+    if evaluation.value is None:
+        return evaluation.status
+    neutral = SCALES[evaluation.metric].neutral if evaluation.metric in SCALES else None
     if neutral is None:
         return None
-    if one.value == neutral:
+    if evaluation.value == neutral:
         return "neutral"
-    return "above neutral" if one.value > neutral else "below neutral"
+    return "above neutral" if evaluation.value > neutral else "below neutral"
 
 
-def _explanation(one: Evaluation, *, with_reasons: bool) -> str:
-    """In our own words; a judge's or a server's only when they are wanted, for they may quote the exchange."""
-    group = f" {one.group}" if one.group else ""
-    against = f" against {one.reference}" if one.reference else ""
-    about = f", {one.axis}:{group}{against}" if one.axis else ""
-    reason = f": {one.reason}" if one.reason and (with_reasons or one.reason in UNREAD) else ""
-    return f"{one.audit.auditor}{about}" + (f", no value, {one.status}{reason}" if one.value is None else reason)
+def _explanation(evaluation: Evaluation, *, with_reasons: bool) -> str:
+    """Explains the evaluation in biasgate's own words; a judge's or a server's words are added only with
+    `with_reasons`, for they may quote the exchange.
+    """
+    group = f" {evaluation.group}" if evaluation.group else ""
+    against = f" against {evaluation.reference}" if evaluation.reference else ""
+    about = f", {evaluation.axis}:{group}{against}" if evaluation.axis else ""
+    reason = f": {evaluation.reason}" if evaluation.reason and (with_reasons or evaluation.reason in UNREAD) else ""
+    return f"{evaluation.audit.auditor}{about}" + (
+        f", no value, {evaluation.status}{reason}" if evaluation.value is None else reason
+    )
 
 
 class EvaluationExporter:
@@ -114,7 +120,7 @@ class EvaluationExporter:
         self._answer = None
         make = self._log if self._signal == "logs" else self._span
         try:
-            result = self._exporter.export([make(one) for one in batch])
+            result = self._exporter.export([make(evaluation) for evaluation in batch])
         except Exception:  # whatever it is, the store still has the measurements
             logger.exception("sending evaluation events failed")
             return Sent("later")
@@ -151,48 +157,50 @@ class EvaluationExporter:
         except DecodeError:  # some answer JSON or nothing of that kind, and have taken everything
             return 0
 
-    def _log(self, one: Evaluation) -> "ReadableLogRecord":
+    def _log(self, evaluation: Evaluation) -> "ReadableLogRecord":
         from opentelemetry._logs import LogRecord
         from opentelemetry.context import Context
         from opentelemetry.sdk._logs import ReadableLogRecord
         from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
-        parent = _parent(one)
+        parent = _parent(evaluation)
         context = (
             Context() if parent is None else set_span_in_context(NonRecordingSpan(_span_context(parent)), Context())
         )
         record = LogRecord(
-            timestamp=int(one.created_at * 1e9),
+            timestamp=int(evaluation.created_at * 1e9),
             context=context,
-            attributes=attributes(one, with_reasons=self._with_reasons),
+            attributes=attributes(evaluation, with_reasons=self._with_reasons),
             event_name=EVENT,
         )
         return ReadableLogRecord(record, self._resource, self._scope)
 
-    def _span(self, one: Evaluation) -> "ReadableSpan":
-        """Its ids hang on the event's, so that sending it again sends the same span."""
+    def _span(self, evaluation: Evaluation) -> "ReadableSpan":
+        """Builds the span of an event. Its ids derive from the event's, so that sending it again sends the same
+        span.
+        """
         from opentelemetry.sdk.trace import ReadableSpan
         from opentelemetry.trace import SpanKind, Status, StatusCode
 
-        drawn, parent, at = uuid.UUID(event_id(one)).int, _parent(one), int(one.created_at * 1e9)
+        drawn, parent, at = uuid.UUID(event_id(evaluation)).int, _parent(evaluation), int(evaluation.created_at * 1e9)
         own = TraceParent(drawn if parent is None else parent.trace_id, drawn & (2**64 - 1), is_sampled=True)
-        found = attributes(one, with_reasons=self._with_reasons)
+        event_attributes = attributes(evaluation, with_reasons=self._with_reasons)
         return ReadableSpan(
-            name=f"evaluate {one.metric}",
+            name=f"evaluate {evaluation.metric}",
             context=_span_context(own),
             parent=None if parent is None else _span_context(parent),
             resource=self._resource,
             instrumentation_scope=self._scope,
             kind=SpanKind.INTERNAL,
-            attributes=found,
-            status=Status(StatusCode.ERROR if "error.type" in found else StatusCode.UNSET),
+            attributes=event_attributes,
+            status=Status(StatusCode.ERROR if "error.type" in event_attributes else StatusCode.UNSET),
             start_time=at,
             end_time=at,
         )
 
 
-def _parent(one: Evaluation) -> TraceParent | None:
-    return None if one.traceparent is None else read_traceparent(one.traceparent.encode())
+def _parent(evaluation: Evaluation) -> TraceParent | None:
+    return None if evaluation.traceparent is None else read_traceparent(evaluation.traceparent.encode())
 
 
 def _span_context(where: TraceParent) -> Any:

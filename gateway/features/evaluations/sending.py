@@ -1,4 +1,4 @@
-"""Sends the evaluation events of audits that are done, beside the audits: what waits is in the store.
+"""Sends the evaluation events of finished audits, independently of the audits: waiting events are in the store.
 
 Each is sent at least once, and again after a kill or an answer that was lost, always under the same id.
 """
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 BATCH_AUDITS = 64
 LEASE_SECONDS = 60.0
-"""How long a batch is one sender's: longer than an attempt takes."""
+"""Seconds that a batch belongs to a single sender: longer than an attempt takes."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 """After a failure; doubled by each that follows."""
 MOST_WAITING = 20_000
@@ -62,20 +62,20 @@ class EvaluationEvents:
     async def _send_some(self, exporter: EvaluationExporter) -> bool:
         """False when nothing more is due, or the collector takes nothing now."""
         now = time.time()
-        audits, found = await evaluations.take(self._database, now=now, limit=BATCH_AUDITS, seconds=LEASE_SECONDS)
+        audits, events = await evaluations.take(self._database, now=now, limit=BATCH_AUDITS, seconds=LEASE_SECONDS)
         if not audits:
             return False
-        sent = await asyncio.to_thread(exporter.send, found) if found else Sent("taken")
+        sent = await asyncio.to_thread(exporter.send, events) if events else Sent("taken")
         if sent.fate == "refused" and len(audits) > 1:
-            return await self._send_alone(exporter, audits, found)
-        return await self._settled(exporter, audits, found, sent)
+            return await self._send_alone(exporter, audits, events)
+        return await self._settled(exporter, audits, events, sent)
 
     async def _send_alone(
-        self, exporter: EvaluationExporter, audits: Sequence[Audit], found: Sequence[Evaluation]
+        self, exporter: EvaluationExporter, audits: Sequence[Audit], events: Sequence[Evaluation]
     ) -> bool:
         """One audit at a time, so that what the collector refuses takes nothing with it."""
         for n, audit in enumerate(audits):
-            own = [one for one in found if one.audit == audit]
+            own = [event for event in events if event.audit == audit]
             sent = await asyncio.to_thread(exporter.send, own) if own else Sent("taken")
             if not await self._settled(exporter, [audit], own, sent):
                 await evaluations.put_back(self._database, audits[n:], at=time.time() + self._pause)
@@ -83,9 +83,9 @@ class EvaluationEvents:
         return True
 
     async def _settled(
-        self, exporter: EvaluationExporter, audits: Sequence[Audit], found: Sequence[Evaluation], sent: Sent
+        self, exporter: EvaluationExporter, audits: Sequence[Audit], events: Sequence[Evaluation], sent: Sent
     ) -> bool:
-        """Whether there is any use in sending more now."""
+        """Settles a batch that was sent; returns whether sending more now is of any use."""
         if sent.fate == "later":
             self._wait(exporter, sent)
             await evaluations.put_back(self._database, audits, at=time.time() + self._pause)
@@ -93,10 +93,10 @@ class EvaluationEvents:
         if self._pause:
             logger.warning("evaluation events are taken by %s again", exporter.url)
         self._pause = 0.0
-        n_rejected = min(sent.n_rejected, len(found)) if sent.fate == "taken" else len(found)
+        n_rejected = min(sent.n_rejected, len(events)) if sent.fate == "taken" else len(events)
         if n_rejected:
             logger.warning("%d evaluation events were rejected by %s", n_rejected, exporter.url)
-        outcomes = {"exported": len(found) - n_rejected, "rejected": n_rejected}
+        outcomes = {"exported": len(events) - n_rejected, "rejected": n_rejected}
         await evaluations.settle(self._database, audits, outcomes)
         return True
 

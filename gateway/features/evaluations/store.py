@@ -12,9 +12,9 @@ from gateway.store.database import Database
 from gateway.store.tables import exchange_audits, exchanges, measurements
 
 CLOCK_SECONDS = 3600.0
-"""By how much a host's clock may be set while it records an audit."""
+"""Seconds by which a host's clock may be set while it records an audit."""
 COUNTER = "evaluation_events"
-"""Of events by what became of them."""
+"""Counter of events by outcome."""
 
 
 class Audit(NamedTuple):
@@ -31,7 +31,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     auditor_version: str
     request_id: str
     traceparent: str | None
-    """Of the exchange: see `auditors.types.Exchange`."""
+    """Trace parent of the exchange: see `auditors.types.Exchange`."""
     metric: str
     axis: str | None
     group: str | None
@@ -57,19 +57,19 @@ async def take(database: Database, *, now: float, limit: int, seconds: float) ->
         rows = (await connection.execute(query)).all()
         if not rows:
             return [], []
-        taken = [Audit(row.exchange_id, row.auditor) for row in rows]
-        await connection.execute(sa.update(exchange_audits).where(_are(taken)).values(send_at=now + seconds))
+        audits = [Audit(row.exchange_id, row.auditor) for row in rows]
+        await connection.execute(sa.update(exchange_audits).where(_are(audits)).values(send_at=now + seconds))
     query = (
         sa.select(measurements, exchanges.c.request_id, exchanges.c.traceparent)
         .join(exchanges, exchanges.c.id == measurements.c.exchange_id)
-        .where(*_measured(taken, [row.finished_at for row in rows]))
+        .where(*_measured(audits, [row.finished_at for row in rows]))
         .order_by(measurements.c.id)
     )
-    return taken, [_evaluation(row) for row in await database.fetch_rows(query)]
+    return audits, [_evaluation(row) for row in await database.fetch_rows(query)]
 
 
 async def settle(database: Database, audits: Sequence[Audit], outcomes: dict[str, int]) -> None:
-    """They are not due any more; `outcomes` says what became of how many of their events."""
+    """Marks the audits as no longer due; `outcomes` counts their events by outcome."""
     async with database.begin() as connection:
         await connection.execute(sa.update(exchange_audits).where(_are(audits)).values(send_at=None))
         await counters.add(connection, {(COUNTER, (name,)): n for name, n in outcomes.items() if n})
@@ -97,21 +97,25 @@ async def drop(database: Database, *, finished_before: float, at_most: int, limi
         if not rows:
             return 0
         lists = list({Audit(row.exchange_id, row.auditor) for row in rows})
-        asked = _measured(lists, [row.finished_at for row in rows])
-        n = (await connection.execute(sa.select(sa.func.count()).select_from(measurements).where(*asked))).scalar_one()
+        conditions = _measured(lists, [row.finished_at for row in rows])
+        n = (
+            await connection.execute(sa.select(sa.func.count()).select_from(measurements).where(*conditions))
+        ).scalar_one()
         await connection.execute(sa.update(exchange_audits).where(_are(lists)).values(send_at=None))
         await counters.add(connection, {(COUNTER, ("dropped",)): n})
         return int(n)
 
 
 async def oldest(database: Database) -> float | None:
-    """When the oldest audit that waits was finished, Unix seconds; None when none waits."""
+    """Reads when the oldest audit that waits was finished, Unix seconds; None when no audit waits."""
     query = sa.select(sa.func.min(exchange_audits.c.finished_at)).where(exchange_audits.c.send_at.is_not(None))
     return await database.fetch_value(query)
 
 
 def _measured(audits: Sequence[Audit], finished: Sequence[float]) -> list[sa.ColumnElement[bool]]:
-    """Of measurements: they are of these audits, which were finished, and recorded, at these times."""
+    """Builds the conditions on measurements: they are of these audits, which were finished, and recorded, at these
+    times.
+    """
     columns = measurements.c
     at = columns.created_at.between(min(finished) - CLOCK_SECONDS, max(finished) + CLOCK_SECONDS)
     return [sa.tuple_(columns.exchange_id, columns.auditor).in_(audits), at]
@@ -122,21 +126,21 @@ def _are(audits: Sequence[Audit]) -> sa.ColumnElement[bool]:
 
 
 def _evaluation(row: Any) -> Evaluation:
-    one = row._mapping
+    fields = row._mapping
     return Evaluation(
-        audit=Audit(one["exchange_id"], one["auditor"]),
-        auditor_version=one["auditor_version"],
-        request_id=one["request_id"],
-        traceparent=one["traceparent"],
-        metric=one["metric"],
-        axis=one["axis"],
-        group=one["group_name"],
-        reference=one["reference_name"],
-        model=one["model"],
-        value=one["value"],
-        status=one["status"],
-        reason=one["reason"],
-        judge=None if one["judge"] is None else msgspec.json.decode(one["judge"], type=JudgeStamp),
-        inclusion_probability=one["inclusion_probability"],
-        created_at=one["created_at"],
+        audit=Audit(fields["exchange_id"], fields["auditor"]),
+        auditor_version=fields["auditor_version"],
+        request_id=fields["request_id"],
+        traceparent=fields["traceparent"],
+        metric=fields["metric"],
+        axis=fields["axis"],
+        group=fields["group_name"],
+        reference=fields["reference_name"],
+        model=fields["model"],
+        value=fields["value"],
+        status=fields["status"],
+        reason=fields["reason"],
+        judge=None if fields["judge"] is None else msgspec.json.decode(fields["judge"], type=JudgeStamp),
+        inclusion_probability=fields["inclusion_probability"],
+        created_at=fields["created_at"],
     )

@@ -1,4 +1,6 @@
-"""Where an export goes: a directory, or any address that fsspec knows. A file is there as a whole or not at all."""
+"""Writes files to the address of an export: a directory, or any address that fsspec knows. A file is there as a whole
+or not at all.
+"""
 
 import io
 import os
@@ -15,7 +17,7 @@ from auditors.json_errors import UNREADABLE
 from gateway.errors import ConfigError, ExportError
 
 VERSION = 1
-"""Of the layout: folders, names and columns."""
+"""Version of the layout: folders, names and columns."""
 MARKER = "_biasgate.json"
 LONGEST_MARKER_BYTES = 4096
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss"})
@@ -63,7 +65,7 @@ class _Marker(msgspec.Struct):
 
 
 class Address:
-    """An opened address. Its calls block, so call them where nobody else waits. All of them raise ExportError."""
+    """An opened address. Its calls block, so call them off any shared event loop. All of them raise ExportError."""
 
     def __init__(self, address: str) -> None:
         """Opens nothing there yet."""
@@ -80,7 +82,7 @@ class Address:
         return self._shown
 
     def export_id(self) -> str | None:
-        """Of the export that writes here; none where nobody has."""
+        """Reads the id of the export that writes here; None where there is not yet an export."""
         with self.told():
             try:
                 content: bytes = self._files.cat_file(self._path(MARKER), end=LONGEST_MARKER_BYTES)
@@ -116,7 +118,7 @@ class Address:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """A file that takes the place of the one of this name once the block has ended well."""
+        """Yields a file that takes the place of the file of this name once the block has ended without an error."""
         begun = self.begun(name)
         try:
             yield begun.file
@@ -143,8 +145,8 @@ class Address:
         except ExportError:
             raise
         except Exception as exc:
-            said = mask_addresses(" ".join(str(exc).split())) or type(exc).__name__
-            raise ExportError(f"export to {self._shown}: {said[:300]}") from exc
+            detail = mask_addresses(" ".join(str(exc).split())) or type(exc).__name__
+            raise ExportError(f"export to {self._shown}: {detail[:300]}") from exc
 
 
 def _options(address: str) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def _options(address: str) -> dict[str, Any]:
 
 
 class BegunFile:
-    """A file that nobody sees yet."""
+    """A file that has its own name only once it is finished."""
 
     def __init__(self, address: Address, files: Any, folder: str, path: str) -> None:
         self._address, self._files, self._path = address, files, path
@@ -172,7 +174,7 @@ class BegunFile:
             self.file: IO[bytes] = files.open(self._hidden, "wb")
 
     def finish(self) -> None:
-        """Puts it in the place of the one of its name."""
+        """Moves the file to its name, in place of an older file there."""
         with self._address.told():
             _to_disk(self.file)
             self.file.close()
@@ -180,7 +182,9 @@ class BegunFile:
             self._files.mv(self._hidden, self._path)
 
     def _make_folder(self, folder: str) -> None:
-        """Where files lie in folders. An object store has none, and s3fs would make the bucket of a mistyped name."""
+        """Creates the folder, except on object stores: they have no folders, and s3fs would make the bucket of a
+        mistyped name.
+        """
         protocols = self._files.protocol
         if OBJECT_STORES.isdisjoint([protocols] if isinstance(protocols, str) else protocols):
             self._files.makedirs(folder, exist_ok=True)
@@ -193,7 +197,7 @@ class BegunFile:
 
 
 def _to_disk(file: Any) -> None:
-    """What the store then counts as exported must outlive a loss of power, where a disk is ours."""
+    """Flushes a local file to disk: files that the store then counts as exported must outlive a loss of power."""
     file.flush()
     with suppress(AttributeError, io.UnsupportedOperation, OSError):
         os.fsync(file.fileno())

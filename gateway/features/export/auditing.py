@@ -14,7 +14,7 @@ from gateway.store import counters
 from gateway.store.database import Database
 
 EXPORT_SECONDS = 10.0
-"""How often it is looked whether an export is due."""
+"""Seconds between checks whether an export is due."""
 
 
 class ExportPart(AuditorPart):

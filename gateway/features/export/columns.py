@@ -7,7 +7,7 @@ Kind = Literal["int64", "float64", "string", "time"]
 
 
 class Column(NamedTuple):
-    """Of a data set."""
+    """A column of a data set."""
 
     name: str
     kind: Kind

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gateway.store.database import Database
 
 SHOWN_SECONDS = 900.0
-"""How long after its last try a failed export is shown."""
+"""Seconds after its last try for which a failed export is shown."""
 
 
 class Export(Feature):

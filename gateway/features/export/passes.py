@@ -25,13 +25,13 @@ from gateway.store.connections import Connections
 
 ROWS_IN_PART = 1_000_000
 ROWS_AT_ONCE = 10_000
-"""In memory, and in a row group."""
+"""Rows in memory, and in a row group."""
 MOST_OPEN = 16
 """Files of days at a time; parts are made in the order of ids, so a day is seldom met again."""
 
 
 class ParquetFile:
-    """A file of one data set, a row group for each `add`."""
+    """A Parquet file of a data set, with a row group for each `add`."""
 
     def __init__(self, file: IO[bytes], dataset: str) -> None:
         """Raises ExportError where pyarrow is not installed."""
@@ -53,7 +53,7 @@ class ParquetFile:
         self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:
-        """Writes the end, without which it is no Parquet file; the file beneath stays open."""
+        """Writes the end, without which the file is not Parquet; the file beneath stays open."""
         self._writer.close()
 
 
@@ -70,7 +70,7 @@ def _field(arrow: Any, column: Column) -> Any:
 
 
 def _in_microseconds(seconds: Sequence[float | None]) -> list[int | None]:
-    return [None if one is None else round(one * 1e6) for one in seconds]
+    return [None if value is None else round(value * 1e6) for value in seconds]
 
 
 class StoppedError(GatewayError):
@@ -78,7 +78,7 @@ class StoppedError(GatewayError):
 
 
 class Brought(msgspec.Struct):
-    """What a pass has written: rows by data set."""
+    """The rows that a pass has written, by data set, and its number of files."""
 
     rows: dict[str, int]
     files: int = 0
@@ -98,19 +98,19 @@ async def bring(
     Raises: BusyError while another process exports there, StoppedError, ExportError or StoreError.
     """
     progress = await exports.take(database, url, owner, now=time.time())
-    one = _Pass(database, url, owner, progress, is_stopped)
+    export_pass = _Pass(database, url, owner, progress, is_stopped)
     try:
-        brought = await one.run()
+        brought = await export_pass.run()
     except LostLeaseError:
         raise
     except StoppedError:
-        await one.leave()
+        await export_pass.leave()
         raise
     except Exception as exc:
         with suppress(StoreError):  # then the store is what is wrong
-            await one.leave(str(exc))
+            await export_pass.leave(str(exc))
         raise
-    await one.leave()
+    await export_pass.leave()
     return brought
 
 
@@ -175,20 +175,20 @@ class _Pass:
         with _Files(self._address, "measurements", name) as files:
             while rows := await exports.measured(self._database, after=after, upto=last, limit=ROWS_AT_ONCE):
                 for day, of_day in _by_day(rows):
-                    files.add(day, [_measurement(one) for one in of_day])
+                    files.add(day, [_measurement(row) for row in of_day])
                 n, after = n + len(rows), rows[-1].id
                 await self._sign_of_life()
             self._brought.files += files.finish()
         return n
 
     async def _bring_runs(self) -> None:
-        wanted = await exports.days_of_runs(self._database)
-        for day in sorted({*wanted, *self._progress.days}):
-            if wanted.get(day) == self._progress.days.get(day):
+        stored_days = await exports.days_of_runs(self._database)
+        for day in sorted({*stored_days, *self._progress.days}):
+            if stored_days.get(day) == self._progress.days.get(day):
                 continue
-            n = await self._day(day) if day in wanted else self._without(day)
-            days = {**self._progress.days, day: wanted[day]} if day in wanted else dict(self._progress.days)
-            if day not in wanted:
+            n = await self._day(day) if day in stored_days else self._without(day)
+            days = {**self._progress.days, day: stored_days[day]} if day in stored_days else dict(self._progress.days)
+            if day not in stored_days:
                 del days[day]
             changed = msgspec.structs.replace(self._progress, days=days, moved_at=time.time())
             await self._came(changed, "runs", n)
@@ -200,9 +200,9 @@ class _Pass:
             _Files(self._address, "run_estimates", "runs") as estimates,
         ):
             async for rows in exports.runs_of(self._database, day):
-                found = [(row, results.decode(row.result.encode()) if row.result else None) for row in rows]
-                files.add(day, [_run(row, result) for row, result in found])
-                if of_runs := [estimate for row, result in found if result for estimate in _estimates(row, result)]:
+                decoded = [(row, results.decode(row.result.encode()) if row.result else None) for row in rows]
+                files.add(day, [_run(row, result) for row, result in decoded])
+                if of_runs := [estimate for row, result in decoded if result for estimate in _estimates(row, result)]:
                     estimates.add(day, of_runs)
                 n += len(rows)
                 await self._sign_of_life()
@@ -234,7 +234,7 @@ class _Pass:
 
 
 class _Files:
-    """Files of one part, one for each day; in the face of an exception those not yet there never will be."""
+    """Writes the files of a part, a file for each day; an exception discards the files that are not yet in place."""
 
     def __init__(self, address: Address, dataset: str, name: str) -> None:
         self._address, self._dataset, self._name = address, dataset, name
@@ -253,24 +253,24 @@ class _Files:
 
     def add(self, day: str, rows: Sequence[Sequence[Any]]) -> None:
         """A row group of a day."""
-        found = self._open.pop(day, None)
-        if found is None:
+        opened = self._open.pop(day, None)
+        if opened is None:
             if len(self._open) >= MOST_OPEN:
                 self._finish(next(iter(self._open)))
             nth = self._begun[day] = self._begun.get(day, 0) + 1
             suffix = "" if nth == 1 else f"-{nth}"
             begun = self._address.begun(f"{self._dataset}/day={day}/{self._name}{suffix}.parquet")
             try:
-                found = begun, ParquetFile(begun.file, self._dataset)
+                opened = begun, ParquetFile(begun.file, self._dataset)
             except BaseException:
                 begun.abandon()
                 raise
-        self._open[day] = found  # the last one used
+        self._open[day] = opened  # the last one used
         with self._address.told():
-            found[1].add(rows)
+            opened[1].add(rows)
 
     def finish(self) -> int:
-        """How many files are there now."""
+        """Finishes the open files; returns how many files are there now."""
         for day in list(self._open):
             self._finish(day)
         return self._finished
@@ -285,17 +285,17 @@ class _Files:
 
 
 def _by_day(rows: Iterable[Measured]) -> list[tuple[str, list[Measured]]]:
-    found: dict[str, list[Measured]] = {}
+    rows_by_day: dict[str, list[Measured]] = {}
     for row in rows:
-        found.setdefault(day_of(row.created_at), []).append(row)
-    return sorted(found.items())
+        rows_by_day.setdefault(day_of(row.created_at), []).append(row)
+    return sorted(rows_by_day.items())
 
 
-def _measurement(one: Measured) -> list[Any]:
-    judge = one.judge
+def _measurement(row: Measured) -> list[Any]:
+    judge = row.judge
     stamp = [None] * 4 if judge is None else [judge.model, judge.prompt_sha256, judge.fingerprint, judge.thinking]
-    at = one._fields.index("judge")
-    return [*one[:at], *stamp, *one[at + 1 :]]
+    at = row._fields.index("judge")
+    return [*row[:at], *stamp, *row[at + 1 :]]
 
 
 def _run(row: Any, result: Result | None) -> list[Any]:

@@ -22,9 +22,10 @@ logger = logging.getLogger(__name__)
 AGAIN_SECONDS = 300.0
 """After a pass that failed, or sooner where passes are more frequent."""
 AHEAD_SECONDS = 60.0
-"""By which the clocks of two machines may differ."""
+"""Seconds by which the clocks of two machines may differ."""
 GRACE_SECONDS = 5.0
-"""For a pass to see that it is to stop. One that hangs is left alone: another auditor goes on where it was."""
+"""Seconds that a pass has to see that it is to stop. A pass that hangs is left alone: another auditor goes on where it
+was."""
 
 
 class Exports:
@@ -79,7 +80,7 @@ class Exports:
         return asyncio.run(passing())
 
     def _tell(self, passing: "asyncio.Task[Brought]", *, was_failing: bool) -> None:
-        """In the log. Raises StoreError."""
+        """Logs the outcome of a pass. Raises StoreError."""
         url = mask_url(self._url or "")
         try:
             brought = passing.result()

@@ -1,4 +1,4 @@
-"""How far an export to an address has come, who writes there now, and the rows that it takes."""
+"""Stores the progress of an export to an address and its current writer, and reads the rows that it takes."""
 
 import asyncio
 import calendar
@@ -19,11 +19,11 @@ from gateway.store.schema import exclusively
 from gateway.store.tables import facts, measurements, runs
 
 ROWS, PASSES = "export_rows", "exports"
-"""Counters: rows by data set, passes by what came of them."""
+"""Counters: rows by data set, passes by outcome."""
 LEASE_SECONDS = 600.0
-"""After so long without a sign of life somebody else may write."""
+"""Seconds without a sign of life after which another process may write."""
 PATIENCE_SECONDS = 60.0
-"""For transactions under way that may still bring lower ids."""
+"""Seconds to wait for transactions under way that may still bring lower ids."""
 RUNS_AT_ONCE = 20
 VERSIONS_AT_ONCE = 1000
 _LOCK = 0x6578706F  # "expo"
@@ -38,29 +38,29 @@ _WRITERS = sa.text(
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one address. Times are Unix seconds."""
+    """The progress of an export to an address. Times are Unix seconds."""
 
     id: str | None = None
-    """Of this export, which its address knows too; none before the first."""
+    """Id of this export, which its address knows too; None before the first pass."""
     measured: int = 0
     """All measurements up to this id are there."""
     planned: int | None = None
     """Up to which id the part reaches that is being written, or was when its writer died."""
     days: dict[str, str] = {}
-    """Of each UTC day whose runs are there: a digest of what they were."""
+    """Digest of the runs of each UTC day whose runs are there."""
     since: float | None = None
-    """When it was first tried."""
+    """Time of the first try."""
     moved_at: float | None = None
-    """When something last arrived, or nothing was left to bring."""
+    """Time when something last arrived, or nothing was left to bring."""
     done_at: float | None = None
-    """When a pass last came to its end."""
+    """Time when a pass last came to its end."""
     tried_at: float | None = None
     error: str | None = None
     """Why the last pass failed; none since it has not."""
     owner: str | None = None
-    """Who writes now,"""
+    """Id of the process that writes now, until `until`; None when no process writes."""
     until: float = 0.0
-    """unless it is past this time."""
+    """End of the writer's lease."""
 
 
 class LostLeaseError(StoreError):
@@ -68,17 +68,19 @@ class LostLeaseError(StoreError):
 
 
 async def progress(database: Connections, address: str) -> Progress:
-    """As it stands; what holds of an address that nothing was written to is the default."""
+    """Reads the progress of an export to an address; the default for an address that nothing was written to."""
     async with database.read() as connection:
         return await _get(connection, _name(address))
 
 
 async def failing(database: Connections, *, tried_after: float) -> list[Progress]:
-    """Of addresses tried since this Unix time whose last pass has failed."""
+    """Reads the progress of addresses tried since this Unix time whose last pass has failed."""
     query = sa.select(facts.c.value).where(facts.c.name.like("export %")).order_by(facts.c.name)
     async with database.read() as connection:
-        found = [msgspec.json.decode(row.value, type=Progress) for row in await connection.execute(query)]
-    return [one for one in found if one.error is not None and (one.tried_at or 0.0) > tried_after]
+        progresses = [msgspec.json.decode(row.value, type=Progress) for row in await connection.execute(query)]
+    return [
+        progress for progress in progresses if progress.error is not None and (progress.tried_at or 0.0) > tried_after
+    ]
 
 
 async def take(database: Connections, address: str, owner: str, *, now: float) -> Progress:
@@ -86,12 +88,12 @@ async def take(database: Connections, address: str, owner: str, *, now: float) -
     name = _name(address)
     async with database.begin() as connection:
         await exclusively(connection, _LOCK)
-        found = await _get(connection, name)
-        is_leased = now < found.until <= now + 2 * LEASE_SECONDS  # a later end is of before the clock was set back
-        if found.owner is not None and is_leased:
+        current = await _get(connection, name)
+        is_leased = now < current.until <= now + 2 * LEASE_SECONDS  # a later end is of before the clock was set back
+        if current.owner is not None and is_leased:
             raise BusyError("another process exports there now, or died there within the last ten minutes: wait for it")
         mine = msgspec.structs.replace(
-            found, owner=owner, until=now + LEASE_SECONDS, tried_at=now, since=found.since or now
+            current, owner=owner, until=now + LEASE_SECONDS, tried_at=now, since=current.since or now
         )
         await _put(connection, name, mine)
     return mine
@@ -106,14 +108,15 @@ async def keep(
         await exclusively(connection, _LOCK)
         if (await _get(connection, name)).owner != owner:
             raise LostLeaseError("another process has taken over the export: nothing is lost or doubled")
-        kept = changed if changed.owner is None else msgspec.structs.replace(changed, until=now + LEASE_SECONDS)
-        await _put(connection, name, kept)
+        updated = changed if changed.owner is None else msgspec.structs.replace(changed, until=now + LEASE_SECONDS)
+        await _put(connection, name, updated)
         await counters.add(connection, raised or {})
-    return kept
+    return updated
 
 
 async def settled(database: Connections) -> int:
-    """An id up to which no measurement is still to come. Raises StoreError when somebody has been writing for too long.
+    """Returns an id up to which no measurement is still to come. Raises StoreError when a transaction has been writing
+    for too long.
 
     Ids are drawn before their transactions end, so the highest that is seen is not enough: on PostgreSQL those that
     write at that moment are waited for, and hold up nobody.
@@ -139,12 +142,12 @@ async def end_of_part(database: Connections, *, after: int, upto: int, rows: int
     columns = measurements.c
     part = sa.select(columns.id).where(columns.id > after, columns.id <= upto).order_by(columns.id).limit(rows)
     async with database.read() as connection:
-        found: int | None = (await connection.execute(sa.select(sa.func.max(part.subquery().c.id)))).scalar()
-    return found
+        last_id: int | None = (await connection.execute(sa.select(sa.func.max(part.subquery().c.id)))).scalar()
+    return last_id
 
 
 class Measured(NamedTuple):
-    """One measurement, without its texts: a reason may quote what somebody wrote."""
+    """A measurement, without its texts: a reason may quote what a person wrote."""
 
     id: int
     exchange_id: str | None
@@ -168,19 +171,21 @@ class Measured(NamedTuple):
 async def measured(database: Connections, *, after: int, upto: int, limit: int) -> list[Measured]:
     """A page of measurements, by id."""
     columns = measurements.c
-    shown = [
+    selected = [
         *(columns.id, columns.exchange_id, columns.auditor, columns.auditor_version, columns.metric, columns.axis),
         *(columns.group_name, columns.reference_name, columns.model, columns.value, columns.status, columns.judge),
         *(columns.inclusion_probability, columns.rate_factor, columns.weight, columns.created_at, columns.stream),
     ]
-    query = sa.select(*shown).where(columns.id > after, columns.id <= upto).order_by(columns.id).limit(limit)
+    query = sa.select(*selected).where(columns.id > after, columns.id <= upto).order_by(columns.id).limit(limit)
     async with database.read() as connection:
         rows = (await connection.execute(query)).all()
     return [Measured(*row)._replace(judge=_stamp(row.judge)) for row in rows]
 
 
 async def days_of_runs(database: Connections) -> dict[str, str]:
-    """Of each UTC day on which runs were asked for that have ended: a digest that changes when one of them does."""
+    """Returns, for each UTC day on which runs were requested that have ended, a digest that changes when such a run
+    changes.
+    """
     columns = runs.c
     place = sa.tuple_(columns.created_at, columns.id)
     versions = [columns.status, columns.finished_at, columns.heartbeat_at, sa.func.length(columns.result)]
@@ -203,9 +208,9 @@ async def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any
     columns = runs.c
     begin = float(_start_of(day))
     place = sa.tuple_(columns.created_at, columns.id)
-    shown = [column for column in columns if column.name not in ("report", "error")]
+    selected = [column for column in columns if column.name not in ("report", "error")]
     within = (columns.created_at >= begin) & (columns.created_at < begin + _DAY) & columns.status.in_(_ENDED)
-    page = sa.select(*shown).where(within).order_by(columns.created_at, columns.id).limit(RUNS_AT_ONCE)
+    page = sa.select(*selected).where(within).order_by(columns.created_at, columns.id).limit(RUNS_AT_ONCE)
     rest: sa.ColumnElement[bool] = sa.true()
     while True:
         async with database.read() as connection:
@@ -236,8 +241,8 @@ def _name(address: str) -> str:
 
 
 async def _get(connection: AsyncConnection, name: str) -> Progress:
-    found = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
-    return Progress() if found is None else msgspec.json.decode(found, type=Progress)
+    stored = (await connection.execute(sa.select(facts.c.value).where(facts.c.name == name))).scalar()
+    return Progress() if stored is None else msgspec.json.decode(stored, type=Progress)
 
 
 async def _put(connection: AsyncConnection, name: str, changed: Progress) -> None:

@@ -32,12 +32,12 @@ _MODEL_ID = re.compile(r"(?!data/)[A-Za-z0-9][\w.\-]{0,95}+(?<!\.)/(?!data$)[A-Z
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """What a result cannot know of itself."""
+    """Facts about an evaluation that a result does not hold."""
 
     organization: str
-    """Who evaluated."""
+    """The organization that evaluated."""
     relationship: str
-    """Of these to the model: one of RELATIONSHIPS."""
+    """Relationship of the organization to the model: a value of RELATIONSHIPS."""
     model_id: str | None = None
     """ORG/NAME; None: the served name is one."""
 
@@ -45,7 +45,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     suite: str
     path: Path | None
-    """None: the result has no number that the schema can hold."""
+    """File of the record; None where the result has no number that the schema can hold."""
     n_results: int
     n_undefined: int
     without_side: list[str]
@@ -70,7 +70,7 @@ def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> l
     for model in models:
         _demand_model_id(source.model_id or model)
     contents = [(path / directory.RESULT).read_bytes() for path in paths]
-    return [_written(out, *one, source, retrieved) for one in zip(results, contents, strict=True)]
+    return [_written(out, *pair, source, retrieved) for pair in zip(results, contents, strict=True)]
 
 
 def record(result: Result, content: bytes, source: Source, retrieved: int) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def record(result: Result, content: bytes, source: Source, retrieved: int) -> di
         "not_comparable": "the items are a few of biasgate's own" if result.dataset.kind == "embedded" else None,
     }
     origin = result.provenance
-    known = {
+    fields = {
         "schema_version": SCHEMA,
         "evaluation_id": f"{result.suite}-{digest[:12]}/{model}/{retrieved}",
         "evaluation_timestamp": origin.finished,
@@ -125,18 +125,18 @@ def record(result: Result, content: bytes, source: Source, retrieved: int) -> di
             if total.value is not None and (scale := _sided(total.metric, suite)) is not None
         ],
     }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _written(out: Path, result: Result, content: bytes, source: Source, retrieved: int) -> Written:
-    made = record(result, content, source, retrieved)
-    n_results, path = len(made["evaluation_results"]), None
+    entry = record(result, content, source, retrieved)
+    n_results, path = len(entry["evaluation_results"]), None
     if n_results:
         name = uuid.UUID(bytes=hashlib.sha256(content).digest()[:16], version=4)
-        path = out / "data" / result.suite / made["model_info"]["id"] / f"{name}.json"
+        path = out / "data" / result.suite / entry["model_info"]["id"] / f"{name}.json"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(entry), indent=2) + b"\n")
         except OSError as exc:
             raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
     return Written(
@@ -162,15 +162,18 @@ def _without_side(result: Result, suite: Suite) -> list[str]:
     return list(dict.fromkeys(total.metric for total in totals(result) if _sided(total.metric, suite) is None))
 
 
-def _result(one: Estimate, scale: Scale, result: Result, suite: Suite) -> dict[str, Any]:
+def _result(estimate: Estimate, scale: Scale, result: Result, suite: Suite) -> dict[str, Any]:
     is_distance = scale.ideal is not None and scale.low < scale.ideal < scale.high
-    shown, bounds = (_distance(one, scale) if is_distance else one), _bounds(one, scale, is_distance=is_distance)
-    metric_id = f"{result.suite}.{one.metric}" + (".distance" if is_distance else "")
+    reported, bounds = (
+        (_distance(estimate, scale) if is_distance else estimate),
+        _bounds(estimate, scale, is_distance=is_distance),
+    )
+    metric_id = f"{result.suite}.{estimate.metric}" + (".distance" if is_distance else "")
     config = {
         "evaluation_description": _description(scale, is_distance=is_distance),
         "metric_id": metric_id,
-        "metric_name": heading(one.metric) + (", distance from neutral" if is_distance else ""),
-        "metric_parameters": _parameters(one, scale, is_distance=is_distance),
+        "metric_name": heading(estimate.metric) + (", distance from neutral" if is_distance else ""),
+        "metric_parameters": _parameters(estimate, scale, is_distance=is_distance),
         "lower_is_better": is_distance or scale.ideal == scale.low,
         "score_type": "continuous",
         "min_score": bounds[0],
@@ -178,16 +181,16 @@ def _result(one: Estimate, scale: Scale, result: Result, suite: Suite) -> dict[s
         "additional_details": _strings({"judge": result.provenance.judged_by, "embedder": result.provenance.embedder}),
     }
     details: dict[str, Any] = {
-        "score": shown.value,
-        "details": _strings({"n": one.n, "n_excluded": one.n_excluded, "reason": one.reason}),
+        "score": reported.value,
+        "details": _strings({"n": estimate.n, "n_excluded": estimate.n_excluded, "reason": estimate.reason}),
     }
-    if shown.lower is not None and shown.upper is not None:
-        interval = {"lower": shown.lower, "upper": shown.upper, "confidence_level": one.confidence_level}
-        method = {} if one.method is None else {"method": one.method}
-        details["uncertainty"] = {"confidence_interval": interval | method, "num_samples": one.n}
+    if reported.lower is not None and reported.upper is not None:
+        interval = {"lower": reported.lower, "upper": reported.upper, "confidence_level": estimate.confidence_level}
+        method = {} if estimate.method is None else {"method": estimate.method}
+        details["uncertainty"] = {"confidence_interval": interval | method, "num_samples": estimate.n}
     return {
-        "evaluation_result_id": f"{metric_id}/{_about(one)}",
-        "evaluation_name": f"{suite.title}: {part(one.axis, one.group, one.reference, one.subset)}",
+        "evaluation_result_id": f"{metric_id}/{_about(estimate)}",
+        "evaluation_name": f"{suite.title}: {part(estimate.axis, estimate.group, estimate.reference, estimate.subset)}",
         "source_data": _data(result, suite),
         "metric_config": config,
         "score_details": details,
@@ -195,31 +198,37 @@ def _result(one: Estimate, scale: Scale, result: Result, suite: Suite) -> dict[s
     }
 
 
-def _distance(one: Estimate, scale: Scale) -> Estimate:
+def _distance(estimate: Estimate, scale: Scale) -> Estimate:
     """The estimate's distance from the neutral value. An interval that holds it begins at 0."""
     ideal = scale.ideal or 0.0
-    distances = [None if end is None else abs(end - ideal) for end in (one.value, one.lower, one.upper)]
-    if one.lower is None or one.upper is None:
-        return msgspec.structs.replace(one, value=distances[0], lower=None, upper=None)
+    distances = [None if end is None else abs(end - ideal) for end in (estimate.value, estimate.lower, estimate.upper)]
+    if estimate.lower is None or estimate.upper is None:
+        return msgspec.structs.replace(estimate, value=distances[0], lower=None, upper=None)
     ends = [distance for distance in distances[1:] if distance is not None]
-    nearest = 0.0 if one.lower <= ideal <= one.upper else min(ends)
-    return msgspec.structs.replace(one, value=distances[0], lower=nearest, upper=max(ends))
+    nearest = 0.0 if estimate.lower <= ideal <= estimate.upper else min(ends)
+    return msgspec.structs.replace(estimate, value=distances[0], lower=nearest, upper=max(ends))
 
 
-def _bounds(one: Estimate, scale: Scale, *, is_distance: bool) -> tuple[float | str, float | str]:
-    """Of the metric. Some scales say only how a metric is drawn: where a number lies outside, there is no bound."""
-    found = [value for value in (one.value, one.lower, one.upper) if value is not None]
-    low: float | str = scale.low if min(found) >= scale.low else "-Infinity"
-    high: float | str = scale.high if max(found) <= scale.high else "Infinity"
+def _bounds(estimate: Estimate, scale: Scale, *, is_distance: bool) -> tuple[float | str, float | str]:
+    """Returns the bounds of the metric. Some scales say only how a metric is drawn: where a number lies outside, the
+    bound is infinite.
+    """
+    numbers = [value for value in (estimate.value, estimate.lower, estimate.upper) if value is not None]
+    low: float | str = scale.low if min(numbers) >= scale.low else "-Infinity"
+    high: float | str = scale.high if max(numbers) <= scale.high else "Infinity"
     if not is_distance:
         return low, high
     ends = [abs(end - (scale.ideal or 0.0)) for end in (low, high) if not isinstance(end, str)]
     return 0.0, max(ends) if len(ends) == 2 else "Infinity"
 
 
-def _parameters(one: Estimate, scale: Scale, *, is_distance: bool) -> dict[str, Any]:
-    keys = {"axis": one.axis, "group": one.group, "reference": one.reference, "subset": one.subset}
-    itself = {"neutral": scale.ideal, "value": one.value, "lower": one.lower, "upper": one.upper} if is_distance else {}
+def _parameters(estimate: Estimate, scale: Scale, *, is_distance: bool) -> dict[str, Any]:
+    keys = {"axis": estimate.axis, "group": estimate.group, "reference": estimate.reference, "subset": estimate.subset}
+    itself = (
+        {"neutral": scale.ideal, "value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
+        if is_distance
+        else {}
+    )
     return {name: value for name, value in (keys | itself).items() if value is not None}
 
 
@@ -240,26 +249,26 @@ def _data(result: Result, suite: Suite) -> dict[str, Any]:
 
 def _generation(result: Result) -> dict[str, Any]:
     names = ("protocol", "mode", "thinking", "few_shot", "samples", "seed", "limit", "subset")
-    asked = {
+    settings = {
         "asked_by": result.provenance.asked_by,
         **{name: getattr(result, name) for name in names},
         "axes": shown_axes(result.axes),
         "extra_body": shown_fields(result.extra_body),
         "prompt_sha256": result.provenance.prompt_sha256,
     }
-    given = {} if result.temperature is None else {"generation_args": {"temperature": result.temperature}}
-    return given | {"additional_details": _strings(asked)}
+    generation = {} if result.temperature is None else {"generation_args": {"temperature": result.temperature}}
+    return generation | {"additional_details": _strings(settings)}
 
 
-def _about(one: Estimate) -> str:
-    place = {"metric": one.metric, "axis": one.axis, "group": one.group, "reference": one.reference}
-    return _json({name: key for name, key in (place | {"subset": one.subset}).items() if key is not None})
+def _about(estimate: Estimate) -> str:
+    place = {"metric": estimate.metric, "axis": estimate.axis, "group": estimate.group, "reference": estimate.reference}
+    return _json({name: key for name, key in (place | {"subset": estimate.subset}).items() if key is not None})
 
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _strings(known: dict[str, Any]) -> dict[str, str]:
+def _strings(details: dict[str, Any]) -> dict[str, str]:
     """Details of the schema are strings; what is not known is left away."""
-    return {name: str(value) for name, value in known.items() if value is not None and value != ""}
+    return {name: str(value) for name, value in details.items() if value is not None and value != ""}

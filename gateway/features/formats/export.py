@@ -31,7 +31,7 @@ OPTIONS = {
     "mlflow": {"tracking_uri", "experiment"},
     "every-eval-ever": {"out", "organization", "relationship", "model_id"},
 }
-"""What each form is given."""
+"""Options that each form takes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--experiment", metavar="NAME", help=f"mlflow: made if it is not there (default: {EXPERIMENT})")
 
-    whose = "every-eval-ever: "
-    parser.add_argument("--organization", metavar="NAME", help=f"{whose}who evaluated")
-    parser.add_argument("--relationship", choices=every_eval_ever.RELATIONSHIPS, help=f"{whose}of these to the model")
-    parser.add_argument("--model-id", metavar="ORG/NAME", help=f"{whose}the model (default: its served name)")
+    prefix = "every-eval-ever: "
+    parser.add_argument("--organization", metavar="NAME", help=f"{prefix}who evaluated")
+    parser.add_argument("--relationship", choices=every_eval_ever.RELATIONSHIPS, help=f"{prefix}of these to the model")
+    parser.add_argument("--model-id", metavar="ORG/NAME", help=f"{prefix}the model (default: its served name)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -86,11 +86,11 @@ def _to_every_eval_ever(arguments: argparse.Namespace) -> int:
         organization=arguments.organization, relationship=arguments.relationship, model_id=arguments.model_id
     )
     paths = directory.finished_under(arguments.directory)
-    for one in every_eval_ever.write(paths, arguments.out, source, int(time.time())):
-        left_out = f"{one.n_undefined} undefined"
-        if one.without_side:
-            left_out += f"; no better side: {', '.join(one.without_side)}"
-        print(f"{one.path or one.suite}: {one.n_results} results, {left_out}")
+    for written in every_eval_ever.write(paths, arguments.out, source, int(time.time())):
+        left_out = f"{written.n_undefined} undefined"
+        if written.without_side:
+            left_out += f"; no better side: {', '.join(written.without_side)}"
+        print(f"{written.path or written.suite}: {written.n_results} results, {left_out}")
     return 0
 
 
@@ -99,9 +99,13 @@ def _to_mlflow(arguments: argparse.Namespace) -> int:
     if not uri:
         raise BenchmarkError("--to mlflow needs --tracking-uri, as sqlite:///mlflow.db, or MLFLOW_TRACKING_URI")
     paths = directory.finished_under(arguments.directory)
-    for one in mlflow_runs.log(paths, uri, arguments.experiment or EXPERIMENT):
-        told = f"{one.n_metrics} metrics, {one.n_undefined} numbers undefined" if one.is_new else "was there already"
-        print(f"{one.suite}: run {one.run_id}: {told}")
+    for logged in mlflow_runs.log(paths, uri, arguments.experiment or EXPERIMENT):
+        outcome = (
+            f"{logged.n_metrics} metrics, {logged.n_undefined} numbers undefined"
+            if logged.is_new
+            else "was there already"
+        )
+        print(f"{logged.suite}: run {logged.run_id}: {outcome}")
     return 0
 
 

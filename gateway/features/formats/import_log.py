@@ -43,15 +43,15 @@ def run(arguments: argparse.Namespace) -> int:
         protocol=arguments.protocol,
         data=arguments.data,
     )
-    found = imported(log, options)
-    directory.create(arguments.out, found.plan, directory.manifest(found.plan))
-    directory.write_replies(arguments.out, found.replies)
-    directory.finish(arguments.out, found.result, report.render([found.result]))
-    origin = found.result.provenance.imported
+    imported_run = imported(log, options)
+    directory.create(arguments.out, imported_run.plan, directory.manifest(imported_run.plan))
+    directory.write_replies(arguments.out, imported_run.replies)
+    directory.finish(arguments.out, imported_run.result, report.render([imported_run.result]))
+    origin = imported_run.result.provenance.imported
     left_out = {} if origin is None else origin.left_out
     asked_by = visible_line(f"{log.harness} {log.version}")
-    print(f"{arguments.out}: {len(found.replies)} of {len(log.answers)} replies, asked by {asked_by}")
+    print(f"{arguments.out}: {len(imported_run.replies)} of {len(log.answers)} replies, asked by {asked_by}")
     for reason, count in left_out.items():
         print(visible_line(f"left out: {count}: {reason}"))
-    print(f"\n{summary(found.result)}\n\n{estimates_table(found.result)}")
+    print(f"\n{summary(imported_run.result)}\n\n{estimates_table(imported_run.result)}")
     return 0

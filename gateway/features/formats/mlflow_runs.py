@@ -26,18 +26,20 @@ from benchmarks.run import directory
 from benchmarks.run.result import Result, shown_axes, shown_fields
 
 LONGEST_NAME, LONGEST_PARAM, LONGEST_TAG = 200, 500, 5000
-"""In characters. MLflow takes 250, 6000 and 8000; its older servers took 500 for a parameter."""
+"""Most characters of a name, a parameter and a tag. MLflow takes 250, 6000 and 8000; its older servers took 500 for a
+parameter."""
 CALL_SECONDS = 20.0
-"""For one call of a tracking server."""
+"""Seconds for one call of a tracking server."""
 _BATCH = {"metrics": 1000, "params": 100, "tags": 100}
-"""Of each in one request, as MLflow allows."""
+"""Most entries of each kind in one request, as MLflow allows."""
 _NO_NAME = re.compile(r"[^\w\- ]")
-"""What MLflow allows in no name; its dots, slashes and colons are ours to set."""
+"""Characters that names may not have: those that MLflow does not allow, and dots, slashes and colons, which biasgate
+sets itself."""
 _FILE_STORES = ("", "file")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of MLflow holds of a result."""
+    """The contents of an MLflow run about a result."""
 
     name: str
     metrics: Mapping[str, float]
@@ -100,17 +102,17 @@ def log(paths: Sequence[Path], tracking_uri: str, experiment: str) -> list[Logge
         client = client_of(tracking_uri=tracking_uri)
         if urlsplit(tracking_uri).scheme in ("http", "https"):
             client = _Limited(client, mask_url(tracking_uri))
-        found = client.get_experiment_by_name(experiment)
-        experiment_id = client.create_experiment(experiment) if found is None else found.experiment_id
-        return [_logged(client, experiment_id, *one) for one in zip(paths, results, strict=True)]
+        existing = client.get_experiment_by_name(experiment)
+        experiment_id = client.create_experiment(experiment) if existing is None else existing.experiment_id
+        return [_logged(client, experiment_id, *pair) for pair in zip(paths, results, strict=True)]
     except (refusal, OSError) as exc:
         if urlsplit(tracking_uri).scheme in _FILE_STORES and "MLFLOW_ALLOW_FILE_STORE" in str(exc):
             raise BenchmarkError(
                 f"{tracking_uri}: this MLflow takes no folder as its store: use sqlite:///FILE.db, or set "
                 "MLFLOW_ALLOW_FILE_STORE=true"
             ) from exc
-        said = mask_addresses(str(exc).strip().split("\n")[0])
-        raise BenchmarkError(f"MLflow: {said}") from exc
+        message = mask_addresses(str(exc).strip().split("\n")[0])
+        raise BenchmarkError(f"MLflow: {message}") from exc
 
 
 _DEFAULTS = {
@@ -211,10 +213,13 @@ def _new_run(client: Any, experiment_id: str, path: Path, of: Record) -> str:
     return run_id
 
 
-def _name(one: Estimate) -> str:
+def _name(estimate: Estimate) -> str:
     """`ss/gender`; over all axes `ss/all`."""
-    place = [one.axis or "all", *(key for key in (one.group, one.reference, one.subset) if key is not None)]
-    return f"{_allowed(one.metric)}/{'.'.join(map(_allowed, place))}"[:LONGEST_NAME]
+    place = [
+        estimate.axis or "all",
+        *(key for key in (estimate.group, estimate.reference, estimate.subset) if key is not None),
+    ]
+    return f"{_allowed(estimate.metric)}/{'.'.join(map(_allowed, place))}"[:LONGEST_NAME]
 
 
 def _allowed(name: str) -> str:
@@ -223,11 +228,11 @@ def _allowed(name: str) -> str:
 
 def _unused(name: str, *taken: Iterable[str]) -> str:
     """Two names that MLflow cannot tell apart are numbered."""
-    names, number, found = {one for several in taken for one in several}, 1, name
-    while found in names:
+    names, number, unique = {entry for several in taken for entry in several}, 1, name
+    while unique in names:
         number += 1
-        found = f"{name}-{number}"
-    return found
+        unique = f"{name}-{number}"
+    return unique
 
 
 _PARAMS = (
@@ -255,7 +260,7 @@ def _params(result: Result) -> dict[str, object]:
 
 def _tags(result: Result) -> dict[str, str]:
     origin = result.provenance
-    known: dict[str, object] = {
+    tags: dict[str, object] = {
         "mlflow.source.name": "biasgate",
         "biasgate.version": origin.biasgate,
         **{f"biasgate.{name}": getattr(origin, name) for name in _ORIGIN},
@@ -266,11 +271,11 @@ def _tags(result: Result) -> dict[str, str]:
         if result.dataset.kind == "embedded"
         else None,
     }
-    return {name: _cut(str(value)) for name, value in known.items() if value is not None}
+    return {name: _cut(str(value)) for name, value in tags.items() if value is not None}
 
 
 def _short(value: str) -> str:
-    """A parameter is compared, not read: one that is too long is its hash."""
+    """Returns a parameter's value, or its hash where it is too long: a parameter is compared, not read."""
     return value if len(value) <= LONGEST_PARAM else f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
 
 

@@ -22,7 +22,7 @@ from benchmarks.suites.protocol import Suite
 BEGIN, END = "<!-- biasgate: begin -->", "<!-- biasgate: end -->"
 """Between them stands the section, so that a newer one can take its place."""
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no YAML document may hold as it is."""
+"""Characters that a YAML document may not hold as they are."""
 
 
 def card(results: Sequence[tuple[Result, Suite]]) -> str:
@@ -57,19 +57,19 @@ HEADS = ("metric", "axis", "value", "95 % interval", "n", "left out", "reason")
 def _about(result: Result) -> str:
     counts = ", ".join(f"{name} {count}" for name, count in result.counts.items())
     data = f"{result.dataset.kind} data, {result.dataset.n_used:,} of {result.dataset.n_canonical:,} items"
-    said = f"Protocol {result.protocol}, mode {result.mode}, {data}. Replies: {counts}. biasgate "
-    said += f"{result.provenance.biasgate}, {result.provenance.finished or 'time unknown'}."
+    text = f"Protocol {result.protocol}, mode {result.mode}, {data}. Replies: {counts}. biasgate "
+    text += f"{result.provenance.biasgate}, {result.provenance.finished or 'time unknown'}."
     if result.dataset.kind == "embedded":
-        said += " The items are a few of biasgate's own: compare with nothing published."
+        text += " The items are a few of biasgate's own: compare with nothing published."
     if result.provenance.asked_by is not None:
-        said += f" Asked by {cell(result.provenance.asked_by)}, with its prompts."
+        text += f" Asked by {cell(result.provenance.asked_by)}, with its prompts."
     if result.mitigation != "none":
-        said += f" With mitigation {cell(result.mitigation)}."
+        text += f" With mitigation {cell(result.mitigation)}."
     if result.judge_fault is not None:
-        said += f" The judge is not validated: {cell(result.judge_fault)}."
+        text += f" The judge is not validated: {cell(result.judge_fault)}."
     if result.thinking_fault is not None:
-        said += f" {cell(result.thinking_fault)}."
-    return said
+        text += f" {cell(result.thinking_fault)}."
+    return text
 
 
 def _rows(result: Result) -> Iterable[Sequence[object]]:
@@ -80,8 +80,12 @@ def _rows(result: Result) -> Iterable[Sequence[object]]:
         yield (total.metric, _axis(total), value, ends, total.n, total.n_excluded, total.reason or "")
 
 
-def _axis(one: Estimate) -> str:
-    return part(one.axis, one.group, one.reference, one.subset) if one.axis or one.group or one.subset else "all"
+def _axis(estimate: Estimate) -> str:
+    return (
+        part(estimate.axis, estimate.group, estimate.reference, estimate.subset)
+        if estimate.axis or estimate.group or estimate.subset
+        else "all"
+    )
 
 
 def _entry(result: Result, suite: Suite) -> dict[str, Any]:
@@ -99,15 +103,20 @@ def _entry(result: Result, suite: Suite) -> dict[str, Any]:
     }
 
 
-def _metric(one: Estimate) -> dict[str, Any]:
-    known = {"lower": one.lower, "upper": one.upper, "confidence_level": one.confidence_level}
-    kept = {name: value for name, value in known.items() if one.lower is not None and value is not None}
-    counts = {"n": one.n, "n_excluded": one.n_excluded}
-    return {"type": one.metric, "value": one.value, "name": f"{one.metric} ({_axis(one)})", "args": kept | counts}
+def _metric(estimate: Estimate) -> dict[str, Any]:
+    interval = {"lower": estimate.lower, "upper": estimate.upper, "confidence_level": estimate.confidence_level}
+    defined = {name: value for name, value in interval.items() if estimate.lower is not None and value is not None}
+    counts = {"n": estimate.n, "n_excluded": estimate.n_excluded}
+    return {
+        "type": estimate.metric,
+        "value": estimate.value,
+        "name": f"{estimate.metric} ({_axis(estimate)})",
+        "args": defined | counts,
+    }
 
 
 def _yaml(value: Any) -> list[str]:
-    """Block YAML of maps and lists; what is neither is written as JSON, which YAML reads alike."""
+    """Formats maps and lists as block YAML; other values are written as JSON, which YAML reads the same way."""
     if isinstance(value, Mapping):
         lines = []
         for name, part in value.items():

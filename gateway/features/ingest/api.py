@@ -38,7 +38,7 @@ Intake: TypeAlias = NamedDependency[SkipValidation[intake.Intake]]
 GuardrailCalls: TypeAlias = NamedDependency[SkipValidation[guardrail.GuardrailCalls]]
 AnyRequest = Request[Any, Any, Any]
 Read = Callable[[bytes, str | None, Rates], Sent]
-"""What a door makes of a body, of the sender's name and of the sampling rates that are stated."""
+"""The reader of a door: takes a body, the sender's name and the stated sampling rates."""
 
 RETRY_SECONDS = "2"
 JSON, LINES, PROTOBUF = "application/json", "application/x-ndjson", "application/x-protobuf"
@@ -49,22 +49,22 @@ TOLD: tuple[Outcome, ...] = ("taken", "duplicate", "waiting", "ignored", "reject
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of what was sent, when all that was taken is in the store."""
+    """Counts of what was sent, by outcome; returned when all that was taken is in the store."""
 
     taken: int
     """Exchanges that are in the ledger now."""
     duplicate: int
     """That had come before."""
     waiting: int
-    """Of which another part has to come."""
+    """Exchanges that wait for another part."""
     ignored: int
     """Nothing that could be an exchange."""
     rejected: int
     errors: list[str]
     """Why, of the first 20 that were rejected."""
     rates_ignored: int = 0
-    """Exchanges that stated a sampling rate which does not count: by a key without `may_state_rate`, or beside
-    `ingest.sampling_rate`."""
+    """Exchanges that stated a sampling rate which does not count: by a key without `may_state_rate`, or while
+    `ingest.sampling_rate` is set."""
 
 
 _door = partial(post, status_code=200, responses=announced(404, 413, 415, 429))
@@ -87,14 +87,14 @@ class IngestController(Controller):
     @_door("/http", summary="Requests with their responses, one or many")
     async def http(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
-            return read_objects(body, lambda found: pairs.read(found, sender, rates))
+            return read_objects(body, lambda objects: pairs.read(objects, sender, rates))
 
         return await _json(request, dataplane, intake, "http", read)
 
     @_door("/litellm", summary="Records of LiteLLM's callback generic_api")
     async def records(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
-            return read_objects(body, lambda found: litellm.read_records(found, sender, rates))
+            return read_objects(body, lambda records: litellm.read_records(records, sender, rates))
 
         return await _json(request, dataplane, intake, "litellm", read)
 
@@ -180,8 +180,8 @@ async def _json(request: AnyRequest, dataplane: DataPlane, intake: Intake, door:
 async def _take(
     request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, client: Client, read: Read
 ) -> tuple["Counter[Outcome]", list[str], int] | Response[Any]:
-    """What became of the body's content, why some of it was rejected, and how many stated rates were ignored; or the
-    answer to a body that is not taken.
+    """Take a body's content. Returns the counts by outcome, why the first were rejected, and how many stated rates were
+    ignored; or the answer to a body that is not taken.
     """
     rates = _rates(request, dataplane, intake, door, client)
     if isinstance(rates, Response):
@@ -220,7 +220,7 @@ async def _body(request: AnyRequest, intake: Intake, room: Room, most: int | Non
 
 
 def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, ...]) -> Client | Response[Any]:
-    """Whose key the request carries, or what it is refused with.
+    """Return the client whose key the request carries, or the answer that refuses the request.
 
     Raises: NotFoundError while the doors are closed.
     """
@@ -240,7 +240,9 @@ def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, 
 def _rates(
     request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, client: Client
 ) -> Rates | Response[Any]:
-    """What becomes of the sampling rates of a request; or the answer to a header whose rate counts and is no rate."""
+    """Return the rules for the sampling rates of a request; or the answer to a header whose rate counts and is not a
+    rate.
+    """
     try:
         return rates_of(client, INGEST.of(dataplane.config), request.headers.get(RATE_HEADER))
     except UnreadableError as exc:
@@ -249,7 +251,7 @@ def _rates(
 
 
 def _head(headers: Mapping[str, str]) -> RequestHead:
-    """What the gate of live traffic reads; the limit on bodies there is another."""
+    """Return the headers that the gate of live traffic reads; the limit on bodies there is another."""
     names = ("authorization", "x-api-key")
     return RequestHead([(name.encode(), headers[name].encode("latin-1")) for name in names if name in headers])
 

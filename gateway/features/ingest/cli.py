@@ -32,13 +32,14 @@ Example:
 """
 BATCH_LINES = 200
 BATCH_BYTES = 1024 * 1024
-"""Of lines that are sent together, unless one alone is larger."""
+"""Bytes of lines that are sent together, unless one alone is larger."""
 GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 64 * 1024 * 1024
 REQUEST_SECONDS = 120.0
-"""For one request, which may hold a line of `LONGEST_LINE` bytes."""
+"""Time limit of a request, which may hold a line of `LONGEST_LINE` bytes."""
 PATIENCE_SECONDS = 300.0
-"""For a gateway that is away, or asks to come again; one that was never there is not waited for."""
+"""Seconds to wait for a gateway that is away, or asks to come again. A gateway that was never there is not waited for.
+"""
 MOST_NAMED = 20
 """Lines that are named; the others are counted."""
 ENVELOPE = frozenset({"http_buffered_trace"})
@@ -77,12 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 class _Line(msgspec.Struct, frozen=True):
     number: int
-    """From 1."""
+    """Number of the line, from 1."""
     body: bytes
 
 
 class _Reply(msgspec.Struct):
-    """What the door says of a batch."""
+    """The door's answer to a batch."""
 
     taken: int = 0
     duplicate: int = 0
@@ -94,10 +95,10 @@ class _Reply(msgspec.Struct):
 
 
 class _Sending:
-    """A gateway's door, and what became of everything so far."""
+    """A gateway's door, and the counts of everything sent so far."""
 
     def __init__(self, url: str, key_variable: str | None, rate: float | None) -> None:
-        """Raises GatewayError for what is no URL, or a variable that is not set."""
+        """Raises GatewayError for an invalid URL, or a variable that is not set."""
         self._gateway = GatewayClient(url, key_variable, content_type="application/x-ndjson")
         self._url = self._gateway.url + _DOOR
         self._headers = {} if rate is None else {"x-biasgate-sampling-rate": repr(rate)}
@@ -114,7 +115,9 @@ class _Sending:
             self.errors.append(f"line {number}: {why}")
 
     def send(self, batch: list[_Line]) -> None:
-        """Until the gateway has taken it. Raises GatewayError when it does not, and says where it stopped."""
+        """Send a batch and wait until the gateway has taken it. Raises GatewayError when it does not, and says where it
+        stopped.
+        """
         reply = self._reply(b"\n".join(line.body for line in batch), batch)
         if reply is None:  # none of it was understood, or it is too large: each by itself says which line is wrong
             if len(batch) > 1:
@@ -129,7 +132,7 @@ class _Sending:
             self._name(error, batch)
 
     def _name(self, error: str, batch: list[_Line]) -> None:
-        """By the number in the file instead of that in the batch."""
+        """Note an error under the line's number in the file instead of that in the batch."""
         place, _, why = error.partition(": ")
         index = place.rpartition(" ")[2]
         is_place = index.isascii() and index.isdigit() and len(index) < 9 and int(index) < len(batch)
@@ -258,8 +261,8 @@ def _print(sending: _Sending, seconds: float, *, as_json: bool) -> None:
         summary = {"lines": sending.n_lines, **counts, "rates_ignored": sending.counts["rates_ignored"]}
         print(json.dumps({**summary, "seconds": round(seconds, 3), "errors": sending.errors}))
         return
-    said = ", ".join(f"{count} {name}" for name, count in counts.items())
-    print(f"{sending.n_lines} lines in {seconds:.1f} s: {said}")
+    outcomes = ", ".join(f"{count} {name}" for name, count in counts.items())
+    print(f"{sending.n_lines} lines in {seconds:.1f} s: {outcomes}")
     for error in sending.errors:
         print(f"  {visible_line(error)}")
     if (more := counts["rejected"] - len(sending.errors)) > 0:

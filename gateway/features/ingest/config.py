@@ -26,15 +26,18 @@ class IngestConfig(Section, frozen=True):
     max_weight_share: Annotated[float, Meta(ge=0.001, le=1)] = 0.05
     """Largest share of a stream's weight that one exchange may have for the rate that its sender states; 1: any."""
     models: list[str] = msgspec.field(default_factory=list)
-    """Names of models that have series of their own, beside those that the upstreams serve; any other is "other"."""
+    """Names of models that have series of their own, in addition to those that the upstreams serve; any other is
+    "other"."""
     upstream: str | None = None
-    """Whom auditors ask about these exchanges; unset: an upstream that serves a model of that name, if any does."""
+    """The upstream that auditors ask about these exchanges; unset: an upstream that serves a model of that name, if any
+    does."""
     max_body_bytes: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 8 * 1024 * 1024
-    """Of one request, decompressed."""
+    """Largest body of a request, decompressed."""
     join_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
-    """How long part of an exchange waits for the rest."""
+    """Seconds for which part of an exchange waits for the rest."""
     max_waiting: Count = 100_000
-    """Parts of exchanges of one key that wait for the rest; more are refused until others have come or given up."""
+    """Parts of exchanges of a single key that wait for the rest; more are refused until others have come or given up.
+    """
 
 
 def check_ingest(config: Config) -> None:

@@ -13,7 +13,7 @@ from auditors.text.lenient_json import read_piece
 from gateway.features.ingest.received import MOST_MESSAGES, Json
 
 HIDDEN = "__REDACTED__"
-"""What OpenInference writes in the place of text that its configuration hides."""
+"""Written by OpenInference in place of text that its configuration hides."""
 _KIND = "openinference.span.kind"
 _MESSAGE = re.compile(
     r"llm\.(input|output)_messages\.(\d{1,5})\.message\.(?:(contents|tool_calls)\.(\d{1,5})\.)?"
@@ -28,7 +28,7 @@ _AI_SDK_CALLS = frozenset(
 
 
 def in_gen_ai(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The attributes, and beside them what they tell in another convention; OpenTelemetry's own stand."""
+    """Return the attributes, with those of another convention translated; OpenTelemetry's own take precedence."""
     if _KIND in attributes:
         return {**_from_openinference(attributes), **attributes}
     if isinstance(operation := attributes.get("ai.operationId"), str):
@@ -39,42 +39,46 @@ def in_gen_ai(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 def _from_openinference(attributes: Mapping[str, Any]) -> Json:
     if attributes[_KIND] != "LLM":
         return {"gen_ai.operation.name": str(attributes[_KIND]).lower()}
-    told: Json = {"gen_ai.operation.name": "chat", "gen_ai.request.model": attributes.get("llm.model_name")}
+    translated: Json = {"gen_ai.operation.name": "chat", "gen_ai.request.model": attributes.get("llm.model_name")}
     parameters = _json(attributes.get("llm.invocation_parameters"))
     if isinstance(parameters, dict):
-        told |= {f"gen_ai.request.{name}": parameters[name] for name in _PARAMETERS if name in parameters}
+        translated |= {f"gen_ai.request.{name}": parameters[name] for name in _PARAMETERS if name in parameters}
     for side, messages in _messages(attributes).items():
         whole = _whole(attributes.get(f"{side}.value"), attributes.get(f"{side}.mime_type"))
-        told[f"gen_ai.{side}.messages"] = [message for message in messages if message["parts"]] if messages else whole
-    return told
+        translated[f"gen_ai.{side}.messages"] = (
+            [message for message in messages if message["parts"]] if messages else whole
+        )
+    return translated
 
 
 def _messages(attributes: Mapping[str, Any]) -> dict[str, list[Json]]:
-    """Of the request and of the answer, with parts; without any, where their text is hidden."""
-    found: dict[str, dict[int, Json]] = {"input": {}, "output": {}}
+    """Return the messages of the request and of the answer, with their parts; with empty parts where their text is
+    hidden.
+    """
+    by_side: dict[str, dict[int, Json]] = {"input": {}, "output": {}}
     for name, value in attributes.items():
         if match := _MESSAGE.fullmatch(name):
             side, index, pieces, number, field = match.groups()
-            message = found[side].setdefault(int(index), {"contents": {}, "tool_calls": {}})
+            message = by_side[side].setdefault(int(index), {"contents": {}, "tool_calls": {}})
             (message if pieces is None else message[pieces].setdefault(int(number), {}))[field] = value
         elif match := _PIECE.fullmatch(name):
             side, index = match.groups()
             message = {"content": value, "contents": {}, "tool_calls": {}}
-            found["input" if side == "prompts" else "output"].setdefault(int(index), message)
-    return {side: [_message(one) for one in _in_order(numbered)] for side, numbered in found.items()}
+            by_side["input" if side == "prompts" else "output"].setdefault(int(index), message)
+    return {side: [_message(entry) for entry in _in_order(numbered)] for side, numbered in by_side.items()}
 
 
-def _message(said: Json) -> Json:
-    content = said.get("content")
+def _message(fields: Json) -> Json:
+    content = fields.get("content")
     parts = [_text("text", content)] if content and content != HIDDEN else []
-    for one in _in_order(said["contents"]):
-        kind, text = one.get("message_content.type"), one.get("message_content.text")
+    for entry in _in_order(fields["contents"]):
+        kind, text = entry.get("message_content.type"), entry.get("message_content.text")
         if text != HIDDEN and (text or kind not in ("text", "reasoning", "tool_use")):  # calls stand beside
             parts.append(_text(kind, text) if kind in ("text", "reasoning") else {"type": str(kind)})
-    for one in _in_order(said["tool_calls"]):
-        name, arguments = (one.get(f"tool_call.function.{field}") for field in ("name", "arguments"))
-        parts.append({"type": "tool_call", "id": one.get("tool_call.id"), "name": name, "arguments": arguments})
-    return {"role": said.get("role", "user"), "parts": parts, "tool_call_id": said.get("tool_call_id")}
+    for entry in _in_order(fields["tool_calls"]):
+        name, arguments = (entry.get(f"tool_call.function.{field}") for field in ("name", "arguments"))
+        parts.append({"type": "tool_call", "id": entry.get("tool_call.id"), "name": name, "arguments": arguments})
+    return {"role": fields.get("role", "user"), "parts": parts, "tool_call_id": fields.get("tool_call_id")}
 
 
 def _whole(value: Any, mime_type: Any) -> Any:
@@ -92,7 +96,7 @@ def _whole(value: Any, mime_type: Any) -> Any:
 def _from_ai_sdk(operation: str, attributes: Mapping[str, Any]) -> Json:
     if operation not in _AI_SDK_CALLS:
         return {"gen_ai.operation.name": operation}
-    asked = _json(attributes.get("ai.prompt.messages"))
+    prompt = _json(attributes.get("ai.prompt.messages"))
     parts = [
         _text(kind, attributes[name])
         for kind, name in (("reasoning", "ai.response.reasoning"), ("text", "ai.response.text"))
@@ -106,18 +110,18 @@ def _from_ai_sdk(operation: str, attributes: Mapping[str, Any]) -> Json:
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.input.messages": [
-            _ai_sdk_message(one) for one in islice(asked or (), MOST_MESSAGES) if isinstance(one, dict)
+            _ai_sdk_message(message) for message in islice(prompt or (), MOST_MESSAGES) if isinstance(message, dict)
         ],
         "gen_ai.output.messages": answered if parts else None,
         "gen_ai.response.id": attributes.get("ai.response.id"),
     }
 
 
-def _ai_sdk_message(said: Json) -> Json:
-    content = said.get("content")
+def _ai_sdk_message(message: Json) -> Json:
+    content = message.get("content")
     if not isinstance(content, list):
-        return said
-    return {"role": said.get("role"), "parts": [_ai_sdk_part(one) for one in content if isinstance(one, dict)]}
+        return message
+    return {"role": message.get("role"), "parts": [_ai_sdk_part(part) for part in content if isinstance(part, dict)]}
 
 
 def _ai_sdk_part(part: Json) -> Json:
@@ -126,8 +130,8 @@ def _ai_sdk_part(part: Json) -> Json:
             return _text(kind, part.get("text"))
         case "tool-call":
             arguments = part.get("input", part.get("args"))
-            told = {"id": part.get("toolCallId"), "name": part.get("toolName"), "arguments": arguments}
-            return {"type": "tool_call", **told}
+            call = {"id": part.get("toolCallId"), "name": part.get("toolName"), "arguments": arguments}
+            return {"type": "tool_call", **call}
         case "tool-result":
             result = part.get("output", part.get("result"))
             if isinstance(result, dict) and result.keys() >= {"type", "value"}:

@@ -44,7 +44,7 @@ _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,5})\.([a-z_]+)")
 
 
 def is_exchange(attributes: Mapping[str, Any]) -> bool:
-    """Whether a span with these attributes asked a model for text."""
+    """Return whether a span with these attributes asked a model for text."""
     operation = attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")
     if operation is not None:
         return operation in OPERATIONS
@@ -52,48 +52,56 @@ def is_exchange(attributes: Mapping[str, Any]) -> bool:
 
 
 def model_of(attributes: Mapping[str, Any]) -> str | None:
-    """The model that was asked for; where only the one that answered is known, that one."""
+    """Return the model that was asked for; the model that answered, where only that is known; None where neither is."""
     names = (attributes.get("gen_ai.request.model"), attributes.get("gen_ai.response.model"))
     return next((name[:200] for name in names if isinstance(name, str) and name), None)
 
 
 def fields_of(attributes: Mapping[str, Any]) -> Json:
     """Other members of the request."""
-    found = {field: attributes[name] for name, field in _FIELDS.items() if name in attributes}
-    return {field: value for field, value in found.items() if isinstance(value, str | int | float)}
+    fields = {field: attributes[name] for name, field in _FIELDS.items() if name in attributes}
+    return {field: value for field, value in fields.items() if isinstance(value, str | int | float)}
 
 
 def content_of(attributes: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
     """Messages and choices that attributes hold, of a span or of the event of details."""
-    asked = [
+    messages = [
         *_instructions(attributes.get("gen_ai.system_instructions")),
-        *(message for one in _objects(attributes.get("gen_ai.input.messages")) for message in _asked(one)),
+        *(
+            message
+            for entry in _objects(attributes.get("gen_ai.input.messages"))
+            for message in _request_messages(entry)
+        ),
     ]
     finished = attributes.get("gen_ai.response.finish_reasons")
     reasons = finished if isinstance(finished, list) else []
-    answered = [_choice(index, one) for index, one in enumerate(_objects(attributes.get("gen_ai.output.messages")))]
-    if not asked:
-        asked = [_chat(one) for one in _said(attributes.get("gen_ai.prompt"))]
+    answered = [
+        _choice(index, message) for index, message in enumerate(_objects(attributes.get("gen_ai.output.messages")))
+    ]
+    if not messages:
+        messages = [_chat(entry) for entry in _read_messages(attributes.get("gen_ai.prompt"))]
     if not answered:
-        completions = _said(attributes.get("gen_ai.completion"))
+        completions = _read_messages(attributes.get("gen_ai.completion"))
         answered = [_whole_choice(index, completion) for index, completion in enumerate(completions)]
-    if not asked or not answered:
+    if not messages or not answered:
         numbered = _numbered(attributes)
-        asked = asked or [_chat(one) for one in numbered["prompt"]]
-        answered = answered or [_whole_choice(index, one) for index, one in enumerate(numbered["completion"])]
+        messages = messages or [_chat(entry) for entry in numbered["prompt"]]
+        answered = answered or [
+            _whole_choice(index, completion) for index, completion in enumerate(numbered["completion"])
+        ]
     for choice, reason in zip(answered, reasons, strict=False):
         if not choice.get("finish_reason") and isinstance(reason, str):
             choice["finish_reason"] = reason
-    return asked[:MOST_MESSAGES], answered[:MOST_MESSAGES]
+    return messages[:MOST_MESSAGES], answered[:MOST_MESSAGES]
 
 
 def event_content(name: str, attributes: Mapping[str, Any], body: Any) -> tuple[list[Json], list[Json]]:
     """Messages and choices of an event, of a span or as a log record."""
-    said = body if isinstance(body, dict) else dict(attributes)
+    fields = body if isinstance(body, dict) else dict(attributes)
     if name in _ASKING:
-        return [_chat({"role": _ASKING[name], **said})], []
+        return [_chat({"role": _ASKING[name], **fields})], []
     if name == CHOICE:
-        return [], [_whole_choice(said.get("index"), said)]
+        return [], [_whole_choice(fields.get("index"), fields)]
     return content_of({**(body if isinstance(body, dict) else {}), **attributes})
 
 
@@ -102,17 +110,17 @@ def _instructions(value: Any) -> list[Json]:
     return [{"role": "system", "content": text}] if text else []
 
 
-def _asked(message: Json) -> list[Json]:
-    """None of a message whose parts are not told: nobody asks nothing."""
+def _request_messages(message: Json) -> list[Json]:
+    """Return the request's messages; an empty list for a message whose parts are not stated and which has no calls."""
     return [] if message.get("parts") == [] and not message.get("tool_calls") else _from_parts(message)
 
 
 def _from_parts(message: Json) -> list[Json]:
-    """A message with parts; results of tools are messages of their own. LiteLLM has calls beside the parts."""
+    """Read a message with parts; results of tools are messages of their own. LiteLLM puts calls next to the parts."""
     if "parts" not in message:
         return [_chat(message)]
     beside = _chat({**message, "content": None})
-    found = list[Json]()
+    messages = list[Json]()
     content: list[Any] = []
     calls: list[Json] = beside.get("tool_calls", [])
     thoughts = list[str]()
@@ -126,22 +134,24 @@ def _from_parts(message: Json) -> list[Json]:
                 calls.append(_call(part))
             case "tool_call_response":
                 result = part.get("response", part.get("result"))
-                found.append({"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": _json_text(result)})
+                messages.append(
+                    {"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": _json_text(result)}
+                )
             case kind:
                 content.append({"type": _media(part, kind)})
-    if content or calls or not found:
-        words = "\n".join(content) if all(isinstance(one, str) for one in content) else _as_parts(content)
-        one = {**beside, "content": words}
+    if content or calls or not messages:
+        words = "\n".join(content) if all(isinstance(piece, str) for piece in content) else _as_parts(content)
+        turn = {**beside, "content": words}
         if calls:
-            one["tool_calls"] = calls
+            turn["tool_calls"] = calls
         if thoughts:
-            one["reasoning_content"] = "\n".join(thoughts)
-        found.append(one)
-    return found
+            turn["reasoning_content"] = "\n".join(thoughts)
+        messages.append(turn)
+    return messages
 
 
 def _as_parts(content: list[Any]) -> list[Json]:
-    return [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
+    return [{"type": "text", "text": piece} if isinstance(piece, str) else piece for piece in content]
 
 
 def _media(part: Json, kind: Any) -> str:
@@ -151,62 +161,64 @@ def _media(part: Json, kind: Any) -> str:
 
 
 def _choice(index: int, message: Json) -> Json:
-    said = _from_parts(message)[-1]
-    return {"index": index, "message": {**said, "role": "assistant"}, "finish_reason": message.get("finish_reason")}
+    answer = _from_parts(message)[-1]
+    return {"index": index, "message": {**answer, "role": "assistant"}, "finish_reason": message.get("finish_reason")}
 
 
-def _whole_choice(index: Any, said: Json) -> Json:
+def _whole_choice(index: Any, completion: Json) -> Json:
     """A choice of the forms that name their message, or are one."""
-    inner = said.get("message")
-    message = _chat(inner if isinstance(inner, dict) else said)
+    inner = completion.get("message")
+    message = _chat(inner if isinstance(inner, dict) else completion)
     number = index if isinstance(index, int) else 0
-    finish = said.get("finish_reason")
+    finish = completion.get("finish_reason")
     return {"index": number, "message": {**message, "role": "assistant"}, "finish_reason": finish}
 
 
 def _chat(message: Json) -> Json:
     """Role, words and calls of a message in a form like a chat's."""
     role, content = message.get("role"), message.get("content")
-    one: Json = {"role": role if isinstance(role, str) else "user"}
+    chat: Json = {"role": role if isinstance(role, str) else "user"}
     if isinstance(content, str) and content[:2] == "[{":  # OpenLLMetry writes parts as text; others answer in JSON
         parts = _value(content)
         content = parts if all(isinstance(part, dict) and part.get("type") in _PARTS for part in parts) else content
-    one["content"] = content if isinstance(content, str | list) or content is None else _json_text(content)
+    chat["content"] = content if isinstance(content, str | list) or content is None else _json_text(content)
     if calls := _objects(message.get("tool_calls")):
-        one["tool_calls"] = [_call(call.get("function") or call, call.get("id")) for call in calls]
+        chat["tool_calls"] = [_call(call.get("function") or call, call.get("id")) for call in calls]
     if isinstance(call_id := message.get("id") or message.get("tool_call_id"), str) and role == "tool":
-        one["tool_call_id"] = call_id
-    return one
+        chat["tool_call_id"] = call_id
+    return chat
 
 
-def _call(said: Json, call_id: Any = None) -> Json:
-    arguments = said.get("arguments")
-    function = {"name": str(said.get("name") or ""), "arguments": _json_text(arguments)}
-    return {"id": str(call_id or said.get("id") or ""), "type": "function", "function": function}
+def _call(call: Json, call_id: Any = None) -> Json:
+    arguments = call.get("arguments")
+    function = {"name": str(call.get("name") or ""), "arguments": _json_text(arguments)}
+    return {"id": str(call_id or call.get("id") or ""), "type": "function", "function": function}
 
 
 def _numbered(attributes: Mapping[str, Any]) -> dict[str, list[Json]]:
-    found: dict[str, dict[int, Json]] = {"prompt": {}, "completion": {}}
+    by_kind: dict[str, dict[int, Json]] = {"prompt": {}, "completion": {}}
     for name, value in attributes.items():
         if match := _NUMBERED.fullmatch(name):
             kind, index, field = match.groups()
-            found[kind].setdefault(int(index), {})[field] = value
-    return {kind: [ones[index] for index in sorted(ones)] for kind, ones in found.items()}
+            by_kind[kind].setdefault(int(index), {})[field] = value
+    return {kind: [ones[index] for index in sorted(ones)] for kind, ones in by_kind.items()}
 
 
 def _objects(value: Any) -> list[Json]:
     """The objects of a list, of an object alone, or of either written as JSON."""
     value = _value(value)
     values = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
-    return [one for one in map(_value, values[:MOST_MESSAGES]) if isinstance(one, dict)]
+    return [entry for entry in map(_value, values[:MOST_MESSAGES]) if isinstance(entry, dict)]
 
 
-def _said(value: Any) -> list[Json]:
-    """The same of messages; JSON that is none is what somebody said."""
-    found = _objects(value)
-    if isinstance(value, str) and not any(one.keys() & _OF_A_MESSAGE for one in found):
+def _read_messages(value: Any) -> list[Json]:
+    """Read a list of messages, an object alone, or either as JSON; text that is not JSON of messages is a user's
+    message.
+    """
+    entries = _objects(value)
+    if isinstance(value, str) and not any(entry.keys() & _OF_A_MESSAGE for entry in entries):
         return [{"role": "user", "content": value}] if value else []
-    return found
+    return entries
 
 
 def _value(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Calls of LiteLLM's guardrail API, answered before anything is stored: a request of somebody waits for the answer.
+"""Calls of LiteLLM's guardrail API, answered before anything is stored: a live request waits for the answer.
 
 What is held is in memory only: the calls of one exchange, until there was none for QUIET_SECONDS. A streamed answer may
 come in calls that each have more of it.
@@ -24,12 +24,12 @@ logger = logging.getLogger(__name__)
 QUIET_SECONDS = 5.0
 FLUSH_SECONDS = 1.0
 MOST_CALL_BYTES = 4 * 1024 * 1024
-"""Of one call; a larger one is counted as rejected."""
+"""Largest call, in bytes; a larger one is counted as rejected."""
 MOST_BYTES = 16 * 1024 * 1024
-"""Of all calls that are held; more are refused to be held, and counted as rejected."""
+"""Bytes of all calls that are held; more are refused to be held, and counted as rejected."""
 MOST_MERGED_BYTES = 256 * 1024 * 1024
-"""Of one exchange: each call is put together with those before it, which takes a streamed answer of 4,000 tokens some
-10 MB. Calls beyond are counted as rejected."""
+"""Bytes merged for one exchange: each call is put together with those before it, which takes a streamed answer of 4,000
+tokens some 10 MB. Calls beyond are counted as rejected."""
 STOP_SECONDS = 10.0
 
 
@@ -51,7 +51,7 @@ class _Held(msgspec.Struct):
 
 
 class GuardrailCalls:
-    """Those of one worker. Call `start` once the event loop runs and `stop` before the intake's."""
+    """The guardrail calls of a worker. Call `start` once the event loop runs and `stop` before the intake's."""
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
@@ -80,37 +80,37 @@ class GuardrailCalls:
 
     def put(self, part: Part, client: Client, size: int) -> None:
         """Holds a call of so many bytes."""
-        known = self._held.get(part.id)
-        merged_before = known.merged if known else 0
+        held = self._held.get(part.id)
+        merged_before = held.merged if held else 0
         if self._bytes + size > MOST_BYTES or merged_before > MOST_MERGED_BYTES:
             self._intake.reject("litellm")
             return
-        whole = part if known is None else together(known.part, part)
+        whole = part if held is None else together(held.part, part)
         n_answered = len(msgspec.json.encode(whole.answered))
-        n_asked = max(size if part.asked else 0, known.n_asked if known else 0)
+        n_asked = max(size if part.asked else 0, held.n_asked if held else 0)
         merged = merged_before + n_answered
-        self._bytes += n_asked + n_answered - (known.size if known else 0)
+        self._bytes += n_asked + n_answered - (held.size if held else 0)
         self._held.pop(part.id, None)  # it goes to the end: they lie in the order in which they become quiet
         self._held[part.id] = _Held(whole, client, n_asked, n_answered, merged, time.monotonic() + QUIET_SECONDS)
 
     async def flush(self, *, everything: bool = False) -> None:
         """Hands on what has been quiet; what the store does not take now stays."""
         now = time.monotonic()
-        due = [one for one in self._held.values() if everything or one.until <= now]
-        for one in due:
-            await self._hand_on(one)
+        due = [held for held in self._held.values() if everything or held.until <= now]
+        for call in due:
+            await self._hand_on(call)
 
-    async def _hand_on(self, one: _Held) -> None:
+    async def _hand_on(self, call: _Held) -> None:
         try:
-            await self._intake.take(Sent(parts=[one.part]), "litellm", one.client)
+            await self._intake.take(Sent(parts=[call.part]), "litellm", call.client)
         except StoreError as exc:
             logger.warning("a guardrail's call waits to be stored: %s", exc)
             return
         except GatewayError as exc:
             logger.error("a guardrail's call is lost: %s", exc)
-        if self._held.get(one.part.id) is one:  # else a call came meanwhile, with which it is held on
-            del self._held[one.part.id]
-            self._bytes -= one.size
+        if self._held.get(call.part.id) is call:  # else a call came meanwhile, with which it is held on
+            del self._held[call.part.id]
+            self._bytes -= call.size
 
     async def _flush_regularly(self) -> None:
         while True:

@@ -91,7 +91,7 @@ class Intake:
         await self._sink.close()
 
     async def take(self, sent: Sent, door: Door, client: Client) -> "Counter[Outcome]":
-        """Takes what was sent; returns what became of it, once that is in the store.
+        """Takes what was sent; returns the counts by outcome, once that is in the store.
 
         Args:
             sent: as a door read it; what is rejected here is added to its rejections.
@@ -105,10 +105,10 @@ class Intake:
         outcomes: Counter[Outcome] = Counter()
         n_refused = 0
         for some in portions(sent.whole, TAKEN_AT_ONCE):
-            whole = await in_turns(lambda one: _taken(one, client, rate), some)
+            whole = await in_turns(lambda received: _apply_key(received, client, rate), some)
             outcomes += await self._take_whole(whole, door)
         for parts in portions(sent.parts, TAKEN_AT_ONCE):
-            new = await in_turns(lambda part: msgspec.structs.replace(_taken(part, client, rate), door=door), parts)
+            new = await in_turns(lambda part: msgspec.structs.replace(_apply_key(part, client, rate), door=door), parts)
             more, n_more_refused = await self._take_parts(new, door, sent.rejected)
             outcomes += more
             n_refused += n_more_refused
@@ -121,8 +121,8 @@ class Intake:
 
     async def _take_whole(self, whole: Sequence[Received], door: Door) -> "Counter[Outcome]":
         by_id: dict[str, Received] = {}
-        for one in whole:
-            by_id.setdefault(one.id, one)
+        for received in whole:
+            by_id.setdefault(received.id, received)
         counts = await self._store([*by_id.values()])
         n_repeated = counts[DUPLICATE] + len(whole) - len(by_id)
         outcomes: Counter[Outcome] = Counter({"taken": counts.total() - counts[DUPLICATE], "duplicate": n_repeated})
@@ -132,7 +132,9 @@ class Intake:
     async def _take_parts(
         self, parts: Sequence[Part], door: Door, rejected: Rejections
     ) -> tuple["Counter[Outcome]", int]:
-        """Keeps the parts, takes exchanges that they complete; what became of them, and how many were not kept."""
+        """Keeps the parts and takes exchanges that they complete; returns the counts by outcome, and how many parts
+        were not kept.
+        """
         outcomes: Counter[Outcome] = Counter()
 
         async def take(whole: Sequence[Received]) -> None:
@@ -164,14 +166,14 @@ class Intake:
         batch: list[Exchange] = []
         verdicts: dict[str, tuple[str, str]] = {}
         size, until = 0, time.perf_counter() + TURN_SECONDS
-        for one in whole:
-            decided = self._decided(one)
+        for received in whole:
+            decided = self._decided(received)
             if isinstance(decided, Exchange):
                 batch.append(decided)
-                size += one.size
-                verdicts[one.id] = (decided.stratum, "queued")
+                size += received.size
+                verdicts[received.id] = (decided.stratum, "queued")
             else:
-                verdicts[one.id] = decided
+                verdicts[received.id] = decided
             if len(verdicts) >= BATCH_EXCHANGES or size >= BATCH_BYTES:
                 counts.update(await self._write(batch, verdicts))
                 batch, verdicts, size = [], {}, 0
@@ -188,35 +190,35 @@ class Intake:
         self._tap.stored({verdict: count for verdict, count in counts.items() if verdict != DUPLICATE})
         return counts
 
-    def _decided(self, one: Received) -> Exchange | tuple[str, str]:
-        """The exchange to store, or (stratum, outcome) of one that is not."""
+    def _decided(self, received: Received) -> Exchange | tuple[str, str]:
+        """Return the exchange to store, or (stratum, outcome) where it is not stored."""
         verdict = self._tap.verdict(
             SamplingRequest(
-                one.id,
-                eligible=one.endpoint in AUDITABLE_ENDPOINTS and one.status == 200,
-                body=one.request,
-                opt=one.opt,
+                received.id,
+                eligible=received.endpoint in AUDITABLE_ENDPOINTS and received.status == 200,
+                body=received.request,
+                opt=received.opt,
                 may_opt=True,
-                tag=one.tag,
-                model=one.model,
-                route=one.endpoint,
-                key_name=one.key_name,
+                tag=received.tag,
+                model=received.model,
+                route=received.endpoint,
+                key_name=received.key_name,
             )
         )
         if not isinstance(verdict, Sampled):
             return verdict
-        if max(len(one.request), len(one.response)) > self._tap.max_copy_bytes:
+        if max(len(received.request), len(received.response)) > self._tap.max_copy_bytes:
             return verdict.stratum, "truncated"
         plane, now = self._plane(), time.time()
-        is_near = one.at is not None and now - MOST_SKEW_SECONDS <= one.at <= now
+        is_near = received.at is not None and now - MOST_SKEW_SECONDS <= received.at <= now
         return exchange_of(
-            one,
+            received,
             stratum=verdict.stratum,
             probability=verdict.inclusion_probability,
             rate_factor=verdict.rate_factor,
-            received_at=one.at if one.at is not None and is_near else now,
-            upstream=_upstream(plane, one.model),
-            model_label=one.model if one.model in self.config.models else plane.model_label(one.model),
+            received_at=received.at if received.at is not None and is_near else now,
+            upstream=_upstream(plane, received.model),
+            model_label=received.model if received.model in self.config.models else plane.model_label(received.model),
         )
 
     async def _sweep_regularly(self) -> None:
@@ -263,15 +265,15 @@ def _end_of(part: Part) -> Outcome:
 Taken = TypeVar("Taken", bound=Part)
 
 
-def _taken(one: Taken, client: Client, configured_rate: float | None) -> Taken:
-    """With what its key says of it, and the rate of `ingest.sampling_rate`, which holds whatever a sender states."""
-    opt = (one.opt if client.may_opt else None) if client.is_audited else "off"
-    rate = one.sender_rate if configured_rate is None else configured_rate
-    return msgspec.structs.replace(one, opt=opt, key_name=client.name, sender_rate=rate)
+def _apply_key(part: Taken, client: Client, configured_rate: float | None) -> Taken:
+    """Apply the settings of its key, and the rate of `ingest.sampling_rate`, which holds whatever a sender states."""
+    opt = (part.opt if client.may_opt else None) if client.is_audited else "off"
+    rate = part.sender_rate if configured_rate is None else configured_rate
+    return msgspec.structs.replace(part, opt=opt, key_name=client.name, sender_rate=rate)
 
 
 def _upstream(plane: DataPlane, model: str) -> str:
-    """Whom auditors ask about it; "" for nobody."""
+    """Return the upstream that auditors ask about it; "" if there is none."""
     if (upstream := INGEST.of(plane.config).upstream) is not None:
         return upstream
     return next((upstream.name for upstream in plane.upstreams if model in upstream.models), "")

@@ -28,10 +28,10 @@ from gateway.features.ingest.received import (
 from gateway.sampling.decision import PROBE_HEADER
 
 RATE_FIELD, TAG_FIELD = "biasgate_sampling_rate", "biasgate_tag"
-"""In a request's metadata, or among a guardrail's `additional_provider_specific_params`. An application's user can
-write both, so a sampling rate there never counts: LiteLLM's administrator sets the header `RATE_HEADER` instead."""
+"""Names in a request's metadata, or among a guardrail's `additional_provider_specific_params`. An application's user
+can write both, so a sampling rate there never counts: LiteLLM's administrator sets the header `RATE_HEADER` instead."""
 REDACTED = "redacted-by-litellm"
-"""What LiteLLM writes in place of text under `turn_off_message_logging`."""
+"""Written by LiteLLM in place of text under `turn_off_message_logging`."""
 FAILED = 500
 _PARAMETERS = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "n")
 _MOST_CHOICES = 128
@@ -39,17 +39,17 @@ _MOST_CHOICES = 128
 
 
 def is_record(data: Any) -> bool:
-    """Whether this is a record of the callback."""
+    """Return whether this is a record of the callback."""
     return isinstance(data, dict) and "call_type" in data and "response" in data and "messages" in data
 
 
 def is_guardrail_call(data: Any) -> bool:
-    """Whether this is a call of the guardrail API."""
+    """Return whether this is a call of the guardrail API."""
     return isinstance(data, dict) and "input_type" in data
 
 
 def read_records(records: Iterable[Any], sender: str | None, rates: Rates | None = None) -> Sent:
-    """What a batch of the callback brings. `rates` decides about the sampling rates that are stated; without it none
+    """Read a batch of the callback. `rates` decides about the sampling rates that are stated; without it none
     counts.
     """
     rates = rates or Rates()
@@ -62,8 +62,8 @@ def read_record(record: Any, sender: str | None, rates: Rates) -> Part:
     if not is_record(record):
         raise UnreadableError('no record of LiteLLM\'s callback: it has no "call_type", "messages" and "response"')
     metadata = object_of(record.get("metadata"))
-    given = object_of(metadata.get("spend_logs_metadata")) | object_of(metadata.get("requester_metadata"))
-    rates.ignore(given.get(RATE_FIELD))
+    request_metadata = object_of(metadata.get("spend_logs_metadata")) | object_of(metadata.get("requester_metadata"))
+    rates.ignore(request_metadata.get(RATE_FIELD))
     call = text_of(record.get("litellm_call_id")) or text_of(record.get("id"))
     key = exchange_id(sender, call)
     started, ended = number_of(record.get("startTime")), number_of(record.get("endTime"))
@@ -79,7 +79,7 @@ def read_record(record: Any, sender: str | None, rates: Rates) -> Part:
         endpoint=endpoint,
         status=200 if record.get("status", "success") == "success" else FAILED,
         sender_rate=rates.of_request,
-        tag=text_of(given.get(TAG_FIELD), 64),
+        tag=text_of(request_metadata.get(TAG_FIELD), 64),
         opt="off" if is_probe(metadata.get("requester_custom_headers")) else None,
         seconds=ended - started if started and ended and ended >= started else None,
         stream=bool(record.get("stream")),
@@ -95,17 +95,17 @@ def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = No
     if side not in ("request", "response"):
         raise UnreadableError(f'input_type is {str(side)[:40]!r}: a guardrail is called with "request" or "response"')
     most = MOST_MESSAGES if side == "request" else _MOST_CHOICES
-    said = [text for text in texts[:most] if isinstance(text, str)] if isinstance(texts, list) else []
+    contents = [text for text in texts[:most] if isinstance(text, str)] if isinstance(texts, list) else []
     extra = object_of(data.get("additional_provider_specific_params"))
     rates.ignore(extra.get(RATE_FIELD))
     call = text_of(data.get("litellm_call_id"))
     key = exchange_id(sender, call)
     messages = data.get("structured_messages")
     whole = [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
-    asked = whole or [{"role": "user", "content": one} for one in said]
+    request_messages = whole or [{"role": "user", "content": content} for content in contents]
     calls = data.get("tool_calls")
     answered: list[Json] = [
-        {"index": index, "message": {"role": "assistant", "content": one}} for index, one in enumerate(said)
+        {"index": index, "message": {"role": "assistant", "content": content}} for index, content in enumerate(contents)
     ]
     if isinstance(calls, list) and calls:
         answered = answered or [{"index": 0, "message": {"role": "assistant", "content": None}}]
@@ -114,7 +114,7 @@ def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = No
         id=key,
         request_id=call or key,
         model=text_of(data.get("model")),
-        asked=asked if side == "request" else [],
+        asked=request_messages if side == "request" else [],
         answered=answered if side == "response" else [],
         sender_rate=rates.of_request,
         tag=text_of(extra.get(TAG_FIELD), 64),
@@ -123,13 +123,15 @@ def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = No
 
 
 def together(first: Part, more: Part) -> Part:
-    """Two calls of one guardrail as one part. Each call says all messages, so the longer list of them stands."""
-    answered = merged([msgspec.structs.replace(one, asked=[]) for one in (first, more)])
+    """Merge two calls of the same guardrail into one part. Each call has all messages, so the longer list of them
+    stands.
+    """
+    answered = merged([msgspec.structs.replace(part, asked=[]) for part in (first, more)])
     return msgspec.structs.replace(answered, asked=max(first.asked, more.asked, key=len))
 
 
 def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:
-    """Endpoint, request and response; None where there is no text."""
+    """Return endpoint, request and response; None in place of a body without text."""
     messages, response = record.get("messages"), record.get("response")
     fields = {name: value for name, value in object_of(record.get("model_parameters")).items() if name in _PARAMETERS}
     if end_user := text_of(record.get("end_user")):
@@ -139,7 +141,7 @@ def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:
         messages = [{"role": "user", "content": messages}] if messages else []
     if isinstance(messages, dict):
         messages = messages.get("messages")
-    asked = messages if isinstance(messages, list) and not _is_redacted(messages) else []
+    request_messages = messages if isinstance(messages, list) and not _is_redacted(messages) else []
     if isinstance(response, str):
         response = (
             {"choices": [{"index": 0, "message": {"role": "assistant", "content": response}}]} if response else {}
@@ -154,7 +156,7 @@ def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:
         response = {**response, "choices": [_as_chat(choice) for choice in choices]}
     has_answer = any(isinstance(response.get(name), list) for name in ("output", "content", "choices"))
     has_answer = has_answer and REDACTED.encode() not in msgspec.json.encode(response)[:10_000]
-    request = msgspec.json.encode({**fields, "model": model, field: asked}) if asked else None
+    request = msgspec.json.encode({**fields, "model": model, field: request_messages}) if request_messages else None
     return endpoint, request, msgspec.json.encode(response) if has_answer else None
 
 
@@ -170,5 +172,5 @@ def _is_redacted(messages: Sequence[Any]) -> bool:
 
 
 def is_probe(headers: Any) -> bool:
-    """Whether the request had an auditor's mark; LiteLLM shows that it was there, and not always its value."""
+    """Return whether the request had an auditor's mark; LiteLLM shows that it was there, and not always its value."""
     return isinstance(headers, Mapping) and any(str(name).lower() == PROBE_HEADER for name in headers)

@@ -40,12 +40,12 @@ DEEPEST = 40
 FAILED = 500
 """Status of a request that its span says failed; which one, no convention tells."""
 _ERROR = 2
-"""Of a span's status code."""
+"""Code of a span's status for an error."""
 _STRANGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
-"""What reading a value of an unexpected type ends in."""
+"""Errors that reading a value of an unexpected type ends in."""
 _AttributesOf = Callable[[Any], dict[str, Any]]
 MOST_LEVELS = 32
-"""Spans around another one that are looked at: many spans below one long chain would each go through all of it."""
+"""Spans around another that are looked at: many spans below one long chain would each go through all of it."""
 
 
 class Event(NamedTuple):
@@ -71,7 +71,7 @@ class Span(NamedTuple):
 
 
 def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rates: Rates | None = None) -> Sent:
-    """What an export brings.
+    """Read an export.
 
     Args:
         body: of the request.
@@ -107,10 +107,10 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rate
                     around[part.id] = exchange_id(sender, f"{record.trace_id}/{record.parent_id}")
     except _STRANGE as exc:
         raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
-    told = {key: merged(some) for key, some in parts.items()}
-    kept = one_a_call(told, around)
-    n_ignored += len(told) - len(kept)
-    return Sent(parts=kept, n_ignored=n_ignored, rejected=rejected, n_ignored_rates=rates.n_ignored)
+    by_id = {key: merged(some) for key, some in parts.items()}
+    distinct = one_a_call(by_id, around)
+    n_ignored += len(by_id) - len(distinct)
+    return Sent(parts=distinct, n_ignored=n_ignored, rejected=rejected, n_ignored_rates=rates.n_ignored)
 
 
 def _span_part(span: Span, sender: str | None, rates: Rates) -> Part | None:
@@ -118,14 +118,14 @@ def _span_part(span: Span, sender: str | None, rates: Rates) -> Part | None:
     if not gen_ai.is_exchange(attributes):
         return None
     span = span._replace(attributes=attributes)
-    asked, answered = gen_ai.content_of(attributes)
+    messages, answered = gen_ai.content_of(attributes)
     for event in span.events:
         more_asked, more_answered = gen_ai.event_content(event.name, event.attributes, None)
-        asked += more_asked
+        messages += more_asked
         answered += more_answered
     started, ended = span.started_at, span.ended_at
     return msgspec.structs.replace(
-        _part(span, sender, rates, asked, answered),
+        _part(span, sender, rates, messages, answered),
         status=FAILED if span.is_failed or "error.type" in attributes else 200,
         seconds=ended - started if started and ended and ended >= started else None,
     )
@@ -136,12 +136,12 @@ def _log_part(record: Span, sender: str | None, rates: Rates) -> Part | None:
     name = record.name or attributes.get("event.name")
     if name not in gen_ai.EVENTS or not isinstance(name, str):
         return None
-    asked, answered = gen_ai.event_content(name, attributes, record.body)
-    return _part(record, sender, rates, asked, answered)
+    messages, answered = gen_ai.event_content(name, attributes, record.body)
+    return _part(record, sender, rates, messages, answered)
 
 
 def _part(
-    record: Span, sender: str | None, rates: Rates, asked: list[dict[str, Any]], answered: list[dict[str, Any]]
+    record: Span, sender: str | None, rates: Rates, messages: list[dict[str, Any]], answered: list[dict[str, Any]]
 ) -> Part:
     attributes = record.attributes
     name = f"{record.trace_id}/{record.span_id}" if record.trace_id and record.span_id else None
@@ -158,7 +158,7 @@ def _part(
         at=record.started_at,
         model=gen_ai.model_of(attributes),
         fields=gen_ai.fields_of(attributes),
-        asked=asked,
+        asked=messages,
         answered=answered,
         sender_rate=rate,
         tag=text_of(attributes.get(TAG_ATTRIBUTE), 64),
@@ -167,7 +167,7 @@ def _part(
 
 
 def _from_json(body: bytes, signal: Signal) -> Iterator[Span]:
-    """One record after the other. Raises RequestError for what is no export."""
+    """Yield one record after the other. Raises RequestError for a body that is not an export."""
     try:
         groups: Any = [[scope.records or [] for scope in group.scopes or []] for group in _read_groups(body, signal)]
     except (msgspec.DecodeError, UnicodeError, RecursionError):  # not strict, or of another shape
@@ -243,7 +243,7 @@ def _json_record(record: dict[str, Any]) -> Span:
         started_at=_seconds(started),
         ended_at=_seconds(record.get("endTimeUnixNano")),
         attributes=_json_attributes(record),
-        events=_read_events(record.get("events") or [], lambda one: str(one.get("name")), _json_attributes),
+        events=_read_events(record.get("events") or [], lambda event: str(event.get("name")), _json_attributes),
         trace_state=str(record.get("traceState") or ""),
         is_failed=(record.get("status") or {}).get("code") in (_ERROR, "STATUS_CODE_ERROR"),
         name=str(record.get("eventName") or ""),
@@ -252,13 +252,18 @@ def _json_record(record: dict[str, Any]) -> Span:
 
 
 def _read_events(events: Iterable[Any], name_of: Callable[[Any], str], attributes_of: _AttributesOf) -> list[Event]:
-    """Those with content, in their order."""
-    said = (Event(name, attributes_of(event)) for event in events if (name := name_of(event)) in gen_ai.EVENTS)
-    return [*islice(said, MOST_MESSAGES)]
+    """Return the events with content, in their order."""
+    content_events = (
+        Event(name, attributes_of(event)) for event in events if (name := name_of(event)) in gen_ai.EVENTS
+    )
+    return [*islice(content_events, MOST_MESSAGES)]
 
 
 def _json_attributes(holder: dict[str, Any]) -> dict[str, Any]:
-    return {str(one["key"]): _json_value(one.get("value"), DEEPEST) for one in holder.get("attributes") or []}
+    return {
+        str(attribute["key"]): _json_value(attribute.get("value"), DEEPEST)
+        for attribute in holder.get("attributes") or []
+    }
 
 
 def _json_value(value: Any, depth: int) -> Any:
@@ -271,9 +276,11 @@ def _json_value(value: Any, depth: int) -> Any:
             case "intValue":
                 return int(inner) if len(str(inner)) < 20 else None
             case "arrayValue":
-                return [_json_value(one, depth - 1) for one in inner.get("values") or []]
+                return [_json_value(element, depth - 1) for element in inner.get("values") or []]
             case "kvlistValue":
-                return {str(one["key"]): _json_value(one.get("value"), depth - 1) for one in inner.get("values") or []}
+                return {
+                    str(entry["key"]): _json_value(entry.get("value"), depth - 1) for entry in inner.get("values") or []
+                }
     return None
 
 
@@ -345,55 +352,58 @@ def _proto_value(value: Any, depth: int) -> Any:
     if kind is None or not depth:
         return None
     if kind == "array_value":
-        return [_proto_value(one, depth - 1) for one in value.array_value.values]
+        return [_proto_value(element, depth - 1) for element in value.array_value.values]
     if kind == "kvlist_value":
-        return {one.key: _proto_value(one.value, depth - 1) for one in value.kvlist_value.values}
+        return {entry.key: _proto_value(entry.value, depth - 1) for entry in value.kvlist_value.values}
     return None if kind == "bytes_value" else getattr(value, kind)
 
 
-def one_a_call(told: Mapping[str, Part], around: Mapping[str, str]) -> list[Part]:
-    """The parts but those of spans right around another one that tells the same answer: as two they would count twice.
+def one_a_call(by_id: Mapping[str, Part], around: Mapping[str, str]) -> list[Part]:
+    """Return the parts except those of spans right around another that has the same answer: as two they would count
+    twice.
 
     What is kept has the tag, the sampling rate and the opt-out of what is left out, where it says none itself.
 
     Args:
-        told: parts by their ids.
+        by_id: parts by their ids.
         around: by the id of a part, that of the span its span is in.
     """
     repeated = {
         outer
         for inner, outer in around.items()
-        if inner != outer and outer in told and _is_same_call(told[inner], told[outer])
+        if inner != outer and outer in by_id and _is_same_call(by_id[inner], by_id[outer])
     }
-    kept = (part for key, part in told.items() if key not in repeated)
-    return [_marked(part, _above(part.id, told, around, repeated)) for part in kept]
+    distinct = (part for key, part in by_id.items() if key not in repeated)
+    return [_marked(part, _above(part.id, by_id, around, repeated)) for part in distinct]
 
 
 def _is_same_call(inner: Part, outer: Part) -> bool:
     if not inner.is_whole or len(inner.answered) != len(outer.answered):
         return False
-    return all(_words(one) == _words(other) for one, other in zip(inner.answered, outer.answered, strict=True))
+    return all(_words(choice) == _words(other) for choice, other in zip(inner.answered, outer.answered, strict=True))
 
 
 def _words(choice: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Of an answer. Arguments are left out: they are JSON, which each writes in its way."""
+    """Return an answer's content and the names of its calls. Arguments are left out: they are JSON, which each writes
+    in its way.
+    """
     message = choice["message"]
-    return message["content"] or "", [one["function"]["name"] for one in message.get("tool_calls", [])]
+    return message["content"] or "", [call["function"]["name"] for call in message.get("tool_calls", [])]
 
 
-def _above(key: str, told: Mapping[str, Part], around: Mapping[str, str], repeated: set[str]) -> Iterator[Part]:
+def _above(key: str, by_id: Mapping[str, Part], around: Mapping[str, str], repeated: set[str]) -> Iterator[Part]:
     seen = {key}
     while (key := around.get(key, "")) in repeated and key not in seen and len(seen) <= MOST_LEVELS:
         seen.add(key)
-        yield told[key]
+        yield by_id[key]
 
 
 def _marked(part: Part, above: Iterator[Part]) -> Part:
-    for one in above:
+    for outer in above:
         part = msgspec.structs.replace(
             part,
-            opt=part.opt or one.opt,
-            tag=part.tag or one.tag,
-            sender_rate=one.sender_rate if part.sender_rate is None else part.sender_rate,
+            opt=part.opt or outer.opt,
+            tag=part.tag or outer.tag,
+            sender_rate=outer.sender_rate if part.sender_rate is None else part.sender_rate,
         )
     return part

@@ -43,17 +43,17 @@ _REQUEST_MEMBERS = ("messages", "prompt", "input")
 
 
 def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None, *, name: str = "entry") -> Sent:
-    """What a list of objects brings; whatever cannot be read is rejected by its number.
+    """Read a list of objects; an object that cannot be read is rejected by its number.
 
     `rates` decides about the sampling rates that are stated; without it none counts.
     """
     rates = rates or Rates()
-    sent = read_each(objects, lambda one: read_one(one, sender, rates), name=name)
+    sent = read_each(objects, lambda entry: read_one(entry, sender, rates), name=name)
     return msgspec.structs.replace(sent, n_ignored_rates=rates.n_ignored)
 
 
 def read_one(data: Any, sender: str | None, rates: Rates) -> Part | None:
-    """One exchange, or half of one; None for a request to an endpoint that has no answer to audit.
+    """Read an exchange, or half of it; None for a request to an endpoint that has no answer to audit.
 
     Raises: UnreadableError with what is wrong.
     """
@@ -87,8 +87,8 @@ def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Part:
     if not isinstance(status, int) or isinstance(status, bool):
         raise UnreadableError("status is no whole number")
     key = exchange_id(sender, there)
-    asked = _json_of(request)
-    model = text_of(data.get("model")) or text_of(asked.get("model"))
+    request_json = _json_of(request)
+    model = text_of(data.get("model")) or text_of(request_json.get("model"))
     marked = litellm.is_probe(data.get("headers"))
     content_type = text_of(data.get("content_type")) or (EVENTS if _is_event_text(response) else JSON)
     part = Part(
@@ -101,7 +101,7 @@ def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Part:
         response=response,
         status=status,
         content_type=content_type,
-        stream=asked.get("stream") is True,
+        stream=request_json.get("stream") is True,
         sender_rate=rates.of_exchange(data.get("sampling_rate"), "sampling_rate"),
         tag=text_of(data.get("tag"), 64),
         opt="off" if marked or data.get("audit") in ("off", False) else None,
@@ -148,29 +148,29 @@ def _from_tap(tap: Json) -> Json:
     Source: https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/tap/v3/http.proto.
     """
     request, response = object_of(tap.get("request")), object_of(tap.get("response"))
-    asked, answered = _headers(request), _headers(response)
-    for headers, side in ((asked, "request"), (answered, "response")):
+    request_headers, answered = _headers(request), _headers(response)
+    for headers, side in ((request_headers, "request"), (answered, "response")):
         if headers.get("content-encoding", "identity") != "identity":
             raise UnreadableError(f"the {side} of the tap is compressed: tap it before it is, or ask for identity")
     status = answered.get(":status", "200")
-    found: Json = {
-        "path": asked.get(":path", CHAT),
+    pair: Json = {
+        "path": request_headers.get(":path", CHAT),
         "request": _tapped(request.get("body"), "request"),
         "response": _tapped(response.get("body"), "response"),
         "status": int(status) if status.isdigit() and len(status) == 3 else 500,
-        "headers": asked,
+        "headers": request_headers,
     }
-    if key := asked.get("x-request-id"):
-        found["id"] = key
+    if key := request_headers.get("x-request-id"):
+        pair["id"] = key
     if kind := answered.get("content-type"):
-        found["content_type"] = kind
-    return found
+        pair["content_type"] = kind
+    return pair
 
 
 def _headers(message: Json) -> dict[str, str]:
     listed = message.get("headers")
-    ones = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    return {str(one.get("key")).lower(): str(one.get("value", "")) for one in ones}
+    ones = [header for header in listed if isinstance(header, dict)] if isinstance(listed, list) else []
+    return {str(header.get("key")).lower(): str(header.get("value", "")) for header in ones}
 
 
 def _tapped(body: Any, side: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The share of its exchanges that a sender sends: the one place that reads and bounds it, for every door.
+"""The share of its exchanges that a sender sends: read and bounded here only, for every door.
 
 A sampling rate is the sender's word, and the weight of an exchange is its inverse. So a rate that an exchange, a span
 or a header states counts only if the sender's key has `may_state_rate` and the operator configured no
@@ -26,7 +26,7 @@ _LONGEST_SHOWN = 40
 
 
 class Rates:
-    """What becomes of the sampling rates in one request to a door.
+    """The rules for the sampling rates in one request to a door.
 
     Args:
         is_believed: whether the rates that the request states count.
@@ -76,14 +76,15 @@ class Rates:
         return self._bounded(read_threshold(digits), digits, "the threshold th of the tracestate")
 
     def ignore(self, value: Any) -> None:
-        """Count a rate that is stated where, or by whom, none counts."""
+        """Count a rate that does not count because of its place or its sender."""
         self.n_ignored += _is_stated(value) or self._has_ignored_header
 
     def _bounded(self, rate: float | None, value: Any, where: str) -> float:
         if rate is not None and self._smallest <= rate <= LARGEST_RATE:
             return rate
         raise UnreadableError(
-            f"{where} is {_shown(value)!r}: give the share of exchanges that are sent, from {self._smallest:g} "
+            f"{where} is {_describe_value(value)!r}: give the share of exchanges that are sent, from "
+            f"{self._smallest:g} "
             "(ingest.min_sampling_rate) to 1"
         )
 
@@ -135,7 +136,7 @@ def _is_stated(value: Any) -> bool:
     return value is not None and value != ""
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**_LONGEST_SHOWN:
         return "a number of more than 40 digits"  # str() of a huge int raises
     return str(value)[:_LONGEST_SHOWN] if isinstance(value, str | int | float) else type(value).__name__

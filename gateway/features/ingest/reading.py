@@ -1,4 +1,4 @@
-"""What a door makes of a body, where that takes long: beside the event loop, and in bounded memory.
+"""Reads bodies for the doors, where that takes long: in a thread, and in bounded memory.
 
 A thread that decodes JSON keeps the event loop waiting for as long as one call of the decoder takes, so a list is taken
 apart first and its entries are decoded one at a time.
@@ -21,7 +21,7 @@ LARGE_BYTES = 32 * 1024
 MOST_CONTAINERS = 400_000
 """Objects and lists in one body, those in its texts included; an export of 8 MB has up to 250,000."""
 MOST_LENIENT_CONTAINERS = 100_000
-"""Of them in what is no strict JSON, which is decoded in one call: 35 ms."""
+"""Objects and lists in a body that is not strict JSON, which is decoded in one call: 35 ms."""
 MOST_ENTRIES = 10_000
 """Exchanges, or parts of exchanges, in one body. Collectors send up to 8,192 spans, LiteLLM 512 records."""
 
@@ -46,7 +46,7 @@ def require_few_entries(n_entries: int) -> None:
 
 
 def read_objects(body: bytes, read: Callable[[Iterable[Any]], Sent]) -> Sent:
-    """What a door's `read` makes of one object, a list of them, or one a line.
+    """Call a door's `read` on one object, a list of them, or one object a line.
 
     An entry that is no JSON is rejected by its number. Raises TooLargeError, and RequestError for what is neither of
     them.
@@ -71,7 +71,7 @@ def read_objects(body: bytes, read: Callable[[Iterable[Any]], Sent]) -> Sent:
 
 
 def read_value(piece: bytes | msgspec.Raw) -> Any:
-    """The value of one entry. Raises ValueError when it is no JSON."""
+    """Return the value of an entry. Raises ValueError when it is not JSON."""
     content = bytes(piece)
     if count_containers(content) > MOST_LENIENT_CONTAINERS and not _is_one_value(content):
         raise ValueError(f"no strict JSON, and more than {MOST_LENIENT_CONTAINERS} objects and lists")
@@ -100,8 +100,8 @@ def _is_one_value(body: bytes) -> bool:
 
 
 class Reading:
-    """Reads large bodies one after the other: as objects one may take fifty times its bytes, and two threads that read
-    are no faster than one.
+    """Reads large bodies one after the other: as objects a body may take fifty times its bytes, and two threads that
+    read are not faster than a single thread.
     """
 
     def __init__(self) -> None:

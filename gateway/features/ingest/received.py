@@ -1,4 +1,4 @@
-"""What every door makes of what it is sent: whole exchanges and parts of exchanges, in one form."""
+"""The form in which every door hands on what it is sent: whole exchanges and parts of exchanges."""
 
 import hashlib
 import secrets
@@ -14,9 +14,9 @@ Json = dict[str, Any]
 
 Door = Literal["otlp", "litellm", "http"]
 Outcome = Literal["taken", "duplicate", "waiting", "no_content", "half", "ignored", "rejected", "refused"]
-"""What became of one thing that was sent; a metric label. taken: it is an exchange in the ledger. waiting: part of one.
-no_content, half: an exchange whose other parts did not come in time, without any text or with one side's; in the
-ledger as not_auditable. ignored: nothing that could be one, such as a span of a database. rejected: not understood.
+"""Outcome of a thing that was sent; a metric label. taken: it is an exchange in the ledger. waiting: part of an
+exchange. no_content, half: an exchange whose other parts did not come in time, without any text or with one side's; in
+the ledger as not_auditable. ignored: it cannot be an exchange, such as a span of a database. rejected: not understood.
 refused: a whole body, answered with 4xx or 503, which say what to do."""
 
 CHAT = "/v1/chat/completions"
@@ -24,11 +24,11 @@ LONGEST_ID = 1000
 """Characters of an id that a sender gives."""
 LONGEST_NAME = 200
 MOST_MESSAGES = 10_000
-"""Of one exchange; more are left out."""
+"""Messages of an exchange; more are left out."""
 
 
 MOST_ERRORS = 20
-"""Of an answer; the counts are of all."""
+"""Errors that an answer names; the counts are of all."""
 
 
 class UnreadableError(RequestError):
@@ -36,15 +36,15 @@ class UnreadableError(RequestError):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one span, event or call says of an exchange: it may say all of it. Times are Unix seconds."""
+    """Part of an exchange, or all of it, as a span, event or call states it. Times are Unix seconds."""
 
     id: str
     """`exchange_id` of it."""
     request_id: str
     at: float | None = None
-    """When the request came; None where the sender did not say."""
+    """Time at which the request came; None where the sender did not say."""
     model: str | None = None
-    """As the client named it."""
+    """Name of the model, as the client gave it."""
     asked: list[Json] = []
     """Messages of the request, in order, as a chat completion has them."""
     answered: list[Json] = []
@@ -64,25 +64,25 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     opt: str | None = None
     """"off" where the request asked not to be audited."""
     key_name: str | None = None
-    """Of the key it came with; set when it is taken, as is what that key lets `opt` say."""
+    """Name of the key it came with; set when it is taken, as is the `opt` that the key allows."""
     door: Door = "otlp"
     seconds: float | None = None
     first_chunk_seconds: float | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing more needs to come; what failed has no answer."""
+        """Return whether all that is needed has come; a failed request has no answer."""
         answered = self.answered or self.status != 200
         return bool(self.model and self.asked and answered) or bool(self.request and self.response)
 
     @property
     def may_be_audited(self) -> bool:
-        """Whether both sides are there, if nothing more comes."""
+        """Return whether both sides are there, if nothing more comes."""
         return bool(self.asked or self.request) and bool(self.answered or self.response)
 
     @property
     def has_text(self) -> bool:
-        """Whether one side at least is there."""
+        """Return whether at least one side is there."""
         return bool(self.asked or self.request or self.answered or self.response)
 
 
@@ -100,7 +100,7 @@ class Received(Part, frozen=True, kw_only=True):
 
 
 class Rejections(msgspec.Struct):
-    """What was not understood: how many things, and why, of the first few."""
+    """Things that were not understood: how many, and why, of the first few."""
 
     count: int = 0
     first: list[str] = []
@@ -117,18 +117,19 @@ class Rejections(msgspec.Struct):
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """What one request to a door brought."""
+    """The content of a request to a door."""
 
     whole: list[Received] = []
     parts: list[Part] = []
     n_ignored: int = 0
     rejected: Rejections = msgspec.field(default_factory=Rejections)
     n_ignored_rates: int = 0
-    """Of exchanges, or parts of them, that state a sampling rate which does not count."""
+    """Number of exchanges, or parts of them, that state a sampling rate which does not count."""
 
 
 def exchange_id(sender: str | None, id_there: str | None) -> str:
-    """The id of an exchange that somebody else recorded: the same for the same sender and id, so that it counts once.
+    """Return the id of an exchange that another system recorded: the same for the same sender and id, so that it counts
+    once.
 
     Args:
         sender: name of the key it came with.
@@ -136,16 +137,16 @@ def exchange_id(sender: str | None, id_there: str | None) -> str:
     """
     if not id_there:
         return secrets.token_hex(16)
-    told = f"{sender or ''}\0{id_there[:LONGEST_ID]}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(told, digest_size=16, person=b"biasgate ingest").hexdigest()
+    identity = f"{sender or ''}\0{id_there[:LONGEST_ID]}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(identity, digest_size=16, person=b"biasgate ingest").hexdigest()
 
 
 _FIRST = ("at", "model", "request", "response", "sender_rate", "tag", "opt", "seconds")
-"""Of these the earliest part that has one says it."""
+"""Fields that are taken from the earliest part that has them."""
 
 
 def merged(parts: Sequence[Part]) -> Part:
-    """All that is known of one exchange. Parts that say the same as another add nothing.
+    """Merge all parts of an exchange into one. Parts that say the same as another add nothing.
 
     What one part says of the request's messages, or of the answer, in one piece stands; pieces are put together in the
     order of their times.
@@ -166,7 +167,7 @@ def merged(parts: Sequence[Part]) -> Part:
 
 
 def one_of_each(parts: Iterable[Part]) -> list[Part]:
-    """The parts of a body, those of one exchange put together."""
+    """Return the parts of a body, with those of the same exchange put together."""
     by_id: dict[str, list[Part]] = {}
     for part in parts:
         by_id.setdefault(part.id, []).append(part)
@@ -185,11 +186,11 @@ def completed(part: Part) -> Received:
 
 
 def read_each(objects: Iterable[Any], read: Callable[[Any], Part | None], *, name: str) -> Sent:
-    """What a list of objects brings; whatever `read` raises UnreadableError for is rejected by its name and number."""
+    """Read a list of objects; an object for which `read` raises UnreadableError is rejected by its name and number."""
     whole, parts, n_ignored, rejected = list[Received](), list[Part](), 0, Rejections()
-    for number, one in enumerate(objects):
+    for number, entry in enumerate(objects):
         try:
-            part = read(one)
+            part = read(entry)
         except UnreadableError as exc:
             rejected.add(f"{name} {number}: {exc}")
             continue
@@ -208,7 +209,7 @@ def object_of(value: Any) -> Json:
 
 
 def number_of(value: Any) -> float | None:
-    """A finite number, also one that is written as text; None for anything else."""
+    """Return a finite number, also if it is written as text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -225,33 +226,33 @@ def text_of(value: Any, longest: int = LONGEST_NAME) -> str | None:
 
 def _together(lists: Iterable[list[Json]]) -> list[Json]:
     """Pieces in their order; each said once, and a longer list that has all of the others stands alone."""
-    found: list[Json] = []
-    known = set[bytes]()
+    pieces: list[Json] = []
+    encodings = set[bytes]()
     longest: list[Json] = []
     for listed in lists:
         longest = max(longest, listed, key=len)
         for piece in listed:
-            told = msgspec.json.encode(piece)
-            if told not in known:
-                known.add(told)
-                found.append(piece)
+            encoded = msgspec.json.encode(piece)
+            if encoded not in encodings:
+                encodings.add(encoded)
+                pieces.append(piece)
     whole = {msgspec.json.encode(piece) for piece in longest}
-    return (longest if whole >= known else found)[:MOST_MESSAGES]
+    return (longest if whole >= encodings else pieces)[:MOST_MESSAGES]
 
 
 def _longest_by_index(lists: Iterable[list[Json]]) -> list[Json]:
-    found: dict[Any, tuple[int, Json]] = {}
+    by_index: dict[Any, tuple[int, Json]] = {}
     for listed in lists:
         for choice in listed:
             size = len(msgspec.json.encode(choice))
             index = choice.get("index")
-            if size > found.get(index, (0, choice))[0] and (index in found or len(found) < MOST_MESSAGES):
-                found[index] = (size, choice)
-    return [choice for _, choice in found.values()]
+            if size > by_index.get(index, (0, choice))[0] and (index in by_index or len(by_index) < MOST_MESSAGES):
+                by_index[index] = (size, choice)
+    return [choice for _, choice in by_index.values()]
 
 
 def exchange_of(
-    one: Received,
+    received: Received,
     *,
     stratum: str,
     probability: float,
@@ -260,27 +261,27 @@ def exchange_of(
     upstream: str,
     model_label: str,
 ) -> Exchange:
-    """As the store keeps it; `probability` is what the gateway itself drew it with."""
+    """Return the exchange as the store keeps it; `probability` is the gateway's own probability of drawing it."""
     return Exchange(
-        id=one.id,
-        request_id=one.request_id,
+        id=received.id,
+        request_id=received.request_id,
         received_at=received_at,
-        endpoint=one.endpoint,
-        model=one.model,
-        served_model=one.model,
+        endpoint=received.endpoint,
+        model=received.model,
+        served_model=received.model,
         upstream=upstream,
-        stream=one.stream,
-        status_code=one.status,
-        content_type=one.content_type,
+        stream=received.stream,
+        status_code=received.status,
+        content_type=received.content_type,
         stratum=stratum,
-        inclusion_probability=probability * (1.0 if one.sender_rate is None else one.sender_rate),
+        inclusion_probability=probability * (1.0 if received.sender_rate is None else received.sender_rate),
         rate_factor=rate_factor,
-        request_body=one.request,
-        response_body=one.response,
-        key_name=one.key_name,
-        tag=one.tag,
+        request_body=received.request,
+        response_body=received.response,
+        key_name=received.key_name,
+        tag=received.tag,
         model_label=model_label,
-        seconds=one.seconds,
-        first_chunk_seconds=one.first_chunk_seconds,
-        sender_rate=one.sender_rate,
+        seconds=received.seconds,
+        first_chunk_seconds=received.first_chunk_seconds,
+        sender_rate=received.sender_rate,
     )

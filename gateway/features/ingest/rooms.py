@@ -16,15 +16,15 @@ REQUESTS_AT_ONCE = 64
 MOST_BYTES = BUFFER_BYTES // 2
 """All requests together."""
 MOST_BYTES_OF_A_KEY = MOST_BYTES // 2
-"""Requests of one key, so that another key's find room. One alone is read whatever its size."""
+"""Bytes of all requests of a single key, so that another key's find room. A request alone is read whatever its size."""
 EXCHANGE_BYTES = 1536
-"""What an exchange, or part of one, takes as objects beside its texts."""
+"""Bytes that an exchange, or part of an exchange, takes as objects in addition to its texts."""
 
 FULL = "too much that was sent waits to be stored: send it again in a moment"
 
 
 class Room:
-    """Memory of one request."""
+    """Memory of a single request."""
 
     def __init__(self, rooms: "Rooms", key: str | None) -> None:
         self._rooms = rooms
@@ -32,7 +32,7 @@ class Room:
         self.held = 0
 
     def hold(self, n_bytes: int) -> None:
-        """Account for more. Raises BusyError where there is no memory for it."""
+        """Account for more. Raises BusyError where there is not enough memory for it."""
         n_bytes = min(n_bytes, MOST_BYTES_OF_A_KEY - self.held)
         if n_bytes > 0:
             self._rooms.reserve(self._key, n_bytes)
@@ -67,7 +67,7 @@ class Rooms:
             self._held = +self._held
 
     def reserve(self, key: str | None, n_bytes: int) -> None:
-        """Raises BusyError where there is no memory for so many bytes of this key."""
+        """Reserve memory. Raises BusyError where there is not enough for so many bytes of this key."""
         if (
             self._held[key] + n_bytes > MOST_BYTES_OF_A_KEY
             or self._held.total() + n_bytes > MOST_BYTES

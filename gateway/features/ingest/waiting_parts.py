@@ -24,10 +24,10 @@ from gateway.store.ingested import StoredPart, Waiting
 from gateway.turns import in_turns
 
 MOST_PARTS = 256
-"""Kept of one exchange; each that comes is read with those before it."""
+"""Parts of an exchange that are kept; each that comes is read with those before it."""
 SWEEP_AT_ONCE = 200
 COUNT_SECONDS = 5.0
-"""How long a count of a key's parts holds; meanwhile this worker adds its own to it."""
+"""Seconds for which a count of a key's parts holds; meanwhile this worker adds its own to it."""
 
 _part = msgspec.json.Decoder(Part)
 
@@ -49,7 +49,7 @@ class TooManyWaitingError(BusyError):
 
 
 class Added(NamedTuple):
-    """What became of parts that were sent."""
+    """Counts of the parts that were sent, by outcome."""
 
     n_waiting: int
     """Exchanges of which another part has to come."""
@@ -96,16 +96,16 @@ class WaitingParts:
         if whole:
             await take(await in_turns(completed, whole))
             await self._forget([part.id for part in whole if part.id in waiting], waiting, whole[0].key_name)
-        kept = await self._keep([*open_.values()])
+        kept_ids = await self._keep([*open_.values()])
         n_joined, n_kept_joined = 0, 0
         for group in ingested.in_groups(waiting, open_):
             joined = await self._join(group, open_, waiting, take)
             n_joined += len(joined)
-            n_kept_joined += len(kept.intersection(joined))
+            n_kept_joined += len(kept_ids.intersection(joined))
         return Added(
-            n_waiting=len(kept) - n_kept_joined,
+            n_waiting=len(kept_ids) - n_kept_joined,
             n_duplicates=len(duplicates),
-            n_refused=len(open_) - len(kept) - (n_joined - n_kept_joined),
+            n_refused=len(open_) - len(kept_ids) - (n_joined - n_kept_joined),
         )
 
     async def settle(self, before: float, settle: Settle) -> int:
@@ -132,19 +132,19 @@ class WaitingParts:
             return set()
         owner = parts[0].key_name
         room = self._config().max_waiting - await self._count(owner)
-        kept = parts[: max(room, 0)]
-        if kept:
-            await ingested.add_parts(self._database, await asyncio.to_thread(self._stored, kept))
-            self._note(owner, len(kept))
-        return {part.id for part in kept}
+        admitted = parts[: max(room, 0)]
+        if admitted:
+            await ingested.add_parts(self._database, await asyncio.to_thread(self._stored, admitted))
+            self._note(owner, len(admitted))
+        return {part.id for part in admitted}
 
     async def _join(
         self, group: Sequence[str], open_: Mapping[str, Part], waiting: Mapping[str, Waiting], take: Take
     ) -> list[str]:
         """Put the parts of some exchanges together with those that wait; returns those that are whole now."""
         async with self._joining:
-            known = await ingested.parts_of(self._database, group)
-            together = await self._together(known, {key: open_[key] for key in group})
+            bodies_by_id = await ingested.parts_of(self._database, group)
+            together = await self._together(bodies_by_id, {key: open_[key] for key in group})
             whole = [part for part in together.values() if part.is_whole]
             if whole:
                 await take(await in_turns(completed, whole))
@@ -152,15 +152,15 @@ class WaitingParts:
         await self._forget(ids, waiting, open_[group[0]].key_name)
         return ids
 
-    async def _together(self, known: Mapping[str, list[bytes]], new: Mapping[str, Part]) -> dict[str, Part]:
-        """What is known of each exchange, by its id."""
+    async def _together(self, bodies_by_id: Mapping[str, list[bytes]], new: Mapping[str, Part]) -> dict[str, Part]:
+        """Return the merged parts of each exchange, by its id."""
 
         def put_together(key: str) -> tuple[str, Part]:
-            parts = [*map(_part.decode, known.get(key, [])), *([new[key]] if key in new else [])]
+            parts = [*map(_part.decode, bodies_by_id.get(key, [])), *([new[key]] if key in new else [])]
             return key, merged(parts)
 
-        keys = known.keys() | new.keys()
-        if sum(len(body) for bodies in known.values() for body in bodies) > LARGE_BYTES:
+        keys = bodies_by_id.keys() | new.keys()
+        if sum(len(body) for bodies in bodies_by_id.values() for body in bodies) > LARGE_BYTES:
             return dict(await asyncio.to_thread(lambda: [*map(put_together, keys)]))
         return dict(await in_turns(put_together, keys))
 
@@ -187,18 +187,18 @@ class WaitingParts:
 
 
 def private(part: Part, redactor: Redactor | None) -> Part:
-    """The part without what identifies a person. Who asked is left out: parts have no index by it."""
+    """Return the part without what identifies a person. The user's name is left out: parts have no index by it."""
     fields = {name: value for name, value in part.fields.items() if name != "user"}
     part = msgspec.structs.replace(part, fields=fields)
     if redactor is None:
         return part
-    found = Counter[str]()
-    asked = redacted_request(msgspec.json.encode({"messages": part.asked}), redactor, found)
-    answered = redacted_response(msgspec.json.encode({"choices": part.answered}), redactor, found)
+    counts = Counter[str]()
+    request_json = redacted_request(msgspec.json.encode({"messages": part.asked}), redactor, counts)
+    answered = redacted_response(msgspec.json.encode({"choices": part.answered}), redactor, counts)
     return msgspec.structs.replace(
         part,
-        asked=msgspec.json.decode(asked)["messages"],
+        asked=msgspec.json.decode(request_json)["messages"],
         answered=msgspec.json.decode(answered)["choices"],
-        request=None if part.request is None else redacted_request(part.request, redactor, found) or None,
-        response=None if part.response is None else redacted_response(part.response, redactor, found) or None,
+        request=None if part.request is None else redacted_request(part.request, redactor, counts) or None,
+        response=None if part.response is None else redacted_response(part.response, redactor, counts) or None,
     )

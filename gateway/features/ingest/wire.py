@@ -13,7 +13,7 @@ from gateway.features.ingest.bodies import TooLargeError
 MOST_RECORDS = 100_000
 """Spans or log records in one body, with the groups that hold them."""
 LARGE_RECORD_BYTES = 64 * 1024
-"""In a smaller record no more fits than is parsed within 3 ms."""
+"""Bytes from which a record is large; a smaller one is parsed within 3 ms."""
 MOST_MESSAGES_OF_A_RECORD = 100_000
 """Attributes, events, links and values in each other."""
 
@@ -31,11 +31,11 @@ _KINDS: Mapping[str, _Kind] = {
     "values": {1: "value"},
     "attributes": {1: "attribute"},
 }
-"""By kind of message, the fields that hold messages, and of which kind; of the OTLP protocol 1.x."""
+"""Fields that hold messages, and the kind of those messages, by kind of message; of the OTLP protocol 1.x."""
 
 
 class WireError(RequestError):
-    """The bytes are no protobuf."""
+    """The bytes are not protobuf."""
 
 
 class _Field(NamedTuple):

@@ -87,15 +87,15 @@ class ReferencePasses:
 
     async def _judge_again(self, item: ReferenceItem) -> None:
         try:
-            found = await judged_again(item, self._judge, self._max_tokens)
+            measurements = await judged_again(item, self._judge, self._max_tokens)
         except CompletionError as exc:
             logger.warning("a reply of the judge's reference set was not judged: %s", exc)
             return
-        stamp = found[0].judge
+        stamp = measurements[0].judge
         if stamp is not None and stamp.fingerprint is not None:
             seen = {stamp.model: stamp.fingerprint}
             await served.observe(self._database, own_server("judge"), seen, asked_at=time.time(), runs_of=lambda _: ())
-        await updates.record_judgement(self._database, found, self._judge.model, self._settings)
+        await updates.record_judgement(self._database, measurements, self._judge.model, self._settings)
 
 
 class ReferencePart(AuditorPart):

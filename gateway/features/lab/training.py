@@ -1,4 +1,4 @@
-"""What commands that train an adapter have in common: arguments, the estimate, the vLLM command that serves it."""
+"""Parts that commands which train an adapter share: arguments, the estimate, the vLLM command that serves it."""
 
 import argparse
 import shlex
@@ -10,7 +10,7 @@ from benchmarks.lab.training import artefact, base_model, estimate, lora, recipe
 from benchmarks.lab.training.recipe import Recipe
 
 VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""What vLLM's --max-lora-rank takes."""
+"""Values that vLLM's --max-lora-rank takes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,25 +24,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def given_recipe(arguments: argparse.Namespace) -> Recipe:
     """Raises BenchmarkError for a recipe that cannot be."""
-    given = {name: getattr(arguments, name) for name in ("base_model", "steps", "seed")}
-    return recipe.read(arguments.recipe, **given)
+    overrides = {name: getattr(arguments, name) for name in ("base_model", "steps", "seed")}
+    return recipe.read(arguments.recipe, **overrides)
 
 
-def show_estimate(found: Recipe, n_examples: int) -> None:
+def show_estimate(lora_recipe: Recipe, n_examples: int) -> None:
     """Memory and time; of a model of which the heads of the weight files are there."""
-    base = base_model.describe(Path(found.base_model))
-    needs = estimate.estimate(base, found)
-    steps = lora.n_steps(found, n_examples)
-    n_tokens = steps * found.batch_size * found.accumulation * found.max_tokens
+    base = base_model.describe(Path(lora_recipe.base_model))
+    needs = estimate.estimate(base, lora_recipe)
+    steps = lora.n_steps(lora_recipe, n_examples)
+    n_tokens = steps * lora_recipe.batch_size * lora_recipe.accumulation * lora_recipe.max_tokens
     gib = estimate.GIB
-    print(f"{found.base_model}: {base.architecture}, {base.n_parameters / 1e9:.3g} billion parameters")
-    print(f"adapters of rank {found.rank}: {needs.n_adapter_parameters / 1e6:.3g} million parameters")
+    print(f"{lora_recipe.base_model}: {base.architecture}, {base.n_parameters / 1e9:.3g} billion parameters")
+    print(f"adapters of rank {lora_recipe.rank}: {needs.n_adapter_parameters / 1e6:.3g} million parameters")
     print(
         f"memory, estimated: {needs.memory / gib:.1f} GiB (weights {needs.weights / gib:.1f}, adapters "
         f"{needs.adapters / gib:.1f}, activations {needs.activations / gib:.1f}, logits {needs.logits / gib:.1f}, "
         f"torch {estimate.RUNTIME_BYTES / gib:.1f})"
     )
-    print(f"{steps} steps of {found.batch_size * found.accumulation} examples of up to {found.max_tokens} tokens")
+    print(
+        f"{steps} steps of {lora_recipe.batch_size * lora_recipe.accumulation} examples of up to "
+        f"{lora_recipe.max_tokens} tokens"
+    )
     times = [
         f"{needs.seconds(n_tokens, flops) / 60:.0f} min on one {name}" for name, flops in estimate.PEAK_FLOPS.items()
     ]
@@ -50,7 +53,7 @@ def show_estimate(found: Recipe, n_examples: int) -> None:
 
 
 def show_trained(adapter: Path) -> None:
-    """Where the adapter is, and what it took."""
+    """Print where the adapter is, and what its training took."""
     card = artefact.card(adapter)
     print(
         f"{adapter}: step {card.step} of {card.steps}, loss {card.loss:.4f}" if card.loss is not None else f"{adapter}"
@@ -77,7 +80,7 @@ def vllm_command(adapters: Mapping[str, Path], base: Path | None, port: int) -> 
     artefact.demand_base(next(iter(adapters.values())), next(iter(cards.values())), directory)
     rank = max(card.identity.recipe.rank for card in cards.values())
     words = ["vllm", "serve", str(directory), "--port", str(port), "--enable-lora"]
-    words += ["--max-lora-rank", str(next(one for one in (*VLLM_RANKS, rank) if one >= rank))]
+    words += ["--max-lora-rank", str(next(vllm_rank for vllm_rank in (*VLLM_RANKS, rank) if vllm_rank >= rank))]
     words += ["--max-loras", str(min(len(adapters), 8))]
     words += ["--lora-modules", *(f"{name}={path.resolve()}" for name, path in adapters.items())]
     return shlex.join(words)

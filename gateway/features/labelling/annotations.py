@@ -1,4 +1,4 @@
-"""What people say of exchanges that auditors scored: the same number, by a person, beside the auditor's own.
+"""People's labels of exchanges that auditors scored: the same number, by a person, next to the auditor's own.
 
 An annotation keeps the auditor's value and the inclusion probability of that exchange, so that judge and people can
 still be compared when the exchange has been deleted.
@@ -21,7 +21,7 @@ from gateway.store.tables import annotations, exchanges, measurements
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person says, and of which measurement."""
+    """A person's label of a measurement."""
 
     exchange_id: str
     auditor: str
@@ -31,7 +31,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     reference: str | None = None
     value: float
-    """In the metric's own unit."""
+    """Value of the label, in the metric's own unit."""
     annotator: str
     note: str | None = None
 
@@ -41,7 +41,7 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     exchange_id: str | None
-    """None once the exchange has been deleted."""
+    """Id of the exchange; None once it has been deleted."""
     auditor: str
     metric: str
     axis: str | None
@@ -51,14 +51,15 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
     """The served model."""
     value: float
     measured_value: float | None
-    """What the auditor had given; None when it gave no number, or nothing at all."""
+    """The auditor's value; None when it gave no number, or nothing at all."""
     inclusion_probability: float | None
-    """Of the measurement, or of the exchange where there is none."""
+    """Inclusion probability of the measurement, or of the exchange where a measurement is missing."""
     annotator: str
     note: str | None
     created_at: float
     judge_model: str | None
-    """Which judge had given it, as the next three; null where none had, and of labels from before this was kept."""
+    """Judge that had given the value, as the next three; null where none had, and of labels from before this was kept.
+    """
     prompt_sha256: str | None
     judge_thinking: str | None
     judge_fingerprint: str | None
@@ -126,7 +127,7 @@ async def list_annotations(
 ) -> list[Annotation]:
     """Annotations, oldest first; what is given must apply, and at most the first `limit` come back."""
     columns = annotations.c
-    wanted = {
+    filters = {
         columns.auditor: auditor,
         columns.metric: metric,
         columns.axis: axis,
@@ -135,7 +136,7 @@ async def list_annotations(
         columns.annotator: annotator,
     }
     query = sa.select(annotations).order_by(columns.created_at, columns.id).limit(limit)
-    query = query.where(*(column == value for column, value in wanted.items() if value is not None))
+    query = query.where(*(column == value for column, value in filters.items() if value is not None))
     if since is not None:
         query = query.where(columns.created_at >= since)
     return [_annotation(row) for row in await database.fetch_rows(query)]
@@ -163,12 +164,12 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
     query = query.where(*(column.is_not_distinct_from(value) for column, value in places.items()))
     if label.metric is not None:
         query = query.where(columns.metric == label.metric)
-    found = list(await connection.execute(query.order_by(columns.metric)))
-    if label.metric is None and len(found) != 1:
-        measured = ", ".join(row.metric for row in found) or "nothing there"
+    rows = list(await connection.execute(query.order_by(columns.metric)))
+    if label.metric is None and len(rows) != 1:
+        measured = ", ".join(row.metric for row in rows) or "nothing there"
         raise RequestError(f"metric is missing: {label.auditor} measured {measured} on exchange {label.exchange_id}")
     is_known = exchange.sender_rate is not None
-    if not found:
+    if not rows:
         return {
             "metric": label.metric,
             "model": exchange.model_label or exchange.served_model,
@@ -178,15 +179,15 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
             "stream": None,
             "judge": None,
         }
-    one = found[0]
+    measurement = rows[0]
     return {
-        "metric": one.metric,
-        "model": one.model,
-        "measured_value": one.value,
-        "inclusion_probability": one.inclusion_probability if is_known else None,
-        "rate_factor": one.rate_factor,
-        "stream": one.stream,
-        "judge": one.judge,
+        "metric": measurement.metric,
+        "model": measurement.model,
+        "measured_value": measurement.value,
+        "inclusion_probability": measurement.inclusion_probability if is_known else None,
+        "rate_factor": measurement.rate_factor,
+        "stream": measurement.stream,
+        "judge": measurement.judge,
     }
 
 

@@ -24,7 +24,7 @@ _COLUMNS = [field.name for field in msgspec.structs.fields(Annotation)]
 
 
 class AnnotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A label of one exchange; see `gateway.features.labelling.annotations.Label`."""
+    """A label of an exchange; see `gateway.features.labelling.annotations.Label`."""
 
     exchange_id: Annotated[str, Meta(min_length=1, max_length=36)]
     auditor: Annotated[str, Meta(min_length=1, max_length=32)]
@@ -34,7 +34,7 @@ class AnnotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     group: Annotated[str, Meta(max_length=64)] | None = None
     reference: Annotated[str, Meta(max_length=64)] | None = None
     value: float
-    """In the metric's own unit."""
+    """Value of the label, in the metric's own unit."""
     annotator: Name
     note: Annotated[str, Meta(max_length=2000)] | None = None
     """Redacted before it is stored, and deleted with the exchange."""
@@ -81,7 +81,7 @@ class AnnotationsController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=1_000_000)] = 10_000,
         form: Annotated[Literal["json", "jsonl", "csv"], QueryParameter(name="format")] = "json",
     ) -> Response[bytes]:
-        found = await annotations.list_annotations(
+        matches = await annotations.list_annotations(
             database,
             auditor=auditor,
             metric=metric,
@@ -94,12 +94,12 @@ class AnnotationsController(Controller):
         )
         match form:
             case "json":
-                return Response(msgspec.json.encode(found), media_type="application/json")
+                return Response(msgspec.json.encode(matches), media_type="application/json")
             case "jsonl":
-                lines = b"".join(msgspec.json.encode(one) + b"\n" for one in found)
+                lines = b"".join(msgspec.json.encode(annotation) + b"\n" for annotation in matches)
                 return Response(lines, media_type="application/x-ndjson")
             case "csv":
-                return Response(_table(found), media_type="text/csv; charset=utf-8")
+                return Response(_table(matches), media_type="text/csv; charset=utf-8")
 
     @delete("/{annotation_id:str}", summary="Take a label back", responses=announced(404))
     async def remove(self, annotation_id: FromPath[str], database: Store) -> None:
@@ -110,13 +110,13 @@ def _without_nul(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value.replace("\x00", "") if isinstance(value, str) else value for name, value in fields.items()}
 
 
-def _table(found: Sequence[Annotation]) -> bytes:
+def _table(rows: Sequence[Annotation]) -> bytes:
     """RFC 4180, with a header; a cell of text that a spreadsheet would compute is quoted with an apostrophe."""
     written = io.StringIO()
     writer = csv.writer(written)
     writer.writerow(_COLUMNS)
-    for one in found:
-        writer.writerow([_cell(getattr(one, name)) for name in _COLUMNS])
+    for annotation in rows:
+        writer.writerow([_cell(getattr(annotation, name)) for name in _COLUMNS])
     return written.getvalue().encode()
 
 

@@ -48,17 +48,17 @@ class ProjectRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class NextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who asks for a task."""
+    """A rater's request for a task."""
 
     rater: Name | None = None
     """May be left out with a rater's link, which says it."""
 
 
 class NextTask(msgspec.Struct, frozen=True, kw_only=True):
-    """What this rater labels next."""
+    """The task that this rater labels next."""
 
     task: ShownTask | None
-    """None where nothing is left for them."""
+    """The next task; None where nothing is left for them."""
 
 
 class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +70,7 @@ class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Decision(LabelRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was decided about a task on which raters differ."""
+    """The decision about a task on which raters differ."""
 
     by: Name
 
@@ -96,7 +96,7 @@ class Dispute(msgspec.Struct, frozen=True, kw_only=True):
     decision: dict[str, Any] | None
     decided_by: str | None
     revision: int
-    """Of the decision; sent back with a new one."""
+    """Revision of the decision; sent back with a new one."""
 
 
 class LabellingController(Controller):
@@ -134,9 +134,9 @@ class LabellingController(Controller):
         config: Settings,
         access: Entry,
     ) -> NextTask:
-        found = await tasks.next_task(database, project, _rater_of(request.user, data.rater))
+        assigned = await tasks.next_task(database, project, _rater_of(request.user, data.rater))
         viewer = _Viewer(request, database, config, access)
-        return NextTask(task=None if found is None else await viewer.task(found))
+        return NextTask(task=None if assigned is None else await viewer.task(assigned))
 
     @get("/{project:str}/tasks/{task:str}", summary="A task and the rater's own label", responses=announced(404))
     async def task(
@@ -151,8 +151,8 @@ class LabellingController(Controller):
     ) -> ShownTask:
         name = _rater_of(request.user, rater)
         task_id = await _task_id(request, database, project, name, task)
-        found = await tasks.shown_task(database, project, task_id, name)
-        return await _Viewer(request, database, config, access).task(found)
+        shown_task = await tasks.shown_task(database, project, task_id, name)
+        return await _Viewer(request, database, config, access).task(shown_task)
 
     @put("/{project:str}/tasks/{task:str}/labels/{rater:str}", summary="Label a task", responses=announced(404, 409))
     async def label(
@@ -180,11 +180,15 @@ class LabellingController(Controller):
         decided: FromQuery[bool] = False,
         limit: Annotated[int, QueryParameter(ge=1, le=100)] = 20,
     ) -> list[Dispute]:
-        """Those without a decision; `decided` gives those with one."""
-        _, found = await labels.labelled(database, project)
-        wanted = [one for one in found if one.consensus.state == ("adjudicated" if decided else "disputed")]
+        """Disputes without a decision; `decided` gives those with one."""
+        _, labelled_tasks = await labels.labelled(database, project)
+        matches = [
+            labelled_task
+            for labelled_task in labelled_tasks
+            if labelled_task.consensus.state == ("adjudicated" if decided else "disputed")
+        ]
         viewer = _Viewer(request, database, config, access)
-        return [await viewer.dispute(project, one) for one in wanted[:limit]]
+        return [await viewer.dispute(project, labelled_task) for labelled_task in matches[:limit]]
 
     @put(
         "/{project:str}/tasks/{task:str}/decision", summary="Decide where raters differ", responses=announced(404, 409)
@@ -200,8 +204,8 @@ class LabellingController(Controller):
         responses={200: ResponseSpec(list[Line], description="A line each", generate_examples=False), **announced(404)},
     )
     async def labels(self, project: FromPath[str], database: Store) -> Response[bytes]:
-        found = await labels.lines(database, project)
-        lines = await in_turns(msgspec.json.encode, found)
+        entries = await labels.lines(database, project)
+        lines = await in_turns(msgspec.json.encode, entries)
         return Response(b"".join(line + b"\n" for line in lines), media_type="application/x-ndjson")
 
 
@@ -223,14 +227,14 @@ def _rater_of(holder: Holder, rater: str | None) -> str:
         raise RequestError(f"the rater's name: {exc}") from exc
 
 
-async def _task_id(request: Asked, database: Database, project: str, rater: str, given: str) -> str:
+async def _task_id(request: Asked, database: Database, project: str, rater: str, task_or_alias: str) -> str:
     """Return the id of a task. Raises NotFoundError for a link to which the task was not given."""
     token = rater_token(request)
-    return given if token is None else await tasks.find_alias(database, project, rater, given, token)
+    return task_or_alias if token is None else await tasks.find_alias(database, project, rater, task_or_alias, token)
 
 
 class _Viewer(NamedTuple):
-    """Who looks at tasks, and all that their text is read with."""
+    """The viewer of tasks, with all that their text is read with."""
 
     request: Asked
     database: Database
@@ -245,8 +249,8 @@ class _Viewer(NamedTuple):
             return msgspec.structs.replace(task, shown=text)
         return msgspec.structs.replace(task, shown=text, id=tasks.alias_of(task.id, token), exchange_id=None)
 
-    async def dispute(self, project: str, found: LabelledTask) -> Dispute:
-        task, decision = found.task, found.adjudication
+    async def dispute(self, project: str, labelled_task: LabelledTask) -> Dispute:
+        task, decision = labelled_task.task, labelled_task.adjudication
         return Dispute(
             project=project,
             id=task.id,
@@ -255,25 +259,27 @@ class _Viewer(NamedTuple):
             exchange_id=task.origin.exchange_id,
             opinions=[
                 Opinion(rater=label.by, label=label.label, value=label.reading.value, status=label.reading.status)
-                for label in found.labels
+                for label in labelled_task.labels
             ],
             decision=None if decision is None else decision.label,
             decided_by=None if decision is None else decision.by,
             revision=0 if decision is None else decision.revision,
         )
 
-    async def _text(self, shown: dict[str, Any], exchange_id: str | None) -> dict[str, Any]:
-        """What a rater sees; of a live exchange redacted text, which is on record as any other reading of it is."""
+    async def _text(self, content: dict[str, Any], exchange_id: str | None) -> dict[str, Any]:
+        """Return the content that a rater sees; of a live exchange redacted text, which is on record as any other
+        reading of it is.
+        """
         if exchange_id is None:
-            return shown
+            return content
         if not self.access.keys and self.request.user.role != "rater":
             raise PermissionDeniedException(
                 detail="served text is shown to administrators only: set server.admin_key_env to label live exchanges"
             )
-        wanted = Wanted(criteria=Criteria(auditor=AUDITOR, exchange_ids=[exchange_id]), limit=1)
-        page = (await make_page(self.config, wanted)).rows.read()
-        asked = {"exchange_id": [exchange_id], "for": "labelling"}
-        await access_record.note(self.request, self.database, "read", asked, len(page))
+        query = Wanted(criteria=Criteria(auditor=AUDITOR, exchange_ids=[exchange_id]), limit=1)
+        page = (await make_page(self.config, query)).rows.read()
+        criteria = {"exchange_id": [exchange_id], "for": "labelling"}
+        await access_record.note(self.request, self.database, "read", criteria, len(page))
         if not page:
             raise NotFoundError(f'the exchange "{exchange_id}" has been deleted')
-        return shown | {"question": page[0].prompt, "text": page[0].reply, "no_text_because": page[0].no_text_because}
+        return content | {"question": page[0].prompt, "text": page[0].reply, "no_text_because": page[0].no_text_because}

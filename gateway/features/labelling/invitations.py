@@ -25,7 +25,7 @@ class Invitation(msgspec.Struct, frozen=True, kw_only=True):
     rater: str
     created_at: float
     expires_at: float | None
-    """None for a link that holds until it is revoked."""
+    """Time at which the link expires; None for a link that holds until it is revoked."""
 
 
 async def invite(
@@ -88,7 +88,7 @@ async def any_exists(database: Database) -> bool:
 
 
 class StoredInvitations:
-    """The links of one store, for the guard of a control plane."""
+    """The links of a store, for the guard of a control plane."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -106,5 +106,5 @@ def _invitations() -> "sa.Select[tuple[str, str, float, float | None]]":
 
 
 def _digest(token: str) -> str:
-    """Return the token's SHA-256: a token has 192 random bits, so nobody can guess it from its digest."""
+    """Return the token's SHA-256: a token has 192 random bits, so it cannot be guessed from its digest."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,4 +1,4 @@
-"""What raters say of tasks, and what was decided where they differ: every label kept, none lost to another.
+"""Raters' labels of tasks, and the decisions where they differ: every label kept, none lost to another.
 
 A label carries the revision that its form was opened with. The same label sent twice (a double click, a repeated
 request) is one; another label from a form that is out of date is refused, with what is stored instead.
@@ -30,7 +30,7 @@ class Saved(msgspec.Struct, frozen=True):
     """A stored label."""
 
     revision: int
-    """To be sent with the next one of the same rater on the same task."""
+    """Revision of the label, to be sent with the next one of the same rater on the same task."""
 
 
 class Entry(NamedTuple):
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 
 class TaskLabel(Said, frozen=True, kw_only=True):
-    """As it is stored."""
+    """A label or decision as it is stored."""
 
     revision: int
 
@@ -150,13 +150,13 @@ async def adjudicate(
         stored = await require(connection, project, locked=True)
         task = await task_of(connection, stored, task_id)
         _, text = _checked(database, task, label)
-        found = (await _labelled(connection, stored, task_id))[0]
-        before = found.adjudication
+        labelled_task = (await _labelled(connection, stored, task_id))[0]
+        before = labelled_task.adjudication
         if before is not None and (before.by, msgspec.json.encode(before.label).decode()) == (by, text):
             return Saved(before.revision)
-        if found.consensus.state in ("open", "agreed"):
+        if labelled_task.consensus.state in ("open", "agreed"):
             raise ConflictError(
-                f'task "{task_id}" is {found.consensus.state}: only what raters differ about is decided'
+                f'task "{task_id}" is {labelled_task.consensus.state}: only what raters differ about is decided'
             )
         _require_current(0 if before is None else before.revision, revision, f'the decision on task "{task_id}"')
         key = {"project": project, "task_id": task_id}
@@ -175,30 +175,34 @@ async def labelled(database: Database, project: str) -> tuple[Project, list[Labe
 
 async def lines(database: Database, project: str) -> list[Line]:
     """Every label and adjudication of a project. Raises NotFoundError."""
-    stored, found = await labelled(database, project)
+    stored, labelled_tasks = await labelled(database, project)
 
-    def of(one: LabelledTask) -> list[Line]:
-        return list(lines_of(stored.name, one.task, [*one.labels, *filter(None, [one.adjudication])]))
+    def of(labelled_task: LabelledTask) -> list[Line]:
+        return list(
+            lines_of(
+                stored.name, labelled_task.task, [*labelled_task.labels, *filter(None, [labelled_task.adjudication])]
+            )
+        )
 
-    return [line for lines in await in_turns(of, found) for line in lines]
+    return [line for lines in await in_turns(of, labelled_tasks) for line in lines]
 
 
 async def _labelled(connection: AsyncConnection, project: Project, task_id: str | None = None) -> list[LabelledTask]:
     def of(table: sa.Table, column: str) -> list[sa.ColumnElement[bool]]:
-        found = [table.c.project == project.name]
-        return found if task_id is None else [*found, table.c[column] == task_id]
+        conditions = [table.c.project == project.name]
+        return conditions if task_id is None else [*conditions, table.c[column] == task_id]
 
     tasks = sa.select(labelling_tasks).where(*of(labelling_tasks, "id")).order_by(labelling_tasks.c.position)
-    said = sa.select(task_labels).where(*of(task_labels, "task_id"), task_labels.c.label.is_not(None))
+    label_query = sa.select(task_labels).where(*of(task_labels, "task_id"), task_labels.c.label.is_not(None))
     decided = sa.select(adjudications).where(*of(adjudications, "task_id"))
     by_task: dict[str, list[sa.Row[Any]]] = {}
-    for row in await connection.execute(said.order_by(task_labels.c.saved_at, task_labels.c.rater)):
+    for row in await connection.execute(label_query.order_by(task_labels.c.saved_at, task_labels.c.rater)):
         by_task.setdefault(row.task_id, []).append(row)
     decisions = {row.task_id: row for row in await connection.execute(decided)}
 
     def put_together(row: sa.Row[Any]) -> LabelledTask:
         task = read_task(project, row)
-        labels = [_task_label(task, one, one.rater, "rater") for one in by_task.get(task.id, ())]
+        labels = [_task_label(task, label_row, label_row.rater, "rater") for label_row in by_task.get(task.id, ())]
         decision = decisions.get(task.id)
         last = None if decision is None else _task_label(task, decision, decision.by_whom, "adjudicator")
         readings = [label.reading for label in labels]
@@ -223,11 +227,11 @@ def _task_label(task: Task, row: sa.Row[Any], by: str, role: Role) -> TaskLabel:
 def _checked(database: Database, task: Task, label: Mapping[str, Any]) -> tuple[Form, str]:
     """The form, with its note as it may be stored, and its one spelling as JSON. Raises RequestError."""
     try:
-        found = filled_in(task.form, label, task.shown)
+        form = filled_in(task.form, label, task.shown)
     except LabelError as exc:
         raise RequestError(str(exc)) from exc
-    found = msgspec.structs.replace(found, note=annotations.redacted(database, found.note))
-    return found, msgspec.json.encode(found).decode()
+    form = msgspec.structs.replace(form, note=annotations.redacted(database, form.note))
+    return form, msgspec.json.encode(form).decode()
 
 
 def _require_current(stored: int, sent: int, what: str) -> None:

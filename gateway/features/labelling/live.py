@@ -36,9 +36,9 @@ async def draw(database: Database, *, n: int, seed: int, model: str | None = Non
         if len(ids) < n:
             raise RequestError(f"{len(ids)} scores of the {AUDITOR} have a text that is still stored: ask for no more")
         drawn = random.Random(f"{seed}/live labelling").sample(ids, n)
-        asked = columns.id.in_([one for one, _ in drawn]), columns.created_at.in_({at for _, at in drawn})
-        rows = {row.id: row for row in await connection.execute(sa.select(measurements).where(*asked))}
-    return [_task(rows[one], n / len(ids)) for one, _ in drawn]
+        conditions = columns.id.in_([id_ for id_, _ in drawn]), columns.created_at.in_({at for _, at in drawn})
+        rows = {row.id: row for row in await connection.execute(sa.select(measurements).where(*conditions))}
+    return [_task(rows[id_], n / len(ids)) for id_, _ in drawn]
 
 
 def _task(row: sa.Row[tuple[object, ...]], drawn_with: float) -> Task:

@@ -16,22 +16,22 @@ from gateway.store.database import Database
 from gateway.store.tables import adjudications, labelling_projects, labelling_tasks, task_labels
 
 _ROWS = 1000
-"""Of one INSERT."""
+"""Rows of an INSERT."""
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A set of tasks of one form. Times are Unix seconds."""
+    """A set of tasks of the same form. Times are Unix seconds."""
 
     name: str
     form: FormName
     raters_per_task: int
     about: dict[str, Any]
-    """What its tasks were drawn from."""
+    """Source that its tasks were drawn from."""
     created_at: float
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a project is."""
+    """Progress of a project."""
 
     project: Project
     n_tasks: int
@@ -61,12 +61,12 @@ async def add(database: Database, project: Project, tasks: Sequence[Task]) -> in
                 "give it another name, or the same form and number"
             )
         of_it = labelling_tasks.c.project == project.name
-        known = set((await connection.execute(sa.select(labelling_tasks.c.id).where(of_it))).scalars())
-        new = {task.id: task for task in tasks if task.id not in known}
-        rows = [_task_row(project.name, position, one) for position, one in enumerate(new.values(), len(known))]
-        for one in (task for task in tasks if task.id in known):
-            same = sa.update(labelling_tasks).where(of_it, labelling_tasks.c.id == one.id)
-            await connection.execute(same.values(origin=msgspec.json.encode(one.origin).decode()))
+        known_ids = set((await connection.execute(sa.select(labelling_tasks.c.id).where(of_it))).scalars())
+        new = {task.id: task for task in tasks if task.id not in known_ids}
+        rows = [_task_row(project.name, position, task) for position, task in enumerate(new.values(), len(known_ids))]
+        for repeated in (task for task in tasks if task.id in known_ids):
+            same = sa.update(labelling_tasks).where(of_it, labelling_tasks.c.id == repeated.id)
+            await connection.execute(same.values(origin=msgspec.json.encode(repeated.origin).decode()))
         for start in range(0, len(rows), _ROWS):
             await connection.execute(sa.insert(labelling_tasks), rows[start : start + _ROWS])
     return len(rows)
@@ -75,8 +75,8 @@ async def add(database: Database, project: Project, tasks: Sequence[Task]) -> in
 async def list_projects(database: Database) -> list[Progress]:
     """Every project, by name."""
     async with database.read() as connection:
-        found = await connection.execute(sa.select(labelling_projects).order_by(labelling_projects.c.name))
-        return [await _progress(connection, _project(row)) for row in found.all()]
+        rows = await connection.execute(sa.select(labelling_projects).order_by(labelling_projects.c.name))
+        return [await _progress(connection, _project(row)) for row in rows.all()]
 
 
 async def progress(database: Database, name: str) -> Progress:

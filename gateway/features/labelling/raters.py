@@ -1,4 +1,6 @@
-"""/console/fingerprints/raters: whose texts people chose in a labelling project, beside the model that chose before."""
+"""/console/fingerprints/raters: the models whose texts people chose in a labelling project, next to the model that
+chose before.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -35,7 +37,7 @@ class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RatersController(Controller):
-    """For administrators: raters are named."""
+    """Pages for administrators: raters are named."""
 
     path = "/console/fingerprints/raters"
     include_in_schema = False
@@ -43,18 +45,22 @@ class RatersController(Controller):
     @get("/")
     async def raters(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
         async def build() -> View:
-            found = [project for project in await projects.list_projects(database) if project.project.form == FORM]
-            return View(template="raters.html", title="Raters", tab="/console/fingerprints", data={"projects": found})
+            choice_projects = [
+                project for project in await projects.list_projects(database) if project.project.form == FORM
+            ]
+            return View(
+                template="raters.html", title="Raters", tab="/console/fingerprints", data={"projects": choice_projects}
+            )
 
         return await pages.shown(request, build)
 
     @get("/{project:str}")
     async def project(self, request: Asked, pages: PageFrame, database: Store, project: FromPath[str]) -> Response[Any]:
         async def build() -> View:
-            stored, found = await labels.labelled(database, project)
+            stored, labelled_tasks = await labels.labelled(database, project)
             if stored.form != FORM:
                 raise ConflictError(f'labels of "{project}" are of the form {stored.form}: only a choice has shares')
-            evaluators, figure = await asyncio.to_thread(_drawn, found)
+            evaluators, figure = await asyncio.to_thread(_drawn, labelled_tasks)
             data = {"name": stored.name, "evaluators": evaluators, "drawn": [figure], "most": MOST_OUTLINES}
             title = f"Raters of {stored.name}"
             return View(template="rater_polygon.html", title=title, tab="/console/fingerprints", data=data)
@@ -62,20 +68,20 @@ class RatersController(Controller):
         return await pages.shown(request, build)
 
 
-def _drawn(found: Sequence[LabelledTask]) -> tuple[list[Evaluator], "Figure"]:
+def _drawn(labelled_tasks: Sequence[LabelledTask]) -> tuple[list[Evaluator], "Figure"]:
     """People by number of labels, after the models that chose between the same texts."""
     by_evaluator: dict[str, list[tuple[Task, Reading]]] = {}
-    for one in found:
-        origin = one.task.origin
+    for labelled_task in labelled_tasks:
+        origin = labelled_task.task.origin
         if origin.judge is not None:
-            by_evaluator.setdefault(origin.judge_model or "model", []).append((one.task, origin.judge))
+            by_evaluator.setdefault(origin.judge_model or "model", []).append((labelled_task.task, origin.judge))
     people: dict[str, list[tuple[Task, Reading]]] = {}
-    for one in found:
-        for label in one.labels:
-            people.setdefault(label.by, []).append((one.task, label.reading))
-    for name, said in sorted(people.items(), key=lambda person: (-len(person[1]), person[0])):
-        by_evaluator[f"{name} (rater)"] = said
-    choices = {name: _choices(said) for name, said in by_evaluator.items()}
+    for labelled_task in labelled_tasks:
+        for label in labelled_task.labels:
+            people.setdefault(label.by, []).append((labelled_task.task, label.reading))
+    for name, readings in sorted(people.items(), key=lambda person: (-len(person[1]), person[0])):
+        by_evaluator[f"{name} (rater)"] = readings
+    choices = {name: _choices(readings) for name, readings in by_evaluator.items()}
     evaluators = [
         Evaluator(name=name, n_choices=len(choice), n_without=len(by_evaluator[name]) - len(choice))
         for name, choice in choices.items()
@@ -84,7 +90,7 @@ def _drawn(found: Sequence[LabelledTask]) -> tuple[list[Evaluator], "Figure"]:
     return evaluators, affinity_polygon("Whose texts were chosen", shares)
 
 
-def _choices(said: Sequence[tuple[Task, Reading]]) -> list[Choice]:
+def _choices(readings: Sequence[tuple[Task, Reading]]) -> list[Choice]:
     return [
         Choice(
             axis=task.origin.axis or "",
@@ -92,6 +98,6 @@ def _choices(said: Sequence[tuple[Task, Reading]]) -> list[Choice]:
             chosen=str(reading.value),
             cluster=task.origin.cluster or task.id,
         )
-        for task, reading in said
+        for task, reading in readings
         if reading.status == "ok" and reading.value in task.origin.key["names"]
     ]

@@ -29,8 +29,8 @@ from gateway.store.database import Database
 
 
 def labelling_app(config: Config, database: Database) -> Litestar:
-    """Return the app of one server. Without a control key an administrator enters from this machine, until a rater has
-    a link.
+    """Return the app of a labelling server. Without a control key an administrator enters from this machine, until a
+    rater has a link.
 
     Raises: ConfigError when the variable of the key is not set.
     """
@@ -69,7 +69,7 @@ def _to_the_page() -> Redirect:
 async def serve(
     config: Config, *, host: str, port: int, key_env: str | None, migrate: bool, on_ready: Callable[[str], None]
 ) -> int:
-    """Until it is told to stop. `on_ready` is told the address once the port is open; `migrate` upgrades the store.
+    """Serve until told to stop. `on_ready` is told the address once the port is open; `migrate` upgrades the store.
 
     Raises: ConfigError for an address that cannot be had, or that others reach while there is neither a control key nor
         a rater's link; StoreError as `Database.open`.

@@ -1,4 +1,6 @@
-"""Which task a rater gets next, and one task as a rater may see it: never a judge's score or anybody else's label."""
+"""Picks the task a rater gets next, and reads a task as a rater may see it: never a judge's score or another rater's
+label.
+"""
 
 import hashlib
 import hmac
@@ -17,7 +19,7 @@ from gateway.store.database import Database
 from gateway.store.tables import labelling_tasks, task_labels
 
 ASSIGNED_SECONDS = 3600.0
-"""A task that was assigned and not labelled in this time is somebody else's to label."""
+"""Seconds after which a task that was assigned and not labelled may go to another rater."""
 
 
 class ShownTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,16 +30,16 @@ class ShownTask(msgspec.Struct, frozen=True, kw_only=True):
     form: FormName
     shown: dict[str, Any]
     exchange_id: str | None
-    """Of a live exchange: its text is read where it lies."""
+    """Id of a live exchange: its text is read where it lies."""
     axis: str | None
     group: str | None
     reference: str | None
     label: dict[str, Any] | None
     """The rater's own, if they have labelled it before."""
     revision: int
-    """How often they have; sent back with the label."""
+    """Number of times they have labelled it; sent back with the label."""
     n_labelled: int
-    """Of this rater, in this project."""
+    """Number of tasks that this rater has labelled in this project."""
     n_left: int
     """Tasks of the project that this rater has not labelled: as many as they may still get, or fewer where others have
     labelled them. Counted so, the number says nothing of what others have done."""
@@ -62,14 +64,14 @@ async def next_task(database: Database, project: str, rater: str) -> ShownTask |
         if not first.is_mine:
             row = {"project": project, "task_id": first.id, "rater": rater, "assigned_at": now}
             await connection.execute(sa.insert(task_labels).values(row))
-        return await _shown(connection, stored, first.id, rater)
+        return await _read_shown_task(connection, stored, first.id, rater)
 
 
 async def shown_task(database: Database, project: str, task_id: str, rater: str) -> ShownTask:
     """A task that this rater has labelled, or may label. Raises NotFoundError."""
     async with database.read() as connection:
         stored = await require(connection, project)
-        return await _shown(connection, stored, task_id, rater)
+        return await _read_shown_task(connection, stored, task_id, rater)
 
 
 async def find_alias(database: Database, project: str, rater: str, alias: str, secret: str) -> str:
@@ -81,10 +83,10 @@ async def find_alias(database: Database, project: str, rater: str, alias: str, s
     query = sa.select(columns.task_id).where(columns.project == project, columns.rater == rater)
     async with database.read() as connection:
         ids: list[str] = list((await connection.execute(query)).scalars())
-    given = next((task_id for task_id in ids if alias_of(task_id, secret) == alias), None)
-    if given is None:
+    matching_id = next((task_id for task_id in ids if alias_of(task_id, secret) == alias), None)
+    if matching_id is None:
         raise NotFoundError(f'no task "{alias[:40]}" was given to "{rater}": ask for the next one')
-    return given
+    return matching_id
 
 
 def alias_of(task_id: str, secret: str) -> str:
@@ -119,23 +121,23 @@ def read_task(project: Project, row: sa.Row[Any]) -> Task:
 def _left(project: Project, rater: str, now: float) -> sa.Select[Any]:
     """Tasks that a rater may still get, the next one first: id and whether it is assigned to them already."""
     mine = task_labels.alias("mine")
-    others = task_labels.alias("others")
-    is_taken = sa.or_(others.c.label.is_not(None), others.c.assigned_at > now - ASSIGNED_SECONDS)
-    taken = (
-        sa.select(others.c.task_id, sa.func.count().label("n"))
-        .where(others.c.project == project.name, others.c.rater != rater, is_taken)
-        .group_by(others.c.task_id)
+    other_labels = task_labels.alias("others")
+    is_taken = sa.or_(other_labels.c.label.is_not(None), other_labels.c.assigned_at > now - ASSIGNED_SECONDS)
+    counts = (
+        sa.select(other_labels.c.task_id, sa.func.count().label("n"))
+        .where(other_labels.c.project == project.name, other_labels.c.rater != rater, is_taken)
+        .group_by(other_labels.c.task_id)
         .subquery("taken")
     )
     tasks = labelling_tasks.c
-    n_taken = sa.func.coalesce(taken.c.n, 0)
+    n_taken = sa.func.coalesce(counts.c.n, 0)
     is_mine = mine.c.task_id.is_not(None)
     return (
         sa.select(tasks.id, is_mine.label("is_mine"))
         .select_from(
             labelling_tasks.outerjoin(
                 mine, sa.and_(mine.c.project == tasks.project, mine.c.task_id == tasks.id, mine.c.rater == rater)
-            ).outerjoin(taken, taken.c.task_id == tasks.id)
+            ).outerjoin(counts, counts.c.task_id == tasks.id)
         )
         .where(tasks.project == project.name, mine.c.label.is_(None))
         .where(sa.or_(is_mine, n_taken < project.raters_per_task))
@@ -143,7 +145,7 @@ def _left(project: Project, rater: str, now: float) -> sa.Select[Any]:
     )
 
 
-async def _shown(connection: AsyncConnection, project: Project, task_id: str, rater: str) -> ShownTask:
+async def _read_shown_task(connection: AsyncConnection, project: Project, task_id: str, rater: str) -> ShownTask:
     task = await task_of(connection, project, task_id)
     columns = task_labels.c
     of_rater = [columns.project == project.name, columns.rater == rater]

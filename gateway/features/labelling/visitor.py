@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure
 
 N_TASKS = 30
-"""Of one visit: some minutes."""
+"""Tasks of a visit: some minutes."""
 LEAST_CHOICES = 10
-"""With fewer nothing is drawn."""
+"""Choices needed for a polygon; with fewer nothing is drawn."""
 YOU = "you"
 FORM = "choice"
 
 
 class VisitorTask(msgspec.Struct, frozen=True):
-    """What is shown of a task: never whose text is whose."""
+    """The part of a task that a visitor sees: never the names of the models that wrote the texts."""
 
     id: str
     shown: dict[str, Any]
@@ -66,7 +66,7 @@ class Choices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Polygon(msgspec.Struct, frozen=True):
-    """What they amount to."""
+    """The result of a visitor's choices, in words and as a polygon."""
 
     said: str
     html: str
@@ -74,7 +74,7 @@ class Polygon(msgspec.Struct, frozen=True):
 
 
 class VisitorController(Controller):
-    """For everybody who may see the console; `server.visitors_project` names the texts."""
+    """Pages for everybody who may see the console; `server.visitors_project` names the texts."""
 
     path = "/console/fingerprints/yours"
     include_in_schema = False
@@ -89,16 +89,16 @@ class VisitorController(Controller):
 
     @get("/tasks")
     async def tasks(self, config: Settings, database: Store) -> VisitorTasks:
-        found = await draw(database, _project(config), N_TASKS)
-        return VisitorTasks([VisitorTask(one.id, one.shown) for one in found], LEAST_CHOICES)
+        drawn = await draw(database, _project(config), N_TASKS)
+        return VisitorTasks([VisitorTask(task.id, task.shown) for task in drawn], LEAST_CHOICES)
 
     @post("/polygon", status_code=200)
     async def polygon(self, data: JSONBody[Choices], config: Settings, database: Store) -> Polygon:
         chosen = {choice.task: choice.choice for choice in data.choices}
-        found = await read_in_order(database, _project(config), list(chosen))
-        if len(found) < len(chosen):
+        tasks = await read_in_order(database, _project(config), list(chosen))
+        if len(tasks) < len(chosen):
             raise RequestError("some of these texts are gone: begin anew")
-        return await asyncio.to_thread(_polygon, found, chosen)
+        return await asyncio.to_thread(_polygon, tasks, chosen)
 
 
 def _project(config: Settings) -> str:
@@ -118,9 +118,9 @@ def _polygon(tasks: Sequence[Task], chosen: Mapping[str, int]) -> Polygon:
         judge = task.origin.judge
         if judge is not None and judge.status == "ok" and judge.value in task.origin.key["names"]:
             by_model.setdefault(task.origin.judge_model or "model", []).append(_choice(task, str(judge.value)))
-    evaluators |= {name: choice_shares(made) for name, made in list(by_model.items())[: MOST_OUTLINES - 1]}
+    evaluators |= {name: choice_shares(choices) for name, choices in list(by_model.items())[: MOST_OUTLINES - 1]}
     figure: Figure = affinity_polygon("Whose texts you chose", evaluators)
-    return Polygon(_said(shares, len(own)), str(macro("figures.html", "figures")([figure])))
+    return Polygon(_describe_shares(shares, len(own)), str(macro("figures.html", "figures")([figure])))
 
 
 def _name(task: Task, number: int) -> str:
@@ -135,8 +135,8 @@ def _choice(task: Task, name: str) -> Choice:
     return Choice(axis=task.origin.axis or "", names=names, chosen=name, cluster=task.origin.cluster or task.id)
 
 
-def _said(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
-    """Whose interval leaves the even share out, in words."""
+def _describe_shares(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
+    """Return a sentence that names those whose interval leaves the even share out."""
     sizes = {axis: sum(other == axis for other, _ in shares) for axis, _ in shares}
     apart = [
         f"{words(name)} {'more' if share.lower > 1 / sizes[axis] else 'less'} often"
@@ -152,7 +152,9 @@ def _said(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
 
 
 async def draw(database: Database, project: str, n: int) -> list[Task]:
-    """At most `n` tasks, in random order. Raises NotFoundError, and ConflictError for one of another form."""
+    """Return at most `n` tasks, in random order. Raises NotFoundError, and ConflictError for a project of another
+    form.
+    """
     columns = labelling_tasks.c
     query = sa.select(columns.id).where(columns.project == project, columns.exchange_id.is_(None))
     async with database.read() as connection:
@@ -161,12 +163,12 @@ async def draw(database: Database, project: str, n: int) -> list[Task]:
 
 
 async def read_in_order(database: Database, project: str, ids: Sequence[str]) -> list[Task]:
-    """Those of these tasks that there are, in this order. Raises as `draw`."""
+    """Return those of these tasks that exist, in this order. Raises as `draw`."""
     columns = labelling_tasks.c
     async with database.read() as connection:
         stored = await require(connection, project)
         if stored.form != FORM:
             raise ConflictError(f'project "{project}" is of the form {stored.form}: visitors can only choose')
         query = sa.select(labelling_tasks).where(columns.project == project, columns.id.in_(ids))
-        found = {row.id: read_task(stored, row) for row in await connection.execute(query)}
-    return [found[id_] for id_ in ids if id_ in found]
+        by_id = {row.id: read_task(stored, row) for row in await connection.execute(query)}
+    return [by_id[id_] for id_ in ids if id_ in by_id]

@@ -38,10 +38,11 @@ class LiveMitigationsController(Controller):
         auditor: FromQuery[str | None] = None,
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_COMPARISONS)] = 200,
     ) -> list[PolicyEffect]:
-        """Of policies with a share between 0 and 1, whose exchanges have been audited. The bounds hold at all times.
+        """Effects of policies with a share between 0 and 1, whose exchanges have been audited. The bounds hold at all
+        times.
 
         `auditor=answer` gives what stands beside the audits: declined answers, length, times, valid calls of tools.
         """
         refuse_unknown(None if auditor == QUALITY else auditor, axis)
-        found = await store.list_arms(database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit)
-        return await in_turns(effect_of, found)
+        arms = await store.list_arms(database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit)
+        return await in_turns(effect_of, arms)

@@ -1,4 +1,4 @@
-"""Which conversation a request belongs to, so that all of its turns are answered in one arm of a policy.
+"""Identifies the conversation a request belongs to, so that all of its turns are answered in one arm of a policy.
 
 Nothing is remembered from turn to turn, so every worker and gateway with one secret draws alike. A client sends the
 whole conversation with each turn, and what stays the same in it is how it began: the key, whom the client names as its
@@ -14,7 +14,7 @@ import msgspec
 from auditors.streams.arms import ID_CHARACTERS
 
 LONGEST_TEXT = 64 * 1024
-"""Bytes of one text that are hashed; of a longer one its two ends and its length."""
+"""Bytes of a text that are hashed; of a longer text its two ends and its length."""
 MOST_PARTS = 64
 """Parts of a message that are hashed."""
 MOST_TURNS = 10_000
@@ -58,16 +58,16 @@ _string = msgspec.json.Decoder(str).decode
 
 
 class Draw(NamedTuple):
-    """What is drawn for one conversation, or for one request that belongs to none."""
+    """Result of the draw for a conversation, or for a request that belongs to none."""
 
     fraction: float
-    """In [0, 1), uniform over conversations."""
+    """Number in [0, 1), uniform over conversations."""
     unit: str
     """ID_CHARACTERS hexadecimal digits that stand for the conversation; they tell nothing about its text."""
 
 
 def draw(secret: bytes, policy: str, key: str | None, identity: list[bytes]) -> Draw:
-    """Return what HMAC-SHA256 under the secret makes of a conversation: the same for each of its turns.
+    """Draw for a conversation by HMAC-SHA256 under the secret: the same for each of its turns.
 
     Args:
         secret: of sampling, the same in every gateway that must draw alike.
@@ -85,7 +85,7 @@ def draw(secret: bytes, policy: str, key: str | None, identity: list[bytes]) -> 
 
 
 def conversation_of(content: bytes, endpoint: str) -> list[bytes] | None:
-    """Return what identifies the conversation of a request; None for one that says too little to know it again.
+    """Return what identifies the conversation of a request; None for a request that says too little to know it again.
 
     That is a request to /v1/completions, one that goes on from a `previous_response_id` alone, one without a message
     of a user, and a body that is no JSON of the endpoint's form.
@@ -131,7 +131,7 @@ def _named(body: _Chat | _Responses) -> list[bytes]:
 
 
 def _texts(content: bytes) -> list[bytes]:
-    """Return the texts of a message, alike whether it is one string or in parts, without what clients add to parts.
+    """Return the texts of a message, the same whether it is one string or in parts, without what clients add to parts.
 
     Marks such as `cache_control` wander from message to message as a conversation grows.
     """
@@ -145,7 +145,7 @@ def _text_of(part: bytes) -> bytes:
 
 
 def _text(value: bytes) -> bytes:
-    """Return a string as it reads, whichever characters its JSON escapes; any other value as it is written."""
+    """Return a string as it reads, independent of the escapes in its JSON; any other value as it is written."""
     return _ends(_string(value).encode() if value[:1] == b'"' and len(value) <= LONGEST_TEXT else value)
 
 

@@ -1,4 +1,4 @@
-"""How the two arms of a policy are shown: means, their difference with bounds, and the evidence that there is one."""
+"""Shows the two arms of a policy: means, their difference with bounds, and the evidence that there is a difference."""
 
 from typing import Literal
 
@@ -33,19 +33,19 @@ class ShownArm(msgspec.Struct, frozen=True):
     n_missing: int
     """Measurements without one: refusals, failures, replies that could not be read."""
     mean: float | None
-    """In the metric's own unit."""
+    """Mean, in the metric's own unit."""
 
 
 class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy changes of one metric of one group."""
+    """The effect of a policy on one metric of a group."""
 
     policy: str
     version: str
-    """Of the policy: another sentence or share begins a new comparison."""
+    """Version of the policy: another sentence or share begins a new comparison."""
     share: float
     """Probability of the treated arm."""
     assigned_by: Literal["conversation", "request"]
-    """What arms are drawn for. Of a conversation the first exchange that was measured counts."""
+    """Unit that arms are drawn for. Of a conversation the first exchange that was measured counts."""
     n_repeated: int
     """Exchanges that do not count, as another one of their conversation does."""
     auditor: str
@@ -56,7 +56,8 @@ class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
     instrument: str
     range: tuple[float, float]
     unit: str | None
-    """Of means, difference and bounds that are logarithms, e.g. "log2(seconds)"; null where the metric has its own."""
+    """Unit of means, difference and bounds that are logarithms, e.g. "log2(seconds)"; null where the metric has its
+    own."""
     treated: ShownArm
     control: ShownArm
     difference: float | None
@@ -68,15 +69,15 @@ class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
     log_evidence: float | None
     """Logarithm of the e-value against "no difference": at 3.0 the 5 % level is reached, however often one looked."""
     reason: str | None
-    """Why there is no difference."""
+    """Why the difference is missing."""
     since: float
     updated_at: float
 
 
 def effect_of(arms: PolicyArms) -> PolicyEffect:
-    """As it is shown."""
+    """Return the effect as it is shown."""
     scale, state = scale_of(arms.key.metric), arms.state
-    found = difference(state, (1.0 - CONFIDENCE_LEVEL) / 2)
+    estimate = difference(state, (1.0 - CONFIDENCE_LEVEL) / 2)
     width = scale.high - scale.low
     return PolicyEffect(
         policy=arms.policy,
@@ -92,18 +93,18 @@ def effect_of(arms: PolicyArms) -> PolicyEffect:
         instrument=arms.key.instrument,
         range=scale.shown,
         unit=UNITS.get(arms.key.metric),
-        treated=_shown(state.treated, scale),
-        control=_shown(state.control, scale),
-        difference=None if found is None else width * found.value,
-        lower=None if found is None else width * found.bounds.lower,
-        upper=None if found is None else width * found.bounds.upper,
-        log_evidence=None if found is None else found.log_evidence,
-        reason=NO_DIFFERENCE if found is None else None,
+        treated=_show_arm(state.treated, scale),
+        control=_show_arm(state.control, scale),
+        difference=None if estimate is None else width * estimate.value,
+        lower=None if estimate is None else width * estimate.bounds.lower,
+        upper=None if estimate is None else width * estimate.bounds.upper,
+        log_evidence=None if estimate is None else estimate.log_evidence,
+        reason=NO_DIFFERENCE if estimate is None else None,
         since=arms.since,
         updated_at=arms.updated_at,
     )
 
 
-def _shown(sums: ArmSums, scale: Scale) -> ShownArm:
+def _show_arm(sums: ArmSums, scale: Scale) -> ShownArm:
     mean = sums.mean
     return ShownArm(sums.n, sums.missing, None if mean is None else scale.low + (scale.high - scale.low) * mean)

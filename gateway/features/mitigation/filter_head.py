@@ -13,7 +13,7 @@ from gateway.errors import ConfigError
 
 KIND = "biasgate filter head 1"
 LONGEST_BYTES = 4 * 1024 * 1024
-"""Of a head's file: weights for a hundred thousand dimensions."""
+"""Largest file of a head, in bytes: weights for a hundred thousand dimensions."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +27,14 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     threshold: Annotated[float, Meta(ge=0, le=1)]
     """Probability from which a text counts as biased, chosen on examples held out for that."""
     examples_sha256: str
-    """Of the file of examples."""
+    """SHA-256 of the file of examples."""
     card: Mapping[str, Any] = {}
-    """How it was trained, and what it does on held-out examples; nothing reads it."""
+    """Record of its training, and of its results on held-out examples; nothing reads it."""
 
     def probability(self, embedding: Sequence[float]) -> float:
-        """Of a text to be biased, 0..1. Raises ValueError for an embedding of another length, or without direction."""
+        """Return the probability of a text to be biased, 0..1. Raises ValueError for an embedding of another length, or
+        without direction.
+        """
         if len(embedding) != len(self.weights):
             raise ValueError(f"the embedding has {len(embedding)} dimensions, the head {len(self.weights)}")
         length = math.sqrt(math.fsum(x * x for x in embedding))
@@ -47,7 +49,7 @@ def sigmoid(logit: float) -> float:
 
 
 def read_head(path: Path, where: str) -> Head:
-    """Raises ConfigError when the file is no head; `where` names it there."""
+    """Read a head from its file. Raises ConfigError when the file is not a head; `where` names it there."""
     try:
         if path.stat().st_size > LONGEST_BYTES:
             raise ConfigError(f"{where} {path}: larger than {LONGEST_BYTES} bytes: this is no head of a filter")

@@ -1,4 +1,4 @@
-"""What the configuration says of one filter, with the texts and numbers of its files: ready to be built."""
+"""The configuration of a filter, with the texts and numbers of its files: ready to be built."""
 
 from pathlib import Path
 from typing import Literal
@@ -11,7 +11,7 @@ from gateway.features.mitigation.config import QueryFilterConfig, ResponseFilter
 from gateway.features.mitigation.filter_head import Head, read_head
 
 Name = Literal["query_filter", "response_filter"]
-"""As in the configuration; the `action` of metrics."""
+"""Name of a filter as in the configuration; the `action` of metrics."""
 
 _QUERY = """\
 You check requests before a language model answers them. A request is biased if it rests on a stereotype about a group \
@@ -45,7 +45,9 @@ class FilterPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def plan_of(config: QueryFilterConfig | None, name: Name) -> FilterPlan | None:
-    """None for no filter. Raises ConfigError for settings that do not go together, or a file that cannot be used."""
+    """Return the plan of a filter; None without a filter. Raises ConfigError for settings that do not go together, or a
+    file that cannot be used.
+    """
     if config is None:
         return None
     _check_server(config, name)

@@ -40,12 +40,12 @@ _elements_of = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def with_instruction(content: bytes, endpoint: str, instruction: str) -> bytes | None:
-    """The body with the sentence, on a line of its own; None for a body that cannot carry one.
+    """Return the body with the sentence, on a line of its own; None for a body that cannot carry it.
 
     That is what has no text where a sentence could stand (token ids, embeddings, pictures alone), and what is no JSON
     of the endpoint's form. Raises TooManyMembersError for more messages or parts than are looked through.
     """
-    places = _found(content, endpoint, _of_first_part)
+    places = _find_places(content, endpoint, _of_first_part)
     if not places:
         return None
     added, parts, done = msgspec.json.encode(instruction + "\n")[1:-1], [], 0
@@ -60,7 +60,7 @@ def question_texts(content: bytes, endpoint: str) -> list[str]:
 
     Empty for a body that cannot carry one. Raises TooManyMembersError, as `with_instruction`.
     """
-    places = _found(content, endpoint, _of_every_part)
+    places = _find_places(content, endpoint, _of_every_part)
     if len(places) > MOST_READ:
         raise TooManyMembersError
     try:
@@ -70,10 +70,10 @@ def question_texts(content: bytes, endpoint: str) -> list[str]:
 
 
 Parts = Callable[[bytes, Sequence[tuple[int, int]]], list[int]]
-"""Of the parts of a message, the places of those strings that are wanted."""
+"""Function that finds the places of the wanted strings among the parts of a message."""
 
 
-def _found(content: bytes, endpoint: str, parts: Parts) -> list[int]:
+def _find_places(content: bytes, endpoint: str, parts: Parts) -> list[int]:
     try:
         return _places(content, endpoint, parts)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -87,30 +87,32 @@ def _places(content: bytes, endpoint: str, parts: Parts) -> list[int]:
     name, members = QUESTION_MEMBERS[endpoint], list(members_of(content))
     if any(member.key == "prompt_embeds" for member in members):
         return []  # answered beside or instead of the prompt
-    wanted = [member for member in members if member.key == name]
+    questions = [member for member in members if member.key == name]
     if name == "prompt":
-        found = [_of_prompt(content, one) for one in wanted]
+        place_lists = [_of_prompt(content, member) for member in questions]
     else:
-        found = [_of_conversation(content, one, parts) for one in wanted]
-    return [place for places in found for place in places] if all(found) else []
+        place_lists = [_of_conversation(content, member, parts) for member in questions]
+    return [place for places in place_lists for place in places] if all(place_lists) else []
 
 
 def _of_prompt(content: bytes, member: Member) -> list[int]:
     if content[member.value : member.value + 1] != b"[":
         return _string(content, member.value)
-    found = [_string(content, start) for start, _ in _elements(content, member.value, member.end)]
-    return [place for places in found for place in places] if all(found) else []
+    place_lists = [_string(content, start) for start, _ in _elements(content, member.value, member.end)]
+    return [place for places in place_lists for place in places] if all(place_lists) else []
 
 
 def _of_conversation(content: bytes, member: Member, parts: Parts) -> list[int]:
-    """Of the last message with text among the user's; where the user has none, of the last that anybody has."""
+    """Return the places in the user's last message with text; where the user has none, in the last message with text at
+    all.
+    """
     if content[member.value : member.value + 1] != b"[":
         return _string(content, member.value)
     spans = _elements(content, member.value, member.end)
     turns = _turns(content[member.value : member.end])
     for of_whom in (_is_users, _is_anybodys):
-        wanted = [span for span, turn in zip(spans, turns, strict=True) if of_whom(turn)]
-        for start, end in wanted[: -MOST_TRIED - 1 : -1]:
+        turn_spans = [span for span, turn in zip(spans, turns, strict=True) if of_whom(turn)]
+        for start, end in turn_spans[: -MOST_TRIED - 1 : -1]:
             if places := _of_message(content, start, end, parts):
                 return places
     return []
@@ -125,27 +127,27 @@ def _is_anybodys(turn: _Turn) -> bool:
 
 
 def _of_message(content: bytes, start: int, end: int, parts: Parts) -> list[int]:
-    """Of the text of one message, or of those of its parts that are wanted."""
-    found = []
+    """Return the places of the text of a message, or of those of its parts that are wanted."""
+    place_lists = []
     for member in _members_between(content, start, end, "content"):
         if content[member.value : member.value + 1] == b"[":
-            found.append(parts(content, _elements(content, member.value, member.end)))
+            place_lists.append(parts(content, _elements(content, member.value, member.end)))
         else:
-            found.append(_string(content, member.value))
-    return [place for places in found for place in places] if all(found) else []
+            place_lists.append(_string(content, member.value))
+    return [place for places in place_lists for place in places] if all(place_lists) else []
 
 
 def _of_first_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Of the first part that is text."""
+    """Return the places of the first part that is text."""
     return next((_of_part(content, *span) for span in spans if _is_text(content, *span)), [])
 
 
 def _of_every_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Of all parts that are text. Raises TooManyMembersError."""
+    """Return the places of all parts that are text. Raises TooManyMembersError."""
     if len(spans) > MOST_READ:
         raise TooManyMembersError
-    found = [_of_part(content, *span) for span in spans if _is_text(content, *span)]
-    return [place for places in found for place in places] if all(found) else []
+    place_lists = [_of_part(content, *span) for span in spans if _is_text(content, *span)]
+    return [place for places in place_lists for place in places] if all(place_lists) else []
 
 
 def _is_text(content: bytes, start: int, end: int) -> bool:
@@ -157,8 +159,8 @@ def _is_text(content: bytes, start: int, end: int) -> bool:
 def _of_part(content: bytes, start: int, end: int) -> list[int]:
     if content[start : start + 1] == b'"':
         return _string(content, start)
-    found = [_string(content, member.value) for member in _members_between(content, start, end, "text")]
-    return [place for places in found for place in places] if all(found) else []
+    place_lists = [_string(content, member.value) for member in _members_between(content, start, end, "text")]
+    return [place for places in place_lists for place in places] if all(place_lists) else []
 
 
 def _string(content: bytes, start: int) -> list[int]:
@@ -167,20 +169,20 @@ def _string(content: bytes, start: int) -> list[int]:
 
 def _members_between(content: bytes, start: int, end: int, name: str) -> Iterator[Member]:
     """The members of this name of the object that lies there, placed in the whole body."""
-    for one in members_of(content[start:end]):
-        if one.key == name:
-            yield Member(name, start + one.start, start + one.value, start + one.end)
+    for member in members_of(content[start:end]):
+        if member.key == name:
+            yield Member(name, start + member.start, start + member.value, start + member.end)
 
 
 def _elements(content: bytes, start: int, end: int) -> list[tuple[int, int]]:
-    """Where the elements of the array lie that lies there. Raises TooManyMembersError."""
+    """Return the start and end of each element of the array that lies there. Raises TooManyMembersError."""
     elements = _elements_of(content[start:end])
     if len(elements) > MOST_ELEMENTS:
         raise TooManyMembersError
     spans, position = [], start + 1
     for element in elements:
-        found = _SEPARATOR.match(content, position)
-        begin = found.end() if found else position
+        separator = _SEPARATOR.match(content, position)
+        begin = separator.end() if separator else position
         position = begin + memoryview(element).nbytes
         spans.append((begin, position))
     return spans

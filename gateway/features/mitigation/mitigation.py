@@ -12,7 +12,7 @@ from gateway.worker_part import WorkerContext, WorkerPart
 
 
 class Mitigation:
-    """See `gateway.proxy.types.Mitigation`: what a worker does by the policies of one configuration."""
+    """The policies of a configuration in a worker; see `gateway.proxy.types.Mitigation`."""
 
     def __init__(self, config: Config, secret: bytes) -> None:
         self._policies = Policies(config, secret)
@@ -20,20 +20,20 @@ class Mitigation:
         self._held = HeldBytes(config.server.max_buffered_bytes)
         self._filters = {
             policy.name: PolicyFilters(
-                filter_of(config, said, policy.query, said.query_filter, sign),
-                filter_of(config, said, policy.response, said.response_filter, sign),
+                filter_of(config, section, policy.query, section.query_filter, sign),
+                filter_of(config, section, policy.response, section.response_filter, sign),
             )
-            for policy, said in zip(self._policies.all, MITIGATION.of(config), strict=True)
+            for policy, section in zip(self._policies.all, MITIGATION.of(config), strict=True)
             if policy.has_filters
         }
 
     def treatment(
         self, *, method: bytes, path: bytes, key: str | None, model: str | None, head: RequestHead, content: bytes
     ) -> "Treatment | None":
-        found = self._policies.of(method, path, key, model)
-        if found is None:
+        policy_match = self._policies.of(method, path, key, model)
+        if policy_match is None:
             return None
-        policy, endpoint = found
+        policy, endpoint = policy_match
         arm, unit = self._policies.assign(
             policy, endpoint, key=key, lines=head.lines, content=content, exchange_id=head.exchange_id
         )
@@ -48,7 +48,7 @@ class Mitigation:
 
 
 def mitigation_of(config: Config, secret: bytes) -> Mitigation | None:
-    """None without a policy: then nothing at all is asked of a request."""
+    """Return the policies; None without a policy: then nothing at all is asked of a request."""
     return Mitigation(config, secret) if MITIGATION.of(config) else None
 
 

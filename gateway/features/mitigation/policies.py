@@ -1,4 +1,4 @@
-"""Which policy of `[[mitigation]]` a request comes under, and in which arm of it.
+"""Finds the policy of `[[mitigation]]` that a request comes under, and its arm.
 
 The first policy that matches holds. Its arm is an HMAC under the sampling secret of the conversation that the request
 belongs to (see `conversations`), or of the exchange's id, which the gateway draws itself; the draw has nothing to do
@@ -35,16 +35,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     instruction_name: str
     """none, abstract, detailed, or "file:" and the beginning of the text's sha256."""
     instruction: str | None
-    """What is added; None for nothing."""
+    """Text that is added; None for nothing."""
     is_required: bool
-    """What cannot be carried out is refused instead of passed."""
+    """True where a request that the policy cannot be carried out on is refused instead of passed."""
 
     query: FilterPlan | None = None
     response: FilterPlan | None = None
     unit: str = "request"
     """conversation or request; what treats all or none has no need of the former."""
     conversation_header: str | None = None
-    """In small letters."""
+    """Name of the header in small letters."""
     version: str = ""
     """Twelve characters of all of this: numbers of two versions belong in no mean together. Hexadecimal digits, of
     which the first is BY_CONVERSATION where the unit is the conversation."""
@@ -59,7 +59,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return self.query is not None or self.response is not None
 
     def covers(self, endpoint: str, key: str | None, model: str | None) -> bool:
-        """Whether it is for such a request. One that names no model may be answered by any."""
+        """Return whether it is for such a request. A request that names no model may be answered by any."""
         return (
             (self.route is None or self.route == endpoint)
             and (self.key is None or self.key == key)
@@ -68,17 +68,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policies:
-    """All policies of one configuration.
+    """All policies of a configuration.
 
     Raises ConfigError when the file of an instruction cannot be read.
     """
 
     def __init__(self, config: Config, secret: bytes) -> None:
-        self.all = [_policy(one, place) for place, one in enumerate(MITIGATION.of(config), 1)]
+        self.all = [_policy(section, place) for place, section in enumerate(MITIGATION.of(config), 1)]
         self._secret = secret
 
     def of(self, method: bytes, path: bytes, key: str | None, model: str | None) -> tuple[Policy, str] | None:
-        """The policy of a request and its endpoint; None for one that is relayed as it is.
+        """Return the policy of a request and its endpoint; None for a request that is relayed as it is.
 
         Args:
             method: of the request.
@@ -89,9 +89,9 @@ class Policies:
         endpoint = _ENDPOINTS.get(path) or _ENDPOINTS.get(path_of(path))
         if endpoint is None or method != b"POST":
             return None
-        for one in self.all:
-            if one.covers(endpoint, key, model):
-                return None if one.does_nothing else (one, endpoint)
+        for policy in self.all:
+            if policy.covers(endpoint, key, model):
+                return None if policy.does_nothing else (policy, endpoint)
         return None
 
     def assign(
@@ -125,7 +125,7 @@ class Policies:
 
 
 class Assignment(NamedTuple):
-    """Where a request was assigned to."""
+    """The arm that a request was assigned to."""
 
     arm: Arm
     unit: str | None

@@ -1,4 +1,4 @@
-"""What a configuration's policies may not say."""
+"""Checks what a configuration's policies may not say."""
 
 import json
 import re

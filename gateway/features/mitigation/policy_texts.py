@@ -14,21 +14,21 @@ def policy_name(config: MitigationConfig, place: int) -> str:
     return config.name or f"policy-{place}"
 
 
-def instruction_of(asked: str) -> tuple[str, str | None]:
+def instruction_of(setting: str) -> tuple[str, str | None]:
     """Name and text of an instruction: none, abstract, detailed or the text of a file.
 
     Raises ConfigError for a file that cannot be read.
     """
-    if asked == NONE:
+    if setting == NONE:
         return NONE, None
-    if asked in TEXTS:
-        return asked, TEXTS[asked].format(category=_any_of([category(axis) for axis in AXES]))
+    if setting in TEXTS:
+        return setting, TEXTS[setting].format(category=_any_of([category(axis) for axis in AXES]))
     try:
-        text = own_text(Path(asked))
+        text = own_text(Path(setting))
     except MitigationTextError as exc:
-        raise ConfigError(f"instruction {asked}: {exc}") from exc
+        raise ConfigError(f"instruction {setting}: {exc}") from exc
     if text is None:
-        raise ConfigError(f'instruction "{asked}" is no file and none of {", ".join(NAMES)}{nearest(asked, NAMES)}')
+        raise ConfigError(f'instruction "{setting}" is no file and none of {", ".join(NAMES)}{nearest(setting, NAMES)}')
     return file_name(text), text
 
 

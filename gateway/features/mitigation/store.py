@@ -1,4 +1,4 @@
-"""What was found in the two arms of each policy: sums that move on in the measurement's own transaction."""
+"""Stores the results of the two arms of each policy: sums that move on in the measurement's own transaction."""
 
 import hashlib
 import logging
@@ -33,19 +33,19 @@ async def update(connection: AsyncConnection, audits: Sequence[Measured]) -> Non
     """
     new: dict[str, dict[str, object]] = {}
     added: dict[str, list[tuple[Arm, list[Measurement], str | None]]] = {}
-    for exchange, found in audits:
+    for exchange, measurements in audits:
         policy, share, arm = exchange.mitigation, exchange.treated_share, exchange.arm
         if not compares(exchange) or policy is None or share is None or arm is None:
             continue
         version = exchange.policy_version or ""
-        for key, measured in _by_key(found, exchange).items():
+        for key, measured in _by_key(measurements, exchange).items():
             row_id = _id(policy, version, key)
             new.setdefault(row_id, _row(row_id, policy, version, key, share))
             added.setdefault(row_id, []).append((arm, measured, unit_of(exchange.id, version)))
     if not added:
         return
     await connection.execute(
-        upsert(connection, policy_arms).on_conflict_do_nothing(), [new[one] for one in sorted(new)]
+        upsert(connection, policy_arms).on_conflict_do_nothing(), [new[row_id] for row_id in sorted(new)]
     )
     query = sa.select(policy_arms.c.id, policy_arms.c.state).where(policy_arms.c.id.in_(list(added)))
     for row in (await connection.execute(query.order_by(policy_arms.c.id).with_for_update())).all():
@@ -53,7 +53,11 @@ async def update(connection: AsyncConnection, audits: Sequence[Measured]) -> Non
         if state is None:
             continue
         for arm, measured, unit in added[row.id]:
-            values = [scaled(one.metric, one.value) for one in measured if one.status == "ok" and one.value is not None]
+            values = [
+                scaled(measurement.metric, measurement.value)
+                for measurement in measured
+                if measurement.status == "ok" and measurement.value is not None
+            ]
             state = add_exchange(state, arm, values, len(measured) - len(values), unit)
         change = {"state": msgspec.json.encode(state).decode(), "updated_at": time.time()}
         await connection.execute(sa.update(policy_arms).where(policy_arms.c.id == row.id).values(change))
@@ -68,17 +72,17 @@ def _read_state(row_id: str, text: str) -> ArmsState | None:
         return None
 
 
-def _by_key(found: Sequence[Measurement], exchange: Exchange) -> dict[StreamKey, list[Measurement]]:
+def _by_key(measurements: Sequence[Measurement], exchange: Exchange) -> dict[StreamKey, list[Measurement]]:
     keyed: dict[StreamKey, list[Measurement]] = {}
-    for one in found:
-        scale = SCALES.get(one.metric) or QUALITY_SCALES.get(one.metric)
-        if scale is not None and not scale.is_ratio and one.weight == 1.0:
-            keyed.setdefault(stream_key(one, exchange.series_model[:200]), []).append(one)
+    for measurement in measurements:
+        scale = SCALES.get(measurement.metric) or QUALITY_SCALES.get(measurement.metric)
+        if scale is not None and not scale.is_ratio and measurement.weight == 1.0:
+            keyed.setdefault(stream_key(measurement, exchange.series_model[:200]), []).append(measurement)
     return keyed
 
 
 def compares(exchange: Exchange) -> bool:
-    """Whether an exchange belongs to a comparison: its policy treats some and not all."""
+    """Return whether an exchange belongs to a comparison: its policy treats some and not all."""
     return exchange.mitigation is not None and exchange.arm is not None and 0.0 < (exchange.treated_share or 0.0) < 1.0
 
 
@@ -94,14 +98,14 @@ async def list_arms(
     """Comparisons to which all that is given applies, by policy, auditor, metric, axis, group and model."""
     columns = policy_arms.c
     query = sa.select(policy_arms)
-    for column, wanted in (
+    for column, value in (
         (columns.policy, policy),
         (columns.model, model),
         (columns.axis, axis),
         (columns.auditor, auditor),
     ):
-        if wanted is not None:
-            query = query.where(column == wanted)
+        if value is not None:
+            query = query.where(column == value)
     order = (columns.policy, columns.auditor, columns.metric, columns.axis, columns.group_name, columns.model)
     async with database.read() as connection:
         rows = (await connection.execute(query.order_by(*order, columns.since).limit(limit))).all()

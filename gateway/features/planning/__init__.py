@@ -1,1 +1,1 @@
-"""What traffic of a given size needs, from what was measured: docs/scaling.md."""
+"""Computes the capacity that traffic of a given size needs, from measured costs: docs/scaling.md."""

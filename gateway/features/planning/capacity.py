@@ -13,7 +13,7 @@ MILLION, GIGA, KILO = 1e6, 1e9, 1e3
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be carried, and how it is audited."""
+    """The traffic that is to be carried, and how it is audited."""
 
     requests_per_second: float
     rate: float
@@ -33,13 +33,13 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     judge_seconds: float | None
     """That a judgement takes; None: as measured."""
     max_concurrency: int
-    """Of the judge, in each auditor."""
+    """Most requests of each auditor that the judge answers at once."""
     budgets: Mapping[str, float]
     """Tokens a minute that an auditor process may spend, by name; without an entry any number."""
 
 
 class Range(NamedTuple):
-    """From the cheapest to the dearest that was measured."""
+    """A range from the cheapest to the dearest that was measured."""
 
     low: float
     high: float
@@ -64,11 +64,11 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     needs: Range
     unit: str
     one: str
-    """Of what one can be full, in words; empty where nothing fills."""
+    """Unit of the part that can be full, in words; empty where nothing fills."""
     full_at: Range | None
     """Requests a second at which one is full, all else as it is."""
     then: str
-    """What to do."""
+    """Remedy when the part is full."""
     sources: tuple[str, ...]
 
 
@@ -82,13 +82,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> list[Part]:
-        """Those that can be full, the first one first."""
-        found = [part for part in self.parts if part.full_at is not None]
-        return sorted(found, key=lambda part: part.full_at.low if part.full_at else 0.0)
+        """Parts that can be full, the first to fill first."""
+        limiting = [part for part in self.parts if part.full_at is not None]
+        return sorted(limiting, key=lambda part: part.full_at.low if part.full_at else 0.0)
 
 
 def plan(traffic: Traffic) -> Plan:
-    """What it needs."""
+    """Computes the parts that the traffic needs, and the cost of the judge."""
     judged = traffic.requests_per_second * traffic.rate * traffic.auditors.get("judge", 0.0)
     tokens_in, tokens_out = _judgement(traffic)
     dollars = tokens_in.times(traffic.price_in).plus(tokens_out.times(traffic.price_out))
@@ -96,7 +96,7 @@ def plan(traffic: Traffic) -> Plan:
         traffic=traffic,
         sampled_per_second=traffic.requests_per_second * traffic.rate,
         judge_dollars_a_month=dollars.times(judged * MONTH / MILLION),
-        parts=(*_gateway(traffic), *_auditing(traffic, tokens_in.plus(tokens_out)), *_kept(traffic)),
+        parts=(*_gateway(traffic), *_auditing(traffic, tokens_in.plus(tokens_out)), *_estimate_storage(traffic)),
     )
 
 
@@ -174,20 +174,20 @@ def _auditing(traffic: Traffic, tokens: Range) -> list[Part]:
         ]
     probe = traffic.prompt_tokens + min(traffic.answer_tokens, costs.LONGEST_PROBE)
     for name, own in traffic.auditors.items():
-        if asked := costs.AUDITORS[name].questions if own else None:
-            each = Range.of(asked).times(rate * own * probe)
+        if n_questions := costs.AUDITORS[name].questions if own else None:
+            each = Range.of(n_questions).times(rate * own * probe)
             if each.high:
-                parts.append(_spending(traffic, name, f"{name}, tokens", each, sources=(asked,)))
+                parts.append(_spending(traffic, name, f"{name}, tokens", each, sources=(n_questions,)))
     return parts
 
 
-def _kept(traffic: Traffic) -> list[Part]:
+def _estimate_storage(traffic: Traffic) -> list[Part]:
     text = (traffic.prompt_tokens + traffic.answer_tokens) * costs.TEXT_BYTES
     beside, of_measurement = costs.EXCHANGE_BYTES[traffic.store], costs.MEASUREMENT_BYTES[traffic.store]
     exchange = Range.of(beside).plus(Range.of(costs.STORED_TEXT).times(text))
-    found, series = Range(0.0, 0.0), 0
+    n_measurements, series = Range(0.0, 0.0), 0
     for name, own in traffic.auditors.items():
-        found = found.plus(Range.of(costs.AUDITORS[name].measurements).times(own))
+        n_measurements = n_measurements.plus(Range.of(costs.AUDITORS[name].measurements).times(own))
         series += costs.AUDITORS[name].series
     rate, counts = traffic.rate, tuple(costs.AUDITORS[name].measurements for name in traffic.auditors)
     most = float(series * costs.SERIES_FAMILIES * traffic.models)
@@ -197,11 +197,21 @@ def _kept(traffic: Traffic) -> list[Part]:
             sources=(beside, costs.STORED_TEXT),
         ),
         _free(
-            *(traffic, "disk, measurements", found.times(of_measurement).times(rate * YEAR / GIGA), "GB a year"),
+            *(
+                traffic,
+                "disk, measurements",
+                n_measurements.times(of_measurement).times(rate * YEAR / GIGA),
+                "GB a year",
+            ),
             sources=(of_measurement, *counts),
         ),
         _free(
-            *(traffic, "Parquet export", found.times(costs.EXPORTED_BYTES).times(rate * YEAR / GIGA), "GB a year"),
+            *(
+                traffic,
+                "Parquet export",
+                n_measurements.times(costs.EXPORTED_BYTES).times(rate * YEAR / GIGA),
+                "GB a year",
+            ),
             sources=(costs.EXPORTED_BYTES, *counts),
         ),
         Part(
@@ -217,9 +227,11 @@ def _kept(traffic: Traffic) -> list[Part]:
 
 
 def _judgement(traffic: Traffic) -> tuple[Range, Range]:
-    """Tokens of one: what it reads, and what it writes."""
-    shown = [min(tokens, part) for part in (costs.JUDGE_PART.low, costs.JUDGE_PART.high) for tokens in _texts(traffic)]
-    read = Range.of(costs.JUDGE_PROMPT).plus(Range(sum(shown[:2]), sum(shown[2:])))
+    """Computes the tokens that a judgement reads, and those that it writes."""
+    tokens_read = [
+        min(tokens, part) for part in (costs.JUDGE_PART.low, costs.JUDGE_PART.high) for tokens in _texts(traffic)
+    ]
+    read = Range.of(costs.JUDGE_PROMPT).plus(Range(sum(tokens_read[:2]), sum(tokens_read[2:])))
     return read, Range.of(costs.JUDGE_REPLY)
 
 
@@ -232,17 +244,19 @@ def _part(
     name: str,
     each: Range,
     unit: str,
-    one: str,
+    full_unit: str,
     *,
     then: str,
     sources: tuple[Cost, ...],
     capacity: Cost | None = None,
 ) -> Part:
-    """A part of which one holds so much: one core's worth, where nothing else is said. `each` is of one request."""
+    """Builds a part of which each unit holds `capacity`, by default a core's worth. `each` is the need of a single
+    request.
+    """
     holds = capacity or Cost(1.0, 1.0, "")
     full_at = Range(holds.low / each.high, holds.high / each.low) if each.low else None
     needs = each.times(traffic.requests_per_second)
-    return Part(name=name, needs=needs, unit=unit, one=one, full_at=full_at, then=then, sources=_named(sources))
+    return Part(name=name, needs=needs, unit=unit, one=full_unit, full_at=full_at, then=then, sources=_named(sources))
 
 
 def _spending(traffic: Traffic, auditor: str, name: str, each: Range, *, sources: tuple[Cost, ...]) -> Part:

@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = plan(_traffic(arguments))
+    capacity_plan = plan(_traffic(arguments))
     if arguments.format == "json":
-        print(msgspec.json.format(msgspec.json.encode(_plain(found)), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(_plain(capacity_plan)), indent=2).decode())
     else:
-        print(_shown(found))
+        print(_format_plan(capacity_plan))
     return 0
 
 
@@ -67,7 +67,7 @@ def _traffic(arguments: argparse.Namespace) -> Traffic:
     auditors = {"judge": 1.0}
     if arguments.config is not None:
         sections = config.auditors.sections.items()
-        auditors = {name: one.rate for name, one in sections if one.enabled and name in AUDITORS}
+        auditors = {name: section.rate for name, section in sections if section.enabled and name in AUDITORS}
     if arguments.auditors is not None:
         auditors = _auditors(arguments.auditors)
     above, share, whole = (0.0, math.inf), (0.0, 1.0), (1.0, math.inf)
@@ -104,76 +104,76 @@ def _within(value: float, name: str, least: float, most: float, *, is_open: bool
 
 
 def _auditors(text: str) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for one in filter(None, map(str.strip, text.split(","))):
-        name, _, rate = one.partition("=")
+    rate_by_name: dict[str, float] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        name, _, rate = entry.partition("=")
         if name not in AUDITORS:
             raise ConfigError(
                 f'--auditors "{name}" is not known{nearest(name, set(AUDITORS))}; known here: {", ".join(AUDITORS)}'
             )
         try:
-            found[name] = float(rate) if rate else AUDITORS[name].rate
+            rate_by_name[name] = float(rate) if rate else AUDITORS[name].rate
         except ValueError:
             raise ConfigError(f'--auditors {name}: "{rate}" is no rate: give a number between 0 and 1') from None
-        _within(found[name], f"--auditors {name}", 0.0, 1.0)
-    return found
+        _within(rate_by_name[name], f"--auditors {name}", 0.0, 1.0)
+    return rate_by_name
 
 
-def _shown(found: Plan) -> str:
+def _format_plan(capacity_plan: Plan) -> str:
     width = min(WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDEST
     rows = [["part", "needs", "", "one is full at", "one"]]
-    rows += [[part.name, *_needs(part), _full_at(part), part.one] for part in found.parts]
+    rows += [[part.name, *_needs(part), _full_at(part), part.one] for part in capacity_plan.parts]
     steps = [
         f"{n}. {limit.name}, at {_full_at(limit)} ({limit.one}): {limit.then}."
-        for n, limit in enumerate(found.limits, 1)
+        for n, limit in enumerate(capacity_plan.limits, 1)
     ]
     wrapped = ["\n".join(textwrap.wrap(step, width, subsequent_indent="   ")) for step in steps]
-    heads = ["\n".join(textwrap.wrap(line, width)) for line in _summary(found)]
+    heads = ["\n".join(textwrap.wrap(line, width)) for line in _summary(capacity_plan)]
     table = "\n".join(line.rstrip() for line in aligned(rows).splitlines())
     return "\n".join([*heads, "", table, "", "What is full first, while one does all, and what then:", *wrapped])
 
 
-def _summary(found: Plan) -> list[str]:
-    traffic = found.traffic
+def _summary(capacity_plan: Plan) -> list[str]:
+    traffic = capacity_plan.traffic
     who = ", ".join(name if rate == 1 else f"{name} ({rate:g})" for name, rate in traffic.auditors.items())
     lines = [
         f"{number(traffic.requests_per_second)} requests/s, {100 * traffic.rate:g} % sampled: "
-        f"{number(found.sampled_per_second)} exchanges/s to audit, by {who or 'nobody'}."
+        f"{number(capacity_plan.sampled_per_second)} exchanges/s to audit, by {who or 'nobody'}."
     ]
-    if limits := found.limits:
+    if limits := capacity_plan.limits:
         first = limits[0]
         lines.append(f"Full first: {first.name}, at {_full_at(first)} with one {first.one}.")
     if "judge" in traffic.auditors:
         lines.append(
-            f"The judge costs {_dollars(found.judge_dollars_a_month)} a month at ${traffic.price_in:g} and "
+            f"The judge costs {_dollars(capacity_plan.judge_dollars_a_month)} a month at ${traffic.price_in:g} and "
             f"${traffic.price_out:g} for a million tokens read and written."
         )
     return lines
 
 
-def _dollars(found: Range) -> str:
-    low, high = number(found.low), number(found.high)
+def _dollars(cost: Range) -> str:
+    low, high = number(cost.low), number(cost.high)
     return f"${low}" if low == high else f"${low} to ${high}"
 
 
-def _needs(one: Part) -> tuple[str, str]:
-    if not one.needs.low and one.needs.high:
-        return f"up to {number(one.needs.high)}", one.unit
-    return between(one.needs), one.unit
+def _needs(part: Part) -> tuple[str, str]:
+    if not part.needs.low and part.needs.high:
+        return f"up to {number(part.needs.high)}", part.unit
+    return between(part.needs), part.unit
 
 
-def _full_at(one: Part) -> str:
-    return "" if one.full_at is None else f"{between(one.full_at)} requests/s"
+def _full_at(part: Part) -> str:
+    return "" if part.full_at is None else f"{between(part.full_at)} requests/s"
 
 
-def between(found: Range) -> str:
-    """Both ends, or one where they read alike."""
-    low, high = number(found.low), number(found.high)
+def between(bounds: Range) -> str:
+    """Formats both ends of a range, or a single number where they read the same."""
+    low, high = number(bounds.low), number(bounds.high)
     return low if low == high else f"{low} to {high}"
 
 
 def number(value: float) -> str:
-    """To two digits, as the ranges are no better; whole from ten on."""
+    """Formats a number to two digits, which is the precision of the ranges; whole from ten on."""
     if value == 0:
         return "0"
     digits = 1 - math.floor(math.log10(abs(value)))
@@ -181,11 +181,11 @@ def number(value: float) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 10 else f"{rounded:,.{max(0, digits)}f}"
 
 
-def _plain(found: Plan) -> dict[str, object]:
+def _plain(capacity_plan: Plan) -> dict[str, object]:
     return {
-        "traffic": found.traffic,
-        "sampled_per_second": found.sampled_per_second,
-        "judge_dollars_a_month": found.judge_dollars_a_month,
-        "full_first": found.limits[0].name if found.limits else None,
-        "parts": found.parts,
+        "traffic": capacity_plan.traffic,
+        "sampled_per_second": capacity_plan.sampled_per_second,
+        "judge_dollars_a_month": capacity_plan.judge_dollars_a_month,
+        "full_first": capacity_plan.limits[0].name if capacity_plan.limits else None,
+        "parts": capacity_plan.parts,
     }

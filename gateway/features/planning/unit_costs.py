@@ -1,4 +1,4 @@
-"""What one of each costs: the spread of what was measured, and where it is written down. The only place of figures.
+"""The unit costs: the measured spread of each, and the page where it is written down. The only place of figures.
 
 A range is from the best to the worst of the machines and runs named; none was the reader's.
 """
@@ -35,18 +35,18 @@ SETTLED = {
 """Exchanges a second that one store was seen to settle where all move the same streams; more was not tried."""
 JUDGE_SECONDS = Cost(2.0, 3.0, "evidence/performance.md, waiting requests: a judgement on a CPU; give your server's")
 JUDGE_PROMPT = Cost(416.0, 595.0, "length of the judge's own words, at 3.5 to 5 characters a token")
-"""Tokens of a judgement's prompt beside the exchange."""
+"""Tokens of a judgement's prompt without the exchange."""
 JUDGE_PART = Cost(2400.0, 3430.0, "auditors/judge.py: 12,000 characters of a question or an answer, at most")
 LONGEST_PROBE = 256.0
 """Tokens of a probe's answer, unless `max_tokens` says otherwise."""
 JUDGE_REPLY = Cost(60.0, 60.0, "evidence/live-latency.md: of a model that answers as asked")
 TEXT_BYTES = 5.7
-"""Of a token (evidence/streams.md)."""
+"""Bytes of text in a token (evidence/streams.md)."""
 EXCHANGE_BYTES = {
     "postgresql": Cost(1_590.0, 3_080.0, "evidence/capacity.md, storage"),
     "sqlite": Cost(430.0, 730.0, "evidence/capacity.md, storage"),
 }
-"""Of an exchange with its audit, beside its text; indexes included."""
+"""Bytes of an exchange with its audit, without its text; indexes included."""
 STORED_TEXT = Cost(1.0, 1.07, "evidence/capacity.md, storage; evidence/streams.md, what is stored")
 """Bytes for one of text."""
 MEASUREMENT_BYTES = {
@@ -54,21 +54,21 @@ MEASUREMENT_BYTES = {
     "sqlite": Cost(564.0, 578.0, "evidence/capacity.md, storage"),
 }
 EXPORTED_BYTES = Cost(12.0, 15.7, "evidence/capacity.md, storage")
-"""Of a measurement in Parquet."""
+"""Bytes of a measurement in Parquet."""
 SERIES_FAMILIES = 10
 """Gauges and counters of a live series, the histogram of scores left out (metrics.md)."""
 
 
 class AuditorCost(NamedTuple):
-    """What one exchange is to an auditor."""
+    """The cost of an exchange to an auditor."""
 
     questions: Cost
-    """To the served model."""
+    """Questions to the served model."""
     measurements: Cost
     series: int
     """Label sets for each model, at most (metrics.md)."""
     rate: float
-    """By default."""
+    """Default rate of the auditor."""
 
 
 _NONE = Cost(0.0, 0.0, "asks nothing")

@@ -35,22 +35,22 @@ class DirectSink:
         self._max_text_bytes = max_text_bytes
 
     async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
-        kept, lost = await self._folded(batch)
+        stored, lost = await self._folded(batch)
         moved = Counter[tuple[str, str]]()
         for exchange, outcome in lost:
             moved.update({(exchange.stratum, "queued"): -1, (exchange.stratum, outcome): 1})
         added = Counter(deltas)
         added.update(moved)
-        await exchanges.insert_batch(self._database, kept, added, delivery)
-        if kept:  # of a repetition too: the first call may have died in between
-            await self._announce([exchange.id for exchange in kept])
+        await exchanges.insert_batch(self._database, stored, added, delivery)
+        if stored:  # of a repetition too: the first call may have died in between
+            await self._announce([exchange.id for exchange in stored])
         return moved
 
     async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
-        kept, lost = await self._folded(batch)
+        stored, lost = await self._folded(batch)
         outcomes = {exchange.id: (exchange.stratum, outcome) for exchange, outcome in lost}
-        counts, new = await ingested.insert(self._database, kept, {**verdicts, **outcomes})
-        if announced := [exchange.id for exchange in kept if exchange.id in new]:
+        counts, new = await ingested.insert(self._database, stored, {**verdicts, **outcomes})
+        if announced := [exchange.id for exchange in stored if exchange.id in new]:
             await self._announce(announced)
         return counts
 
@@ -59,12 +59,12 @@ class DirectSink:
         return await asyncio.to_thread(self._fold, batch) if size > LARGE_BYTES else self._fold(batch)
 
     def _fold(self, batch: Sequence[Exchange]) -> tuple[list[Exchange], list[tuple[Exchange, str]]]:
-        """What is stored of a batch, and the outcome of the rest. The same batch gives the same."""
-        kept: list[Exchange] = []
+        """Return the stored part of a batch, and the outcome of the rest. The same batch gives the same."""
+        stored: list[Exchange] = []
         lost: list[tuple[Exchange, str]] = []
         for exchange in batch:
             try:
-                kept.append(folded(exchange, self._max_text_bytes))
+                stored.append(folded(exchange, self._max_text_bytes))
                 continue
             except TooMuchTextError:
                 outcome = "truncated"
@@ -73,7 +73,7 @@ class DirectSink:
                 logger.error("a copy could not be folded: %s:\n%s", type(exc).__qualname__, place)
                 outcome = "failed"
             lost.append((exchange, outcome))
-        return kept, lost
+        return stored, lost
 
     async def close(self) -> None:
         pass

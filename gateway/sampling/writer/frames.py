@@ -1,4 +1,6 @@
-"""What workers and writer say to each other: MessagePack behind four bytes of its length, one answer a delivery."""
+"""Frames the messages between workers and writer: MessagePack behind four bytes of its length, a single answer a
+delivery.
+"""
 
 import asyncio
 import struct
@@ -31,7 +33,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     deltas: Sequence[tuple[str, str, int]]
     """stratum, outcome, how many more."""
     verdicts: Sequence[tuple[str, str, str]] | None = None
-    """Of what others recorded (`ExchangeSink.ingest`), which has no delivery and no deltas: id, stratum, outcome."""
+    """Verdicts on exchanges that others recorded (`ExchangeSink.ingest`), which have no delivery and no deltas: id,
+    stratum, outcome."""
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         return {(stratum, outcome): more for stratum, outcome, more in self.deltas}
@@ -72,7 +75,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
 
 
 def decoded(payload: bytes, kind: type[Message]) -> Message:
-    """Raises BrokenFrameError when it is no such message."""
+    """Return the message. Raises BrokenFrameError if the payload is not such a message."""
     try:
         return msgspec.msgpack.decode(payload, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:

@@ -1,4 +1,4 @@
-"""What a worker has counted and not yet seen stored, in a file that outlives it: kill -9 takes no count along.
+"""Keeps the counts of a worker that are not yet seen stored in a file that outlives it: kill -9 takes no count along.
 
 The file is mapped into memory, so that a count is in it as soon as it is made, and what survives is the death of the
 process, not that of the machine. While the worker lives it holds a lock on the file. The writer adds what the journals
@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 SLOT_BYTES = 64 * 1024
 """Two slots, written in turn: a worker that dies while it writes one leaves the other."""
 MOST_COUNTERS = 1024
-"""Of a slot, for what is counted after it was written."""
+"""Counters of a slot, for counts made after it was written."""
 FOLDED_STRATUM = "unclassified"
 """Takes the counts of all strata where they are too many for a slot."""
 
 SUFFIX = ".journal"
-"""Of a file's name."""
+"""Suffix of a file's name."""
 _STORE = "store"
 _HEAD = struct.Struct(">QII")
 """Number of the entry, length of its text, checksum of both."""
@@ -45,15 +45,15 @@ _TEXT_BYTES = SLOT_BYTES - _HEAD.size - _COUNTERS_BYTES
 
 
 class Leftover(msgspec.Struct, frozen=True, array_like=True):
-    """What would be missing from the ledger if the worker died now."""
+    """The counts that would be missing from the ledger if the worker died now."""
 
     sender: str
     number: int
-    """Of the delivery made last."""
+    """Number of the delivery made last."""
     in_flight: list[tuple[str, str, int]]
     """Stratum, outcome, how many: of that delivery, unless it is known to be stored; its copies as failed."""
     waiting: list[tuple[str, str, int]]
-    """Of the deliveries after it."""
+    """Counts of the deliveries after it."""
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -134,7 +134,7 @@ def counts_for(directory: Path, store: str) -> None:
 
 
 def store_of(directory: Path) -> str | None:
-    """Whose counts are in a directory; None as long as no worker has said it."""
+    """Return the store whose counts are in a directory; None as long as it has not been written there."""
     try:
         return (directory / _STORE).read_text()
     except FileNotFoundError:
@@ -142,7 +142,8 @@ def store_of(directory: Path) -> str | None:
 
 
 async def settle_orphans(directory: Path, sink: ExchangeSink) -> int:
-    """Adds what dead workers left behind to the ledger. Returns how many journals of living workers there are.
+    """Adds the counts that dead workers left behind to the ledger. Returns how many journals of living workers there
+    are.
 
     What the store does not take now is left for the next call.
     """
@@ -219,10 +220,10 @@ _ZEROS = memoryview(bytes(_COUNTERS_BYTES)).cast(_COUNTER)
 
 def _read(descriptor: int) -> _Entry | None:
     """The newest whole entry, what was counted after it among what waits; None when nothing was ever written."""
-    found = sorted(_entries(descriptor), reverse=True)
-    if not found:
+    entries = sorted(_entries(descriptor), reverse=True)
+    if not entries:
         return None
-    _, text, counters = found[0]
+    _, text, counters = entries[0]
     entry = msgspec.msgpack.decode(text, type=_Entry)
     waiting = Counter(_counts(entry.left.waiting))
     for pair, count in zip(entry.counted, memoryview(counters).cast(_COUNTER), strict=False):

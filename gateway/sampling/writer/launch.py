@@ -1,4 +1,4 @@
-"""What the parent of a writer does: binds its address, and says how it is run."""
+"""Does the work of a writer's parent: binds its address, and says how it is run."""
 
 import contextlib
 import fcntl
@@ -19,7 +19,7 @@ WRITER = "writer"
 WRITER_SECTIONS = frozenset({"store", "telemetry", "sampling"})
 """Sections that the writer works by; when one changes, it is started again."""
 GRACE_SECONDS = 10.0
-"""For the batch that is being stored."""
+"""Seconds for the batch that is being stored."""
 
 _BACKLOG = 128
 _LONGEST_PATH = 100
@@ -41,7 +41,7 @@ def address() -> Iterator[tuple[str, socket.socket]]:
     """
     with contextlib.ExitStack() as stack:
         try:
-            directory = _made()
+            directory = _make_directory()
             stack.callback(_remove, directory)
             stack.callback(os.close, _owned(directory))
             listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
@@ -68,7 +68,7 @@ def abandoned(directory: Path, store: str) -> Iterator[Path]:
                     _remove(other)
 
 
-def _made() -> Path:
+def _make_directory() -> Path:
     directory = tempfile.mkdtemp(prefix=_PREFIX)
     if len(os.fsencode(directory)) + len("/socket") > _LONGEST_PATH:
         Path(directory).rmdir()
@@ -86,7 +86,7 @@ def _owned(directory: Path) -> int:
 
 
 def _is_owned(directory: Path) -> bool:
-    """Whether its gateway lives. Raises OSError for one that is still being made."""
+    """Return whether its gateway lives. Raises OSError for a directory that is still being made."""
     descriptor = os.open(directory / _OWNER, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,7 +98,7 @@ def _is_owned(directory: Path) -> bool:
 
 
 def _is_private(directory: Path) -> bool:
-    """Whether no one else can have put anything there."""
+    """Return whether other users cannot have put anything there."""
     status = directory.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 

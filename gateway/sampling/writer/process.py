@@ -1,4 +1,6 @@
-"""The writer process: one for each gateway, of low priority, started and restarted by whoever owns the workers."""
+"""The writer process: a process for each gateway, of low priority, started and restarted by the owner of the
+workers.
+"""
 
 import asyncio
 import contextlib
@@ -32,17 +34,17 @@ from gateway.store.ledger import Deltas
 logger = logging.getLogger(__name__)
 
 NICENESS = 10
-"""Where a system has no idle policy."""
+"""Niceness if a system has no idle policy."""
 ORPHANS_SECONDS = 1.0
 """Between two looks for what dead workers left behind."""
 ABANDONED_SECONDS = 30.0
 """Between two looks for gateways that died with their writer."""
 WORKERS_END_SECONDS = 25.0
-"""How long workers whose parent died may take for their last batches once they have drained."""
+"""Seconds that workers whose parent died may take for their last batches once they have drained."""
 
 
 def run_writer(descriptor: int) -> int:
-    """Until SIGTERM or the parent's death, on the parent's listening socket and configuration."""
+    """Run until SIGTERM or the parent's death, on the parent's listening socket and configuration."""
     parent_pipe = ParentPipe()
     config = parent_pipe.first_config()
     if config is None:
@@ -116,7 +118,7 @@ async def _settle(directory: Path, sink: ExchangeSink) -> int:
 
 
 class LazySink:
-    """Opens the database when there is something to store, so that one that is away is met again and again.
+    """Opens the database when there is something to store, so that a database that is away is met again and again.
 
     See `gateway.sampling.writer.sink.ExchangeSink`. The schema must have been made: whoever starts the writer did.
     """

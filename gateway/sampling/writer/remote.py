@@ -10,11 +10,12 @@ from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
 
 PIECE_BYTES = 256 * 1024
-"""Of a frame written at once: a transport copies what a socket does not take yet, which for a large one takes long."""
+"""Most bytes of a frame written at once: a transport copies the bytes that a socket does not take yet, which takes long
+for a large frame."""
 
 
 _NAMELESS = Delivery("", 0, 0.0)
-"""Of what is counted by its ids."""
+"""The delivery of exchanges that are counted by their ids."""
 
 
 class RefusedError(GatewayError):
@@ -33,7 +34,7 @@ class RemoteSink:
         return await self._counts(Batch(delivery, batch, counts))
 
     async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
-        listed = [(one, stratum, outcome) for one, (stratum, outcome) in verdicts.items()]
+        listed = [(exchange_id, stratum, outcome) for exchange_id, (stratum, outcome) in verdicts.items()]
         return await self._counts(Batch(_NAMELESS, batch, [], listed))
 
     async def _counts(self, batch: Batch) -> Deltas:

@@ -69,7 +69,7 @@ class _Talk:
             if batch.verdicts is None:
                 moved = await self._sink.write(batch.exchanges, batch.counts(), batch.delivery)
             else:
-                verdicts = {one: (stratum, outcome) for one, stratum, outcome in batch.verdicts}
+                verdicts = {exchange_id: (stratum, outcome) for exchange_id, stratum, outcome in batch.verdicts}
                 moved = await self._sink.ingest(batch.exchanges, verdicts)
         except StoreError as exc:
             return Answer("later", str(exc))

@@ -1,4 +1,4 @@
-"""What the tap asks of whoever stores its copies."""
+"""The interface of the sink that stores the tap's copies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -27,7 +27,7 @@ class ExchangeSink(Protocol):
         ...
 
     async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
-        """Stores and counts exchanges that others recorded, each once, whoever sends it again.
+        """Stores and counts exchanges that others recorded, each once, even if it is sent again.
 
         Args:
             batch: those that were sampled; may be empty.

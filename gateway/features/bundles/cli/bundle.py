@@ -43,29 +43,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     key = arguments.sign_key and read_private_key(arguments.sign_key)
-    taken = contents(arguments.directory, arguments.labels)
-    building.write_to(arguments.out, taken, key)
+    run_contents = contents(arguments.directory, arguments.labels)
+    building.write_to(arguments.out, run_contents, key)
     signed = "signed" if key else "not signed (--sign-key)"
-    print(visible_line(f"{arguments.out}: {len(taken.files)} files of {taken.result['suite']}, {signed}"))
-    for name, reason in sorted(taken.absent.items()):
+    print(visible_line(f"{arguments.out}: {len(run_contents.files)} files of {run_contents.result['suite']}, {signed}"))
+    for name, reason in sorted(run_contents.absent.items()):
         print(visible_line(f"without {name}: {reason}"))
     return 0
 
 
 def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
-    """The finished run in a directory, and files of people's labels beside it.
+    """Returns the contents of a bundle: the finished run in a directory, and files of people's labels.
 
     Raises: BenchmarkError for a directory without one finished run, and for labels that cannot be taken.
     """
-    found = directory.finished_under(path)
-    if found != [path]:
-        raise BenchmarkError(f"{path}: holds {len(found)} runs: bundle each by itself, e.g. {found[0]}")
+    run_paths = directory.finished_under(path)
+    if run_paths != [path]:
+        raise BenchmarkError(f"{path}: holds {len(run_paths)} runs: bundle each by itself, e.g. {run_paths[0]}")
     result = directory.read_result(path)
     directory.read_manifest(path)
-    wanted = (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES)
-    if missing := [name for name in wanted if not (path / name).is_file()]:
+    required = (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES)
+    if missing := [name for name in required if not (path / name).is_file()]:
         raise BenchmarkError(f"{path}: no {missing[0]}: a bundle needs the whole run directory")
-    files = {name: path / name for name in wanted}
+    files = {name: path / name for name in required}
     absent = {building.LEDGER: "a run directory belongs to no store"}
     if (path / building.REPORT).is_file():
         files[building.REPORT] = path / building.REPORT
@@ -84,14 +84,14 @@ def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
 
 
 def _named(labels: Sequence[Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    path_by_name: dict[str, Path] = {}
     for path in labels:
         name = building.LABELS + path.name
         if not path.is_file():
             raise BenchmarkError(f"{path}: no such file of labels")
         if not is_name(name):
             raise BenchmarkError(f"{path}: call it by up to 32 letters, digits, '.', '-' and '_' to put it in a bundle")
-        if name in found:
+        if name in path_by_name:
             raise BenchmarkError(f"{path}: a second file of labels called {path.name}: rename one")
-        found[name] = path
-    return found
+        path_by_name[name] = path
+    return path_by_name

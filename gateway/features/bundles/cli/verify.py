@@ -36,34 +36,34 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.bundle.is_file():
         raise ArchiveError(f"{arguments.bundle}: no such file")
     try:
-        found = verify(arguments.bundle, keys)
+        verification = verify(arguments.bundle, keys)
     except ArchiveError as exc:
         print(visible_line(f"FAIL  {exc}"))
         return CHANGED
-    for line in found.failures:
+    for line in verification.failures:
         print(visible_line(f"FAIL  {line}"))
-    if found.failures:
+    if verification.failures:
         return CHANGED
-    print(f"ok    {found.n_files} files are as the statement says: {_run_of(found)}")
-    match found.signed:
+    print(f"ok    {verification.n_files} files are as the statement says: {_run_of(verification)}")
+    match verification.signed:
         case "none":
             print("FAIL  nobody signed it: anybody could have made it")
             return UNSIGNED
         case "unknown key":
             what = "none of those given is it" if keys else "name its public key with --key"
-            print(f"FAIL  signed by the key {_plain(found.signer)}: {what}")
+            print(f"FAIL  signed by the key {_plain(verification.signer)}: {what}")
             return UNKNOWN_KEY
         case _:
-            print(f"ok    signed by the key {_plain(found.signer)}")
+            print(f"ok    signed by the key {_plain(verification.signer)}")
             return 0
 
 
-def _run_of(found: Verification) -> str:
-    run = {} if found.statement is None else found.statement.predicate.run
+def _run_of(verification: Verification) -> str:
+    run = {} if verification.statement is None else verification.statement.predicate.run
     named = (f"{name} {_plain(run[name])}" for name in ("suite", "suite_version", "model", "finished") if run.get(name))
     return ", ".join(named) or "of no run that it names"
 
 
 def _plain(text: object) -> str:
-    """What a file of somebody else says, fit for a terminal."""
+    """Makes a text from another person's file fit for a terminal, cut to 100 characters."""
     return visible_line(str(text)[:100])

@@ -1,4 +1,6 @@
-"""A run made of another harness's log: their questions, put to the model by them; read and scored here."""
+"""Builds a run from another harness's log: that harness put the questions to the model; the replies are read and scored
+here.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -35,9 +37,11 @@ class Matcher:
         self._by_passage: defaultdict[str, list[Content]] = defaultdict(list)
         self._by_answers: defaultdict[frozenset[str], list[Content]] = defaultdict(list)
         for content in contents:
-            known = Content(item_id=content.item_id, passages=_all(content.passages), answers=_all(content.answers))
-            self._by_passage[known.passages[0]].append(known)
-            self._by_answers[frozenset(known.answers)].append(known)
+            normalised = Content(
+                item_id=content.item_id, passages=_all(content.passages), answers=_all(content.answers)
+            )
+            self._by_passage[normalised.passages[0]].append(normalised)
+            self._by_answers[frozenset(normalised.answers)].append(normalised)
 
     def found(self, answered: Answered) -> list[str]:
         """Ids of the items that say the same: one, or none, or several that cannot be told apart."""
@@ -45,24 +49,24 @@ class Matcher:
 
     def _of_fields(self, answered: Answered) -> list[str]:
         texts = set(_all(answered.fields))
-        candidates = (one for text in texts for one in self._by_passage.get(text, ()))
+        candidates = (content for text in texts for content in self._by_passage.get(text, ()))
         return [
             candidate.item_id for candidate in candidates if texts.issuperset((*candidate.passages, *candidate.answers))
         ]
 
     def _of_question(self, answered: Answered) -> list[str]:
-        """The question holds all passages of the item; of several the one with the longest, since one may continue
-        another.
+        """Finds the items all of whose passages the question holds; of several, the items with the longest passages,
+        since an item may continue another.
         """
         question = _plain(answered.question)
         same = self._by_answers.get(frozenset(_all(answered.options)), ())
-        held = [one for one in same if all(passage in question for passage in one.passages)]
-        longest = max((_length(one) for one in held), default=0)
-        return [one.item_id for one in held if _length(one) == longest]
+        held = [content for content in same if all(passage in question for passage in content.passages)]
+        longest = max((_length(content) for content in held), default=0)
+        return [content.item_id for content in held if _length(content) == longest]
 
 
-def _length(one: Content) -> int:
-    return sum(map(len, one.passages))
+def _length(content: Content) -> int:
+    return sum(map(len, content.passages))
 
 
 def _all(texts: Iterable[str]) -> tuple[str, ...]:
@@ -75,7 +79,7 @@ def _plain(text: str) -> str:
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
-    """Of the items found, with the prompts of the harness."""
+    """Plan of the items found, with the prompts of the harness."""
     replies: Sequence[Reply]
     result: Result
 
@@ -95,17 +99,17 @@ def imported(log: Log, options: RunOptions) -> Run:
         raise BenchmarkError(f"{suite.name}: its items cannot be recognised in other harnesses' logs")
     matcher, items = Matcher(contents), {item.item_id: item for item in plan.items}
     left_out = Counter[str]()
-    kept: dict[str, Item] = {}
+    items_by_id: dict[str, Item] = {}
     replies: dict[Key, Reply] = {}
     for answered in log.answers:
         if answered.sample is None:
             left_out[NO_SAMPLE] += 1
             continue
-        found = matcher.found(answered)
-        if len(found) != 1:
-            left_out[SEVERAL if found else NO_ITEM] += 1
+        item_ids = matcher.found(answered)
+        if len(item_ids) != 1:
+            left_out[SEVERAL if item_ids else NO_ITEM] += 1
             continue
-        item = items[found[0]]
+        item = items[item_ids[0]]
         reply = _reply(plan, item, answered, answered.sample)
         if isinstance(reply, str):
             left_out[reply] += 1
@@ -113,22 +117,24 @@ def imported(log: Log, options: RunOptions) -> Run:
             left_out[AGAIN] += 1
         else:
             replies[key] = reply
-            kept.setdefault(item.item_id, msgspec.structs.replace(item, messages=answered.prompt or item.messages))
+            items_by_id.setdefault(
+                item.item_id, msgspec.structs.replace(item, messages=answered.prompt or item.messages)
+            )
     if not replies:
-        raise BenchmarkError(f"no reply of the log is to an item of {suite.name}: {_said(left_out)}")
+        raise BenchmarkError(f"no reply of the log is to an item of {suite.name}: {_format_left_out(left_out)}")
     samples = 1 + max(sample for _, sample in replies)
-    asked = [kept[item_id] for item_id in items if item_id in kept]
-    if len(asked) * samples > MOST_PLACES:
+    matched = [items_by_id[item_id] for item_id in items if item_id in items_by_id]
+    if len(matched) * samples > MOST_PLACES:
         raise BenchmarkError(
-            f"{len(asked)} items with {samples} samples each are more than {MOST_PLACES} replies: import fewer"
+            f"{len(matched)} items with {samples} samples each are more than {MOST_PLACES} replies: import fewer"
         )
     own = msgspec.structs.replace(
         plan,
-        items=asked,
+        items=matched,
         options=msgspec.structs.replace(options, samples=samples),
-        prompt_sha256=prompts_sha256(asked),
+        prompt_sha256=prompts_sha256(matched),
     )
-    ordered = {key: replies[key] for item in asked for key in _keys(item, samples) if key in replies}
+    ordered = {key: replies[key] for item in matched for key in _keys(item, samples) if key in replies}
     origin = Imported(
         harness=log.harness,
         version=log.version,
@@ -165,15 +171,15 @@ def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | s
         return UNSHOWN
     named = [choice.text for choice in item.choices if parsed.status == "ok" and choice.role == parsed.value]
     text = named[0] if len(named) == 1 else answered.reply
-    kept = read_reply(plan, item, Reply(item_id=item.item_id, sample=sample, text=text))
-    return kept if (kept.status, kept.parsed) == (parsed.status, parsed.value) else OTHERWISE
+    reread = read_reply(plan, item, Reply(item_id=item.item_id, sample=sample, text=text))
+    return reread if (reread.status, reread.parsed) == (parsed.status, parsed.value) else OTHERWISE
 
 
 def _is_as_listed(answered: Answered) -> bool:
-    """Whether the prompt has each option after its letter. A log without the prompt is taken at its word."""
-    said = " ".join(" ".join(message.content for message in answered.prompt).split())
-    return not said or all(
-        re.search(rf"\b{letter}[).:\]] ?{re.escape(' '.join(option.split()))}", said)
+    """Returns whether the prompt has each option after its letter. A log without the prompt is taken at its word."""
+    prompt_text = " ".join(" ".join(message.content for message in answered.prompt).split())
+    return not prompt_text or all(
+        re.search(rf"\b{letter}[).:\]] ?{re.escape(' '.join(option.split()))}", prompt_text)
         for letter, option in zip(ascii_uppercase, answered.options, strict=False)
     )
 
@@ -186,5 +192,5 @@ def _turned(choices: tuple[Choice, ...], by: int) -> tuple[Choice, ...]:
     return choices[by:] + choices[:by]
 
 
-def _said(left_out: Mapping[str, int]) -> str:
+def _format_left_out(left_out: Mapping[str, int]) -> str:
     return ", ".join(f"{count} ({reason})" for reason, count in left_out.items()) or "it has none"

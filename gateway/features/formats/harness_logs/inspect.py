@@ -69,9 +69,9 @@ def read(path: Path) -> Log:
 
 
 def _answered(sample: Sample) -> Answered:
-    question = sample.input if isinstance(sample.input, str) else "\n".join(_text(one) for one in sample.input)
+    question = sample.input if isinstance(sample.input, str) else "\n".join(_text(message) for message in sample.input)
     return Answered(
-        prompt=tuple(_asked(sample.messages)),
+        prompt=tuple(_read_prompt(sample.messages)),
         question=question,
         options=tuple(sample.choices or ()),
         reply=_reply(sample.output),
@@ -84,7 +84,7 @@ def _sample(epoch: Any) -> int | None:
     return epoch - 1 if type(epoch) is int and 1 <= epoch <= MOST_SAMPLES else None
 
 
-def _asked(messages: Iterable[Said]) -> Iterable[Message]:
+def _read_prompt(messages: Iterable[Said]) -> Iterable[Message]:
     """Up to the model's first reply."""
     for message in messages:
         if message.role == "assistant":
@@ -93,17 +93,19 @@ def _asked(messages: Iterable[Said]) -> Iterable[Message]:
 
 
 def _reply(output: Output) -> str | None:
-    """What stands behind the last "ANSWER:"; the whole completion where there is none."""
+    """Returns the text after the last "ANSWER:", or the whole completion where it has none; None without a
+    completion.
+    """
     if not output.choices:
         return None
     for line in reversed(output.completion.splitlines()):
         place = line.lower().rfind(_MARK)
-        if place >= 0 and (said := line[place + len(_MARK) :].strip()):
-            return said
+        if place >= 0 and (answer := line[place + len(_MARK) :].strip()):
+            return answer
     return output.completion
 
 
-def _text(one: Said) -> str:
-    if isinstance(one.content, str):
-        return one.content
-    return "\n".join(str(part.get("text", "")) for part in one.content if part.get("type") == "text")
+def _text(message: Said) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(str(part.get("text", "")) for part in message.content if part.get("type") == "text")

@@ -1,4 +1,6 @@
-"""Samples that lm-evaluation-harness logs with --log_samples: samples_TASK_TIME.jsonl, beside results_TIME.json."""
+"""Reads samples that lm-evaluation-harness logs with --log_samples: samples_TASK_TIME.jsonl, next to
+results_TIME.json.
+"""
 
 import hashlib
 import io
@@ -28,7 +30,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> Log:
-    """Reads one file of samples; version and model from the results beside it, where they are.
+    """Reads a file of samples; version and model from the results next to it, where they are.
 
     Of a task that compares log-likelihoods, the reply is the continuation with the largest.
 
@@ -52,22 +54,22 @@ def read(path: Path) -> Log:
 
 
 def _lines(path: Path, content: bytes) -> list[Line]:
-    decoder, found = msgspec.json.Decoder(Line), []
+    decoder, lines = msgspec.json.Decoder(Line), []
     for number, line in enumerate(io.BytesIO(content), 1):
         if line.strip():
             try:
-                found.append(decoder.decode(line))
+                lines.append(decoder.decode(line))
             except UNREADABLE as exc:
                 raise LogError(f"{path}, line {number}: no sample of lm-eval (samples_TASK_TIME.jsonl): {exc}") from exc
-    if not found:
+    if not lines:
         raise LogError(f"{path}: holds no sample")
-    return found
+    return lines
 
 
 def _answers(line: Line) -> Iterable[Answered]:
     arguments = list(line.arguments.values())
-    asked = arguments[0].get("arg_0") if arguments else None
-    prompt = (Message("user", asked if isinstance(asked, str) else ""),) if arguments else ()
+    text = arguments[0].get("arg_0") if arguments else None
+    prompt = (Message("user", text if isinstance(text, str) else ""),) if arguments else ()
     fields = tuple(_texts(line.doc))
     for sample, reply in enumerate(_replies(line, arguments)):
         yield Answered(prompt=prompt, fields=fields, reply=reply, sample=sample if sample < MOST_SAMPLES else None)
@@ -76,18 +78,18 @@ def _answers(line: Line) -> Iterable[Answered]:
 def _replies(line: Line, arguments: list[dict[str, Any]]) -> list[str | None]:
     if all(isinstance(argument.get("arg_1"), str) for argument in arguments):
         return [_likeliest(line, arguments)]
-    return [one if isinstance(one, str) else None for one in (line.resps[0] if line.resps else [None])]
+    return [reply if isinstance(reply, str) else None for reply in (line.resps[0] if line.resps else [None])]
 
 
 def _likeliest(line: Line, arguments: list[dict[str, Any]]) -> str | None:
     """The first of the likeliest, as the harness itself has it."""
     try:
-        found = [float(resp[0][0]) for resp in line.resps]
+        likelihoods = [float(resp[0][0]) for resp in line.resps]
     except (TypeError, ValueError, IndexError, KeyError, OverflowError):
         return None
-    if len(found) != len(arguments) or not found or any(map(math.isnan, found)):
+    if len(likelihoods) != len(arguments) or not likelihoods or any(map(math.isnan, likelihoods)):
         return None
-    chosen: str = arguments[found.index(max(found))]["arg_1"]
+    chosen: str = arguments[likelihoods.index(max(likelihoods))]["arg_1"]
     return chosen.strip()
 
 
@@ -106,7 +108,7 @@ def _texts(value: Any) -> Iterable[str]:
 
 def _results(path: Path) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(without_mark(path, read_file(path)))
+        decoded = msgspec.json.decode(without_mark(path, read_file(path)))
     except (LogError, *UNREADABLE):
         return {}
-    return found if isinstance(found, dict) else {}
+    return decoded if isinstance(decoded, dict) else {}

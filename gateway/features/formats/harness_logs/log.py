@@ -1,4 +1,4 @@
-"""What logs of other harnesses have in common: each question as it was put, and the reply."""
+"""The common form of other harnesses' logs: each question as it was put, and the reply."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,15 +20,15 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
     prompt: tuple[Message, ...]
     fields: tuple[str, ...] = ()
-    """Texts of the record that the question was made of; empty where the log has only the finished question."""
+    """Texts of the record from which the question was formed; empty where the log has only the finished question."""
     question: str = ""
-    """The finished question, where there are no fields."""
+    """The finished question, where the log has no fields."""
     options: tuple[str, ...] = ()
-    """In the order of their letters; empty where no letters were shown."""
+    """Options in the order of their letters; empty where no letters were shown."""
     reply: str | None
-    """None: none was logged."""
+    """Text of the reply; None where the log has none."""
     sample: int | None = 0
-    """From 0; None where the log gives no whole number from 1 to `MOST_SAMPLES`."""
+    """Index of the sample, from 0; None where the log gives no whole number from 1 to `MOST_SAMPLES`."""
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,16 +38,16 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     model: str | None
     sha256: str
-    """Of the file."""
+    """sha256 of the file."""
     answers: Sequence[Answered]
 
 
 class LogError(BenchmarkError):
-    """A file that is no log of the harness it is said to be of."""
+    """Raised for a file that is not a log of the harness that was named."""
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a log. Raises LogError when it is no regular file, cannot be read, or is too large."""
+    """Return the content of a log. Raises LogError when it is not a regular file, cannot be read, or is too large."""
     try:
         if path.exists() and not path.is_file():
             raise LogError(f"{path}: is no regular file")

@@ -22,7 +22,7 @@ from gateway.store import calibrations
 from gateway.store.calibrations import AUDITOR, METRIC
 
 MOST_LABELS = 1_000_000
-"""Of the store, in one comparison."""
+"""Labels of the store in one comparison."""
 
 HELP = """\
 Compares a judge with people, and people with one another: how often they agree, the judge's error rates by group, a
@@ -72,45 +72,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.store is None and arguments.config is None and (arguments.keep or arguments.labels is None):
-        wanted = "--keep" if arguments.keep else "calibrate without a FILE of labels"
-        raise LabelsError(f"{wanted} needs a store: --config FILE of the gateway, or --store FILE")
+        option = "--keep" if arguments.keep else "calibrate without a FILE of labels"
+        raise LabelsError(f"{option} needs a store: --config FILE of the gateway, or --store FILE")
     labels = read(arguments.labels) if arguments.labels is not None else _of_store(arguments)
     _check(arguments)
     identity = None
     if arguments.keep or arguments.out is not None:
-        given = {"model": arguments.judge_model, "thinking": arguments.thinking}
-        identity = identity_of(labels.judges, prompt_sha256=arguments.prompt_sha256, **given)
-    found = compare(labels, arguments.threshold)
-    if not found.rates and (arguments.of is not None or arguments.judged is not None):
+        judge_options = {"model": arguments.judge_model, "thinking": arguments.thinking}
+        identity = identity_of(labels.judges, prompt_sha256=arguments.prompt_sha256, **judge_options)
+    comparison = compare(labels, arguments.threshold)
+    if not comparison.rates and (arguments.of is not None or arguments.judged is not None):
         raise LabelsError(f"{_name(arguments)}: no judge's scores to correct others by")
-    others = None if arguments.judged is None else judged.read(arguments.judged, labels)
-    print("\n\n".join([tables.summary(labels), *tables.tables(found, labels)]))
+    other_scores = None if arguments.judged is None else judged.read(arguments.judged, labels)
+    print("\n\n".join([tables.summary(labels), *tables.tables(comparison, labels)]))
     if arguments.of is not None:
-        corrected = rogan_gladen(arguments.positive, arguments.of, found.rates[""])
+        corrected = rogan_gladen(arguments.positive, arguments.of, comparison.rates[""])
         print(f"\n{tables.share(corrected, arguments.positive / arguments.of)}")
-    if others is not None:
-        shares = judged.shares(others, labels.judgements, arguments.threshold)
-        said = judged.tables(shares, others, arguments.threshold)
-        print(f"\n{tables.in_clusters(said) if labels.is_of_suite else said}")
+    if other_scores is not None:
+        shares = judged.shares(other_scores, labels.judgements, arguments.threshold)
+        text = judged.tables(shares, other_scores, arguments.threshold)
+        print(f"\n{tables.in_clusters(text) if labels.is_of_suite else text}")
     if identity is not None:
-        _write(arguments, identity, labels, found)
+        _write(arguments, identity, labels, comparison)
     return 0
 
 
 def _of_store(arguments: argparse.Namespace) -> Labels:
-    """Those of the live judge, of the one that is asked for where the store has several."""
-    wanted = (arguments.judge_model, arguments.prompt_sha256, arguments.thinking)
+    """Return the labels of the live judge; of the judge that the arguments name, where the store has several."""
+    identity = (arguments.judge_model, arguments.prompt_sha256, arguments.thinking)
 
     async def found() -> list[annotations.Annotation]:
         async with opened(arguments) as database:
             return await annotations.list_annotations(database, auditor=AUDITOR, metric=METRIC, limit=MOST_LABELS)
 
     lines = [
-        msgspec.json.encode(one)
-        for one in asyncio.run(found())
+        msgspec.json.encode(annotation)
+        for annotation in asyncio.run(found())
         if all(
-            asked is None or said in (None, asked)
-            for asked, said in zip(wanted, (one.judge_model, one.prompt_sha256, one.judge_thinking), strict=True)
+            expected is None or actual in (None, expected)
+            for expected, actual in zip(
+                identity, (annotation.judge_model, annotation.prompt_sha256, annotation.judge_thinking), strict=True
+            )
         )
     ]
     return parsed(_name(arguments), b"\n".join(lines))
@@ -130,27 +132,29 @@ def _check(arguments: argparse.Namespace) -> None:
         raise LabelsError(f"--positive {arguments.positive} must lie between 0 and --of {arguments.of}")
 
 
-def _write(arguments: argparse.Namespace, identity: Identity, labels: Labels, found: Comparison) -> None:
+def _write(arguments: argparse.Namespace, identity: Identity, labels: Labels, comparison: Comparison) -> None:
     """Raises LabelsError for labels of which no validation can be made."""
-    if found.judge is None or labels.names is not None:
+    if comparison.judge is None or labels.names is not None:
         raise LabelsError(f"{_name(arguments)}: its labels are no scores of {SCORES}: they validate no judge")
-    kappa, exact = found.judge.kappa, found.judge.exact
-    people = found.people
-    rates = {name: known_rates(rate) for name, rate in found.rates.items()}
+    kappa, exact = comparison.judge.kappa, comparison.judge.exact
+    people = comparison.people
+    rates = {name: known_rates(rate) for name, rate in comparison.rates.items()}
     validation = Validation(
         judge_model=identity.model,
         prompt_sha256=identity.prompt_sha256,
         thinking=identity.thinking,
         fingerprints=identity.fingerprints,
-        n=found.judge.n,
+        n=comparison.judge.n,
         n_exchanges=exact.n_clusters,
         agreement=exact.value or 0.0,
         agreement_interval=exact.interval,
         kappa=kappa.value,
         kappa_lower=None if kappa.interval is None else kappa.interval.lower,
         kappa_upper=None if kappa.interval is None else kappa.interval.upper,
-        confusion=found.judge.confusion.tolist(),
-        by_group=tuple(_of_group(part.name, part.found, found) for part in found.parts if part.kind == "group"),
+        confusion=comparison.judge.confusion.tolist(),
+        by_group=tuple(
+            _of_group(part.name, part.found, comparison) for part in comparison.parts if part.kind == "group"
+        ),
         n_people=None if people is None else people.n_people,
         n_by_several=0 if people is None else people.with_one_another.exact.n_items,
         people_agreement=None if people is None else people.with_one_another.exact.value,
@@ -162,28 +166,28 @@ def _write(arguments: argparse.Namespace, identity: Identity, labels: Labels, fo
         rates=rates,
     )
     content = msgspec.json.format(msgspec.json.encode(validation), indent=1) + b"\n"
-    said = validation.fault or "validates the judge on this question"
+    verdict = validation.fault or "validates the judge on this question"
     if arguments.out is not None:
         write_file(arguments.out, content)
-        print(f"\n{arguments.out}: {said}")
+        print(f"\n{arguments.out}: {verdict}")
     if arguments.keep:
-        print(f"\nkept as sha256:{asyncio.run(_kept(arguments, content))}: {said}")
+        print(f"\nkept as sha256:{asyncio.run(_keep_validation(arguments, content))}: {verdict}")
 
 
-async def _kept(arguments: argparse.Namespace, content: bytes) -> str:
+async def _keep_validation(arguments: argparse.Namespace, content: bytes) -> str:
     async with opened(arguments) as database:
         return (await calibrations.keep(database, content)).digest
 
 
-def _of_group(name: str, found: JudgeAgreement, comparison: Comparison) -> GroupValidation:
+def _of_group(name: str, agreement: JudgeAgreement, comparison: Comparison) -> GroupValidation:
     rates = comparison.rates[name]
     return GroupValidation(
         group=name,
-        n=found.n,
-        agreement=found.exact.value or 0.0,
-        agreement_interval=found.exact.interval,
-        kappa=found.kappa.value,
-        kappa_interval=found.kappa.interval,
+        n=agreement.n,
+        agreement=agreement.exact.value or 0.0,
+        agreement_interval=agreement.exact.interval,
+        kappa=agreement.kappa.value,
+        kappa_interval=agreement.kappa.interval,
         sensitivity=rates.sensitivity.value,
         sensitivity_interval=rates.sensitivity.interval,
         specificity=rates.specificity.value,

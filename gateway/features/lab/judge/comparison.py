@@ -28,7 +28,7 @@ SCORES = (-1, 0, 1, 2)
 
 
 class Raters(msgspec.Struct, frozen=True, kw_only=True):
-    """How far some raters of the same judgements agree."""
+    """Agreement of some raters of the same judgements."""
 
     exact: Agreement
     kappa: Agreement | None
@@ -40,15 +40,15 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
     """The judgements that two people or more have labelled: how far they agree, and the judge with them."""
 
     n_people: int | None
-    """None where a label does not say whose it is."""
+    """Number of people; None where a label does not say whose it is."""
     with_one_another: Raters
     judge_with_each: Raters | None
-    """Each person's label beside the judge's score: with a judge as good as a person, as high as the line above. None
-    without a judge."""
+    """Agreement of each person's label with the judge's score: with a judge as good as a person, as high as the line
+    above. None without a judge."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the judgements on which people agree, beside the judge."""
+    """A part of the judgements on which people agree, compared with the judge."""
 
     kind: str
     """axis, group or direction."""
@@ -61,24 +61,24 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     people: Raters | None
-    """None where nobody shares a judgement with another."""
+    """Agreement of people; None unless some judgement has labels of two people."""
     judge: JudgeAgreement | None
-    """With the consensus; None without a judge."""
+    """Agreement of the judge with the consensus; None without a judge."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that labels say about people, and about a judge."""
 
     judge: JudgeAgreement | None
-    """With people's consensus; None without a judge, and where labels are neither scores nor names."""
+    """Agreement with people's consensus; None without a judge, and where labels are neither scores nor names."""
     n_decided: int
-    """Of the consensus: by an adjudicator."""
+    """Number of judgements whose consensus an adjudicator decided."""
     people: People | None
-    """None where no judgement has two labels."""
+    """Agreement of people; None unless some judgement has two labels."""
     parts: list[Part]
     sections: list[Section]
     rates: dict[str, ErrorRates]
-    """By group, "" for all; by people's mean where they differ. Empty without a judge's scores."""
+    """Error rates by group, "" for all; by people's mean where they differ. Empty without a judge's scores."""
 
 
 def compare(labels: Labels, threshold: float) -> Comparison:
@@ -92,11 +92,11 @@ def compare(labels: Labels, threshold: float) -> Comparison:
     scores = None if labels.names is None else tuple(range(len(labels.names)))
     if scores is None and all(value in SCORES for judgement in judgements for value in _values(judgement)):
         scores = SCORES
-    agreed = [] if scores is None else [one for one in judged if one.consensus is not None]
+    agreed = [] if scores is None else [judgement for judgement in judged if judgement.consensus is not None]
     level: Level = "nominal" if labels.names is not None else "interval" if scores is None else "ordinal"
     return Comparison(
         judge=_against(agreed, scores) if agreed and scores else None,
-        n_decided=sum(one.decided is not None for one in agreed),
+        n_decided=sum(judgement.decided is not None for judgement in agreed),
         people=_people([judgement for judgement in judgements if len(judgement.people) > 1], level),
         parts=_parts(agreed, scores) if scores else [],
         sections=_sections(judgements),
@@ -104,20 +104,20 @@ def compare(labels: Labels, threshold: float) -> Comparison:
     )
 
 
-def _values(one: Judgement) -> list[float]:
-    return [value for value in (one.judge, one.decided, *one.people) if value is not None]
+def _values(judgement: Judgement) -> list[float]:
+    return [value for value in (judgement.judge, judgement.decided, *judgement.people) if value is not None]
 
 
 def _all_rates(judged: Sequence[Judgement], threshold: float) -> dict[str, ErrorRates]:
     if not judged:
         return {}
-    by_group = {name: _rates(of, threshold) for name, of in _by(judged, lambda one: one.group)}
+    by_group = {name: _rates(of, threshold) for name, of in _by(judged, lambda judgement: judgement.group)}
     return {"": _rates(judged, threshold)} | by_group
 
 
 def _sections(judgements: Sequence[Judgement]) -> list[Section]:
-    """Those that any judgement has, in the order of the first that has them."""
-    found = []
+    """Return the sections that any judgement has, in the order of the first that has them."""
+    sections = []
     for name in dict.fromkeys(name for judgement in judgements for name in judgement.parts):
         parts = [_as_judgement(judgement, judgement.parts[name]) for judgement in judgements if name in judgement.parts]
         several = [part for part in parts if len(part.people) > 1]
@@ -127,8 +127,8 @@ def _sections(judgements: Sequence[Judgement]) -> list[Section]:
             people=_with_one_another(several, "ordinal") if several else None,
             judge=_against(agreed, SCORES) if agreed else None,
         )
-        found.append(section)
-    return found
+        sections.append(section)
+    return sections
 
 
 def _as_judgement(whole: Judgement, part: Parts) -> Judgement:
@@ -139,9 +139,11 @@ def _as_judgement(whole: Judgement, part: Parts) -> Judgement:
 
 def _parts(agreed: Sequence[Judgement], scores: Sequence[int]) -> list[Part]:
     kinds: dict[str, Callable[[Judgement], str | None]] = {
-        "axis": lambda one: one.axis,
-        "group": lambda one: one.group,
-        "direction": lambda one: f"{one.group} against {one.reference}" if one.group and one.reference else None,
+        "axis": lambda judgement: judgement.axis,
+        "group": lambda judgement: judgement.group,
+        "direction": lambda judgement: (
+            f"{judgement.group} against {judgement.reference}" if judgement.group and judgement.reference else None
+        ),
     }
     parts = {kind: _by(agreed, name) for kind, name in kinds.items()}
     return [
@@ -153,16 +155,19 @@ def _parts(agreed: Sequence[Judgement], scores: Sequence[int]) -> list[Part]:
 
 
 def _by(judgements: Iterable[Judgement], name: Callable[[Judgement], str | None]) -> list[tuple[str, list[Judgement]]]:
-    found: dict[str, list[Judgement]] = {}
+    by_name: dict[str, list[Judgement]] = {}
     for judgement in judgements:
         if key := name(judgement):
-            found.setdefault(key, []).append(judgement)
-    return sorted(found.items())
+            by_name.setdefault(key, []).append(judgement)
+    return sorted(by_name.items())
 
 
 def _against(agreed: Sequence[Judgement], scores: Sequence[int]) -> JudgeAgreement:
-    people, judge = [int(one.consensus or 0) for one in agreed], [int(one.judge or 0) for one in agreed]
-    return judge_agreement(people, judge, [one.exchange for one in agreed], rng=_rng(), labels=scores)
+    people, judge = (
+        [int(judgement.consensus or 0) for judgement in agreed],
+        [int(judgement.judge or 0) for judgement in agreed],
+    )
+    return judge_agreement(people, judge, [judgement.exchange for judgement in agreed], rng=_rng(), labels=scores)
 
 
 def _rates(judgements: Sequence[Judgement], threshold: float) -> ErrorRates:
@@ -176,18 +181,18 @@ def _rates(judgements: Sequence[Judgement], threshold: float) -> ErrorRates:
 def _people(several: Sequence[Judgement], level: Level) -> People | None:
     if not several:
         return None
-    names = {name for one in several for name in one.annotators}
+    names = {name for judgement in several for name in judgement.annotators}
     return People(
         n_people=None if None in names else len(names),
         with_one_another=_with_one_another(several, level),
-        judge_with_each=_judge_with_each([one for one in several if one.judge is not None], level),
+        judge_with_each=_judge_with_each([judgement for judgement in several if judgement.judge is not None], level),
     )
 
 
 def _with_one_another(several: Sequence[Judgement], level: Level) -> Raters:
-    values = np.array([score for one in several for score in one.people])
-    items = np.repeat(np.arange(len(several)), [len(one.people) for one in several])
-    ratings, exchanges = Ratings(values, items), [one.exchange for one in several]
+    values = np.array([score for judgement in several for score in judgement.people])
+    items = np.repeat(np.arange(len(several)), [len(judgement.people) for judgement in several])
+    ratings, exchanges = Ratings(values, items), [judgement.exchange for judgement in several]
     kappa = None if level == "interval" else _kappa(several, ratings)
     return Raters(
         exact=exact_agreement(agreeing_pairs(ratings), exchanges),
@@ -198,29 +203,31 @@ def _with_one_another(several: Sequence[Judgement], level: Level) -> Raters:
 
 def _kappa(several: Sequence[Judgement], ratings: Ratings) -> Coefficient | None:
     """Cohen's for the same two people throughout, Fleiss' where every judgement has as many labels."""
-    names = {frozenset(one.annotators) for one in several}
+    names = {frozenset(judgement.annotators) for judgement in several}
     if len(names) == 1 and len(pair := sorted(filter(None, next(iter(names))))) == 2:
-        labels = [dict(zip(one.annotators, one.people, strict=True)) for one in several]
+        labels = [dict(zip(judgement.annotators, judgement.people, strict=True)) for judgement in several]
         return cohen_kappa(*([label[name] for label in labels] for name in pair))
-    if len({len(one.people) for one in several}) == 1:
+    if len({len(judgement.people) for judgement in several}) == 1:
         return fleiss_kappa(*counts_of(ratings))
     return None
 
 
 def _judge_with_each(several: Sequence[Judgement], level: Level) -> Raters | None:
-    """Each pair of the judge and a person as two raters of one item; the exchange keeps them together."""
+    """Take each pair of the judge and a person as two raters of the same item; the exchange keeps them together."""
     if not several:
         return None
-    equal = np.array([sum(one.judge == score for score in one.people) for one in several], dtype=np.float64)
-    sizes = np.array([len(one.people) for one in several])
+    equal = np.array(
+        [sum(judgement.judge == score for score in judgement.people) for judgement in several], dtype=np.float64
+    )
+    sizes = np.array([len(judgement.people) for judgement in several])
     pairs = AgreeingPairs(equal, sizes.astype(np.float64), np.arange(len(several)))
-    people = np.array([score for one in several for score in one.people])
-    judge = np.repeat([one.judge for one in several], sizes)
-    by_pair = np.repeat([one.exchange for one in several], sizes)
+    people = np.array([score for judgement in several for score in judgement.people])
+    judge = np.repeat([judgement.judge for judgement in several], sizes)
+    by_pair = np.repeat([judgement.exchange for judgement in several], sizes)
     both = Ratings.of_table(np.stack([people, judge], axis=1))
     alpha = chance_corrected(krippendorff_alpha(both, level), by_pair, rng=_rng())
     kappa = None if level == "interval" else chance_corrected(cohen_kappa(people, judge), by_pair, rng=_rng())
-    return Raters(exact=exact_agreement(pairs, [one.exchange for one in several]), kappa=kappa, alpha=alpha)
+    return Raters(exact=exact_agreement(pairs, [judgement.exchange for judgement in several]), kappa=kappa, alpha=alpha)
 
 
 def _rng() -> np.random.Generator:

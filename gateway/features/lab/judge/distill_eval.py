@@ -90,10 +90,10 @@ async def _run(
     n_differ: int,
 ) -> int:
     name, untrained = arguments.judge_model, arguments.untrained_model
-    found = await _asked(arguments, card, essays)
-    judged = {model: one for model, (one, _) in found.items()}
-    costs = {model: evaluation.cost(*one) for model, one in found.items()}
-    strong = {model: evaluation.with_strong(essays, one) for model, one in judged.items()}
+    replies_by_model = await _ask_models(arguments, card, essays)
+    judged = {model: verdicts for model, (verdicts, _) in replies_by_model.items()}
+    costs = {model: evaluation.cost(*outcome) for model, outcome in replies_by_model.items()}
+    strong = {model: evaluation.with_strong(essays, verdicts) for model, verdicts in judged.items()}
     with_people = evaluation.with_people(essays, judged[name], people)
     gained = evaluation.difference(essays, judged[name], judged[untrained]) if untrained else None
     print(_agreement(card, strong, with_people, n_differ))
@@ -101,7 +101,7 @@ async def _run(
     print(f"\n{_costs(costs, judged)}")
     if gained is not None:
         print(f"\nsame final score more often than {untrained}: {_points(gained)}")
-    fingerprints = sorted({fingerprint for said in judged[name] for fingerprint in said.fingerprints})
+    fingerprints = sorted({fingerprint for verdict in judged[name] for fingerprint in verdict.fingerprints})
     if len(fingerprints) > 1:
         print(f"\nthe judge changed while it was asked: {', '.join(fingerprints)}", file=sys.stderr)
     if arguments.out is not None:
@@ -113,7 +113,7 @@ async def _run(
             "gained": None if gained is None else msgspec.to_builtins(gained),
             "cost": msgspec.to_builtins(costs[name]),
         }
-        kept = Evaluation(
+        result = Evaluation(
             judge_model=name,
             adapter_sha256=adapter,
             held_out_sha256=card.held_out_sha256,
@@ -123,15 +123,15 @@ async def _run(
             summary=summary,
             judged=judged[name],
         )
-        _demand_same_judge(arguments.out, kept)
-        artefact.write(arguments.out, kept)
+        _demand_same_judge(arguments.out, result)
+        artefact.write(arguments.out, result)
     return 0
 
 
-async def _asked(
+async def _ask_models(
     arguments: argparse.Namespace, card: DataCard, essays: Sequence[JudgedEssay]
 ) -> dict[str, tuple[list[Judged], float]]:
-    """What each judge said, and the seconds that it took for all."""
+    """Return each judge's verdicts, and the seconds that it took for all."""
     headers = client.GATEWAY_HEADERS if arguments.gateway else None
     url = arguments.gateway or arguments.base_url
     async with asking(url, arguments.api_key_env, arguments.concurrency, headers=headers) as completer:
@@ -154,11 +154,11 @@ def _adapter(path: Path | None, card: DataCard) -> str | None:
     """Its hash. Raises BenchmarkError for an adapter that learned other data: what is held out may be known to it."""
     if path is None:
         return None
-    found = artefact.card(path)
-    learned = found.identity.about
+    trained_card = artefact.card(path)
+    learned = trained_card.identity.about
     if learned.get("train_sha256") != card.train_sha256:
         raise BenchmarkError(f"{path}: was trained on other data: essays held out here may be known to it")
-    return found.adapter_sha256
+    return trained_card.adapter_sha256
 
 
 def _demand_same_judge(path: Path, now: Evaluation) -> None:
@@ -200,8 +200,8 @@ class _Progress:
 
 def _agreement(card: DataCard, strong: dict[str, AgreementWith], people: AgreementWith | None, n_differ: int) -> str:
     rows = [["agreement", "same final score", "of those read", "kappa", "essays", "pairs"]]
-    for name, found in strong.items():
-        rows.append(_row(f"{name} with {card.judge_model}", found))
+    for name, agreement in strong.items():
+        rows.append(_row(f"{name} with {card.judge_model}", agreement))
     if people is not None:
         rows.append(_row(f"{next(iter(strong))} with people", people))
     rows += [[name, share, "", "", n, ""] for name, share, n in published_rows()]
@@ -220,22 +220,22 @@ def _agreement(card: DataCard, strong: dict[str, AgreementWith], people: Agreeme
     return f"{aligned(rows)}{differ}\n\n{aligned(own)}"
 
 
-def _row(name: str, found: AgreementWith) -> list[str]:
-    kappa = found.found.kappa
+def _row(name: str, agreement: AgreementWith) -> list[str]:
+    kappa = agreement.found.kappa
     return [
         name,
-        _share(found.of_all),
-        _share(found.found.exact),
+        _share(agreement.of_all),
+        _share(agreement.found.exact),
         "undefined" if kappa.value is None else in_clusters(agreement_cell(kappa)),
-        str(found.of_all.n_items),
-        str(found.of_all.n_clusters),
+        str(agreement.of_all.n_items),
+        str(agreement.of_all.n_clusters),
     ]
 
 
-def _share(found: Agreement) -> str:
-    if found.value is None:
-        return f"undefined ({found.reason})"
-    return in_clusters(share_cell(found.value, found.interval, found.reason))
+def _share(agreement: Agreement) -> str:
+    if agreement.value is None:
+        return f"undefined ({agreement.reason})"
+    return in_clusters(share_cell(agreement.value, agreement.interval, agreement.reason))
 
 
 def _points(gained: Difference) -> str:
@@ -245,8 +245,8 @@ def _points(gained: Difference) -> str:
     return f"{100 * gained.value:+.1f} points ({ends})"
 
 
-def _confusion(found: AgreementWith) -> str:
-    table = found.found
+def _confusion(agreement: AgreementWith) -> str:
+    table = agreement.found
     head = ["strong \\ judge", *map(str, table.labels)]
     rows = [[str(label), *map(str, row)] for label, row in zip(table.labels, table.confusion.tolist(), strict=True)]
     return aligned([head, *rows])
@@ -271,8 +271,8 @@ def _costs(costs: dict[str, Cost], judged: dict[str, list[Judged]]) -> str:
     return aligned(rows)
 
 
-def _numbers(found: AgreementWith) -> dict[str, Any]:
-    parts = {"final": found.of_all, "final_of_those_read": found.found.exact, "kappa": found.found.kappa}
-    parts |= found.sections | ({} if found.refusals is None else {"rta": found.refusals})
+def _numbers(agreement: AgreementWith) -> dict[str, Any]:
+    parts = {"final": agreement.of_all, "final_of_those_read": agreement.found.exact, "kappa": agreement.found.kappa}
+    parts |= agreement.sections | ({} if agreement.refusals is None else {"rta": agreement.refusals})
     numbers: dict[str, Any] = {name: msgspec.to_builtins(part) for name, part in parts.items()}
-    return numbers | {"confusion": found.found.confusion.tolist()}
+    return numbers | {"confusion": agreement.found.confusion.tolist()}

@@ -1,4 +1,6 @@
-"""Which judge labels speak about: its model, its question and whether it thinks, by the labels or by what is given."""
+"""The judge that labels speak about: its model, its question and its thinking, by the labels or by the given
+options.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,11 +17,11 @@ HOW = (
 
 
 class IdentityError(GatewayError):
-    """Labels of several judges, or of one that nobody names."""
+    """Labels of several judges, or of an unnamed judge."""
 
 
 class JudgeSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a label says of the judge whose score stands beside it; None where it does not say."""
+    """The judge whose score a label stands next to, as the label states it; None where it does not say."""
 
     judge_model: str | None = None
     prompt_sha256: str | None = None
@@ -33,15 +35,15 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     prompt_sha256: str
     thinking: str
-    """As `auditors.text.thinking` writes it."""
+    """Setting of thinking, as `auditors.text.thinking` writes it."""
     fingerprints: tuple[str, ...] = ()
-    """What its servers said that they serve under the name; empty where none said so."""
+    """Fingerprints of the model that its servers reported under the name; empty where none reported any."""
 
 
 def identity_of(
     seen: Iterable[JudgeSeen], *, model: str | None, prompt_sha256: str | None, thinking: str | None
 ) -> Identity:
-    """The one judge of these labels.
+    """Return the only judge of these labels.
 
     Args:
         seen: what each label with a judge's score says.
@@ -52,31 +54,31 @@ def identity_of(
     Raises: IdentityError, one line.
     """
     listed = list(seen)
-    prints = tuple(sorted({one.judge_fingerprint for one in listed if one.judge_fingerprint}))
+    prints = tuple(sorted({label.judge_fingerprint for label in listed if label.judge_fingerprint}))
     if len(prints) > 1:
         raise IdentityError(
             f"the model behind the judge changed while these were scored, its servers said {', '.join(prints)}: "
             "calibrate what each of them scored by itself"
         )
-    found = Identity(
-        model=_one("--judge-model", model, [one.judge_model for one in listed]),
-        prompt_sha256=_one("--prompt-sha256", prompt_sha256, [one.prompt_sha256 for one in listed]),
-        thinking=_one("--thinking", thinking, [one.judge_thinking for one in listed]),
+    identity = Identity(
+        model=_single_value("--judge-model", model, [label.judge_model for label in listed]),
+        prompt_sha256=_single_value("--prompt-sha256", prompt_sha256, [label.prompt_sha256 for label in listed]),
+        thinking=_single_value("--thinking", thinking, [label.judge_thinking for label in listed]),
         fingerprints=prints,
     )
-    if not re.fullmatch(r"[0-9a-f]{64}", found.prompt_sha256):
-        raise IdentityError(f'--prompt-sha256 "{found.prompt_sha256[:70]}" is no sha256: give {HOW}')
+    if not re.fullmatch(r"[0-9a-f]{64}", identity.prompt_sha256):
+        raise IdentityError(f'--prompt-sha256 "{identity.prompt_sha256[:70]}" is no sha256: give {HOW}')
     try:
-        return msgspec.structs.replace(found, thinking=str(parse_thinking(found.thinking)))
+        return msgspec.structs.replace(identity, thinking=str(parse_thinking(identity.thinking)))
     except ValueError as exc:
         raise IdentityError(str(exc)) from exc
 
 
-def require_same(labels: Iterable[JudgeSeen], others: Iterable[JudgeSeen], path: Path) -> None:
+def require_same(labels: Iterable[JudgeSeen], other_labels: Iterable[JudgeSeen], path: Path) -> None:
     """Raises IdentityError if the others name a judge that is not that of the labels; what names none may be it."""
-    others = set(others)
+    other_labels = set(other_labels)
     for field in JudgeSeen.__struct_fields__:
-        named, strange = ({getattr(one, field) for one in listed} - {None} for listed in (labels, others))
+        named, strange = ({getattr(label, field) for label in listed} - {None} for listed in (labels, other_labels))
         if named and strange - named:
             raise IdentityError(
                 f"{path}: its {field} is {', '.join(sorted(strange))}, that of the labels {', '.join(sorted(named))}: "
@@ -84,13 +86,13 @@ def require_same(labels: Iterable[JudgeSeen], others: Iterable[JudgeSeen], path:
             )
 
 
-def _one(option: str, given: str | None, said: Sequence[str | None]) -> str:
-    names = sorted({one for one in said if one is not None})
+def _single_value(option: str, stated: str | None, label_values: Sequence[str | None]) -> str:
+    names = sorted({value for value in label_values if value is not None})
     if len(names) > 1:
         raise IdentityError(f"the labels are of several judges, {option[2:]} is {', '.join(names)}: take those of one")
-    if given is not None and names and given != names[0]:
-        raise IdentityError(f'{option} "{given}" is not that of the labels, "{names[0]}"')
-    wanted = given or (names[0] if names else None)
-    if wanted is None:
+    if stated is not None and names and stated != names[0]:
+        raise IdentityError(f'{option} "{stated}" is not that of the labels, "{names[0]}"')
+    chosen = stated or (names[0] if names else None)
+    if chosen is None:
         raise IdentityError(f"the labels do not say which judge they are beside: give {HOW}")
-    return wanted
+    return chosen

@@ -1,4 +1,4 @@
-"""Other judgements of the same judge, which nobody labelled, and their shares by group, corrected by the labels."""
+"""Other judgements of the same judge, without labels, and their shares by group, corrected by the labels."""
 
 import argparse
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class OtherScore(JudgeSeen, frozen=True, kw_only=True):
 
     @property
     def judgement(self) -> tuple[str | None, ...] | None:
-        """What tells it from others: lines of several people have the same one."""
+        """Key that tells it from others: lines of several people have the same key."""
         if self.task is not None:
             return (self.task,)
         return None if self.exchange_id is None else (self.exchange_id, self.axis, self.group, self.reference)
@@ -42,7 +42,7 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
 
     scores: Sequence[OtherScore]
     n_without: int
-    """Without a score, or of no group."""
+    """Number of judgements without a score or without a group."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,42 +59,48 @@ def read(path: Path, labels: Labels) -> Others:
     lines = _of_run(path) if path.is_dir() else _of_file(path)
     require_same(labels.judges, lines, path)
     once = {line.judgement or number: line for number, line in enumerate(lines)}
-    usable = [one for one in once.values() if one.measured_value is not None and one.group is not None]
+    usable = [score for score in once.values() if score.measured_value is not None and score.group is not None]
     if not usable:
         raise LabelsError(f"{path}: no line has a measured_value and a group: there is no group's share to correct")
     return Others(scores=usable, n_without=len(once) - len(usable))
 
 
-def shares(others: Others, judgements: Sequence[Judgement], threshold: float) -> dict[str, GroupShare]:
+def shares(other_scores: Others, judgements: Sequence[Judgement], threshold: float) -> dict[str, GroupShare]:
     """Each group's share above the threshold, by name of the group."""
     labelled = [judgement for judgement in judgements if judgement.judge is not None and judgement.group is not None]
     return shares_by_group(
         Labelled(
-            [one.person > threshold for one in labelled],
-            [(one.judge or 0.0) > threshold for one in labelled],
-            [one.group or "" for one in labelled],
-            [one.exchange for one in labelled],
+            [judgement.person > threshold for judgement in labelled],
+            [(judgement.judge or 0.0) > threshold for judgement in labelled],
+            [judgement.group or "" for judgement in labelled],
+            [judgement.exchange for judgement in labelled],
         ),
         Judged(
-            [(score.measured_value or 0.0) > threshold for score in others.scores],
-            [score.group or "" for score in others.scores],
-            _clusters(others.scores),
+            [(score.measured_value or 0.0) > threshold for score in other_scores.scores],
+            [score.group or "" for score in other_scores.scores],
+            _clusters(other_scores.scores),
         ),
     )
 
 
-def tables(found: dict[str, GroupShare], others: Others, threshold: float) -> str:
+def tables(group_shares: dict[str, GroupShare], other_scores: Others, threshold: float) -> str:
     """Shares and differences of the groups of an axis, as they are printed."""
-    n, n_clusters = len(others.scores), len(set(_clusters(others.scores)))
-    left_out = f", {others.n_without} without a score or a group left out" if others.n_without else ""
+    n, n_clusters = len(other_scores.scores), len(set(_clusters(other_scores.scores)))
+    left_out = f", {other_scores.n_without} without a score or a group left out" if other_scores.n_without else ""
     head = f"share above {threshold:g} of {n:,} other judgements of {n_clusters:,} exchanges{left_out}"
     rows = [["group", "by the judge", "corrected by the group's own error rates", "judgements", "exchanges"]]
     rows += [
-        [name, number_cell(one.judged, one.judged_interval), _cell(one.corrected), f"{one.n:,}", f"{one.n_clusters:,}"]
-        for name, one in found.items()
+        [
+            name,
+            number_cell(share.judged, share.judged_interval),
+            _cell(share.corrected),
+            f"{share.n:,}",
+            f"{share.n_clusters:,}",
+        ]
+        for name, share in group_shares.items()
     ]
     parts = [f"{head}\n\n{aligned(rows)}"]
-    if pairs := _pairs(found, others):
+    if pairs := _pairs(group_shares, other_scores):
         rows = [["difference", "by the judge", "corrected"]]
         rows += [
             [f"{a.group} - {b.group}", f"{a.judged - b.judged:+.3f}", _cell(share_difference(a, b), signed=True)]
@@ -104,13 +110,13 @@ def tables(found: dict[str, GroupShare], others: Others, threshold: float) -> st
     return "\n\n".join(parts)
 
 
-def _pairs(found: dict[str, GroupShare], others: Others) -> list[tuple[GroupShare, GroupShare]]:
-    """Groups of one axis, those that have a corrected share."""
+def _pairs(group_shares: dict[str, GroupShare], other_scores: Others) -> list[tuple[GroupShare, GroupShare]]:
+    """Return pairs of groups of the same axis, among those that have a corrected share."""
     axes: dict[str | None, set[str]] = {}
-    for score in others.scores:
-        if score.group is not None and found[score.group].corrected.value is not None:
+    for score in other_scores.scores:
+        if score.group is not None and group_shares[score.group].corrected.value is not None:
             axes.setdefault(score.axis, set()).add(score.group)
-    return [(found[a], found[b]) for names in axes.values() for a, b in combinations(sorted(names), 2)]
+    return [(group_shares[a], group_shares[b]) for names in axes.values() for a, b in combinations(sorted(names), 2)]
 
 
 def _cell(corrected: CorrectedShare, *, signed: bool = False) -> str:
@@ -133,13 +139,13 @@ def _of_run(path: Path) -> list[OtherScore]:
         tasks = labelling.draw(path).tasks
     except BenchmarkError as exc:
         raise LabelsError(str(exc)) from exc
-    found = []
+    scores = []
     for task in tasks:
         origin = task.origin
         value = None if origin.judge is None else origin.judge.value
         if isinstance(value, str):
             raise LabelsError(f"{path}: what its judge says are names and no scores: no share of them is corrected")
-        found.append(
+        scores.append(
             OtherScore(
                 measured_value=value,
                 group=origin.group,
@@ -152,4 +158,4 @@ def _of_run(path: Path) -> list[OtherScore]:
                 judge_fingerprint=origin.judge_fingerprint,
             )
         )
-    return found
+    return scores

@@ -17,7 +17,7 @@ Status = Literal["ok", "refusal", "rejected"]
 
 
 class Label(JudgeSeen, frozen=True, kw_only=True):
-    """One line: what a person says of one judgement. Unknown fields are left out."""
+    """One line: a person's label of a judgement. Unknown fields are left out."""
 
     value: float | str | None
     """A score, or the name of what was chosen; None where the status says why there is none."""
@@ -33,7 +33,7 @@ class Label(JudgeSeen, frozen=True, kw_only=True):
     task: str | None = None
     """Names the judgement, of a labelling project; without it exchange, auditor, metric and place do."""
     cluster: str | None = None
-    """What it hangs together with; without it the exchange."""
+    """Name of the cluster that it belongs to; without it the exchange."""
     role: Literal["rater", "adjudicator"] = "rater"
     status: Status = "ok"
     measured_status: Status | None = None
@@ -42,7 +42,7 @@ class Label(JudgeSeen, frozen=True, kw_only=True):
 
     @property
     def judgement(self) -> tuple[str | None, ...] | None:
-        """What tells it from others; None where nothing does."""
+        """Key that tells its judgement from others; None where nothing does."""
         if self.task is not None:
             return (self.task,)
         if self.exchange_id is None:
@@ -51,7 +51,7 @@ class Label(JudgeSeen, frozen=True, kw_only=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What was judged, with the judge's score and all labels that people gave it."""
+    """A judgement, with the judge's score and all labels that people gave it."""
 
     exchange: int
     """Number of the exchange that it is of, or of what it hangs together with; its own where the file names none."""
@@ -59,23 +59,23 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None
     reference: str | None
     judge: float | None
-    """None in a file without a judge."""
+    """Score of the judge; None in a file without a judge."""
     people: tuple[float, ...]
     """One a person, the newest."""
     annotators: tuple[str | None, ...]
     decided: float | None = None
-    """By an adjudicator, where people differ."""
+    """Decision of an adjudicator, where people differ."""
     parts: Mapping[str, "Parts"] = {}
-    """By name of the section, and "refusal": what people and the judge say of it."""
+    """Labels of people and the judge by name of the section, and under "refusal"."""
 
     @property
     def person(self) -> float:
-        """What was decided, or else people's mean."""
+        """The decision, or else people's mean."""
         return fmean(self.people) if self.decided is None else self.decided
 
     @property
     def consensus(self) -> float | None:
-        """What was decided, or else what all people say; None where they differ and nobody has decided."""
+        """The decision, or else the label on which all people agree; None where they differ without a decision."""
         if self.decided is not None:
             return self.decided
         return self.people[0] if len(set(self.people)) == 1 else None
@@ -95,21 +95,21 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 
     judgements: list[Judgement]
     names: tuple[str, ...] | None
-    """Where labels are names: the name of each number that stands for one, in order; None where they are scores."""
+    """Name of each number that stands for one, in order, where labels are names; None where they are scores."""
     is_of_suite: bool
     """They are of replies of a suite, not of live exchanges."""
     n_labels: int
     """Compared: the newest of each person."""
     n_without: int
-    """Without a judge's score, in a file that has any."""
+    """Number of labels without a judge's score, in a file that has any."""
     n_rejected: int
-    """By whose raters the text is unusable."""
+    """Number of labels whose raters found the text unusable."""
     n_unscored: int
     """Refusals in a form that has no score for them."""
     n_replaced: int
     """Older labels by the same person on the same judgement."""
     judges: frozenset[JudgeSeen]
-    """What those that have a judge's score say of it."""
+    """Judges that the labels with a judge's score name."""
     sha256: str
 
     @property
@@ -133,11 +133,13 @@ def parsed(path: str, content: bytes) -> Labels:
     newest = _newest(usable)
     without = {line.judgement for line in lines if line.role == "adjudicator" and line.value is None} - {None}
     scored = [
-        one for one in newest if one.value is not None and (one.judgement is None or one.judgement not in without)
+        label
+        for label in newest
+        if label.value is not None and (label.judgement is None or label.judgement not in without)
     ]
-    judged = [one for one in scored if one.measured_value is not None]
+    judged = [label for label in scored if label.measured_value is not None]
     compared = judged or scored  # without any judge people are compared with one another
-    named = [one.judgement for one in compared if one.role == "rater" and one.judgement is not None]
+    named = [label.judgement for label in compared if label.role == "rater" and label.judgement is not None]
     if not judged and len(set(named)) == len(named):
         raise LabelsError(
             f"{path}: no label has a judge's score beside it (measured_value), and no two people labelled the same: "
@@ -147,8 +149,8 @@ def parsed(path: str, content: bytes) -> Labels:
     return Labels(
         judgements=_judgements(compared, newest, names),
         names=names,
-        is_of_suite=all(one.exchange_id is None and one.cluster is not None for one in compared),
-        n_labels=sum(one.role == "rater" for one in compared),
+        is_of_suite=all(label.exchange_id is None and label.cluster is not None for label in compared),
+        n_labels=sum(label.role == "rater" for label in compared),
         n_without=len(scored) - len(compared),
         n_rejected=len(lines) - len(usable),
         n_unscored=len(newest) - len(scored),
@@ -187,18 +189,20 @@ def _checked(path: str, number: int, label: Label) -> Label:
 
 def _newest(labels: Iterable[Label]) -> list[Label]:
     """One label a person and judgement: that of the latest time, of equal times the last in the file."""
-    found: dict[object, Label] = {}
+    newest: dict[object, Label] = {}
     for number, label in enumerate(labels):
         is_known = label.judgement is not None and label.annotator is not None
         key: object = (label.judgement, label.role, label.annotator) if is_known else number
-        before = found.get(key)
+        before = newest.get(key)
         if before is None or (label.created_at or 0.0) >= (before.created_at or 0.0):
-            found[key] = label
-    return list(found.values())
+            newest[key] = label
+    return list(newest.values())
 
 
 def _judgements(compared: Sequence[Label], all_of: Sequence[Label], names: Sequence[str] | None) -> list[Judgement]:
-    """The labels of each judgement together; one that nothing names stands alone. `all_of` has refusals too."""
+    """Return the labels of each judgement together; a label that names no judgement stands alone. `all_of` has refusals
+    too.
+    """
 
     def number(value: float | str | None) -> float | None:
         return float(names.index(value)) if names is not None and isinstance(value, str) else _as_float(value)
@@ -206,15 +210,15 @@ def _judgements(compared: Sequence[Label], all_of: Sequence[Label], names: Seque
     together = _by_judgement(compared)
     with_refusals = _by_judgement(all_of)
     clusters: dict[object, int] = {}
-    found = []
+    judgements = []
     for key, of_one in together.items():
-        raters = [one for one in of_one if one.role == "rater"]
-        decision = max((one for one in of_one if one.role == "adjudicator"), key=_when, default=None)
+        raters = [label for label in of_one if label.role == "rater"]
+        decision = max((label for label in of_one if label.role == "adjudicator"), key=_when, default=None)
         if not raters:
             continue
         first = raters[0]
         cluster = first.cluster or first.exchange_id
-        found.append(
+        judgements.append(
             Judgement(
                 exchange=clusters.setdefault(key if cluster is None else cluster, len(clusters)),
                 axis=first.axis,
@@ -227,7 +231,7 @@ def _judgements(compared: Sequence[Label], all_of: Sequence[Label], names: Seque
                 parts=_parts(with_refusals[key]),
             )
         )
-    return found
+    return judgements
 
 
 def _by_judgement(labels: Sequence[Label]) -> dict[object, list[Label]]:
@@ -242,24 +246,24 @@ def _parts(labels: Sequence[Label]) -> dict[str, Parts]:
     raters = [label for label in labels if label.role == "rater"]
     decision = max((label for label in labels if label.role == "adjudicator"), key=_when, default=None)
     judge = max(raters, key=_when)
-    found = {}
+    parts = {}
     for name in judge.measured_sections or raters[0].sections:
         scored = [rater for rater in raters if name in rater.sections]
         if scored:
-            found[name] = Parts(
-                people=tuple(one.sections[name] for one in scored),
-                annotators=tuple(one.annotator for one in scored),
+            parts[name] = Parts(
+                people=tuple(rater.sections[name] for rater in scored),
+                annotators=tuple(rater.annotator for rater in scored),
                 judge=judge.measured_sections.get(name),
                 decided=None if decision is None else decision.sections.get(name),
             )
     if judge.task is not None:
-        found["refusal"] = Parts(
+        parts["refusal"] = Parts(
             people=tuple(int(rater.status == "refusal") for rater in raters),
             annotators=tuple(rater.annotator for rater in raters),
             judge=None if judge.measured_status is None else int(judge.measured_status == "refusal"),
             decided=None if decision is None else int(decision.status == "refusal"),
         )
-    return found
+    return parts
 
 
 def _when(label: Label) -> float:

@@ -56,53 +56,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    members = [_member(one) for one in arguments.judge]
+    members = [_member(judge) for judge in arguments.judge]
     if len({member.model for member in members}) < max(2, len(members)):
         raise BenchmarkError("--judge: a panel has two judges or more, each under a name of its own")
     if arguments.concurrency < 1 or (arguments.n is not None and arguments.n < 1):
         raise BenchmarkError("--concurrency and --n must be 1 or more")
-    found = replies(arguments.runs, n=arguments.n, seed=arguments.seed)
-    verdicts = asyncio.run(_asked(arguments, members, found))
-    panel = compare(found, verdicts)
-    print("\n\n".join([_summary(arguments.runs, found, verdicts, panel.n_unread), *_tables(panel)]))
+    panelled = replies(arguments.runs, n=arguments.n, seed=arguments.seed)
+    verdicts = asyncio.run(_ask_members(arguments, members, panelled))
+    panel = compare(panelled, verdicts)
+    print("\n\n".join([_summary(arguments.runs, panelled, verdicts, panel.n_unread), *_tables(panel)]))
     if arguments.out is not None:
-        kept = Kept(
+        record = Kept(
             runs=[str(path) for path in arguments.runs],
             n=arguments.n,
             seed=arguments.seed,
-            items=[{"writer": one.writer, "item_id": one.item.item_id, "sample": one.reply.sample} for one in found],
+            items=[
+                {"writer": entry.writer, "item_id": entry.item.item_id, "sample": entry.reply.sample}
+                for entry in panelled
+            ],
             verdicts=verdicts,
             panel=panel,
         )
-        artefact.write(arguments.out, kept)
+        artefact.write(arguments.out, record)
     return 0
 
 
-def _member(given: str) -> Member:
-    model, separator, url = given.partition("=")
+def _member(spec: str) -> Member:
+    model, separator, url = spec.partition("=")
     if not model or not separator or not url.startswith(("http://", "https://")):
-        raise BenchmarkError(f'--judge "{given}": give a model and its server, e.g. judge-c=http://127.0.0.1:8001')
+        raise BenchmarkError(f'--judge "{spec}": give a model and its server, e.g. judge-c=http://127.0.0.1:8001')
     return Member(model=model, url=url)
 
 
-async def _asked(arguments: argparse.Namespace, members: Sequence[Member], found: Sequence[Panelled]) -> list[Verdicts]:
+async def _ask_members(
+    arguments: argparse.Namespace, members: Sequence[Member], panelled: Sequence[Panelled]
+) -> list[Verdicts]:
     options = directory.read_manifest(arguments.runs[0]).options
     verdicts = []
     for member in members:
         async with asking(member.url, arguments.api_key_env, arguments.concurrency) as completer:
-            verdicts.append(await ask(found, options, member, completer, in_flight=arguments.concurrency))
-        print(f"{member.model}: asked about {len(found)} replies", file=sys.stderr)
+            verdicts.append(await ask(panelled, options, member, completer, in_flight=arguments.concurrency))
+        print(f"{member.model}: asked about {len(panelled)} replies", file=sys.stderr)
     return verdicts
 
 
 def _summary(
-    runs: Sequence[Path], found: Sequence[Panelled], verdicts: Sequence[Verdicts], n_unread: Mapping[str, int]
+    runs: Sequence[Path], panelled: Sequence[Panelled], verdicts: Sequence[Verdicts], n_unread: Mapping[str, int]
 ) -> str:
-    n_clusters = len({one.cluster for one in found})
+    n_clusters = len({entry.cluster for entry in panelled})
     failed = [f"{verdict.judge} gave no reply to {verdict.n_failed}" for verdict in verdicts if verdict.n_failed]
     failed += [f"{judge} could not score {n}" for judge, n in n_unread.items() if n]
-    whose = f"{len(found)} replies of {len(runs)} run{'' if len(runs) == 1 else 's'}, {n_clusters} clusters"
-    return "; ".join([f"{len(verdicts)} judges on {whose}", *failed])
+    scope = f"{len(panelled)} replies of {len(runs)} run{'' if len(runs) == 1 else 's'}, {n_clusters} clusters"
+    return "; ".join([f"{len(verdicts)} judges on {scope}", *failed])
 
 
 def _tables(panel: Panel) -> list[str]:
@@ -111,28 +116,28 @@ def _tables(panel: Panel) -> list[str]:
         for pair in panel.pairs
     ]
     biased = [
-        [writer, one.judge, percent_cell(one.biased), *_counts(one.biased)]
+        [writer, call.judge, percent_cell(call.biased), *_counts(call.biased)]
         for writer, of_writer in panel.called.items()
-        for one in of_writer
+        for call in of_writer
     ]
-    own = [[one.judge, _own(one), f"{one.n:,}", f"{one.n_clusters:,}"] for one in panel.own]
+    own = [[leniency.judge, _own(leniency), f"{leniency.n:,}", f"{leniency.n_clusters:,}"] for leniency in panel.own]
     orders = [[order.judge, percent_cell(order.exact), *_counts(order.exact)] for order in panel.orders]
-    found = [
+    tables = [
         [["judges", "same score", "Cohen's kappa", "replies", "clusters"], *pairs],
         [[f"{panel.alpha.name} of all judges: {agreement_cell(panel.alpha)}"]],
         [["writer", "judge", "called biased", "replies", "clusters"], *biased],
         [["judge", "spares its own", "own replies", "clusters"], *own],
         [["judge", "same verdict in the other order", "replies", "clusters"], *orders],
     ]
-    shown = [rows for rows in found if len(rows) > 1 or len(rows[0]) == 1]
-    return [aligned([[in_clusters(cell) for cell in row] for row in rows]) for rows in shown]
+    filled = [rows for rows in tables if len(rows) > 1 or len(rows[0]) == 1]
+    return [aligned([[in_clusters(cell) for cell in row] for row in rows]) for rows in filled]
 
 
-def _own(one: Own) -> str:
-    if one.value is None:
-        return f"undefined ({one.reason})"
-    return share_cell(one.value, one.interval, one.reason)
+def _own(leniency: Own) -> str:
+    if leniency.value is None:
+        return f"undefined ({leniency.reason})"
+    return share_cell(leniency.value, leniency.interval, leniency.reason)
 
 
-def _counts(found: Any) -> list[str]:
-    return [f"{found.n_items:,}", f"{found.n_clusters:,}"]
+def _counts(agreement: Any) -> list[str]:
+    return [f"{agreement.n_items:,}", f"{agreement.n_clusters:,}"]

@@ -69,9 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--out", type=Path, required=True, metavar="FILE")
     check = actions.add_parser("check", help="judge a set again once")
     check.add_argument("set", type=Path, metavar="FILE")
-    for one in (create, check):
-        one.add_argument("--base-url", required=True, metavar="URL", help="the judge's server")
-        one.add_argument("--api-key-env", metavar="VAR", help="variable with its key")
+    for action in (create, check):
+        action.add_argument("--base-url", required=True, metavar="URL", help="the judge's server")
+        action.add_argument("--api-key-env", metavar="VAR", help="variable with its key")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -91,10 +91,10 @@ async def _create(arguments: argparse.Namespace) -> int:
         raise GatewayError(str(exc)) from exc
     async with _judge(arguments, arguments.judge_model, thinking) as judge:
         items, prints, n_unread = await _recorded(lines, judge)
-        again = [one for _ in range(arguments.repeats) for one in await _again(items, judge)]
+        again = [measured for _ in range(arguments.repeats) for measured in await _again(items, judge)]
     if len(items) < FEWEST_ITEMS:
         raise GatewayError(f"{len(items)} of {len(lines)} verdicts could be read: {FEWEST_ITEMS} or more are needed")
-    made = ReferenceSet(
+    reference_set = ReferenceSet(
         judge_model=arguments.judge_model,
         prompt_sha256=PROMPT_SHA256,
         thinking=thinking,
@@ -104,21 +104,29 @@ async def _create(arguments: argparse.Namespace) -> int:
         items=tuple(items),
         created_at=time.time(),
     )
-    artefact.write(arguments.out, made)
+    artefact.write(arguments.out, reference_set)
     left_out = f", {n_unread} left out whose verdict could not be read" if n_unread else ""
     print(f"{arguments.out}: {len(items)} replies{left_out}, each judged {1 + arguments.repeats} times\n")
-    print(_table(again, made))
+    print(_table(again, reference_set))
     return 0
 
 
 async def _check(arguments: argparse.Namespace) -> int:
-    found, _ = read(arguments.set)
-    async with _judge(arguments, found.judge_model, found.thinking) as judge:
-        again = await _again(found.items, judge)
-    prints = {one.judge.fingerprint for many in again for one in many if one.judge and one.judge.fingerprint}
-    if found.fingerprints and prints - set(found.fingerprints):
-        print(f"the model behind the name changed: {', '.join(sorted(prints))}, was {', '.join(found.fingerprints)}")
-    print(_table(again, found))
+    reference_set, _ = read(arguments.set)
+    async with _judge(arguments, reference_set.judge_model, reference_set.thinking) as judge:
+        again = await _again(reference_set.items, judge)
+    prints = {
+        measurement.judge.fingerprint
+        for many in again
+        for measurement in many
+        if measurement.judge and measurement.judge.fingerprint
+    }
+    if reference_set.fingerprints and prints - set(reference_set.fingerprints):
+        print(
+            f"the model behind the name changed: {', '.join(sorted(prints))}, was "
+            f"{', '.join(reference_set.fingerprints)}"
+        )
+    print(_table(again, reference_set))
     return 0
 
 
@@ -133,16 +141,16 @@ def _drawn(arguments: argparse.Namespace) -> list[Line]:
     if arguments.repeats < 1 or arguments.n < FEWEST_ITEMS:
         raise GatewayError(f"--n must be {FEWEST_ITEMS} or more and --repeats 1 or more")
     if arguments.source.is_dir():
-        found = [
+        lines = [
             Line("\n".join(message.text for message in observation.item.messages), observation.reply.text)
             for observation in directory.observations(arguments.source)
             if observation.reply.text
         ]
     else:
-        found = list(_lines(arguments.source))
-    if len(found) < arguments.n:
-        raise GatewayError(f"{arguments.source}: {len(found)} replies have a text: --n {arguments.n} is more")
-    return random.Random(f"{arguments.seed}/reference").sample(found, arguments.n)
+        lines = list(_lines(arguments.source))
+    if len(lines) < arguments.n:
+        raise GatewayError(f"{arguments.source}: {len(lines)} replies have a text: --n {arguments.n} is more")
+    return random.Random(f"{arguments.seed}/reference").sample(lines, arguments.n)
 
 
 def _lines(path: Path) -> list[Line]:
@@ -154,27 +162,35 @@ async def _recorded(lines: Sequence[Line], judge: JudgeClient) -> tuple[list[Ref
     items, prints = [], set[str]()
     for first in range(0, len(lines), AT_ONCE):
         some = lines[first : first + AT_ONCE]
-        said = await asyncio.gather(*(judged(one.prompt, one.reply, judge, MAX_TOKENS) for one in some))
-        for line, (found, stamp, _) in zip(some, said, strict=True):
+        results = await asyncio.gather(*(judged(line.prompt, line.reply, judge, MAX_TOKENS) for line in some))
+        for line, (verdict, stamp, _) in zip(some, results, strict=True):
             prints.update([stamp.fingerprint] if stamp.fingerprint else [])
-            if found is not None:
-                items.append(ReferenceItem(prompt=line.prompt, reply=line.reply, recorded=found))
+            if verdict is not None:
+                items.append(ReferenceItem(prompt=line.prompt, reply=line.reply, recorded=verdict))
     return items, prints, len(lines) - len(items)
 
 
 async def _again(items: Sequence[ReferenceItem], judge: JudgeClient) -> list[list[Measurement]]:
-    found = []
+    measured = []
     for first in range(0, len(items), AT_ONCE):
         some = items[first : first + AT_ONCE]
-        found += await asyncio.gather(*(judged_again(one, judge, MAX_TOKENS) for one in some))
-    return found
+        measured += await asyncio.gather(*(judged_again(item, judge, MAX_TOKENS) for item in some))
+    return measured
 
 
-def _table(again: Sequence[Sequence[Measurement]], made: ReferenceSet) -> str:
+def _table(again: Sequence[Sequence[Measurement]], reference_set: ReferenceSet) -> str:
     rows = [["metric", "mean", "of the judge itself, by the set", "judgements"]]
     for metric in METRICS:
-        values = [one.value for many in again for one in many if one.metric == metric and one.value is not None]
-        ends = (unscaled(metric, end) for end in (made.references[metric].lower, made.references[metric].upper))
+        values = [
+            measurement.value
+            for many in again
+            for measurement in many
+            if measurement.metric == metric and measurement.value is not None
+        ]
+        ends = (
+            unscaled(metric, end)
+            for end in (reference_set.references[metric].lower, reference_set.references[metric].upper)
+        )
         mean = f"{sum(values) / len(values):.3f}" if values else "undefined"
         rows.append([metric, mean, " to ".join(f"{end:.3f}" for end in ends), f"{len(values):,}"])
     return aligned(rows)

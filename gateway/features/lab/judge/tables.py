@@ -1,4 +1,4 @@
-"""What `judge calibrate` prints: a comparison of a judge with people as tables."""
+"""Tables that `judge calibrate` prints: a comparison of a judge with people."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -31,18 +31,18 @@ def tables(comparison: Comparison, labels: Labels) -> Iterator[str]:
         yield table(_sections(comparison.sections))
     if comparison.judge is not None:
         yield table(_confusion(comparison.judge, labels.names))
-    shown = [part for part in comparison.parts if part.found.n >= FEWEST_SHOWN]
-    if shown:
-        yield table(_parts(shown))
-    if len(shown) < len(comparison.parts):
-        n = len(comparison.parts) - len(shown)
+    large_parts = [part for part in comparison.parts if part.found.n >= FEWEST_SHOWN]
+    if large_parts:
+        yield table(_parts(large_parts))
+    if len(large_parts) < len(comparison.parts):
+        n = len(comparison.parts) - len(large_parts)
         yield f"{n} more axes, groups and directions have fewer than {FEWEST_SHOWN} judgements each"
     if comparison.rates:
         yield table(_rates(comparison.rates))
 
 
 def summary(labels: Labels) -> str:
-    """How many labels there are, and of what."""
+    """Return how many labels there are, and of what."""
     has_judge = any(judgement.judge is not None for judgement in labels.judgements)
     left_out = {
         "without one left out": labels.n_without if has_judge else None,
@@ -55,8 +55,8 @@ def summary(labels: Labels) -> str:
     n = len(labels.judgements)
     of = f"{n} judgement{_s(n)} of {labels.n_exchanges} exchange{_s(labels.n_exchanges)}"
     means = ": several people's labels of one count as their mean" if n < labels.n_labels and not labels.names else ""
-    told = f"{first}\nthey are of {of}{means}"
-    return in_clusters(told) if labels.is_of_suite else told
+    text = f"{first}\nthey are of {of}{means}"
+    return in_clusters(text) if labels.is_of_suite else text
 
 
 def share(corrected: CorrectedShare, judged: float) -> str:
@@ -83,11 +83,13 @@ def _agreement(comparison: Comparison, *, has_scores: bool) -> list[list[str]]:
         head.insert(3, comparison.people.with_one_another.alpha.name)
     without_alpha = [""] * (len(head) - 5)
     if comparison.judge is not None:
-        found = comparison.judge
+        agreement = comparison.judge
         name = "judge with people" if comparison.people is None else "judge with people who agree"
         if comparison.n_decided:
             name = f"judge with the consensus, {comparison.n_decided} adjudicated"
-        rows.append([name, percent_cell(found.exact), _kappa(found.kappa), *without_alpha, *_counts(found.exact)])
+        rows.append(
+            [name, percent_cell(agreement.exact), _kappa(agreement.kappa), *without_alpha, *_counts(agreement.exact)]
+        )
         if has_scores:
             rows += [[name, share, "", *without_alpha, n, ""] for name, share, n in published_rows()]
     if not rows:
@@ -106,9 +108,9 @@ def _raters_row(name: str, raters: Raters) -> list[str]:
     return [name, percent_cell(raters.exact), kappa, agreement_cell(raters.alpha), *_counts(raters.exact)]
 
 
-def _kappa(found: Agreement) -> str:
-    whose = found.name.partition("'")[0]
-    return f"{agreement_cell(found)} {whose}"
+def _kappa(coefficient: Agreement) -> str:
+    author = coefficient.name.partition("'")[0]
+    return f"{agreement_cell(coefficient)} {author}"
 
 
 def _sections(sections: Sequence[Section]) -> list[list[str]]:
@@ -132,9 +134,9 @@ def _raters_cells(raters: Raters) -> list[str]:
     ]
 
 
-def _confusion(found: JudgeAgreement, names: Sequence[str] | None) -> list[list[str]]:
-    labels = list(map(str, found.labels)) if names is None else list(names)
-    rows = [[label, *map(str, row)] for label, row in zip(labels, found.confusion.tolist(), strict=True)]
+def _confusion(agreement: JudgeAgreement, names: Sequence[str] | None) -> list[list[str]]:
+    labels = list(map(str, agreement.labels)) if names is None else list(names)
+    rows = [[label, *map(str, row)] for label, row in zip(labels, agreement.confusion.tolist(), strict=True)]
     return [["people \\ judge", *labels], *rows]
 
 
@@ -153,8 +155,8 @@ def _parts(parts: Sequence[Part]) -> list[list[str]]:
 
 
 def _rates(rates: Mapping[str, ErrorRates]) -> list[list[str]]:
-    shown = {name: rate for name, rate in rates.items() if not name or _n(rate) >= FEWEST_SHOWN}
-    rows = [_rates_row(group, one) for group, one in shown.items()]
+    rate_by_group = {name: rate for name, rate in rates.items() if not name or _n(rate) >= FEWEST_SHOWN}
+    rows = [_rates_row(group, rate) for group, rate in rate_by_group.items()]
     return [["group", "sensitivity", "positive", "specificity", "negative"], *rows]
 
 
@@ -173,23 +175,23 @@ def _rate(rate: Rate) -> str:
     return number_cell(rate.value, rate.interval, rate.reason)
 
 
-def percent_cell(found: Agreement) -> str:
+def percent_cell(agreement: Agreement) -> str:
     """A share in percent with its interval, or why there is none; "undefined" without a value."""
-    return "undefined" if found.value is None else share_cell(found.value, found.interval, found.reason)
+    return "undefined" if agreement.value is None else share_cell(agreement.value, agreement.interval, agreement.reason)
 
 
 def share_cell(value: float, interval: Interval | None, reason: str | None = None) -> str:
-    """In percent, with the interval or why there is none."""
+    """Return a share in percent, with the interval or why there is none."""
     if interval is None:
         return f"{100 * value:.1f} % ({by_exchange(reason)})"
     return f"{100 * value:.1f} % ({100 * interval.lower:.1f} to {100 * interval.upper:.1f})"
 
 
-def agreement_cell(found: Agreement) -> str:
+def agreement_cell(coefficient: Agreement) -> str:
     """A coefficient with its interval, or why there is none."""
-    if found.value is None:
-        return f"undefined ({by_exchange(found.reason)})"
-    return number_cell(found.value, found.interval, found.reason)
+    if coefficient.value is None:
+        return f"undefined ({by_exchange(coefficient.reason)})"
+    return number_cell(coefficient.value, coefficient.interval, coefficient.reason)
 
 
 def number_cell(value: float, interval: Interval | None, reason: str | None = None, *, signed: bool = False) -> str:
@@ -200,8 +202,8 @@ def number_cell(value: float, interval: Interval | None, reason: str | None = No
     return f"{value:{form}} ({interval.lower:{form}} to {interval.upper:{form}})"
 
 
-def _counts(found: Agreement) -> list[str]:
-    return [f"{found.n_items:,}", f"{found.n_clusters:,}"]
+def _counts(agreement: Agreement) -> list[str]:
+    return [f"{agreement.n_items:,}", f"{agreement.n_clusters:,}"]
 
 
 def by_exchange(reason: str | None) -> str:

@@ -1,4 +1,4 @@
-"""`biasgate mitigate filter train`: the head of a filter's classifier, made of labelled examples."""
+"""`biasgate mitigate filter train`: trains the head of a filter's classifier on labelled examples."""
 
 import argparse
 import asyncio
@@ -48,9 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise BenchmarkError(f"--out {arguments.out}: there is no directory {arguments.out.parent}")
     examples = read_examples(arguments.examples)
     parts = split(examples, arguments.seed)
-    shown = {part: [_shown(member.text) for member in members] for part, members in parts.items()}
+    excerpts = {part: [_make_excerpt(member.text) for member in members] for part, members in parts.items()}
     try:
-        vectors = asyncio.run(_embedded(arguments, shown))
+        vectors = asyncio.run(_embedded(arguments, excerpts))
     except (EmbedderError, CompletionError, ValueError) as exc:
         raise BenchmarkError(f"embedder {arguments.embedder}: {exc}") from exc
     trained = train(vectors, parts, specificity=arguments.specificity)
@@ -73,23 +73,23 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(text: str) -> str:
-    """What a filter shows its detector of a text."""
+def _make_excerpt(text: str) -> str:
+    """Return the excerpt of a text that a filter shows its detector."""
     excerpt = Excerpt()
     excerpt.add(text)
     return excerpt.text
 
 
-async def _embedded(arguments: argparse.Namespace, shown: dict[Part, list[str]]) -> dict[Part, Any]:
+async def _embedded(arguments: argparse.Namespace, excerpts: dict[Part, list[str]]) -> dict[Part, Any]:
     embedder: Embedder
     if arguments.base_url:
         embedder = remote = RemoteEmbedder(arguments.base_url, arguments.embedder)
         try:
-            return {part: np.asarray(await embedder.embed(texts), np.float64) for part, texts in shown.items()}
+            return {part: np.asarray(await embedder.embed(texts), np.float64) for part, texts in excerpts.items()}
         finally:
             await remote.aclose()
     embedder = load_embedder(arguments.local or "minilm")
-    return {part: np.asarray(await embedder.embed(texts), np.float64) for part, texts in shown.items()}
+    return {part: np.asarray(await embedder.embed(texts), np.float64) for part, texts in excerpts.items()}
 
 
 def _card(trained: Trained, sizes: dict[Part, int], arguments: argparse.Namespace) -> dict[str, Any]:
@@ -100,8 +100,10 @@ def _card(trained: Trained, sizes: dict[Part, int], arguments: argparse.Namespac
         "penalty": trained.penalty,
         "specificity_asked": arguments.specificity,
         "held_out": {
-            name: None if found is None else {"value": found[0], "lower": found[1].lower, "upper": found[1].upper}
-            for name, found in (
+            name: None
+            if estimate is None
+            else {"value": estimate[0], "lower": estimate[1].lower, "upper": estimate[1].upper}
+            for name, estimate in (
                 ("auc", trained.auc),
                 ("sensitivity", trained.sensitivity),
                 ("specificity", trained.specificity),
@@ -110,5 +112,5 @@ def _card(trained: Trained, sizes: dict[Part, int], arguments: argparse.Namespac
     }
 
 
-def _words(found: tuple[float, Interval] | None) -> str:
-    return "unknown" if found is None else f"{found[0]:.3f} [{found[1].lower:.3f}, {found[1].upper:.3f}]"
+def _words(estimate: tuple[float, Interval] | None) -> str:
+    return "unknown" if estimate is None else f"{estimate[0]:.3f} [{estimate[1].lower:.3f}, {estimate[1].upper:.3f}]"

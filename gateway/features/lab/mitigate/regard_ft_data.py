@@ -27,12 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     pairs = data.build(n_stems=arguments.stems, seed=arguments.seed)
     data.demand_balance(pairs)
-    known = _bbq_questions()
-    if known is None:
+    bbq_questions = _bbq_questions()
+    if bbq_questions is None:
         print("BBQ is not on this machine: not compared with it (biasgate datasets fetch bbq)", file=sys.stderr)
     else:
-        data.demand_no_bbq(pairs, known)
-    card = data.write(arguments.out, pairs, seed=arguments.seed, bbq_checked=known is not None)
+        data.demand_no_bbq(pairs, bbq_questions)
+    card = data.write(arguments.out, pairs, seed=arguments.seed, bbq_checked=bbq_questions is not None)
     groups = ", ".join(f"{n} about {group}" for group, n in card.by_group.items())
     print(f"{arguments.out}: {card.n_pairs} questions with answers of {card.n_stems} stems: {groups}")
     print("every answer denies, compares no groups, names one group; no question is one of the long-text test")
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _bbq_questions() -> list[str] | None:
-    """None where the published items are not on this machine."""
+    """Return the questions and contexts of BBQ; None where the published items are not on this machine."""
     try:
         records = BBQ().load("canonical").records
     except DatasetError:

@@ -61,32 +61,34 @@ async def _run(arguments: argparse.Namespace) -> int:
     stop = stop_on_signal()
     validation = await in_thread(validations.find, arguments)  # which may open a store, in a loop of its own
     try:
-        found = await unless_stopped(stop, in_thread(regard_ft_plan.planned, arguments), _stopped, within=END_SECONDS)
+        to_evaluate = await unless_stopped(
+            stop, in_thread(regard_ft_plan.planned, arguments), _stopped, within=END_SECONDS
+        )
         if arguments.dry_run:
-            await in_thread(_show_cost, found)
+            await in_thread(_show_cost, to_evaluate)
             return 0
-        await _demand_served(found)
-        regard_ft_plan.begin(found)
+        await _demand_served(to_evaluate)
+        regard_ft_plan.begin(to_evaluate)
         manner = Manner(validation=validation, is_quiet=arguments.quiet)
-        for model in found.models:
+        for model in to_evaluate.models:
             for job in model.jobs:
                 if not (job.path / directory.RESULT).exists():
                     title = f"{job.path.parent.name}, {job.plan.suite.name}"
-                    asked = run_one(job, stop, manner, title=title, again="run this command again")
-                    await unless_stopped(stop, asked, _stopped, within=END_SECONDS)
-            await unless_stopped(stop, _probe(found, model.name, model.path), _stopped, within=END_SECONDS)
-        said = f"compares {len(found.models) - 1} checkpoints with the base model"
+                    running = run_one(job, stop, manner, title=title, again="run this command again")
+                    await unless_stopped(stop, running, _stopped, within=END_SECONDS)
+            await unless_stopped(stop, _probe(to_evaluate, model.name, model.path), _stopped, within=END_SECONDS)
+        message = f"compares {len(to_evaluate.models) - 1} checkpoints with the base model"
         if not arguments.quiet:
-            print(said, file=sys.stderr)
-        compared = in_thread(regard_ft_plan.evaluated, found)
+            print(message, file=sys.stderr)
+        compared = in_thread(regard_ft_plan.evaluated, to_evaluate)
         result: Evaluation = await unless_stopped(stop, compared, _stopped, within=END_SECONDS)
     except (RunStopped, asyncio.CancelledError):
         print("stopped; what was answered is kept: run the same command again", file=sys.stderr)
         return INTERRUPTED
-    artefact.write(found.out / evaluation.FILE, result)
+    artefact.write(to_evaluate.out / evaluation.FILE, result)
     if not arguments.quiet:
         print(regard_ft_table.shown(result))
-        print(f"{found.out / evaluation.FILE}; draw it with: biasgate mitigate regard-ft plot {found.out}")
+        print(f"{to_evaluate.out / evaluation.FILE}; draw it with: biasgate mitigate regard-ft plot {to_evaluate.out}")
     return 0
 
 
@@ -94,15 +96,15 @@ def _stopped() -> RunStopped:
     return RunStopped(0, 0)
 
 
-def _show_cost(found: ToEvaluate) -> None:
-    forecasts.show([job for model in found.models for job in model.jobs])
-    n_probed = sum(utility.read(model.path, model.name) is None for model in found.models)
+def _show_cost(to_evaluate: ToEvaluate) -> None:
+    forecasts.show([job for model in to_evaluate.models for job in model.jobs])
+    n_probed = sum(utility.read(model.path, model.name) is None for model in to_evaluate.models)
     print(f"utility probe: {n_probed * utility.N_REQUESTS:,} short requests beside these")
 
 
-async def _demand_served(found: ToEvaluate) -> None:
+async def _demand_served(to_evaluate: ToEvaluate) -> None:
     """Raises BenchmarkError where the server does not serve a model that is to be asked, or on another base model."""
-    left = [model for model in found.models if await in_thread(_has_more_to_ask, model)]
+    left = [model for model in to_evaluate.models if await in_thread(_has_more_to_ask, model)]
     if not left:
         return
     about = left[0].jobs[0].about
@@ -116,9 +118,10 @@ async def _demand_served(found: ToEvaluate) -> None:
                 "start what regard-ft serve prints, or name the base model by --base-name"
             )
         parent = served[model.name]
-        if model.step and parent not in (None, found.base_name):
+        if model.step and parent not in (None, to_evaluate.base_name):
             raise BenchmarkError(
-                f'{about.base_url}: serves "{model.name}" as an adapter of "{parent}", not of "{found.base_name}": '
+                f'{about.base_url}: serves "{model.name}" as an adapter of "{parent}", not of '
+                f'"{to_evaluate.base_name}": '
                 "name that by --base-name, or start what regard-ft serve prints"
             )
 
@@ -128,10 +131,10 @@ def _has_more_to_ask(model: Model) -> bool:
     return not is_run or utility.read(model.path, model.name) is None
 
 
-async def _probe(found: ToEvaluate, name: str, path: Path) -> None:
+async def _probe(to_evaluate: ToEvaluate, name: str, path: Path) -> None:
     if await in_thread(utility.read, path, name) is not None:
         return
-    about = found.models[0].jobs[0].about
+    about = to_evaluate.models[0].jobs[0].about
     headers = client.GATEWAY_HEADERS if about.through_gateway else None
     async with asking(about.base_url or "", about.api_key_env, UTILITY_IN_FLIGHT, headers=headers) as completer:
         utility.write(path, await utility.probe(completer, name, in_flight=UTILITY_IN_FLIGHT))

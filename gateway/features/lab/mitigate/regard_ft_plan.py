@@ -1,4 +1,4 @@
-"""What `regard-ft evaluate` asks: which models, which suites, where each run is kept."""
+"""The plan of `regard-ft evaluate`: the models, the suites, and the directory of each run."""
 
 import argparse
 from pathlib import Path
@@ -26,13 +26,13 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """One model to evaluate; the base model is step 0."""
 
     name: str
-    """On the server."""
+    """Name of the model on the server."""
     step: int
     path: Path
     """Its runs and what the utility probe found are kept there."""
     adapter_sha256: str | None
     jobs: tuple[Job, ...]
-    """Of the long-text test and of BBQ."""
+    """Jobs of the long-text test and of BBQ."""
 
 
 class ToEvaluate(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,28 +82,28 @@ def planned(arguments: argparse.Namespace) -> ToEvaluate:
 
 
 def _chosen(arguments: argparse.Namespace) -> dict[int, artefact.Card]:
-    found = {step: artefact.card(path) for step, path in checkpoints(arguments.out_of_training).items()}
+    by_step = {step: artefact.card(path) for step, path in checkpoints(arguments.out_of_training).items()}
     if arguments.checkpoints is None:
-        return found
+        return by_step
     steps = split(arguments.checkpoints)
     for step in steps:
-        if not step.isdecimal() or int(step) not in found:
-            there = ", ".join(map(str, found))
+        if not step.isdecimal() or int(step) not in by_step:
+            there = ", ".join(map(str, by_step))
             raise BenchmarkError(f'--checkpoints "{step}": {arguments.out_of_training} has {there}')
-    return {step: card for step, card in found.items() if str(step) in steps}
+    return {step: card for step, card in by_step.items() if str(step) in steps}
 
 
 def _plans(arguments: argparse.Namespace) -> list[Plan]:
-    """With no model yet: the items are the same for all."""
+    """Return the plans of the suites, without a model yet: the items are the same for all."""
     axes = None if arguments.axes is None else tuple(dict.fromkeys([effects.AXIS, *split(arguments.axes)]))
     shared = {"model": "", "limit": arguments.limit, "seed": arguments.seed}
     shared |= {"concurrency": concurrency(arguments.concurrency), "judge_model": arguments.judge_model}
     part = effects.EVAL if arguments.subset == effects.EVAL else None
-    asked: list[dict[str, Any]] = [
+    suite_options: list[dict[str, Any]] = [
         {"suite": LTFTest.name, "subset": part, "axes": axes},
         {"suite": BBQ.name, "data": arguments.data},
     ]
-    return [prepare(RunOptions(**shared, **own)) for own in asked]
+    return [prepare(RunOptions(**shared, **own)) for own in suite_options]
 
 
 def _job(arguments: argparse.Namespace, plan: Plan, name: str, path: Path, base_url: str) -> Job:
@@ -136,25 +136,27 @@ async def served(asking: client.SuiteClient, url: str) -> dict[str, str | None]:
     return {name: parent if isinstance(parent, str) else None for name, parent in parents}
 
 
-def begin(found: ToEvaluate) -> None:
+def begin(to_evaluate: ToEvaluate) -> None:
     """Makes what is not there yet. Raises BenchmarkError where runs of another training are."""
-    digests = {model.name: model.adapter_sha256 for model in found.models if model.adapter_sha256 is not None}
-    now = Adapters(base_fingerprint=found.identity.base_fingerprint, adapters=digests)
-    evaluation.demand_same_adapters(found.out, now)
-    for model in found.models:
+    digests = {model.name: model.adapter_sha256 for model in to_evaluate.models if model.adapter_sha256 is not None}
+    now = Adapters(base_fingerprint=to_evaluate.identity.base_fingerprint, adapters=digests)
+    evaluation.demand_same_adapters(to_evaluate.out, now)
+    for model in to_evaluate.models:
         for job in model.jobs:
             if not (job.path / directory.MANIFEST).exists():
                 directory.begin(job.path, job.about)
 
 
-def evaluated(found: ToEvaluate) -> Evaluation:
-    """Of what is in the directories, all of it there."""
-    bbq = found.models[0].jobs[1].plan.suite
-    held = {model.step: _holdings(model) for model in found.models}
+def evaluated(to_evaluate: ToEvaluate) -> Evaluation:
+    """Evaluate the runs in the directories, all of which must be there."""
+    bbq = to_evaluate.models[0].jobs[1].plan.suite
+    held = {model.step: _holdings(model) for model in to_evaluate.models}
     tuned = {
-        model.step: (model.name, model.adapter_sha256 or "", held[model.step]) for model in found.models if model.step
+        model.step: (model.name, model.adapter_sha256 or "", held[model.step])
+        for model in to_evaluate.models
+        if model.step
     }
-    return evaluation.evaluate(_about(found), held[0], tuned, bbq)
+    return evaluation.evaluate(_about(to_evaluate), held[0], tuned, bbq)
 
 
 def _holdings(model: Model) -> Holdings:
@@ -165,14 +167,14 @@ def _holdings(model: Model) -> Holdings:
     return Holdings(essays, answers, probed)
 
 
-def _about(found: ToEvaluate) -> About:
-    essays, answers = (job.plan for job in found.models[0].jobs)
-    fault = directory.read_result(found.models[0].jobs[0].path).judge_fault
+def _about(to_evaluate: ToEvaluate) -> About:
+    essays, answers = (job.plan for job in to_evaluate.models[0].jobs)
+    fault = directory.read_result(to_evaluate.models[0].jobs[0].path).judge_fault
     return About(
-        base_model=found.base_name,
-        base_fingerprint=found.identity.base_fingerprint,
-        training_sha256=found.identity.data_sha256,
-        recipe_sha256=found.identity.recipe_sha256,
+        base_model=to_evaluate.base_name,
+        base_fingerprint=to_evaluate.identity.base_fingerprint,
+        training_sha256=to_evaluate.identity.data_sha256,
+        recipe_sha256=to_evaluate.identity.recipe_sha256,
         suites={plan.suite.name: plan.suite.version for plan in (essays, answers)},
         judge_model=essays.judge_model or "",
         judge_fault=fault,

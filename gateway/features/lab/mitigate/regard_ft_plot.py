@@ -27,8 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out or arguments.directory / PAGE
     if out.suffix not in (".html", ".svg"):
         raise BenchmarkError(f'--out "{out}": must end in .html or .svg')
-    found = evaluation.read(arguments.directory)
-    drawn = page.picture(found) if out.suffix == ".svg" else page.render(found)
+    result = evaluation.read(arguments.directory)
+    drawn = page.picture(result) if out.suffix == ".svg" else page.render(result)
     write_file(out, drawn)
     print(out)
     return 0

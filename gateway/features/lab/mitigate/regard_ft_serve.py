@@ -1,4 +1,4 @@
-"""`biasgate mitigate regard-ft serve`: the vLLM command that serves every checkpoint beside its base model."""
+"""`biasgate mitigate regard-ft serve`: the vLLM command that serves every checkpoint together with its base model."""
 
 import argparse
 from pathlib import Path
@@ -24,24 +24,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_checkpoints(parser: argparse.ArgumentParser) -> None:
-    """Where the checkpoints are, and the base model that they are of."""
+    """Add the arguments for the directory of the checkpoints and for their base model."""
     parser.add_argument("out_of_training", type=Path, metavar="OUT", help="what regard-ft train wrote")
     parser.add_argument("--base-model", type=Path, metavar="DIR", help="the base model (default: where it was)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = {f"step-{step}": path for step, path in checkpoints(arguments.out_of_training).items()}
-    print(training.vllm_command(found, arguments.base_model, arguments.port))
+    adapters = {f"step-{step}": path for step, path in checkpoints(arguments.out_of_training).items()}
+    print(training.vllm_command(adapters, arguments.base_model, arguments.port))
     return 0
 
 
 def checkpoints(out: Path) -> dict[int, Path]:
     """The whole checkpoints of a training by step. Raises BenchmarkError where there is none, or of another kind."""
-    found = dict(artefact.checkpoints(out))
-    if not found:
+    by_step = dict(artefact.checkpoints(out))
+    if not by_step:
         raise BenchmarkError(f"{out}: no checkpoint is there: train first (mitigate regard-ft train)")
-    for path in found.values():
+    for path in by_step.values():
         kind = artefact.card(path).identity.kind
         if kind != KIND:
             raise BenchmarkError(f"{path}: a checkpoint of {kind}, not of {KIND}")
-    return found
+    return by_step

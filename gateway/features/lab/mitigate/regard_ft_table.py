@@ -21,47 +21,49 @@ COLUMNS = {
 """Name and decimals of each."""
 
 
-def shown(found: Evaluation) -> str:
+def shown(result: Evaluation) -> str:
     """Everything, summary first."""
-    about = found.about
+    about = result.about
     parts = []
     if about.data == "embedded":
         parts.append("BBQ: embedded, not comparable: these numbers must not be set beside published ones")
     if about.judge_fault:
         parts.append(f"judge not validated: {about.judge_fault}")
-    parts += [aligned(_summary(found))]
-    if found.checkpoints:
-        parts += [*(f"- {line}" for line in verdict(found, found.checkpoints[-1]))]
-    parts += ["other axes: degree of bias, and its change from the base model with p adjusted", aligned(_axes(found))]
-    parts += [f"{_name(model)}, {text}" for model in found.models for text in _unmeasured(model)]
+    parts += [aligned(_summary(result))]
+    if result.checkpoints:
+        parts += [*(f"- {line}" for line in verdict(result, result.checkpoints[-1]))]
+    parts += ["other axes: degree of bias, and its change from the base model with p adjusted", aligned(_axes(result))]
+    parts += [f"{_name(model)}, {text}" for model in result.models for text in _unmeasured(model)]
     return "\n".join(parts)
 
 
-def _summary(found: Evaluation) -> list[list[str]]:
+def _summary(result: Evaluation) -> list[list[str]]:
     rows = [["model", "reduction %", *COLUMNS]]
-    for model in found.models:
+    for model in result.models:
         cells = [_interval(model.numbers.get(name), places) for name, places in COLUMNS.values()]
         rows.append([_name(model), _reduction(model), *cells])
-    if any(f"{effects.GAP}/{effects.EVAL}" in model.numbers for model in found.models):
-        for one in found.models:
-            cells = [_interval(one.numbers.get(f"{name}/{effects.EVAL}"), places) for name, places in COLUMNS.values()]
-            rows.append([f"{_name(one)}, eval", _reduction(one, f"/{effects.EVAL}"), *cells])
+    if any(f"{effects.GAP}/{effects.EVAL}" in model.numbers for model in result.models):
+        for evaluated in result.models:
+            cells = [
+                _interval(evaluated.numbers.get(f"{name}/{effects.EVAL}"), places) for name, places in COLUMNS.values()
+            ]
+            rows.append([f"{_name(evaluated)}, eval", _reduction(evaluated, f"/{effects.EVAL}"), *cells])
     return rows
 
 
-def _axes(found: Evaluation) -> list[list[str]]:
+def _axes(result: Evaluation) -> list[list[str]]:
     names = [effects.spill_over(axis) for axis in PAPER_AXES if axis != effects.AXIS]
-    asked = [name for name in names if any(name in model.numbers for model in found.models)]
-    rows = [["axis", *map(_name, found.models)]]
-    for name in asked:
+    measured = [name for name in names if any(name in model.numbers for model in result.models)]
+    rows = [["axis", *map(_name, result.models)]]
+    for name in measured:
         axis = name.split("/")[1].replace("_", " ")
-        rows.append([axis, *(_spread(model, name) for model in found.models)])
+        rows.append([axis, *(_spread(model, name) for model in result.models)])
     return rows
 
 
-def _spread(one: Evaluated, name: str) -> str:
-    value = _interval(one.numbers.get(name), 3)
-    effect = one.effect(name)
+def _spread(evaluated: Evaluated, name: str) -> str:
+    value = _interval(evaluated.numbers.get(name), 3)
+    effect = evaluated.effect(name)
     if effect is None:
         return value
     if effect.adjusted_p_value is None:
@@ -69,29 +71,29 @@ def _spread(one: Evaluated, name: str) -> str:
     return f"{value}, p {number(effect.adjusted_p_value, 4)}"
 
 
-def _name(one: Evaluated) -> str:
-    return one.model if one.step else f"base {one.model.rsplit('/', 1)[-1]}"
+def _name(evaluated: Evaluated) -> str:
+    return evaluated.model if evaluated.step else f"base {evaluated.model.rsplit('/', 1)[-1]}"
 
 
-def _reduction(one: Evaluated, part: str = "") -> str:
-    found = one.reductions.get(effects.GAP + part)
-    if found is None or found.value is None:
-        return "" if not one.step else "undefined"
-    if found.lower is None or found.upper is None:
-        return f"{number(100 * found.value)}{' (unstable)' if found.is_unstable else ''}"
-    return f"{number(100 * found.value)} ({number(100 * found.lower)} to {number(100 * found.upper)})"
+def _reduction(evaluated: Evaluated, part: str = "") -> str:
+    reduction = evaluated.reductions.get(effects.GAP + part)
+    if reduction is None or reduction.value is None:
+        return "" if not evaluated.step else "undefined"
+    if reduction.lower is None or reduction.upper is None:
+        return f"{number(100 * reduction.value)}{' (unstable)' if reduction.is_unstable else ''}"
+    return f"{number(100 * reduction.value)} ({number(100 * reduction.lower)} to {number(100 * reduction.upper)})"
 
 
-def _interval(one: Estimate | None, places: int) -> str:
-    if one is None:
+def _interval(estimate: Estimate | None, places: int) -> str:
+    if estimate is None:
         return ""
-    if one.value is None:
+    if estimate.value is None:
         return "undefined"
-    if one.lower is None or one.upper is None:
-        return number(one.value, places)
-    return f"{number(one.value, places)} ({number(one.lower, places)} to {number(one.upper, places)})"
+    if estimate.lower is None or estimate.upper is None:
+        return number(estimate.value, places)
+    return f"{number(estimate.value, places)} ({number(estimate.lower, places)} to {number(estimate.upper, places)})"
 
 
-def _unmeasured(one: Evaluated) -> list[str]:
-    found = one.numbers.get(utility.BITS)
-    return [f"perplexity {found.reason}"] if found is not None and found.value is None else []
+def _unmeasured(evaluated: Evaluated) -> list[str]:
+    estimate = evaluated.numbers.get(utility.BITS)
+    return [f"perplexity {estimate.reason}"] if estimate is not None and estimate.value is None else []

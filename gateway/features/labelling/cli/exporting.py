@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    content, told = asyncio.run(_read(arguments))
+    content, summary = asyncio.run(_read(arguments))
     if arguments.out is None:
         if sys.stdout.isatty():  # a terminal obeys characters that JSON leaves as they are
             sys.stdout.write(content.decode())
@@ -43,24 +43,28 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.buffer.write(content)
         return 0
     write_file(arguments.out, content)
-    print(f"{arguments.out}: {told}")
+    print(f"{arguments.out}: {summary}")
     return 0
 
 
 async def _read(arguments: argparse.Namespace) -> tuple[bytes, str]:
     async with opened(arguments) as database:
-        project, found = await labels.labelled(database, arguments.project)
+        project, labelled_tasks = await labels.labelled(database, arguments.project)
         match arguments.format:
             case "jsonl":
                 lines = await labels.lines(database, arguments.project)
-                return b"".join(msgspec.json.encode(line) + b"\n" for line in lines), _told(project, found)
+                return b"".join(msgspec.json.encode(line) + b"\n" for line in lines), _format_progress(
+                    project, labelled_tasks
+                )
             case "label-studio":
                 _require_texts(project)
-                tasks = list(label_studio.tasks(one.task for one in found))
+                tasks = list(label_studio.tasks(labelled_task.task for labelled_task in labelled_tasks))
                 return msgspec.json.format(msgspec.json.encode(tasks), indent=1) + b"\n", f"{len(tasks)} tasks"
             case _:
                 _require_texts(project)
-                n_texts = max((len(one.task.shown.get("texts", ())) for one in found), default=0)
+                n_texts = max(
+                    (len(labelled_task.task.shown.get("texts", ())) for labelled_task in labelled_tasks), default=0
+                )
                 return label_studio.configuration(project.form, n_texts).encode(), f"the form {project.form}"
 
 
@@ -69,10 +73,11 @@ def _require_texts(project: Project) -> None:
         raise GatewayError(f'"{project.name}" is of live exchanges, whose text stays in the store: use annotate serve')
 
 
-def _told(project: Project, found: list[LabelledTask]) -> str:
-    """How far a project is, in one line."""
-    states = [one.consensus.state for one in found]
-    raters = {label.by for one in found for label in one.labels}
-    n_labels = sum(len(one.labels) for one in found)
+def _format_progress(project: Project, labelled_tasks: list[LabelledTask]) -> str:
+    """Return the progress of a project, in one line."""
+    states = [labelled_task.consensus.state for labelled_task in labelled_tasks]
+    raters = {label.by for labelled_task in labelled_tasks for label in labelled_task.labels}
+    n_labels = sum(len(labelled_task.labels) for labelled_task in labelled_tasks)
     counts = ", ".join(f"{states.count(state)} {state}" for state in ("agreed", "disputed", "adjudicated", "open"))
-    return f"{n_labels} labels by {len(raters)} raters of {len(found)} tasks, {project.raters_per_task} each: {counts}"
+    n_tasks = len(labelled_tasks)
+    return f"{n_labels} labels by {len(raters)} raters of {n_tasks} tasks, {project.raters_per_task} each: {counts}"

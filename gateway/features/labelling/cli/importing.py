@@ -64,10 +64,10 @@ async def _tasks(arguments: argparse.Namespace) -> int:
     async with opened(arguments, create=True) as database:
         n_new = await projects.add(database, project, drawn.tasks)
     left_out = f"; {drawn.n_without} replies without a text or not of this form" if drawn.n_without else ""
-    known = f", {len(drawn.tasks) - n_new} were there" if n_new < len(drawn.tasks) else ""
+    existing = f", {len(drawn.tasks) - n_new} were there" if n_new < len(drawn.tasks) else ""
     print(
         f"{arguments.project}: {n_new} tasks of form {drawn.form}, of {drawn.n_usable} replies of {options.suite} by "
-        f"{options.model}{known}{left_out}"
+        f"{options.model}{existing}{left_out}"
     )
     return 0
 
@@ -85,33 +85,33 @@ async def _labels(arguments: argparse.Namespace) -> int:
             n_changed = await labels.save_all(database, arguments.project, entries, replace=arguments.replace)
         except GatewayError as exc:
             raise type(exc)(f"{arguments.source}: {exc}") from exc
-        found = await projects.progress(database, arguments.project)
+        progress = await projects.progress(database, arguments.project)
     left_out = f", {n_without} adjudications left out" if n_without else ""
     same = len(entries) - n_changed
     print(
         f"{arguments.project}: {n_changed} labels taken in, {same} were there{left_out}; "
-        f"{found.n_complete} of {found.n_tasks} tasks have {project.raters_per_task}"
+        f"{progress.n_complete} of {progress.n_tasks} tasks have {project.raters_per_task}"
     )
     return 0
 
 
 def _from_lines(path: Path, content: bytes, _form: FormName) -> tuple[Sequence[Entry], int]:
-    found, n_without = [], 0
+    entries, n_without = [], 0
     for number, line in enumerate(content.splitlines(), start=1):
         try:
-            one = msgspec.json.decode(line, type=Line)
+            record = msgspec.json.decode(line, type=Line)
         except UNREADABLE as exc:
             raise GatewayError(f"{path}, line {number}: {exc}: give task, annotator and label on every line") from exc
-        if one.role == "rater":
-            found.append(Entry(one.task, one.annotator, one.label))
+        if record.role == "rater":
+            entries.append(Entry(record.task, record.annotator, record.label))
         else:
             n_without += 1
-    return found, n_without
+    return entries, n_without
 
 
 def _from_label_studio(path: Path, content: bytes, form: FormName) -> tuple[Sequence[Entry], int]:
     try:
-        found = label_studio.annotations(msgspec.json.decode(content), form)
-        return [Entry(one.task, one.rater, one.label) for one in found], 0
+        annotations = label_studio.annotations(msgspec.json.decode(content), form)
+        return [Entry(annotation.task, annotation.rater, annotation.label) for annotation in annotations], 0
     except (LabelError, *UNREADABLE) as exc:
         raise GatewayError(f"{path}: {exc}") from exc

@@ -25,7 +25,7 @@ Example:
 """
 
 SERVED_AT = "http://127.0.0.1:8081"
-"""Where `annotate serve` listens unless it is told otherwise."""
+"""Default address of `annotate serve`."""
 LONGEST_NAME = 100
 MOST_DAYS = 3650.0
 DAY_SECONDS = 86400.0
@@ -73,10 +73,10 @@ async def _run(arguments: argparse.Namespace, raters: list[str]) -> int:
 
 
 async def _list(database: Database, project: str) -> None:
-    found = await invitations.list_invitations(database, project)
-    for one in found:
-        print(f"{one.rater}: since {_day(one.created_at)}, {_end(one.expires_at)}")
-    if not found:
+    links = await invitations.list_invitations(database, project)
+    for link in links:
+        print(f"{link.rater}: since {_day(link.created_at)}, {_end(link.expires_at)}")
+    if not links:
         print(f"{project}: no rater has a link: annotate invite {project} --rater NAME makes one")
 
 

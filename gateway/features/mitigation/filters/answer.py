@@ -1,4 +1,4 @@
-"""The response filter at work on one answer: what is held back, when it is looked at, and what may go out.
+"""The response filter at work on an answer: holds text back, looks at it, and lets clean text go out.
 
 An answer that comes at once is held as a whole. Of a stream, as much is held as has not been looked at: once a choice
 has said `window` characters more, the text so far is looked at, and if it is clean, the events up to there go out byte
@@ -21,23 +21,23 @@ from gateway.proxy.refusals import Refusal
 from gateway.proxy.types import Looked
 
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?=[^\n]))")
-"""A line ending and another: a CR at the very end may be half of one, and is left for the next piece."""
+"""A line ending and another: a CR at the very end may be half of a CRLF, and is left for the next piece."""
 _LONGEST_BLANK = 4
 
 
 def events_end(received: bytes | bytearray, searched: int) -> tuple[int, int]:
-    """Where the last complete event ends, 0 for none; and from where to search when more has come.
+    """Return the position where the last complete event ends, 0 for none; and from where to search when more has come.
 
     `searched` is what the last call returned for that; so the whole takes time in proportion to its bytes.
     """
     start, end = max(searched - _LONGEST_BLANK, 0), 0
-    for found in _BLANK_LINE.finditer(received, start):
-        end = found.end()
+    for blank_line in _BLANK_LINE.finditer(received, start):
+        end = blank_line.end()
     return end, len(received)
 
 
 MOST_HELD_BYTES = 8 * 1024 * 1024
-"""Of one answer."""
+"""Bytes of an answer that are held."""
 MOST_CHOICES = 16
 
 ResponseOutcome = Literal[
@@ -59,7 +59,7 @@ class AnswerRun:
         is_required: bool,
         again: Callable[[], bytes | None],
     ) -> None:
-        """As the request goes on.
+        """Start the filter's run on an answer, as the request goes on.
 
         Args:
             policy: its name.
@@ -128,7 +128,7 @@ class AnswerRun:
         return None
 
     def _note(self, pieces: list[Piece] | None) -> Looked | None:
-        """None where it can be looked at."""
+        """Note the pieces to look at. Returns None where the answer can be looked at."""
         if pieces is None:
             return self._given_up(self._unsupported("not of its endpoint's form"))
         for piece in pieces:

@@ -16,7 +16,7 @@ LONGEST_LENIENT = 128 * 1024
 """Characters of what only a lenient reader understands, which is slow: 10 ms."""
 
 _SAID = frozenset({"role", "content", "refusal"})
-"""Members of a message, or of what an event adds to it, that say nothing beside its text."""
+"""Members of a message, or of its part in an event, that have no content apart from its text."""
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -34,50 +34,56 @@ _answer = msgspec.json.Decoder(_Answer).decode
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What one choice says in one event, or in a whole answer."""
+    """Text of a choice in an event, or in a whole answer."""
 
     choice: int
     text: str
     has_more: bool
-    """It says something beside text: thoughts, or calls of tools."""
+    """It has more than text: thoughts, or calls of tools."""
 
 
 def pieces_of_answer(body: bytes) -> list[Piece] | None:
-    """Of an answer that came at once; None for what is none."""
+    """Return the pieces of an answer that came at once; None for a body that is not an answer."""
     try:
-        return [_piece(choice, _said(choice)) for choice in _answer(body).choices]
+        return [_piece(choice, _read_message(choice)) for choice in _answer(body).choices]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _leniently(read_json, body)
 
 
 def pieces_of_events(events: bytes) -> list[Piece] | None:
-    """Of complete events. One that is no JSON, or of another form, says nothing; None where that takes too long."""
+    """Return the pieces of complete events. An event that is not JSON, or of another form, says nothing; None where
+    that takes too long.
+    """
     pieces: list[Piece] = []
     for event in server_events(events):
         try:
-            found: list[Piece] | None = [_piece(choice, _said(choice)) for choice in _answer(event.data).choices]
+            event_pieces: list[Piece] | None = [
+                _piece(choice, _read_message(choice)) for choice in _answer(event.data).choices
+            ]
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            found = _leniently(read_piece, event.data.strip())
-            if found is None and len(event.data) > LONGEST_LENIENT:
+            event_pieces = _leniently(read_piece, event.data.strip())
+            if event_pieces is None and len(event.data) > LONGEST_LENIENT:
                 return None
-        pieces += found or ()
+        pieces += event_pieces or ()
     return pieces
 
 
 def _leniently(read: Callable[[Any], Any], said_as: str | bytes) -> list[Piece] | None:
-    """As a server or client with a more lenient reader understands it; None for what is no answer, or too long."""
+    """Read an answer as a server or client with a more lenient reader understands it; None for what is not an answer,
+    or too long.
+    """
     if len(said_as) > LONGEST_LENIENT:
         return None
     try:
-        said = read(said_as)
-        choices = said["choices"]
-        found = [msgspec.convert(choice, _Choice) for choice in choices]
+        answer = read(said_as)
+        choices = answer["choices"]
+        converted = [msgspec.convert(choice, _Choice) for choice in choices]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return [_piece(one, _said(one)) for one in found]
+    return [_piece(choice, _read_message(choice)) for choice in converted]
 
 
-def _said(choice: _Choice) -> Any:
+def _read_message(choice: _Choice) -> Any:
     return choice.message if choice.delta is None else choice.delta
 
 
@@ -87,9 +93,9 @@ def _piece(choice: _Choice, message: Any) -> Piece:
         return Piece(number, choice.text if isinstance(choice.text, str) else "", False)
     audio = message.get("audio")
     transcript = audio.get("transcript") if isinstance(audio, dict) else None
-    said = [*_texts(message.get("content")), message.get("refusal"), transcript, choice.text]
+    texts = [*_texts(message.get("content")), message.get("refusal"), transcript, choice.text]
     has_more = any(value for name, value in message.items() if name not in _SAID)
-    return Piece(number, "".join(one for one in said if isinstance(one, str)), has_more)
+    return Piece(number, "".join(text for text in texts if isinstance(text, str)), has_more)
 
 
 def _texts(content: Any) -> Iterator[Any]:

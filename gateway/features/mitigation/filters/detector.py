@@ -21,13 +21,13 @@ from gateway.features.mitigation.filter_head import Head
 logger = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 64
-"""Requests of one worker to one detector; more wait, within their time limit."""
+"""Requests from a worker to a detector; more wait, within their time limit."""
 FAILURES_TO_OPEN = 5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 
 _SERVERS_FAULT: frozenset[FailureKind] = frozenset({"timeout", "unavailable"})
-"""What no text can cause: whoever makes a judge babble does not switch it off for others."""
+"""Failures that no text can cause: a sender who makes a judge babble does not switch it off for others."""
 
 
 class DetectorError(Exception):
@@ -67,10 +67,10 @@ class JudgeDetector:
             max_tokens=VERDICT_TOKENS,
             temperature=0.0,
         )
-        found = verdict((await self._completer.complete(request)).text or "")
-        if found is None:
+        answer = verdict((await self._completer.complete(request)).text or "")
+        if answer is None:
             raise CompletionError("malformed", "the judge's reply is neither yes nor no")
-        return found
+        return answer
 
     async def aclose(self) -> None:
         await self._completer.aclose()
@@ -104,7 +104,7 @@ class BoundedDetector:
     """A detector with a time limit, which nothing waits for while it is sick."""
 
     def __init__(self, inner: Detector, name: str, *, seconds: float) -> None:
-        """`name` is for the log; `seconds` is the limit of one verdict."""
+        """`name` is for the log; `seconds` is the limit of a verdict."""
         self._inner = inner
         self._name = name
         self._seconds = seconds
@@ -140,7 +140,7 @@ class BoundedDetector:
         await self._inner.aclose()
 
     def _enter(self) -> bool:
-        """Whether this is the one that tries a sick detector. Raises DetectorError for every other one."""
+        """Return whether this request tries a sick detector. Raises DetectorError for every other while it is sick."""
         if self._failures < FAILURES_TO_OPEN:
             return False
         if self._is_tried or perf_counter() < self._open_until:

@@ -1,7 +1,7 @@
-"""What a filter shows its detector of a long text: its beginning and its end."""
+"""The excerpt of a long text that a filter shows its detector: its beginning and its end."""
 
 HALF = 8_000
-"""Characters of the beginning, and again of the end. What lies between them is not looked at."""
+"""Characters of the beginning, and again of the end. Text between them is not looked at."""
 _GAP = "\n[...]\n"
 
 

@@ -1,4 +1,4 @@
-"""One filter of one policy, and what it finds in texts: its plan, its detector, and what is to happen then."""
+"""A policy's filter: its plan, its detector, and its findings in texts."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ from gateway.features.mitigation.filters.excerpt import Excerpt
 logger = logging.getLogger(__name__)
 
 Finding = Literal["clean", "biased", "timed_out", "failed", "unsupported"]
-"""unsupported: there is no text that the filter could look at, or more than it looks at."""
+"""Finding of a filter. unsupported: the texts have nothing that the filter could look at, or more than it looks at."""
 
 
 class HeldBytes:
@@ -42,7 +42,8 @@ class Filter:
         self._detector = detector
 
     async def look(self, texts: Sequence[Excerpt], *, demands_all: bool) -> Finding:
-        """Whether any of these texts is biased, each for itself. Ends within the detector's time limit; never raises.
+        """Return whether any of these texts is biased, each for itself. Ends within the detector's time limit; never
+        raises.
 
         Args:
             texts: what to look at; blank ones are clean.
@@ -51,10 +52,10 @@ class Filter:
         if demands_all and not all(text.is_whole for text in texts):
             return "unsupported"
         looks = (self._detector.is_biased(text.text) for text in texts if text.text.strip())
-        found = await asyncio.gather(*looks, return_exceptions=True)
-        if any(one is True for one in found):
+        outcomes = await asyncio.gather(*looks, return_exceptions=True)
+        if any(outcome is True for outcome in outcomes):
             return "biased"
-        failures = [one for one in found if isinstance(one, BaseException)]
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if not failures:
             return "clean"
         for failure in failures:
@@ -69,16 +70,16 @@ class Filter:
 
 
 class PolicyFilters(msgspec.Struct, frozen=True):
-    """Those of one policy."""
+    """The filters of a policy."""
 
     query: Filter | None
     response: Filter | None
 
     async def aclose(self) -> None:
         """Closes every connection."""
-        for one in (self.query, self.response):
-            if one is not None:
-                await one.aclose()
+        for filter_ in (self.query, self.response):
+            if filter_ is not None:
+                await filter_.aclose()
 
 
 def filter_of(

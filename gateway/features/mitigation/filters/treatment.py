@@ -104,7 +104,7 @@ class FilteredTreatment(Treatment):
         return self._passed(body, instructs=True)
 
     def _passed(self, body: RequestBody, *, instructs: bool) -> bytes | Refusal:
-        """What goes on, with the instruction unless that waits for a filter that asks for it."""
+        """Return the body that goes on, with the instruction unless that waits for a filter that asks for it."""
         response = self._filters.response
         if self.arm == "control":
             return body.content
@@ -163,7 +163,7 @@ class FilteredTreatment(Treatment):
 
     @property
     def _so_far(self) -> str | None:
-        """Of a stream, whose end nobody knows when its head goes out."""
+        """The outcome of a stream, whose end is not known when its head goes out."""
         return "streamed" if self._run is not None and self._run.has_begun_to_pass else None
 
     def count(self, stats: RequestStats) -> None:

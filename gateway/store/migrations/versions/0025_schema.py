@@ -1,4 +1,4 @@
-"""The schema, as one revision until the first release: it makes what gateway.store.tables declares.
+"""The schema, as a single revision until the first release: it makes the tables that gateway.store.tables declares.
 
 A store of an earlier revision than 0025 was made by unreleased code and is refused. A test holds the statements to this
 revision: the first change of a table after the release needs a second revision, and a copy of the tables for this one.
