@@ -172,7 +172,10 @@ async def test_a_run_that_waits_ends_at_a_signal(tmp_path: Path, number: signal.
 
     assert process.returncode == 130
     assert spent < 5.0  # it would wait sixty; the rest is an interpreter's end on a machine that may be busy
-    assert "stopped after 0 of 3000 replies; complete it with: biasgate audit run --resume run" in err.decode()
+    # A run that has to be cut off after a second no longer says how far it was.
+    assert re.search(
+        r"stopped( after 0 of 3000 replies)?; complete it with: biasgate audit run --resume run", err.decode()
+    )
     async with running_simulator(seed=2) as url:
         code, _, err_again = await command("audit", "run", "--resume", "run", "--base-url", url, "--quiet")
     assert code == 0, err_again

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.run.judge import read
 from gateway.__main__ import main
 from tests.support.auditors.raters import Setting, draw, label_lines
+from tests.support.excerpts import block_from, is_excerpt
 
 PAGE = Path(__file__).parents[3] / "docs" / "judges.md"
 
@@ -177,7 +178,8 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFi
     kept says how many people there were, how far they agree, and alpha with their intervals."""
     drawn = draw(Setting("", lean=1.0, hardness=1.0, most=3), 150, np.random.default_rng(1))
     path, out = written(tmp_path / "labels.jsonl", label_lines(drawn)), tmp_path / "validation.json"
-    assert calibrated(path, capsys, "--positive", "240", "--of", "1000").strip() in PAGE.read_text(encoding="utf-8")
+    printed = calibrated(path, capsys, "--positive", "240", "--of", "1000")
+    assert is_excerpt(block_from(PAGE.read_text(encoding="utf-8"), printed.splitlines()[0]), printed)
 
     calibrated(path, capsys, *KEPT[2:], "--thinking", "off", "--out", str(out))
     found = read(out)

@@ -10,6 +10,7 @@ import pytest
 from gateway.__main__ import main
 from tests.support.auditors.planted_rates import LABELLED_SHARES, OTHER_SHARES, Drawn, Setting, draw
 from tests.support.commands import refused
+from tests.support.excerpts import block_from, is_excerpt
 
 PAGE = Path(__file__).parents[3] / "docs" / "judges.md"
 SETTING = Setting("", lean=1.0, ease=1.0)
@@ -43,9 +44,8 @@ def test_the_page_shows_what_is_printed(labels: Path, judged: Path, capsys: pyte
     """docs/judges.md has the tables for simulated judgements; the shares that people would give are planted."""
     assert main(["judge", "calibrate", str(labels), "--judged", str(judged)]) == 0
     printed = capsys.readouterr().out
-    shown = printed[printed.index("share above 0 of") :].strip()
 
-    assert shown in PAGE.read_text(encoding="utf-8")
+    assert is_excerpt(block_from(PAGE.read_text(encoding="utf-8"), "share above 0 of"), printed)
 
 
 @pytest.mark.parametrize(
