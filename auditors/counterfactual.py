@@ -1,7 +1,7 @@
 """The counterfactual auditor: is the same question answered differently when it is about another group?
 
 A sampled prompt that names one group of an axis is asked twice as it was and twice about another group
-(`text.swaps`), all four answers drawn afresh under the conditions of the live request; the answer that the client got
+(`text.swaps`), all four answers drawn again under the conditions of the live request; the answer that the client got
 is not used, since it was drawn under other load. Asking the same prompt again is the control: it shows how far answers
 differ by chance. Calls and results of tools are part of the prompt (`text.swaps.prompt`). Every metric is a contrast
 of the two sides, a mean over sampled exchanges that can be swapped, per (axis, group named); docs/auditors.md has

@@ -3,7 +3,7 @@
 The sampled answer is the default output D0. The same messages are asked again once per identity, with the identity
 sentence before the last user message (protocols 5.2), under the conditions of the live request, and each answer's
 cosine distance to D0 is measured. Where the sampled answer is, or may be, longer than these answers can be, the
-question is asked once more as it was, within the same limit, and that answer is D0: length alone is no distance.
+question is asked once more as it was, within the same limit, and that answer is D0: length alone is not a distance.
 
 Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the
 answer under that identity, over sampled exchanges that can be asked again; the paper's RBS is the population SD of

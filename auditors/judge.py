@@ -209,7 +209,7 @@ class JudgeAuditor(MeasuringAuditor):
     async def reason(self, exchange: Exchange, measurements: Sequence[Measurement]) -> Reason | None:
         """Return the judge's explanation of its findings, asked for with its verdict shown; see `SaysWhy`.
 
-        What it thought before that is no reason, and left out.
+        What it thought before that is not a reason, and left out.
         """
         reported = [
             measurement

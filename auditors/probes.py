@@ -2,7 +2,7 @@
 
 A question asked again holds the messages as text, with calls and results of tools as they came, the temperature, top_p,
 a bounded number of tokens and every other field that shapes the answer (`auditors.conditions`), and nothing else: no
-client's credentials, user, metadata or conversation id, no seed (each answer is drawn afresh), no streaming. A tool
+client's credentials, user, metadata or conversation id, no seed (each answer is drawn again), no streaming. A tool
 that an answer calls is read, never run. It goes straight to the upstream behind live traffic, marked so that no gateway
 samples it. A history of tools that cannot be sent again as it was raises NotAuditableError `tool_calls`.
 """

@@ -2,7 +2,7 @@
 request.
 
 What a model decided is compared, not its words: which tool it calls, with which arguments, what it fills into fields.
-The words of the swap are made neutral first, so that a name repeated in an argument is no difference.
+The words of the swap are made neutral first, so that a name repeated in an argument is not a difference.
 """
 
 from collections.abc import Callable, Sequence

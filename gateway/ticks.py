@@ -2,7 +2,7 @@
 
 Being woken up, by the kernel and then each task, is most of what an idle process costs. On the beat a clock of 0.1 s
 ticks at every second tick of one of 0.05 s, and its work is called without a task. The beat begins when the process
-does, so that processes of one machine do not all wake at once.
+does, so that processes of a single machine do not all wake at once.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 A second cancellation that interrupts the closing of a connection after the first loses that connection for good:
 httpcore 1.0.9 neither closes it nor uses it again (https://github.com/encode/httpcore/issues/1093). A server that hangs
 brings this about by itself, for the limit of a request and that of its audit then run out together. So a request runs
-in a task of its own, which is cancelled once, and httpx gets no time limit beside that of its caller but for
+in a task of its own, which is cancelled once, and httpx gets no time limit besides that of its caller but for
 connecting. One that comes in the very step of the loop in which a connection is there is lost in anyio 4.16: the
 request goes on. So it is cancelled again after a while.
 """

@@ -1,7 +1,7 @@
 """The interface between HTTP clients and what may hold a request back, refuse it, or cut it off while it runs.
 
 One that is cut off, because live requests wait for its place, is asked again in another slot as if it had never been
-sent: that is no failure and no attempt.
+sent: that is not a failure and no attempt.
 """
 
 from contextlib import AbstractAsyncContextManager, nullcontext

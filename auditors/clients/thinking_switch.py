@@ -2,7 +2,7 @@
 
 Servers are told in different words (`auditors.text.thinking.forms`), and only a reply shows whether they were
 understood: the first requests to a server try the forms until one holds, and every later one is sent in that form. One
-that a server took before and now refuses is replaced. A model that thinks all the same gets room: tokens beside those
+that a server took before and now refuses is replaced. A model that thinks all the same gets room: tokens besides those
 of its answer. A reply that ended within its thoughts is asked for again in the next form, or with room.
 """
 

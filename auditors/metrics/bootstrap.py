@@ -3,7 +3,7 @@
 Ratios, means, differences of means and spreads over groups are all functions of sums, so one routine serves every
 suite: a resample of clusters is a vector of counts, and its sums are one matrix product.
 
-Items that share what they were made of (a prompt, a category, a label, a template) are no independent draws from the
+Items that share what they were made of (a prompt, a category, a label, a template) are not independent draws from the
 population of stimuli: those of one stimulus differ together, stimuli are drawn within a category, and where every label
 is asked with every template both are drawn.
 """

@@ -240,7 +240,7 @@ def stratified_t(
     The variance is the jackknife's within strata, which is right for two clusters a stratum, where a resample leaves
     whole strata out and plain leaving-out counts their noise twice. Strata of one cluster are taken together as one, so
     that their differences count as noise. The degrees of freedom follow from how unequally the clusters make it up.
-    Where two clusters of one stratum alone differ, nothing tells how far others would.
+    Where two clusters of a single stratum alone differ, nothing tells how far others would.
 
     Args: see `stratified_bootstrap`, with clusters for rows; the statistic of all clusters together is defined.
         factors: see `clustered_share`; the part of `crossed_noise` beyond the variance of clusters is added.

@@ -80,7 +80,7 @@ def affinity_bias_score(shares: ArrayLike) -> NDArray[np.float64]:
 def distance_excess(original: ArrayLike, swapped: ArrayLike) -> float:
     """Excess distance: mean d(o_i, s_j) - d(o_1, o_2) / 2 - d(s_1, s_2) / 2, with d the cosine distance.
 
-    Args: original, swapped: (2, dim) real, embeddings of two answers to either prompt, drawn afresh; no row all zero.
+    Args: original, swapped: (2, dim) real, embeddings of two answers to either prompt, drawn again; no row all zero.
 
     Returns: dimensionless, in [-1, 2]. For independent draws its expectation is |m_o - m_s|^2 / 2, with m the mean unit
         vector of each side's answers: 0 when both sides answer equally in the mean, never less, however diverse either

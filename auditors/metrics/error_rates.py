@@ -1,6 +1,6 @@
 """A judge's error rates against people, and shares of judgements corrected for them, over all and by group.
 
-Judgements come in clusters: several of one exchange, which share what makes it easy or hard to judge.
+Judgements come in clusters: several of a single exchange, which share what makes it easy or hard to judge.
 
 A judge that is lenient about one group makes a difference of its own. So each group's share is corrected by the error
 rates of its own labels (Rogan and Gladen), never by those of all groups together. Groups of one exchange are judged

@@ -46,7 +46,7 @@ def ranks(
     """Ranks of the models on one (aspect, dataset) row; `best` is the end of the statistic that has rank 1.
 
     Args: values: the row's statistic by model; NaN where undefined; unreadable_shares: by model in [0, 1], of replies
-        that are no answer and that the construct does not call right; NaN where no reply arrived.
+        that are not answers and that the construct does not call right; NaN where no reply arrived.
 
     Returns: a rank for each model, in the given order; none where the unreadable share exceeds 0.90.
     Raises: ValueError if the lengths differ or a share lies outside [0, 1].

@@ -81,7 +81,7 @@ def add_weighted(sums: WeightedSums, y: float, w: float) -> WeightedSums:
 def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
     """The sums of the values that came after `earlier`, which are sums of the same values up to then.
 
-    Where those values weigh too little beside the earlier ones to be told from rounding, their sums of weights are 0,
+    Where those values weigh too little next to the earlier ones to be told from rounding, their sums of weights are 0,
     and mean and spread are undefined.
     """
     return WeightedSums(

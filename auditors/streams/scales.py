@@ -1,6 +1,6 @@
 """The ranges of the live metrics, and their linear maps onto [0, 1] and back.
 
-A metric with gaps has a stream of differences beside each group's own: a group against the others of its axis.
+A metric with gaps has a stream of differences next to each group's own: a group against the others of its axis.
 """
 
 import math

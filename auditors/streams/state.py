@@ -14,7 +14,7 @@ Approximate: an audit whose q is below every earlier one is counted with weight 
 finite: a step that would make another raises NotFiniteError. `auditors.streams.estimates` says what the sums mean.
 
 A judgement that is missing (of a status in MISSING) enters the lower bound as 0 and the upper bound as 1, so the bounds
-hold whatever it would have been; in a gap, as -1 and as 1. Refusals and unrelated replies are no missing values: they
+hold whatever it would have been; in a gap, as -1 and as 1. Refusals and unrelated replies are not missing values: they
 are counted, and the mean is that of the answers that can be scored.
 """
 
@@ -93,7 +93,7 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     """Smallest q so far, without what a sender stated: inclusion probability over the factor by which the rates of its
     moment were lowered at most.
 
-    A state from before the sender's part was told apart begins here anew; its sums go on, since only what is known
+    A state from before the sender's part was told apart begins here again; its sums go on, since only what is known
     beforehand may scale a weight, and this is.
     """
     largest_weight: float = 1.0

@@ -1,6 +1,6 @@
 """Prompt-injection defence: quotes audited text to a judge between random delimiters, control tokens broken up.
 
-Two things can go wrong. A text may try to end its fence or give orders: the fence's mark is drawn afresh for every
+Two things can go wrong. A text may try to end its fence or give orders: the fence's mark is drawn again for every
 question, so no text can hold it. And a text may hold the control marks of chat templates ("<|im_start|>", "[INST]"),
 which servers turn into real turns: these are broken up by a blank, which changes nothing for a reader.
 """

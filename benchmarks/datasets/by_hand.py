@@ -38,7 +38,7 @@ def content(name: str, stored_as: str, source: Path) -> bytes:
 def read_file(name: str, path: Path) -> bytes:
     """Return what a file of a data set holds.
 
-    Raises: DatasetError when it is no regular file, cannot be read, or has more than `LARGEST_BYTES`.
+    Raises: DatasetError when it is not a regular file, cannot be read, or has more than `LARGEST_BYTES`.
     """
     try:
         if path.exists() and not path.is_file():

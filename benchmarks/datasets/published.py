@@ -3,7 +3,7 @@
 A data set is one or more files. Each comes from a pinned upstream commit or from a mirror and is verified by itself;
 only when all of them are, their normalised content is stored, in one step. The content's own hash is pinned too and
 checked at every load: what is used is what was verified. Where no hash of the published file is known, the hash found
-at fetching is kept beside the content and is what every load is held to. Each suite states its source;
+at fetching is kept next to the content and is what every load is held to. Each suite states its source;
 benchmarks.suites.registry lists them.
 """
 

@@ -63,7 +63,7 @@ def draw(distances: Distances, *, label: str, farthest: float | None = None, wid
     """Return the map as SVG. Axes that do not fit in a row stand in blocks below each other.
 
     Args:
-        distances: of one metric.
+        distances: of a single metric.
         label: read out in place of the picture.
         farthest: distance at both ends of the colours, positive; None takes the largest that is seen.
         width: of the picture.

@@ -176,7 +176,7 @@ def compared(
 ) -> list[Difference]:
     """Every number that both sides have, over the same replies, B minus A.
 
-    Rates that stand beside the scores (refused, unrelated) are given for whole axes, with an interval and without a p
+    Rates that stand next to the scores (refused, unrelated) are given for whole axes, with an interval and without a p
     value: more comparisons cost power, and the unrelated rate is often another score turned round. `penalty`: factor by
     which p values grow.
     """

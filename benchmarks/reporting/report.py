@@ -130,7 +130,7 @@ def render(results: Sequence[Result]) -> str:
     """The page.
 
     Args:
-        results: at least one; several runs of one kind make a table side by side.
+        results: at least one; several runs of a single kind make a table side by side.
 
     Raises: ValueError if there are none.
     """

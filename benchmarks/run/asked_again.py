@@ -105,7 +105,7 @@ def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
     replies does to it.
 
     Two replies differ by twice the variance of one; the clusters' parts add up, as replies are drawn one by one; and
-    the noise of the whole run is smaller by as much as it has more replies. To first order for what is no mean.
+    the noise of the whole run is smaller by as much as it has more replies. To first order for what is not a mean.
     """
     metric = plan.suite.headline.metric
     first_cell = _cell(plan, [Observation(pair.item, pair.first) for pair in pairs])

@@ -174,7 +174,7 @@ def rank_resamples(rule: RankRule, cells: Sequence[Cell]) -> list[RankResamples]
 
     Args:
         rule: of the suite.
-        cells: of one run.
+        cells: of a single run.
 
     Returns: an entry for each axis that has the rule's metric.
     Source: Rubin 1981, doi:10.1214/aos/1176345338.
@@ -294,7 +294,7 @@ def with_stars(
 
     Args:
         cells: what the estimates were made of, in their order.
-        estimates: of one result.
+        estimates: of a single result.
         scales: by metric.
         level: of the intervals; above 0.95 where one look of several is shown, and then p values grow by as much as
             makes 5 % of what 1 - level was.

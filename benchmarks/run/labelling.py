@@ -35,7 +35,7 @@ def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed
         n: how many, each reply with the same probability; None takes all.
         seed: of the drawing, the order, and the orders of choices.
 
-    Raises: BenchmarkError if `path` is no run directory, its suite has no such form, or it has fewer than n replies.
+    Raises: BenchmarkError if `path` is not a run directory, its suite has no such form, or it has fewer than n replies.
     """
     options = directory.read_manifest(path).options
     suite = registry.find(options.suite)

@@ -111,7 +111,7 @@ class ReplyLines:
     def batches(self) -> Iterator[list[Placed]]:
         """Yield every reply in the file now, a block at a time; text after the last newline does not count as a reply.
 
-        Raises: BenchmarkError for a line that is no reply.
+        Raises: BenchmarkError for a line that is not a reply.
         """
         end, start, number, size = self._end, 0, 0, BLOCK_BYTES
         while start < end:
@@ -154,7 +154,7 @@ class Replies(Mapping[Key, Reply]):
     def __init__(self, items: Sequence[Item], samples: int, read: Callable[[int], Reply]) -> None:
         """`read` finds the reply at a place of the log."""
         self.n_answered = 0
-        """Replies that are no errors."""
+        """Replies that are not errors."""
         self._items = items
         self._samples = samples
         self._read = read

@@ -2,7 +2,7 @@
 
 They hang on how a server was started, so an answer is used again only by the same process: its address and the moment
 it began, which vLLM's /metrics say, are part of the name, and so are the day and the whole question with model and
-every field sent. A server started anew, with other options or other weights, is asked anew; so is each that does not
+every field sent. A server started again, with other options or other weights, is asked again; so is each that does not
 say when it began, several processes behind one address among them. A question asked several times, to see whether the
 server draws, has as many answers. Refusals and failures are not kept.
 """

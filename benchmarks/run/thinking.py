@@ -1,7 +1,7 @@
 """A served model's thinking, tested before a run asks anything, and the room that its replies need.
 
 One short question is asked in the words that servers may understand until a form is obeyed
-(`auditors.text.thinking.forms`). The thoughts are no part of an answer, so a suite's own limit of tokens is for the
+(`auditors.text.thinking.forms`). The thoughts are not part of an answer, so a suite's own limit of tokens is for the
 answer alone.
 
 A model that cannot be told not to think is made to answer at once: its reply is begun for it, with an empty thought.

@@ -6,7 +6,7 @@ before the end of its call stays a text where it is read whole, and is a begun c
 
 Choices depend on the group a prompt names by a planted amount, and on chance. A prompt that offers several tools is
 answered by a call of the first or, with the planted probability, of the last; a schema is filled with its first values
-or, with another planted probability, all with its last ones. Both are drawn anew for each answer, so that asking twice
+or, with another planted probability, all with its last ones. Both are drawn again for each answer, so that asking twice
 differs as often as is planted.
 """
 

@@ -37,7 +37,7 @@ def redacted_request(
     """Return the request without the parts that identify a person; empty when it is not JSON, which cannot be audited
     either.
 
-    `numbers_kept`: members of the body in which numbers are no text.
+    `numbers_kept`: members of the body in which numbers are not text.
     """
     content = _decoded(body)
     if content is None:
@@ -79,7 +79,7 @@ def _walked(
 ) -> Any:
     """Return the same value with every string in it redacted, keys too.
 
-    `has_numbers`: numbers in it are no text. `numbers_kept`: nor are those in these members of it.
+    `has_numbers`: numbers in it are not text. `numbers_kept`: nor are those in these members of it.
     """
     match value:
         case str():

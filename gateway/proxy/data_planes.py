@@ -1,6 +1,6 @@
 """The data plane in force, and those before it that still have exchanges to finish.
 
-A data plane belongs to one configuration for good. Reloading builds a new one beside it and turns every next request
+A data plane belongs to one configuration for good. Reloading builds a new one next to it and turns every next request
 there, on old connections too; an exchange in flight keeps the keys, limits and upstreams it was admitted with.
 """
 

@@ -2,7 +2,7 @@
 asked.
 
 A stream's first byte is its first token; a reply in one piece comes when all of it is generated, so its wait tells of a
-queue only beside what such replies usually take. Audit requests (`x-biasgate-priority: audit`) are kept apart. On the
+queue only beyond what such replies usually take. Audit requests (`x-biasgate-priority: audit`) are kept apart. On the
 hot path this is one dictionary entry made and one taken out a request.
 """
 

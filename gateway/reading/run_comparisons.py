@@ -22,7 +22,7 @@ class _Answer(msgspec.Struct, frozen=True):
 async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
     """Return the comparison as JSON, and its page.
 
-    Raises: NotFoundError for an unknown run, ConflictError for two that are no pair.
+    Raises: NotFoundError for an unknown run, ConflictError for two that are not a pair.
     """
     database = await Database.open(config.store.url, migrate=False)
     try:

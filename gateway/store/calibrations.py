@@ -57,7 +57,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 async def keep(database: Database, content: bytes) -> Kept:
     """Store a comparison; the same comparison again changes nothing.
 
-    Raises: RequestError for what is no comparison, or one of no known judge.
+    Raises: RequestError for what is not a comparison, or one of no known judge.
     """
     if len(content) > LARGEST_BYTES:
         raise RequestError(f"a calibration has {LARGEST_BYTES} bytes at most, not {len(content)}")

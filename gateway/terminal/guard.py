@@ -2,7 +2,7 @@
 
 Names, replies and error texts of other programs are among what every command prints. So `main` puts a stream that
 escapes them in the place of standard output and standard error, for all commands, and no call of `print` can forget it.
-Fields of one line use `visible_line` beside it, so that a newline in a name cannot begin a line of its own.
+Fields of a single line use `visible_line` next to it, so that a newline in a name cannot begin a line of its own.
 """
 
 import re

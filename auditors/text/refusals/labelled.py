@@ -1,8 +1,8 @@
 """Our own labelled replies, and how often the auditor's verdict on them is wrong.
 
-Two parts, in the text files beside this module: "development", on which the rules were tried while they were written,
+Two parts, in the text files next to this module: "development", on which the rules were tried while they were written,
 and "held-out", written by the same hand after the rules and looked at once; nothing was tuned on it. A reply counts as
-refused when what was asked for is withheld, wholly or in part; a caveat before an answer is no refusal.
+refused when what was asked for is withheld, wholly or in part; a caveat before an answer is not a refusal.
 """
 
 from collections import defaultdict

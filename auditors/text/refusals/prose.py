@@ -2,7 +2,7 @@
 thoughts.
 
 A refusal is looked for in these only, so that a story with a character who refuses, a translated "I can't", a log or a
-letter that turns an invitation down are no refusals. Looks at the beginning and the end of a long reply, and takes
+letter that turns an invitation down are not refusals. Looks at the beginning and the end of a long reply, and takes
 time in proportion to what it looks at.
 """
 

@@ -82,7 +82,7 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
     """Reads judged runs of the long-text test and writes a training set.
 
     Args:
-        runs: run directories; all of one judge, question and protocol.
+        runs: run directories; all of a single judge, question and protocol.
         out: a new directory.
         split: what is held out.
         form: in which the scores shall be learned; None: in which the strong judge gave them.

@@ -52,7 +52,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
 def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled]:
     """Replies of the runs that a judge can be asked about, or `n` of each drawn at random.
 
-    Raises: BenchmarkError for what is no run, has another suite or protocol than the first, or nothing to judge.
+    Raises: BenchmarkError for what is not a run, has another suite or protocol than the first, or nothing to judge.
     """
     chosen: list[Panelled] = []
     first: RunOptions | None = None

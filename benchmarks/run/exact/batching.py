@@ -1,7 +1,7 @@
 """Sends questions of several items, and of several beginnings of an item, in a single request: vLLM's
 /v1/chat/completions/batch.
 
-A batch saves what a request costs beside its tokens. Where a server does not offer it, or refuses one, every question
+A batch saves what a request costs besides its tokens. Where a server does not offer it, or refuses one, every question
 goes on its own.
 """
 

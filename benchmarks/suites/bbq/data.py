@@ -34,7 +34,7 @@ def records_from(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
 
     Returns: one record per item; `target` is the option a stereotyping model would pick, None where upstream has none;
         `flags` names the known errors of the item.
-    Raises: KeyError for a missing file, column or target row; ValueError for a target or label that is no option.
+    Raises: KeyError for a missing file, column or target row; ValueError for a target or label that is not an option.
     """
     targets = _targets(files["target_loc.csv"])
     return [

@@ -130,7 +130,7 @@ def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) ->
     """Accuracy and bias score per axis and condition, the two rates also over both, accuracy and rates over all axes.
 
     No bias score runs over axes: the paper forms it by category, and a pooled one would mostly show the largest. Of
-    replies that are no answer, accuracy counts all as wrong; the ambiguous bias score, which is made of an accuracy,
+    replies that are not answers, accuracy counts all as wrong; the ambiguous bias score, which is made of an accuracy,
     takes that of the answers, under `paper` that of all replies.
     """
     bias = {"ambig": AMBIG_AS_PRINTED if protocol == "paper" else AMBIG, "disambig": DISAMBIG}

@@ -35,7 +35,7 @@ def cluster_sums(
     they add nothing.
 
     Args:
-        observations: of one selection.
+        observations: of a single selection.
         n_fields: numbers per reply.
         count: (n_fields,) what one reply that arrived counts for.
         label: what to sum by.

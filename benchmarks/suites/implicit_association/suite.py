@@ -5,7 +5,7 @@ its predecessor (Bai et al., https://arxiv.org/abs/2402.04105, MIT) are the cano
 ours (profession) that it lacks. Protocols: section 4.
 
 Measures which of two groups a model assigns words to when told to choose one. Does not measure what it does to people,
-what it would say unasked, or stereotypes beyond these word lists; choosing is forced, so an answer is no belief.
+what it would say unasked, or stereotypes beyond these word lists; choosing is forced, so an answer is not a belief.
 """
 
 import re

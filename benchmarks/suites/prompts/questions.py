@@ -1,7 +1,7 @@
 """A team's prompts as questions about one group and another, and why the others are left alone.
 
 A version is asked as it is, the control being that it is asked again. Prompts that say the same but for the words of
-identity are no independent evidence: they share a cluster, as do those to which the file gives one.
+identity are not independent evidence: they share a cluster, as do those to which the file gives one.
 """
 
 import hashlib

@@ -10,7 +10,7 @@ what the server says each second:
 - the server answers 429 or 503: half.
 
 A server that shows no such gauges gets as many as at the start. This is for a run that asks a server directly; one
-beside live traffic gives way instead (`backpressure.aimd`).
+next to live traffic gives way instead (`backpressure.aimd`).
 """
 
 import asyncio

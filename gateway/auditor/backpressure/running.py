@@ -2,7 +2,7 @@
 
 The newest are cut off first: they cost least to repeat. Two are left alone, though never more than one at a time: what
 was let through after a pause although live requests wait, and what has been cut off MOST_EVICTIONS times. So there is
-always one that gets on, and a request is cut off more often than that only beside one that is left alone.
+always one that gets on, and a request is cut off more often than that only next to one that is left alone.
 """
 
 import asyncio

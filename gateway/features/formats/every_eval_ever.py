@@ -2,8 +2,8 @@
 
 https://github.com/evaleval/every_eval_ever. The schema asks of each number whether less is better. A number whose
 neutral value lies inside its scale has no such side: its distance from the neutral value has, and is what is recorded,
-under a name of its own and with the number itself beside it. One without a neutral value, and one that is undefined,
-is no result: the record names it.
+under a name of its own and with the number itself next to it. One without a neutral value, and one that is undefined,
+is not a result: the record names it.
 """
 
 import hashlib

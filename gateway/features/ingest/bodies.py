@@ -25,7 +25,7 @@ async def read_body(
         limit: bytes, of what is sent as of what comes out of it, over all members of a gzip.
         hold: called with the bytes that the body grows by, before it does; raises where there is no memory for them.
 
-    Raises: TooLargeError as soon as the limit is passed, RequestError for another encoding or what is no gzip.
+    Raises: TooLargeError as soon as the limit is passed, RequestError for another encoding or what is not a gzip.
     """
     coding = (encoding or "identity").strip().lower()
     if coding != "identity" and coding not in GZIP_NAMES:

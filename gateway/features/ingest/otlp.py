@@ -80,7 +80,7 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rate
         sender: name of the key it came with.
         rates: decides about the sampling rates that are stated; without it none counts.
 
-    Raises: RequestError when it is no export request.
+    Raises: RequestError when it is not an export request.
     """
     rates = rates or Rates()
     records = (_from_json if is_json else _from_protobuf)(body, signal)

@@ -66,7 +66,7 @@ class Rates:
     def of_threshold(self, digits: str | None) -> float | None:
         """Return the sampling rate that a `th` of OpenTelemetry's tracestate states; None where there is no `th`.
 
-        Raises: UnreadableError where the rate counts, and is no threshold or below the smallest rate.
+        Raises: UnreadableError where the rate counts, and is not a threshold or below the smallest rate.
         """
         if not self._is_believed:
             self.ignore(digits)

@@ -76,7 +76,7 @@ class WaitingParts:
         """By key, when its waiting parts were counted, and how many there were then and are with those since."""
 
     async def add(self, parts: Sequence[Part], rejected: Rejections, take: Take) -> Added:
-        """Keep parts of one key, and hand whole exchanges to `take`.
+        """Keep parts of a single key, and hand whole exchanges to `take`.
 
         Args:
             parts: some hundreds at most.

@@ -34,7 +34,7 @@ _NEEDS_OWN_SERVER = "auditors.judge.reference_set needs auditors.judge.model and
 def read_reference_set(section: JudgeConfig) -> tuple[ReferenceSet, str, str]:
     """Return the reference set of a judge, the digest of its file, and the model that judges.
 
-    Raises: ConfigError for a file that is no reference set, or one of another judge.
+    Raises: ConfigError for a file that is not a reference set, or one of another judge.
     """
     if section.base_url is None or section.model is None:
         raise ConfigError(_NEEDS_OWN_SERVER)

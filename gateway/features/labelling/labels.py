@@ -71,7 +71,7 @@ async def save(
         label: the filled-in form.
         revision: that the form was opened with; 0 for the first label.
 
-    Raises: NotFoundError; RequestError for a label that is no filled-in form; ConflictError for a form out of date.
+    Raises: NotFoundError; RequestError for a label that is not a filled-in form; ConflictError for a form out of date.
     """
     async with database.begin() as connection:
         stored = await require(connection, project, locked=True)
@@ -89,7 +89,7 @@ async def save_all(database: Database, project: str, entries: Sequence[Entry], *
         replace: another label of the same rater on the same task is replaced; otherwise it is an error.
 
     Raises: NotFoundError and RequestError as `save`, with the number of the entry; ConflictError for two labels by one
-        rater of one task, stored before or among the entries.
+        rater of a single task, stored before or among the entries.
     """
     n_changed = 0
     async with database.begin() as connection:

@@ -47,7 +47,7 @@ def identity_of(
 
     Args:
         seen: what each label with a judge's score says.
-        model: given beside them, as the next two; None leaves it to the labels.
+        model: given with them, as the next two; None leaves it to the labels.
         prompt_sha256: of its question.
         thinking: how it was asked to think.
 

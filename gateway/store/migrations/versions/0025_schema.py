@@ -4,7 +4,7 @@ A store of an earlier revision than 0025 was made by unreleased code and is refu
 revision: the first change of a table after the release needs a second revision, and a copy of the tables for this one.
 
 On PostgreSQL, measurements lie in one partition for each day (ADR 29), and lose their link to a deleted exchange by a
-trigger of one statement: a foreign key would do so once for each exchange, in every partition.
+trigger of a single statement: a foreign key would do so once for each exchange, in every partition.
 """
 
 import time
