@@ -32,6 +32,6 @@ class EncodedPage(Encoded[list[T]], Generic[T], frozen=True):
     """Entries on all pages."""
 
     @classmethod
-    def join(cls, kind: type[T], total: int, parts: Sequence[bytes]) -> "EncodedPage[T]":
-        """Return a page of entries of the same type, each given as JSON."""
-        return cls(b"[" + b",".join(parts) + b"]", list[kind], total)  # type: ignore[valid-type]  # kind is a value
+    def join(cls, kind: type[list[T]], total: int, parts: Sequence[bytes]) -> "EncodedPage[T]":
+        """Return a page of entries of the type `list[T]`, each entry given as JSON."""
+        return cls(b"[" + b",".join(parts) + b"]", kind, total)

@@ -54,7 +54,7 @@ async def estimates(database: Database, selection: Selection) -> EncodedPage[Liv
             partial(_opened, written, pairs, calibrated, flagged), await streams.load(database, ids)
         ):
             opened |= encoded
-    return EncodedPage.join(LiveEstimate, page.total, [opened.get(row.id) or _bytes(row) for row in page.rows])
+    return EncodedPage.join(list[LiveEstimate], page.total, [opened.get(row.id) or _bytes(row) for row in page.rows])
 
 
 async def window_estimates(
@@ -77,7 +77,7 @@ async def window_estimates(
         if estimate.metric == DISTANCE:
             distances.setdefault(_axis_of(stream.key), []).append(estimate)
     pairs = list(zip(page, windowed, strict=False))  # `needed` begins with the page
-    return EncodedPage.join(LiveEstimate, len(listed), await in_turns(partial(_encoded, distances), pairs))
+    return EncodedPage.join(list[LiveEstimate], len(listed), await in_turns(partial(_encoded, distances), pairs))
 
 
 async def replica_estimates(database: Database, stream: Stream) -> list[ReplicaEstimate]:
@@ -107,7 +107,7 @@ async def detectors(database: Database, selection: Selection, settings: DriftSet
     opened |= dict(zip(_ids(standing), changed, strict=True))
     start = b'{"log_threshold":%s,' % msgspec.json.encode(log_threshold)
     return EncodedPage.join(
-        Detectors, page.total, [start + (opened.get(row.id) or _bytes(row))[1:] for row in page.rows]
+        list[Detectors], page.total, [start + (opened.get(row.id) or _bytes(row))[1:] for row in page.rows]
     )
 
 
@@ -120,7 +120,7 @@ async def alarms(database: Database, selection: Selection, settings: DriftSettin
         for alarm in await in_turns(partial(alarm_of, log_threshold=log_threshold), await streams.load(database, ids)):
             alarm_by_id[alarm.stream] = alarm
     standing = [alarm_by_id[row.id] for row in page.rows if row.id in alarm_by_id]
-    return EncodedPage.join(Alarm, page.total, await in_turns(msgspec.json.encode, standing))
+    return EncodedPage.join(list[Alarm], page.total, await in_turns(msgspec.json.encode, standing))
 
 
 Axis = tuple[str | None, ...]

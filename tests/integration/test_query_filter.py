@@ -12,6 +12,7 @@ import pytest
 
 from gateway.features.mitigation.mitigation import mitigation_of
 from gateway.proxy.data_planes import DataPlanes
+from gateway.proxy.protocol import RelayProtocol
 from tests.support.integration.failing import hang
 from tests.support.integration.filtering import BIASED, CHAT, completion, filtering, judge, looked_at
 from tests.support.integration.relaying import Gateway, RememberingTap, config_for, eventually, running_gateway
@@ -170,6 +171,13 @@ async def test_a_client_that_leaves() -> None:
         assert relayed(run.upstream) == []
 
 
+def follow(planes: DataPlanes, gateway: Gateway) -> None:
+    """Let the connections of a gateway take the planes that follow."""
+    protocol = gateway.server.config.http_protocol_class
+    assert issubclass(protocol, RelayProtocol)
+    planes.serve_through(protocol)
+
+
 async def test_a_reload_during_a_look() -> None:
     """The request in flight ends under the policy that it began with; the next one has the new one."""
     release = asyncio.Event()
@@ -180,7 +188,7 @@ async def test_a_reload_during_a_look() -> None:
 
     async with filtered(reply(b"{}"), looks=(late,)) as run:
         planes = DataPlanes(run.gateway.plane)
-        planes.serve_through(run.gateway.server.config.http_protocol_class)  # type: ignore[arg-type]  # uvicorn's own type
+        follow(planes, run.gateway)
         asking = asyncio.create_task(asked(run.gateway, ASKED_BIASED))
         await eventually(lambda: run.detector.requests)
         await planes.replace(config_for(run.upstream))
@@ -228,7 +236,7 @@ async def test_a_gateway_that_is_its_own_detector() -> None:
             section = {"base_url": gateway.base_url, "model": "judge", "then": "refuse"}
             planes = DataPlanes(gateway.plane)
             planes.treat_by(partial(mitigation_of, secret=b"secret"))
-            planes.serve_through(gateway.server.config.http_protocol_class)  # type: ignore[arg-type]  # uvicorn's own type
+            follow(planes, gateway)
             await planes.replace(config_for(upstream, mitigation=[{"name": "p", "query_filter": section}]))
             tap.is_probe = lambda request_id, mark, body: bool(mark != "forged")  # type: ignore[method-assign]  # ours
             answer = await asked(gateway)
