@@ -2,7 +2,7 @@
 
 A sampled prompt is asked once under each identity of a single axis (protocols 5.2), under the conditions of the live
 request; then the served model is shown these answers, without being told whose they are, and chooses the best one, in
-free text. It is asked as often as there are answers, each time with the order turned by one place, so that a liking for
+free text. It is asked as often as there are answers, each time with the order turned by a place, so that a liking for
 a place favours no answer.
 
 Estimands, each a mean over sampled exchanges that can be asked again; one of three axes per exchange, drawn by its id:

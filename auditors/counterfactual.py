@@ -18,8 +18,8 @@ their ranges and what is missing, refused or unrelated, and when.
   treats both sides equally is still at 0. No tool is ever run.
 
 An answer echoes the words that were swapped. Before distances and lengths, every word of the axis is replaced by a
-neutral one in all four answers (`swaps.masked`), so the echo alone is no difference; in arguments and JSON so are names
-of fields, and words that the swap exchanged (`swaps.echo`).
+neutral one in all four answers (`swaps.masked`), so the echo alone makes no difference; in arguments and JSON so are
+names of fields, and words that the swap exchanged (`swaps.echo`).
 
 No value shows which answer is the better one, whether a difference is wrong (advice may rightly differ), or anything
 about prompts that cannot be swapped safely. Those abstain with a reason and are counted, never guessed. English only.

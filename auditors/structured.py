@@ -1,7 +1,7 @@
 """Contrasts of answers that are not prose: calls of tools, and JSON. No tool is ever run, and nothing here sends a
 request.
 
-What a model decided is compared, not its words: which tool it calls, with which arguments, what it fills into fields.
+A model's decisions are compared, not its words: which tool it calls, with which arguments, what it fills into fields.
 The words of the swap are made neutral first, so that a name repeated in an argument is not a difference.
 """
 

@@ -95,7 +95,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """Factor by which the rates of its moment were lowered at most, in (0, 1]: 1 unless too much waited or a key had
     too much.
 
-    Known before the exchange was drawn. What it divides out of the inclusion probability is the moment's, not the
+    Known before the exchange was drawn. Dividing it out of the inclusion probability gives the moment's, not the
     exchange's (`auditors.streams.state`).
     """
     model_label: str | None = None

@@ -1,7 +1,7 @@
 """Files that stand before an installed module on `sys.path` and have its name, such as a torch.py of a project.
 
 `biasgate` itself puts no directory of yours on the path. PYTHONPATH does (an empty entry in it is the working
-directory), and so does `python -m biasgate`. What it would import then is somebody else's code, and what goes wrong
+directory), and so does `python -m biasgate`. It would then import code of others, and what goes wrong
 with it has no resemblance to the cause.
 """
 

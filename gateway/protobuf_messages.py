@@ -10,7 +10,7 @@ def message_class(package: str, fields: Mapping[str, Sequence[str]], name: str) 
     Args:
         package: of all of them.
         fields: by message, each as "NUMBER NAME TYPE", the type protobuf's own or another message; a * behind it makes
-            a repeated one. What is not named is skipped when it is read.
+            a repeated one. Unnamed fields are skipped when it is read.
         name: the message wanted.
     """
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

@@ -1,7 +1,7 @@
 """A common beat for all clocks of a process: those that tick together wake it once.
 
 Being woken up, by the kernel and then each task, is most of what an idle process costs. On the beat a clock of 0.1 s
-ticks at every second tick of one of 0.05 s, and its work is called without a task. The beat begins when the process
+ticks at every second tick of a clock of 0.05 s, and its work is called without a task. The beat begins when the process
 does, so that processes of a single machine do not all wake at once.
 """
 
@@ -32,7 +32,7 @@ async def next_tick(seconds: float) -> None:
 async def every(seconds: float, work: Callable[[float], None]) -> NoReturn:
     """Calls `work` at each tick until it is cancelled, with the seconds by which the event loop comes late to it.
 
-    What `work` raises ends no clock. It is logged, but not again and again.
+    An error of `work` ends no clock. It is logged, but not again and again.
     """
     loop, has_failed = asyncio.get_running_loop(), False
     timer: asyncio.TimerHandle | None = None

@@ -35,8 +35,8 @@ async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
 async def all_of(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
     """Run the coroutines at once and return their results in order, or raise the first exception.
 
-    Unlike asyncio.gather it ends when all of them have. That goes on with the first one that is cancelled, and its
-    caller may close a client while others are still connecting: the connections that they get then are nobody's.
+    Unlike asyncio.gather it ends when all of them have. That goes on with the first cancelled task, and its
+    caller may close a client while others are still connecting: the connections that they get then have no user.
     """
     tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:

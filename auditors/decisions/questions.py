@@ -1,6 +1,6 @@
 """Typed questions, a server's answers to them, and the decisions that an application takes by them.
 
-A server answers with a probability for each label. What is compared is one number in 0..1, the outcome: the probability
+A server answers with a probability for each label. The compared value is a number in 0..1, the outcome: the probability
 of yes, or of the favourable option of a choice, or the place on a scale from its first level (0) to its last (1).
 """
 

@@ -58,7 +58,7 @@ def tasks(all_tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
 def annotations(document: Any, form: FormName) -> Iterator[Imported]:
     """Yield the annotations of an export in JSON.
 
-    Raises: LabelError with the number of the task for what is no such export.
+    Raises: LabelError with the number of the task for a file of another form.
     """
     if not isinstance(document, Sequence) or isinstance(document, str):
         raise LabelError("a Label Studio export is a JSON list of tasks")

@@ -4,7 +4,7 @@ Each coefficient corrects for chance as 1 - D_o / D_e, the disagreement observed
 formed from sums of items, so that items can be resampled. Where D_e is 0, because all ratings are one value, agreement
 cannot be told from chance: undefined.
 
-Intervals draw whole clusters of items again. Ratings of one item always stay together; a cluster may be coarser, such
+Intervals draw whole clusters of items again. Ratings of an item always stay together; a cluster may be coarser, such
 as an exchange of which several groups were judged, or a question that was asked both ways round.
 """
 

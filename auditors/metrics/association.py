@@ -59,7 +59,8 @@ def association_outcome(word_scores: ArrayLike) -> Floats:
 def decision_outcome(a: Link, b: Link) -> int:
     """Test score of a decision: +1 if a gets the negative word and b the positive, -1 if the reverse, else 0.
 
-    Source: Eq. 6 of arXiv 2410.12864; both negative, both positive or one unassigned is no direction (protocols 4.6).
+    Source: Eq. 6 of arXiv 2410.12864; both negative, both positive or one unassigned gives no direction (protocols
+    4.6).
     """
     return {("alpha", "beta"): 1, ("beta", "alpha"): -1}.get((a, b), 0)
 

@@ -4,7 +4,7 @@ Ratios, means, differences of means and spreads over groups are all functions of
 suite: a resample of clusters is a vector of counts, and its sums are one matrix product.
 
 Items that share what they were made of (a prompt, a category, a label, a template) are not independent draws from the
-population of stimuli: those of one stimulus differ together, stimuli are drawn within a category, and where every label
+population of stimuli: those of a stimulus differ together, stimuli are drawn within a category, and where every label
 is asked with every template both are drawn.
 """
 
@@ -87,7 +87,7 @@ def is_one_value(values: Floats) -> bool:
 def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) -> Floats:
     """(n_resamples, k) sums of `sums` of shape (n_clusters, k), as many clusters drawn with replacement each time.
 
-    A few hundred clusters are drawn one by one. Of more, those with equal sums are exchangeable, so it is counted how
+    A few hundred clusters are drawn singly. Of more, those with equal sums are exchangeable, so it is counted how
     often each kind is drawn: the same distribution, far fewer numbers.
     """
     n_clusters = len(sums)
@@ -202,9 +202,9 @@ def stratified_bootstrap(
     """Percentile interval of `statistic` when rows are drawn within strata that are fixed.
 
     From a stratum of n rows n - 1 are drawn, each of weight n / (n - 1), so that the variance is unbiased however small
-    the strata are. A stratum of one row has no variance of its own to see: all such are taken together as one, which
-    counts their differences as noise and so errs on the wide side. The percentiles are those of Student's t with as
-    many degrees as there are rows beyond one a stratum.
+    the strata are. A stratum of a single row has no variance of its own to see: all such are taken together as one,
+    which counts their differences as noise and so errs on the wide side. The percentiles are those of Student's t with
+    as many degrees as there are rows beyond one a stratum.
 
     Args: sums: (n_rows, k) float64, the sums of each row; strata: (n_rows,) the stratum of each, any integers.
 

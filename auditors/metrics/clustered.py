@@ -1,6 +1,6 @@
 """Intervals of shares whose trials come in clusters: several replies to an item, several items of a template.
 
-Replies of one cluster resemble each other, so they say less than as many independent ones. How much less is measured
+Replies of a cluster resemble each other, so they say less than as many independent ones. How much less is measured
 between the clusters themselves, and Wilson's interval is taken on as many independent trials as would say the same.
 """
 
@@ -69,9 +69,9 @@ def clustered_share(
     """Share of the parts in the wholes, each (n_clusters,), with its standard error between clusters.
 
     The variance is the jackknife's over clusters, its degrees of freedom follow from how unequally the clusters make it
-    up (their kurtosis): with a few clusters that hold all the successes they are few. Where each cluster is of one mind
-    and all are of one size, as where each is a single reply, a cluster is a trial: the variance is the binomial one of
-    as many trials as there are clusters. So it is at 0 and 1, where clusters differ in size: their effective number.
+    up (their kurtosis): with a few clusters that hold all the successes they are few. Where each cluster is unanimous
+    and all have the same size, as where each is a single reply, a cluster is a trial: the variance is the binomial one
+    of as many trials as there are clusters. So it is at 0 and 1, where clusters differ in size: their effective number.
 
     Args: parts: successes, weighted or not, 0 <= part <= whole; is_exact: parts are sums of known probabilities, so
         clusters that agree leave nothing unknown; factors: (n_clusters,) levels of other things that were drawn and
@@ -80,8 +80,8 @@ def clustered_share(
     Returns: None with fewer than two clusters that have trials.
     Source: design effect and Wilson's interval on the effective sample size: Franco et al. 2019,
         doi:10.1093/jssam/smy019, and Dean and Pagano 2015, doi:10.1093/jssam/smv024. Degrees of freedom: Satterthwaite
-        1946, doi:10.2307/3002019, with the variance of a variance from the fourth moment. That a cluster of one mind is
-        a trial is our choice.
+        1946, doi:10.2307/3002019, with the variance of a variance from the fourth moment. Counting a unanimous cluster
+        as a trial is our choice.
     """
     total = float(wholes.sum())
     used = wholes > 0
@@ -238,9 +238,9 @@ def stratified_t(
     """Student's interval of a number that joins strata with a few clusters each, as GroupFav joins opponents.
 
     The variance is the jackknife's within strata, which is right for two clusters a stratum, where a resample leaves
-    whole strata out and plain leaving-out counts their noise twice. Strata of one cluster are taken together as one, so
-    that their differences count as noise. The degrees of freedom follow from how unequally the clusters make it up.
-    Where two clusters of a single stratum alone differ, nothing tells how far others would.
+    whole strata out and plain leaving-out counts their noise twice. Strata of a single cluster are taken together as
+    one, so that their differences count as noise. The degrees of freedom follow from how unequally the clusters make it
+    up. Where two clusters of a single stratum alone differ, nothing tells how far others would.
 
     Args: see `stratified_bootstrap`, with clusters for rows; the statistic of all clusters together is defined.
         factors: see `clustered_share`; the part of `crossed_noise` beyond the variance of clusters is added.

@@ -3,7 +3,7 @@
 Judgements come in clusters: several of a single exchange, which share what makes it easy or hard to judge.
 
 A judge that is lenient about one group makes a difference of its own. So each group's share is corrected by the error
-rates of its own labels (Rogan and Gladen), never by those of all groups together. Groups of one exchange are judged
+rates of its own labels (Rogan and Gladen), never by those of all groups together. Groups of an exchange are judged
 together, so the uncertainties of two groups are correlated: a difference takes the correlation of both, between the
 clusters of the labels and between those of what was judged.
 """

@@ -1,6 +1,6 @@
 """Ranks of models, the normalised rank score of "No LLM is Free From Bias" (protocols 3.8), and areas under ROC curves.
 
-A rank says who comes before whom, not by how much; `rank_ranges` says what chance leaves of it.
+A rank says which model comes before another, not by how much; `rank_ranges` says what chance leaves of it.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Finds texts that resemble each other, by the cosine of their embeddings: nearest texts, near-duplicates, clusters.
 
-Rows are unit vectors, so that a product is a cosine. What is done of all pairs is done in blocks of rows, so that
+Rows are unit vectors, so that a product is a cosine. Work on all pairs is done in blocks of rows, so that
 memory does not grow with their number. The same input gives the same output.
 """
 

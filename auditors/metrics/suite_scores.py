@@ -131,7 +131,7 @@ def positive_negative_difference(
 ) -> Floats:
     """P-N = share of positive questions answered with the group - share of negative questions answered with it.
 
-    All replies that arrived are in the wholes, whichever subjects were offered. How often a model without preference
+    All replies that arrived are in the wholes, for any subjects offered. How often a model without preference
     names a group depends on how often it was offered, so only such differences can be read as preference.
 
     Returns: (...) percentage points in [-100, 100]; 0 = named as often for good as for bad, positive = for good more

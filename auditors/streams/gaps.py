@@ -13,7 +13,7 @@ with the product of its sides' mean inverse probabilities (the inverse probabili
 largest it could be. Then E[weight * (d - gap)] = 0 exactly when exchanges are sampled independently.
 
 An exchange whose score is missing counts, for the bounds, as a block of its own with the worst difference there is.
-That is enough, as a block holds one exchange of each side or more: of the exchanges of one side, let a share p miss;
+That is enough, as a block holds one exchange of each side or more: of the exchanges of a side, let a share p miss;
 then their known mean is off by p / (1 - p) at most, and so many such blocks a block move the bound by as much or more.
 
 A block names two exchanges, which speak most for a larger and for a smaller difference: those whose score is farthest,

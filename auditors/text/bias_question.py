@@ -1,6 +1,6 @@
 """A question to a judge with two answers: is this text biased? Used when time allows only a word.
 
-What it says is a yes or a no to a criterion that its system prompt gives; there is no scale, axis or group in it.
+Its answer is a yes or a no to a criterion that its system prompt gives; there is no scale, axis or group in it.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Reads JSON as the most lenient server does, so that nothing a model has read stays unread by the auditors.
 
 Python's own reader, which most model servers use, takes NaN, byte order marks, UTF-16, lone surrogates and repeated
-members. What lies deeper than DEEPEST is left out: no conversation does, and whoever reads on may recurse.
+members. Members deeper than DEEPEST are left out: no conversation does, and later readers may recurse.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Given names that signal a race and a gender: cues of an identity besides the words for groups.
 
-Eight cells (race by gender) of twenty names; a name is exchanged for the one in the same place of another cell, and
-back. The names of one place are about as frequent as each other in the United States, so that a swap compares groups
+Eight cells (race by gender) of twenty names; a name is exchanged for the name in the same place of another cell, and
+back. The names of a place are about as frequent as each other in the United States, so that a swap compares groups
 and not a known name with a rare one. The names were chosen by us; their figures are those of Tzioumis 2018, in
 `names.toml`: who bears a name among 2.7 million people in mortgage applications, by race.
 

@@ -1,10 +1,10 @@
 """A team's own prompts: a file with one JSON object a line, read with limits and with the line that is wrong.
 
 `{"prompt": TEXT}` or `{"messages": [{"role", "content"}, ...]}` is a prompt, of which `text.swaps` makes the same about
-another group; `axis` says on which axis alone, and `groups` about whom. Where no swap can be made safely, and in other
-languages, `{"axis": AXIS, "swaps": {GROUP: TEXT or messages, ...}}` has the versions themselves, the first of which is
-compared with each other one. `id` names the prompt, `cluster` the things it shares with others (a template), `tags` its
-subjects. Standard library and msgspec only: the gateway reads a file with it.
+another group; `axis` says on which axis alone, and `groups` names the groups. Where no swap can be made safely, and in
+other languages, `{"axis": AXIS, "swaps": {GROUP: TEXT or messages, ...}}` has the versions themselves, the first of
+which is compared with each other one. `id` names the prompt, `cluster` the things it shares with others (a template),
+`tags` its subjects. Standard library and msgspec only: the gateway reads a file with it.
 """
 
 import re

@@ -3,7 +3,7 @@
 A server without a parser for its model's thoughts leaves them where they are: between two marks (`<think>…</think>`),
 before a closing mark alone (the template of the prompt has opened them), after an opening mark alone (the reply ended
 within them), or in the channels of a format with several. A mark counts where it begins a line or follows a thought;
-a closing mark alone counts at the beginning or end of a line, so that a tag somebody writes about is none. Takes time
+a closing mark alone counts at the beginning or end of a line, so that a tag in running text is none. Takes time
 in proportion to the text.
 """
 

@@ -1,7 +1,7 @@
 """Reads calls and results of tools in a request, in the shapes of three endpoints, as messages of a chat have them.
 
-What a chat cannot say in the same words raises `UncarriedError`, with one of a few phrases of ours: its exchange cannot
-be asked again. Nothing here runs a tool.
+A call that a chat cannot say in the same words raises `UncarriedError`, with one of a few phrases of ours: its exchange
+cannot be asked again. Nothing here runs a tool.
 """
 
 import json

@@ -230,7 +230,7 @@ def _client() -> httpx.AsyncClient:
     """Return a client that follows a few redirects, over TLS only, and sends no credentials: hosts of data sets
     redirect to the place where their files lie.
 
-    What comes is verified against the pinned hashes wherever it is from.
+    The content is verified against the pinned hashes wherever it is from.
     """
     requests = 0
 

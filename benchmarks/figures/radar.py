@@ -70,7 +70,7 @@ def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline]) ->
     """Return the affinity polygon; on a narrow page numbers stand at the corners, and the names below.
 
     Args:
-        title: of whom.
+        title: name of the model.
         spokes: the identities, axis by axis.
         outlines: an evaluator each, with an estimate a spoke.
     """

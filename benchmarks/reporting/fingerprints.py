@@ -1,8 +1,8 @@
 """Shows models side by side by their finished runs: distances from neutral, ranks, and the numbers that papers print of
 the same.
 
-A row is the newest run of a model in one way of measuring. What a paper prints stands in pictures and tables of its own
-below one's own, under the paper's name, and is in no rank of ours.
+A row is the newest run of a model in one way of measuring. A paper's printed numbers stand in pictures and tables of
+its own below one's own, under the paper's name, and is in no rank of ours.
 """
 
 import time

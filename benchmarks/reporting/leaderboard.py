@@ -1,9 +1,9 @@
 """Ranks several models side by side by aspect and data set, and prints the table of implicit and decision bias.
 
-Ranks follow protocols 3.8 [D], which does not reproduce the published ranks. Only runs of one protocol, mode, kind of
-data and mitigation share a leaderboard, and only runs with the same data, settings and judge share a row of it. What a
-declined reply means is the suite's own (`RankRule.declining`). Ranks have intervals over resampled questions, and
-models that chance could swap share a rank.
+Ranks follow protocols 3.8 [D], which does not reproduce the published ranks. Only runs of the same protocol, mode, kind
+of data and mitigation share a leaderboard, and only runs with the same data, settings and judge share a row of it. The
+meaning of a declined reply is the suite's own (`RankRule.declining`). Ranks have intervals over resampled questions,
+and models that chance could swap share a rank.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Measures how much a run's replies change when nothing does (`--repeat-share`): a share of its items is asked once
 more.
 
-Two runs of one model with one set of options never agree quite: replies are drawn at random, and even at temperature 0
+Two runs of a model with the same options never agree quite: replies are drawn at random, and even at temperature 0
 a server that batches requests answers some of them otherwise. Whatever is smaller than that says nothing about a model.
 Repeats are asked once the run is through, with its own settings, judge included, and are in none of its numbers.
 """

@@ -5,7 +5,7 @@ share. At looks fixed beforehand, each GROWTH times the items of the last, the h
 at the first look at which its interval is narrow enough. Every number of the result has the interval of that look, at a
 level so much higher that those of all looks hold at once (`auditors.metrics.significance`): whatever made the run stop,
 95 % cover. Sets, not whole clusters, are added: an interval comes from the differences between clusters in any case,
-and a few items of every cluster tell more than all items of a few. What clusters have in common makes the looks more
+and a few items of every cluster tell more than all items of a few. Common parts of clusters make the looks more
 alike than the level supposes, so it errs on the wide side (measured: tests/benchmarks/run/test_precision.py).
 
 Ranks: a rank without an interval says nothing, and reports are made from results alone. So a result holds resamples of
@@ -14,7 +14,7 @@ that were asked the same questions are resampled together, and what is hard abou
 
 Multiplicity: among 69 nationalities a few are far from 0 by chance alone, and a page shows several metrics by axis,
 group and part. All numbers of a result that can be tested are adjusted together, so that a page of chance alone carries
-a star in at most 5 % of runs. Numbers of one metric broken down alike (over everything, by axis, by group, by pair of
+a star in at most 5 % of runs. Numbers of a metric broken down alike (over everything, by axis, by group, by pair of
 groups, by part) are a family, and each family has an equal share of the 5 %: a headline does not pay for 300 pairs.
 """
 

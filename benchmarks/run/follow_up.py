@@ -118,7 +118,7 @@ class EmbeddedBeside:
     """Puts each cluster of a plan to the embedder once all replies to its items are there, and keeps what that changes.
 
     One batch at a time: of as many whole clusters as wait, up to about BATCH_SIZE texts. A local embedder computes in a
-    thread of its own, which leaves the requests alone. What is measured does not depend on the batches but for the
+    thread of its own, which leaves the requests alone. The measured values do not depend on the batches but for the
     rounding of single precision.
     """
 

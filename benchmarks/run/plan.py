@@ -50,7 +50,7 @@ def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
     """Return at most `limit` items in their own order; all of them without a limit.
 
     Sets are taken whole. Their order is fixed by the seed: one of every axis, and within it one of every subset, before
-    a second of any; after that each gets its share. A limit takes the sets that come first, up to the one that no
+    a second of any; after that each gets its share. A limit takes the sets that come first, up to the first that no
     longer fits, so that a larger limit contains every smaller one.
 
     Raises: BenchmarkError when not even the first set fits.

@@ -1,9 +1,9 @@
 """Replies of earlier runs, used again where asking again should change nothing (`--reply-cache`).
 
-Off unless it is asked for: a reply that is used again is no new observation. It hides what serving itself changes from
+Off unless it is asked for: a reply that is used again adds no observation. It hides what serving itself changes from
 run to run, so two runs that share replies say nothing about that, and many servers send a fingerprint that stays when
 the weights behind it change. Used again is only a reply to the same body, from the same address, at temperature 0,
-whose fingerprint is the one that the server sends now; each at most once a run, and none that was kept since the run
+whose fingerprint is that which the server sends now; each at most once a run, and none that was kept since the run
 began, so that an item asked several times is asked, before and after a --resume.
 """
 

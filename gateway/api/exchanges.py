@@ -78,7 +78,7 @@ class ExchangesController(Controller):
         asked for.
 
         `request_id` is the `x-request-id` of a response. `auditor`, `metric`, `axis`, `group`, `min_score` and
-        `max_score` are of one and the same score. `exchange_id` may be given again and again; `GET /live/alarms` has
+        `max_score` are of the same score. `exchange_id` may be given again and again; `GET /live/alarms` has
         such a link to what is behind an alarm. Where there may be more, the header `x-next-before` has what to give as
         `before` for the next page; a search that finds little ends a page early, even an empty one.
         """

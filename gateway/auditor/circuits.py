@@ -1,7 +1,7 @@
 """The circuits of all auditors: which servers are sick, which exchanges wait for them, and when they are asked again.
 
 The rule is `backpressure.circuit_breaker`'s; the state is in the store, so that a restart forgets nothing and several
-auditor processes agree. What one process finds out the others know within REFRESH_SECONDS. Failures in a row are
+auditor processes agree. A process knows the findings of the others within REFRESH_SECONDS. Failures in a row are
 counted by each process for itself.
 """
 

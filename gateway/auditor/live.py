@@ -1,6 +1,6 @@
 """Audits sampled exchanges: each enabled auditor once per exchange, then the exchange gets its outcome.
 
-What a sick server failed is not recorded: its exchange stays queued until the server is well, or has waited too long.
+A failure of a sick server is not recorded: its exchange stays queued until the server is well, or has waited too long.
 """
 
 import asyncio
@@ -333,8 +333,8 @@ def _detailed(measurement: Measurement, detail: Mapping[str, Any]) -> Measuremen
 def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
     """Return the same without messages that quote someone: a server's error and an odd verdict may repeat the prompt.
 
-    What cannot be audited, or waited too long, is described in our own words, and stays; so do the reasons of what was
-    left alone.
+    An exchange that cannot be audited, or waited too long, is described in our own words, and stays; so do the reasons
+    of what was left alone.
     """
     if isinstance(result, AuditFailure):
         message = result.message if result.kind in _OUR_WORDS else NO_WORDS

@@ -228,7 +228,7 @@ class SuiteRuns:
     ) -> Completer:
         """Return the run's client of a server, whose slots it has until the stack is closed.
 
-        What may be cut off goes over connections that a cancelled request closes (`pooled_endpoint`).
+        Requests that may be cut off go over connections that a cancelled request closes (`pooled_endpoint`).
         """
         if limiter is None:
             return open_client(origin, key, concurrency, priority, headers=headers, endpoint=endpoint_for(origin))

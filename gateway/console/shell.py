@@ -39,7 +39,7 @@ async def shell_of(
     known.
 
     Args:
-        request: of somebody whom a guard let in.
+        request: a request that a guard let in.
         database: the store.
         probe: of the gateway's own health.
         is_locked: whether a control key is asked for.

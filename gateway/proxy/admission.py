@@ -76,7 +76,7 @@ def read_encoded_body(
 ) -> RequestBody | Refusal:
     """Read the names in a compressed body, as `read_body` does, and leave the body as it is.
 
-    Refused is what `read_body` refuses or changes, and what is too large when it is decompressed. What cannot be
+    Refused is what `read_body` refuses or changes, and what is too large when it is decompressed. A body that cannot be
     decompressed to its end is judged by its beginning, as a more lenient reader would see it.
     """
     plain = _inflate(content, coding)

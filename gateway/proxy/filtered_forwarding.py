@@ -1,6 +1,6 @@
 """The upstream half of an exchange whose answer is looked at before it goes out.
 
-What comes is given to an `AnswerFilter`, which holds it; a task looks at it, one at a time, while more may come. What
+Its bytes are given to an `AnswerFilter`, which holds it; a task looks at it, one at a time, while more may come. What
 the filter lets go is written as if it had just come: the same bytes, in the same framing.
 """
 

@@ -1,8 +1,8 @@
 """Recognises a message head that came before on the same connection, so that it need not be parsed again.
 
 Clients and servers repeat themselves: on a kept-alive connection most heads differ in the digits of content-length
-alone. What was parsed and accepted once is then compared byte for byte, at a tenth of the cost of parsing. Heads hold
-keys, and behind a proxy one connection carries many clients: comparing takes as long whatever the bytes are.
+alone. A head that was parsed and accepted once is then compared byte for byte, at a tenth of the cost of parsing. Heads
+hold keys, and behind a proxy one connection carries many clients: comparing takes as long whatever the bytes are.
 """
 
 import re

@@ -34,7 +34,7 @@ class OutlierDetector:
         """Counts a failed request; returns the length of the ejection in seconds when this failure was the last that is
         allowed.
 
-        What was sent before the upstream came back says nothing about how it is now. During a slow start one failure
+        A request sent before the upstream came back says nothing about how it is now. During a slow start one failure
         is too many.
         """
         if self.is_ejected or (self._returned_at is not None and sent_at < self._returned_at):

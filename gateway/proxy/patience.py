@@ -1,7 +1,7 @@
 """Computes the time a live request may wait for its first byte before the audits in flight along with it are to blame.
 
 Learned from the waits while no audit is in flight: their mean and two standard deviations, so that a model which takes
-half a second for a long prompt costs no audit its work. What was learned fades with the requests that come after it.
+half a second for a long prompt costs no audit its work. The learned times fade with the requests that come after it.
 Until enough is known, a stream is given one look; then audits make way, and without them the usual wait is learned. Of
 replies in one piece nothing can be said before that.
 """

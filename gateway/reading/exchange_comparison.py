@@ -38,7 +38,7 @@ class BesideScores(msgspec.Struct, frozen=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Exchanges on both sides of a change; means are of all audits of a side, in the metric's own unit.
 
-    Times are Unix seconds. What is null or empty has its reason under its name in `reasons`.
+    Times are Unix seconds. A null or empty value has its reason under its name in `reasons`.
     """
 
     stream: str

@@ -1,7 +1,7 @@
 """Computes views of the store's runs on request: items, comparisons, gates, fingerprints, costs of new runs.
 
 It is made in a process of its own, which loads the suites and yields the processor to live requests: an event loop
-with such on it only hands the finished answer on. One is made at a time, and one that takes too long is given up
+with such on it only hands the finished answer on. One is made at a time, and a view that takes too long is given up
 together with its process.
 """
 

@@ -68,7 +68,8 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
 def inflated(exchange: Exchange) -> Exchange:
     """Return the exchange with its answer decompressed; without an answer if it is not compressed as its header says.
 
-    What comes before a missing end is taken: servers that compress a stream do not all end it. Raises TooMuchTextError.
+    The content before a missing end is taken: servers that compress a stream do not all end it. Raises
+    TooMuchTextError.
     """
     if not exchange.content_encoding:
         return exchange

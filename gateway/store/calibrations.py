@@ -1,7 +1,7 @@
 """Calibrations of judges: comparisons with people, each kept as it was written and never changed.
 
-The newest of a judge (model, question, thinking) is the one that counts; older ones stay for the results that name them
-by their digest.
+The newest of a judge (model, question, thinking) is the calibration that counts; older ones stay for the results that
+name them by their digest.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Streams whose stored state cannot be used: which they are, and why. Each is put aside, and the others go on.
 
 They are rows of `facts` (gateway.store.store_metadata), so that every process finds them without reading all states.
-What was stored of such a stream is left as it is until it is started again (gateway.streams.alarms.restart).
+The stored state of such a stream is left as it is until it is started again (gateway.streams.alarms.restart).
 """
 
 import logging

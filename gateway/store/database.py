@@ -33,8 +33,8 @@ class Database(Connections):
 
         Args:
             url: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB.
-            migrate: False only checks that the schema is the one this code knows.
-            texts: how the text of exchanges is stored; None for whoever reads and writes none.
+            migrate: False only checks that the schema is that which this code knows.
+            texts: how the text of exchanges is stored; None where no text is read or written.
 
         Raises: StoreError when it cannot be reached, written, has another schema version or is sealed with another key.
         """

@@ -1,7 +1,8 @@
 """Finds stored exchanges by their names or by their scores: newest first, in pages, scored or not.
 
-A request id is a client's choice: it may stand for any number of exchanges. What no index finds is looked for among the
-newest exchanges, then among older ones, for a moment: a page may end before it is full, and says where to go on.
+A request id is a client's choice: it may stand for any number of exchanges. Values without an index are looked for
+among the newest exchanges, then among older ones, for a moment: a page may end before it is full, and says where to go
+on.
 """
 
 import math
@@ -34,7 +35,7 @@ WORTH_A_LOOK = 0.2
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
     """Criteria for exchanges: all that is given must apply, a criterion that is None may be anything.
 
-    `auditor`, `metric`, `axis`, `group` and the bounds are those of one and the same score.
+    `auditor`, `metric`, `axis`, `group` and the bounds are those of the same score.
     """
 
     request_id: str | None = None
@@ -244,7 +245,7 @@ async def of_stream(
     """Return ids of stored exchanges with a value in this stream, the newest audits first.
 
     `received_from`: only those received at this Unix time or later. `received_before`: only those received before this
-    Unix time; of these first the ones audited soon after.
+    Unix time; of these first those audited soon after.
     """
     columns, received_at = measurements.c, exchanges.c.received_at
     of_it = [columns.stream == stream, columns.value.is_not(None), columns.exchange_id.is_not(None)]

@@ -145,8 +145,8 @@ def state_after(outcomes: Collection[str]) -> State:
 async def waiting(database: Database, *, received_before: float, limit: int) -> list[str]:
     """Return ids of exchanges still queued that arrived before this Unix time, oldest first.
 
-    What arrived later than now, by AHEAD_SECONDS or more, came before the clock was set back, and counts as old. Left
-    out is what waits for a server that failed it, until it is due again and the circuit is closed.
+    Exchanges dated later than now, by AHEAD_SECONDS or more, came before the clock was set back, and counts as old.
+    Left out is what waits for a server that failed it, until it is due again and the circuit is closed.
     """
     now = time.time()
     may_be_audited = circuits.may_be_audited(now)
@@ -215,7 +215,7 @@ async def delete(
     """Delete every exchange to which all that is given applies, in any state.
 
     Numbers stay: estimates keep what the exchange added to them, as the evidence of a detector cannot be taken back;
-    measurements and annotations lose their link to it and every word, and one that waited for an audit moves to
+    measurements and annotations lose their link to it and every word, and an exchange that waited for an audit moves to
     "opted_out" in the ledger.
 
     `user`: who asked, as the client named them in the request.

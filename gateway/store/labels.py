@@ -23,7 +23,7 @@ async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[
     """Return the labelled audits of each stream that has any, on the 0..1 scale, each weighted as in the mean of its
     stream.
 
-    Several people's labels of one audit count as their mean. Labels outlive their exchanges; then each stands alone.
+    Several people's labels of an audit count as their mean. Labels outlive their exchanges; then each stands alone.
     `ids` are the streams that are asked for, None for all.
     """
     columns = annotations.c

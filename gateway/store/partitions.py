@@ -1,8 +1,8 @@
 """Measurements by day (UTC) on PostgreSQL: partitions made ahead of time, dropped when they are old. SQLite has none.
 
-A row belongs to the day of its `created_at`, by the clock of the auditor that recorded it. What no partition takes goes
-to `measurements_other`, so that none is lost when no one has made the partition or a clock is wrong. What was there
-before there were partitions is one partition without a beginning.
+A row belongs to the day of its `created_at`, by the clock of the auditor that recorded it. A row that no partition
+takes goes to `measurements_other`, so that none is lost when no one has made the partition or a clock is wrong. The
+rows from before partitions are a single partition without a beginning.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """The form in which a stream's drift detector is shown: its knowledge, the changes that it would find, and those it
 found.
 
-Written by the auditor with each audit, so that a gateway passes it on as it is. What depends on more than the stream
-(`log_threshold`, fingerprints of the model, whether exchanges are still stored) a gateway adds when it is asked.
+Written by the auditor with each audit, so that a gateway passes it on as it is. Values that depend on more than the
+stream (`log_threshold`, fingerprints of the model, whether exchanges are still stored) a gateway adds when it is asked.
 """
 
 import functools

@@ -59,7 +59,7 @@ async def record_all(
 ) -> list[bool]:
     """Record audits and everything that follows from them, and settle exchanges, in a single transaction.
 
-    Each audit is recorded once, whoever else tries, and streams move in the order given. Every writer locks exchanges,
+    Each audit is recorded once, however many try, and streams move in the order given. Every writer locks exchanges,
     streams, the tables of followers, counters and the ledger in this order, and the rows of each in the order of their
     keys, so that none deadlocks.
 

@@ -59,7 +59,7 @@ async def update(connection: Connection, audits: Sequence[Audited], settings: Dr
 
     A stream whose state is damaged, or cannot take a value that another would take, is put aside, and the others move.
     Those are the streams of the measurements themselves and, where groups are compared, the gap streams of their axes.
-    Each moves by one audit after the other, in the order given; its row is read and written once. Rows are locked in
+    Each moves audit by audit, in the order given; its row is read and written once. Rows are locked in
     one order, so that none deadlocks.
     """
     parts = [Part.of(audit) for audit in audits]

@@ -1,6 +1,6 @@
 """Puts the numbers of all workers of a gateway together.
 
-With a shared `metrics_dir` every worker leaves its numbers there as msgpack, and whoever reads adds up all files. What
+With a shared `metrics_dir` every worker leaves its numbers there as msgpack, and each reader adds up all files. What
 workers that died had counted stays, hence counters never fall: their files are folded into one when there are many.
 Gauges come from living workers only.
 """
@@ -95,7 +95,7 @@ class SharedCounts:
     def _fold(self, directory: Path, dead: list[str]) -> None:
         """Put the counts of dead workers into a single file, which names theirs, and take theirs away.
 
-        A process that is killed in between leaves files that are named, and so counted once; the next one that folds
+        A process that is killed in between leaves files that are named, and so counted once; the next worker that folds
         takes them away.
         """
         with _only_one(directory) as is_alone:

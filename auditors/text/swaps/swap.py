@@ -1,7 +1,7 @@
 """Counterfactual swap: the same text about another group, or the reason why it cannot be made safely.
 
 A swap is only made when it is sure. Otherwise it abstains and says why: the reasons are a closed set, so they can be
-counted. What a swap promises: whole words in their own case (also at the start of a sentence and in capitals), "her"
+counted. A swap promises: whole words in their own case (also at the start of a sentence and in capitals), "her"
 and "his" resolved, a or an as spoken; code, quotations, addresses, markup, JSON and public figures untouched; the same
 swap towards the first group gives the first text again, character by character. English only.
 """

@@ -104,7 +104,7 @@ async def ask(
         protocol: whose question is asked.
         model: as its server knows it.
         completer: asks that server; the caller closes it.
-        form: of its answers, the one that it has learned.
+        form: of its answers, as it has learned it.
         in_flight: essays asked about at once.
         on_done: hears how many are done.
 

@@ -84,7 +84,7 @@ def _ratio_interval(a: Cell, b: Cell, ratio: float, level: float) -> tuple[float
     """Return the interval of every r for which "after - r * before = 0" is not refuted at `level` (Fieller); None where
     unbounded.
 
-    The variance of that difference is the one by leaving out questions and what they share, in both at once.
+    The variance of that difference comes from leaving out questions and what they share, in both at once.
     """
     width, both = a.sums.shape[1], np.hstack([a.sums, b.sums])
     factors = list(a.factors.values())

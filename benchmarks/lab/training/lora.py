@@ -1,6 +1,6 @@
 """Trains a LoRA adapter with peft and trl, with checkpoints from which a killed training goes on.
 
-The heavy libraries are imported where they are used: whoever only reads cards does not wait for them.
+The heavy libraries are imported where they are used: commands that only read cards do not wait for them.
 """
 
 import os

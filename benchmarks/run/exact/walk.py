@@ -3,7 +3,7 @@
 A request tells what follows a beginning, and what follows each step of the likeliest reply from there: an item needs
 about one for each answer that is at all likely.
 
-The event is the one that mode `sample` counts: the reply to this prompt, drawn at the suite's temperature, top_p and
+The event is that which mode `sample` counts: the reply to this prompt, drawn at the suite's temperature, top_p and
 top_k, cut after max_tokens, is read by the suite's `parse` as this value. Where it differs, it is by rule:
 
 - Only replies that begin with an accepted answer are followed. One that leads up to its answer ("It must be he") is
@@ -15,7 +15,7 @@ top_k, cut after max_tokens, is read by the suite's `parse` as this value. Where
 - Penalties that the server applies by default (a repetition penalty in generation_config.json) act on samples, not on
   the probabilities it reports.
 
-What is too unlikely to follow, or hidden behind the number of tokens that the server names, is kept apart as
+Replies too unlikely to follow, or hidden behind the number of tokens that the server names, is kept apart as
 "unresolved": each value's true probability lies between its own and its own plus that.
 """
 

@@ -4,7 +4,7 @@ Alicia Parrish, Angelica Chen, Nikita Nangia, Vishakh Padmakumar, Jason Phang, J
 Bowman, 2022, https://aclanthology.org/2022.findings-acl.165. Data: CC BY 4.0, 58,492 items in eleven categories.
 
 Measures which of two people a model names when a context does not say who did something (ambiguous: "unknown" is right)
-and when it does (disambiguated), and whether the person named is the one a US stereotype points at. Does not measure
+and when it does (disambiguated), and whether the person named is the person a US stereotype points at. Does not measure
 harm, behaviour in use, or stereotypes of other places. 440 items have the groups of the two people swapped and 344 an
 empty group: every score is also given without them.
 """

@@ -233,8 +233,8 @@ def evaluation_items(outputs: Mapping[str, str], *, generator: str, protocol: Pr
 def parse_choice(item: Item, text: str | None) -> Parsed:
     """The identity whose output a reply chooses; anything unclear is malformed.
 
-    Read before "Explanation": the number after "choice", or a leading number. Two different numbers, or one that was
-    not offered, are malformed.
+    Read before "Explanation": the number after "choice", or a leading number. Two different numbers, or a number that
+    was not offered, are malformed.
     """
     answer = re.split(r"\bexplanation\b", text or "", maxsplit=1, flags=re.IGNORECASE)[0]
     named = {number[:6].lstrip("0") for number in _NUMBER.findall(answer)}

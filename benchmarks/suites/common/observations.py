@@ -1,6 +1,6 @@
 """Items with the replies to them, looked at one after the other: a run may have more replies than memory holds.
 
-What a score is made of hangs on the item (its axis, group, cluster), so a selection of items is a view, not a copy.
+The parts of a score depend on the item (its axis, group, cluster), so a selection of items is a view, not a copy.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

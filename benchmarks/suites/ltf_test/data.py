@@ -134,8 +134,8 @@ are, since nothing can be told from two or three of how others would differ.
 def drawn_with(question: Question) -> dict[str, str]:
     """Return the levels of the factors that a question was drawn with: its template and, if they are many, its labels.
 
-    Labels that are many are asked in fixed pairs ("men" with "women", one or several with a group of one label), so a
-    pair is one level.
+    Labels that are many are asked in fixed pairs ("men" with "women", one or several with a group of a single label),
+    so a pair is one level.
     """
     factors = {"template": f"{question.topic}/{question.template}"}
     if any(len(group.labels) >= MIN_DRAWN_LABELS for group in GROUPS[question.axis]):

@@ -1,7 +1,7 @@
 """Turns the replies to a team's prompts into cells: differences between groups, each a mean over pairs of versions.
 
-A pair is a prompt about two groups of an axis. Prompts of one cluster are resampled together, with all their pairs and
-samples. Of a pair of groups the one that comes first on its axis is `group`, whichever the prompt itself named.
+A pair is a prompt about two groups of an axis. Prompts of a cluster are resampled together, with all their pairs and
+samples. Of a pair of groups the first on its axis is `group`, in any order that the prompt named them.
 """
 
 from collections import Counter

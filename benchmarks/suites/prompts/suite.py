@@ -6,7 +6,7 @@ The measures are those of the live counterfactual auditor (`auditors.counterfact
 
 Measures whether answers to these prompts differ between groups in meaning, refusals, length and whom a judge finds
 favoured. Does not measure which answer is better, whether a difference is wrong (advice may rightly differ), or prompts
-that are not in the file. A prompt that names nobody, or cannot be swapped safely, is counted and not asked.
+that are not in the file. A prompt that names no group, or cannot be swapped safely, is counted and not asked.
 """
 
 import hashlib

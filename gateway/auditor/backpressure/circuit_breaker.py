@@ -7,7 +7,7 @@ If it fails too, the circuit opens: what needs the server is refused before it i
 the known good exchange is audited again, after pauses that grow; its first success closes the circuit. This module
 holds the rule alone; `gateway.auditor.circuits` keeps the state in the store, where every auditor process sees it.
 
-What counts is a whole audit, not a request: eight questions about one exchange that all fail are one failure.
+A whole audit counts, not a request: eight questions about one exchange that all fail are one failure.
 """
 
 import math

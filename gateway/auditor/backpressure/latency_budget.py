@@ -4,7 +4,7 @@ The signal is the sum and count of vLLM's histogram of inter-token latencies, as
 the next. All requests of a batch step together, so audits' own tokens in it hardly matter. Each span between two polls
 is compared with spans without audits at about the same number of live requests, since audits come when traffic does.
 
-What it cannot tell: the wait for the first token, which vLLM counts without priorities, so that audits' own waits would
+It cannot tell: the wait for the first token, which vLLM counts without priorities, so that audits' own waits would
 drown it; the tail, for it is a mean over tokens; which of the requests in a batch were other auditors'. Where the spans
 are too few, too empty or too unlike one another it says "unknown", and nothing is done.
 """

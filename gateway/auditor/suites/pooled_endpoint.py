@@ -1,6 +1,6 @@
 """The auditors' HTTP client over the relay's own connections, for suite runs: thousands of short requests.
 
-What a request costs over httpx is many times what all the rest of a run costs for it. A cancelled request closes its
+The cost of a request over httpx is many times what all the rest of a run costs for it. A cancelled request closes its
 connection at once, so that the server stops computing what no one wants. Bodies, failures and pauses are those of
 `HttpEndpoint`.
 """

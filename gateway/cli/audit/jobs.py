@@ -138,7 +138,8 @@ def _fetch(suite: Suite, mirror: str) -> None:
 def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
     """Reads the observations of the runs to be evaluated, by model; None when there are none.
 
-    Raises: BenchmarkError for a directory that is no finished run of the same suite and protocol, or two of one model.
+    Raises: BenchmarkError for a directory that is no finished run of the same suite and protocol, or two of the same
+    model.
     """
     if not options.evaluate:
         return None

@@ -116,7 +116,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
 def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -> int:
     """Wait for the verdict and return its exit code.
 
-    What may pass by itself is tried again until the timeout; without one, until no answer came for `PATIENCE_SECONDS`.
+    A fault that may pass by itself is tried again until the timeout; without one, until no answer came for
+    `PATIENCE_SECONDS`.
     """
     if math.isnan(timeout) or timeout < 0:
         raise GatewayError(f"--timeout {timeout:g} must be 0 or more")

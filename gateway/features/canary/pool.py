@@ -27,7 +27,7 @@ class NothingToReplayError(Exception):
 async def plan_of(config: Config, database: Database, request: CanaryRequest, auditors: Mapping[str, Auditor]) -> Plan:
     """Plans a canary: the exchanges to draw from, and the upstreams and models that both sides serve now.
 
-    Raises: ConfigError for a model that nobody serves, NothingToReplayError, StoreError.
+    Raises: ConfigError for a model that no upstream serves, NothingToReplayError, StoreError.
     """
     sides = {side: await served_by(config, request, side) for side in ("stable", "canary")}
     if sides["stable"].name == sides["canary"].name and request.stable.model == request.canary.model:

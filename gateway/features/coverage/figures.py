@@ -1,6 +1,6 @@
 """The figures of coverage: how much of the traffic that names an identity resembles no question of any suite.
 
-The forms of one computation, read by gateways without numpy. No text of an exchange is in them. Times are Unix seconds.
+The forms of a computation, read by gateways without numpy. No text of an exchange is in them. Times are Unix seconds.
 """
 
 import msgspec

@@ -90,7 +90,7 @@ async def bring(
     """Makes the address hold what the store holds.
 
     Args:
-        database: of this event loop, which nobody else waits for: files are written in it.
+        database: of this event loop, which no other work waits for: files are written in it.
         url: a directory, or an address that fsspec knows.
         owner: who writes, unlike any other.
         is_stopped: looked at between pages.

@@ -119,7 +119,7 @@ async def settled(database: Connections) -> int:
     for too long.
 
     Ids are drawn before their transactions end, so the highest that is seen is not enough: on PostgreSQL those that
-    write at that moment are waited for, and hold up nobody.
+    write at that moment are waited for, and hold up no other.
     """
     async with database.read() as connection:
         newest = int((await connection.execute(sa.select(sa.func.max(measurements.c.id)))).scalar() or 0)

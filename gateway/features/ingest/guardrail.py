@@ -1,6 +1,6 @@
 """Calls of LiteLLM's guardrail API, answered before anything is stored: a live request waits for the answer.
 
-What is held is in memory only: the calls of one exchange, until there was none for QUIET_SECONDS. A streamed answer may
+Held calls are in memory only: the calls of an exchange, until there was none for QUIET_SECONDS. A streamed answer may
 come in calls that each have more of it.
 """
 

@@ -2,7 +2,7 @@
 
 The gateway draws from what it is sent as it does from what it relays, by HMAC of an id, at its own rates; the inclusion
 probability is that times the sender's. The id follows from the sender's own (`received.exchange_id`), so whoever sends
-an exchange again changes nothing. What is answered with success is in the store.
+an exchange again changes nothing. Exchanges answered with success are in the store.
 """
 
 import asyncio

@@ -362,7 +362,7 @@ def one_a_call(by_id: Mapping[str, Part], around: Mapping[str, str]) -> list[Par
     """Return the parts except those of spans right around another that has the same answer: as two they would count
     twice.
 
-    What is kept has the tag, the sampling rate and the opt-out of what is left out, where it says none itself.
+    The entry that stays has the tag, the sampling rate and the opt-out of what is left out, where it says none itself.
 
     Args:
         by_id: parts by their ids.

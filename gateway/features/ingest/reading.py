@@ -48,7 +48,7 @@ def require_few_entries(n_entries: int) -> None:
 def read_objects(body: bytes, read: Callable[[Iterable[Any]], Sent]) -> Sent:
     """Call a door's `read` on one object, a list of them, or one object a line.
 
-    An entry that is no JSON is rejected by its number. Raises TooLargeError, and RequestError for what is neither of
+    An entry that is not JSON is rejected by its number. Raises TooLargeError, and RequestError for what is neither of
     them.
     """
     pieces: Sequence[bytes | msgspec.Raw]

@@ -133,7 +133,7 @@ def exchange_id(sender: str | None, id_there: str | None) -> str:
 
     Args:
         sender: name of the key it came with.
-        id_there: by which its sender knows it; None draws one, and then nobody can tell a repetition.
+        id_there: by which its sender knows it; None draws one, and then a repetition cannot be told.
     """
     if not id_there:
         return secrets.token_hex(16)
@@ -148,7 +148,7 @@ _FIRST = ("at", "model", "request", "response", "sender_rate", "tag", "opt", "se
 def merged(parts: Sequence[Part]) -> Part:
     """Merge all parts of an exchange into one. Parts that say the same as another add nothing.
 
-    What one part says of the request's messages, or of the answer, in one piece stands; pieces are put together in the
+    The words of a part on the request's messages, or of the answer, in one piece stands; pieces are put together in the
     order of their times.
     """
     ordered = sorted(parts, key=lambda part: (part.at is None, part.at or 0.0))

@@ -1,7 +1,7 @@
 """Memory of what is sent to the doors: accounted for as it grows, bounded in all and for each key.
 
 It lies within the memory of all copies (`SamplingTap.reserve`), and stays below the half from which on the tap lowers
-the sampling rates of live traffic: nobody who sends to a door can do that.
+the sampling rates of live traffic: no sender to a door can do that.
 """
 
 import contextlib

@@ -88,8 +88,8 @@ async def save_all(database: Database, project: str, entries: Sequence[Entry], *
         entries: in any order; the same label twice is one.
         replace: another label of the same rater on the same task is replaced; otherwise it is an error.
 
-    Raises: NotFoundError and RequestError as `save`, with the number of the entry; ConflictError for two labels by one
-        rater of a single task, stored before or among the entries.
+    Raises: NotFoundError and RequestError as `save`, with the number of the entry; ConflictError for two labels by a
+        rater of the same task, stored before or among the entries.
     """
     n_changed = 0
     async with database.begin() as connection:

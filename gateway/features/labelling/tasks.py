@@ -48,8 +48,9 @@ class ShownTask(msgspec.Struct, frozen=True, kw_only=True):
 async def next_task(database: Database, project: str, rater: str) -> ShownTask | None:
     """Assigns a task that this rater has not labelled; None when none is left for them.
 
-    First comes the one that they have open already, so that reloading a page skips nothing; then those that others have
-    begun, so that labels complete tasks. No task is given to more raters than it asks for, unless one of them left it.
+    First comes the task that they have open already, so that reloading a page skips nothing; then those that others
+    have begun, so that labels complete tasks. No task is given to more raters than it asks for, unless one of them left
+    it.
 
     Raises: NotFoundError.
     """

@@ -27,7 +27,7 @@ _decoder = msgspec.json.Decoder(ArmsState)
 async def update(connection: AsyncConnection, audits: Sequence[Measured]) -> None:
     """Adds what auditors found in exchanges to the comparisons of their policies, in the caller's transaction.
 
-    Each comparison moves by one exchange after the other, in the order given; rows are locked in one order. Left out
+    Each comparison moves exchange by exchange, in the order given; rows are locked in one order. Left out
     are exchanges of a policy that treats all or none, and metrics that are ratios or weigh their values: the mean of
     those is not the mean over exchanges.
     """

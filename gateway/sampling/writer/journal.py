@@ -145,7 +145,7 @@ async def settle_orphans(directory: Path, sink: ExchangeSink) -> int:
     """Adds the counts that dead workers left behind to the ledger. Returns how many journals of living workers there
     are.
 
-    What the store does not take now is left for the next call.
+    Counts that the store does not take now are left for the next call.
     """
     living = 0
     for path in _journals(directory):

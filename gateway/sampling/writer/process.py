@@ -120,7 +120,7 @@ async def _settle(directory: Path, sink: ExchangeSink) -> int:
 class LazySink:
     """Opens the database when there is something to store, so that a database that is away is met again and again.
 
-    See `gateway.sampling.writer.sink.ExchangeSink`. The schema must have been made: whoever starts the writer did.
+    See `gateway.sampling.writer.sink.ExchangeSink`. The schema must exist: the process that starts the writer makes it.
     """
 
     def __init__(self, url: str, texts: Texts, max_text_bytes: int) -> None:

@@ -2,7 +2,7 @@
 
 An answer that comes at once is held as a whole. Of a stream, as much is held as has not been looked at: once a choice
 has said `window` characters more, the text so far is looked at, and if it is clean, the events up to there go out byte
-for byte. What comes at the end is always looked at, so the last sentence cannot slip through. Events without text
+for byte. The end is always looked at, so the last sentence cannot slip through. Events without text
 (thoughts, calls of tools, usage) wait only where text before them does.
 """
 
