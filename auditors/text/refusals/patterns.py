@@ -2,18 +2,41 @@
 
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+MOST_NESTED = 2
+"""Fragments within fragments."""
 
 FILE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("wordings.toml").read_text(encoding="utf-8"))
 
 
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern written over several lines: blanks in it are signs of the text, line ends are not."""
-    whole = pattern.replace("<cannot>", FILE["cannot"]).replace("<done>", FILE["done"])
-    return re.compile("".join(line.strip() for line in whole.splitlines()), flags)
+    """Compile a pattern written over several lines: blanks in it are signs of the text, line ends are not.
+
+    A name in angle brackets stands for the fragment of this name.
+    """
+    return re.compile(_unfold(pattern, FILE["fragments"]), flags)
 
 
 def compile_named(name: str, flags: int = 0) -> re.Pattern[str]:
     """The pattern of this name in the file."""
     return compile_pattern(FILE[name], flags)
+
+
+def compile_any(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Compile a pattern that matches where one of several does."""
+    return compile_pattern("|\n".join(f"(?:{pattern.strip()})" for pattern in patterns))
+
+
+def _unfold(pattern: str, fragments: Mapping[str, str]) -> str:
+    whole = _joined(pattern)
+    for _ in range(MOST_NESTED):
+        for name, fragment in fragments.items():
+            whole = whole.replace(f"<{name}>", _joined(fragment))
+    return whole
+
+
+def _joined(pattern: str) -> str:
+    return "".join(line.strip() for line in pattern.splitlines())

@@ -8,7 +8,7 @@ time in proportion to what it looks at.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,6 +28,8 @@ CLOSING = 3
 LONGEST_JSON_CHARS = 100_000
 MOST_VALUES = 200
 MOST_FENCES = 400
+MOST_BARE_ITEMS = 3
+"""Most list items that are read as sentences, in a reply that has nothing but items."""
 
 
 class Prose(NamedTuple):
@@ -43,6 +45,10 @@ class Prose(NamedTuple):
     """The JSON text has a member that says so."""
     chars: int = 0
     """Number of characters of all the prose."""
+    sentences: Sequence[str] = ()
+    """All sentences, in order: `opening`, those that `later` leaves out, and `later`."""
+    n_item_chars: int = 0
+    """Number of characters of list items, of dialogue and of the text that the reply announces."""
 
 
 def answer_of(reply: str) -> str:
@@ -109,9 +115,10 @@ def _prose_of_text(text: str) -> Prose:
     is_quoted = len(lines) == 1 and lines[0][0] in _QUOTES and lines[0][-1] in _QUOTES and lines[0][1:-1].isprintable()
     is_quoted = is_quoted and not set(_QUOTES) & set(lines[0][1:-1])
     sentences = list[str]()
-    n_chars = 0
+    n_chars = n_item_chars = 0
     for number, line in enumerate(lines):
         if _DIALOGUE.match(line) or (_ITEM.match(line) and len(lines) > 1):
+            n_item_chars += len(line)
             continue
         plain = normalised(line)
         if not is_quoted:
@@ -123,9 +130,13 @@ def _prose_of_text(text: str) -> Prose:
         n_chars += len(plain)
         sentences += _sentences(plain)
         if number < len(lines) - 1 and sentences and _announces(plain, sentences):
-            return Prose(sentences[:OPENING], [], chars=n_chars)
+            n_item_chars += sum(map(len, lines[number + 1 :]))
+            return Prose(sentences[:OPENING], [], False, False, n_chars, sentences[:OPENING], n_item_chars)
+    if not sentences and len(lines) <= MOST_BARE_ITEMS and not any(map(_DIALOGUE.match, lines)):
+        sentences = [sentence for line in lines for sentence in _sentences(normalised(_ITEM.sub("", line, count=1)))]
+        n_item_chars = 0
     later = sentences[OPENING:MOST_SENTENCES] + sentences[max(MOST_SENTENCES, len(sentences) - CLOSING) :]
-    return Prose(sentences[:OPENING], later, chars=n_chars)
+    return Prose(sentences[:OPENING], later, False, False, n_chars, sentences, n_item_chars)
 
 
 def _sentences(line: str) -> Iterator[str]:

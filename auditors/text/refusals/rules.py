@@ -34,14 +34,15 @@ class Wording(NamedTuple):
     """Plain enough for any sentence and for data; None: `declining` is for data, and no later sentence is read."""
 
 
-def declined_in(sentence: str, n_further_chars: int = 0) -> bool:
+def declined_in(sentence: str, n_answer_chars: int = 0) -> bool:
     """Return whether a sentence among the first of a reply declines, in any language that is read.
 
-    With many further characters in the reply, an ability that is lacking ("I can't see pictures.") is a caveat.
+    With many characters about the matter in the rest of the reply, an ability that is lacking ("I can't see pictures.")
+    is a caveat.
     """
-    if n_further_chars > LIVE_CAVEAT_CHARS and _LIVE.search(sentence):
+    if n_answer_chars > LIVE_CAVEAT_CHARS and _LIVE.search(sentence):
         return False
-    if _SAID.search(sentence) or (n_further_chars > CAVEAT_CHARS and _ABILITY.search(sentence)):
+    if _SAID.search(sentence) or (n_answer_chars > CAVEAT_CHARS and _ABILITY.search(sentence)):
         return False
     return any(_declined(wording, wording.declining, sentence) for wording in _fitting(sentence))
 
@@ -88,7 +89,7 @@ def _read_wording(patterns: dict[str, str]) -> Wording:
     return Wording(**{name: compile_pattern(pattern) for name, pattern in patterns.items()})
 
 
-WORDINGS = {language: _read_wording(table) for language, table in FILE.items() if isinstance(table, dict)}
+WORDINGS = {language: _read_wording(table) for language, table in FILE.items() if "declining" in table}
 """Language to its wording, for every language that is read."""
 
 _THOUGH = compile_named("though")

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from auditors.text.refusal_words import declines
+from auditors.text.refusal_words import DECLINED, read_reply
+from auditors.text.refusals.english import Reading
 from auditors.text.refusals.languages import NONE, OTHER, language_of
 from auditors.text.refusals.prose import answer_of
 from auditors.text.refusals.rules import WORDINGS
@@ -12,12 +13,17 @@ from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
 class Verdict(NamedTuple):
     """The findings about a reply."""
 
-    is_declined: bool | None
-    """True if the reply declines; None when it cannot be told."""
+    reading: Reading | None
+    """None when it cannot be told. Rejected premises and partial answers are told apart in English only."""
     language: str
     """One with rules, `languages.NONE` where nothing shows one, or `languages.OTHER`."""
     reason: str | None = None
     """Why it cannot be told: of `auditors.types.UNREAD`."""
+
+    @property
+    def is_declined(self) -> bool | None:
+        """True if the reply declines the task or a part of it; None when it cannot be told."""
+        return None if self.reading is None else self.reading in DECLINED
 
 
 def verdict_on(reply: str) -> Verdict:
@@ -25,8 +31,7 @@ def verdict_on(reply: str) -> Verdict:
     if not answer_of(reply):
         return Verdict(None, NONE, ONLY_REASONING)
     language = language_of(reply)
-    if declines(reply):
-        return Verdict(True, language)
-    if language == OTHER or (language != NONE and language not in WORDINGS):
+    reading = read_reply(reply)
+    if reading == "answered" and (language == OTHER or (language != NONE and language not in WORDINGS)):
         return Verdict(None, OTHER, UNREAD_LANGUAGE)
-    return Verdict(False, language)
+    return Verdict(reading, language)
