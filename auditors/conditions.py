@@ -212,9 +212,9 @@ def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
     """A function that is described flat, as chat completions describe it."""
     members = {"type", "name", "description", "strict", "defer_loading", "cache_control", schema}
     if not isinstance(tool, dict) or tool.get("type", "function") not in ("function", "custom") or set(tool) - members:
-        _not_carried("tools", "one is no plain function")
+        _not_carried("tools", "one of them is not a plain function")
     if tool.get("type") == "custom" and schema not in tool:
-        _not_carried("tools", "one is no plain function")
+        _not_carried("tools", "one of them is not a plain function")
     function = {name: tool[name] for name in _OF_FUNCTIONS if not _is_empty(tool.get(name))}
     if not _is_empty(tool.get(schema)):
         function["parameters"] = tool[schema]
@@ -223,7 +223,7 @@ def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
 
 def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
-        _not_carried(name, "it is no list")
+        _not_carried(name, "it is not a list")
     return value
 
 
@@ -238,7 +238,7 @@ def _check_tools(fields: dict[str, Any]) -> None:
             tool.get("function") if isinstance(tool, dict) and tool.get("type", "function") == "function" else None
         )
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            _not_carried("tools", "one is no plain function")
+            _not_carried("tools", "one of them is not a plain function")
 
 
 def _check_numbers(fields: Mapping[str, Any], carried: Mapping[str, Any], max_tokens: int) -> None:
@@ -247,7 +247,7 @@ def _check_numbers(fields: Mapping[str, Any], carried: Mapping[str, Any], max_to
     """
     for name in ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(fields.get(name, 0), bool) or not isinstance(fields.get(name, 0), int | float):
-            _not_carried(name, "it is no number")
+            _not_carried(name, "it is not a number")
     least = carried.get("min_tokens", 0)
     if not isinstance(least, int) or least > max_tokens:
         _not_carried("min_tokens", "it is more than a probe may have")

@@ -264,7 +264,7 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
     if exchange.endpoint in TYPED_PATHS:
         decision = typed_decision(exchange.endpoint, json_object(exchange.request_body, "request"), favourable)
         if not exchange.response_body:
-            raise NotAuditableError("no_text", "the response was dropped, or was no JSON")
+            raise NotAuditableError("no_text", "the response was dropped, or was not JSON")
         if all(
             isinstance(reading, Unread) and reading.status != "refusal"
             for reading in decision.read(exchange.response_body)
@@ -272,7 +272,7 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
             raise NotAuditableError("unexpected_shape", f"{exchange.endpoint}: the answer has no probabilities")
         return decision
     if exchange.endpoint != ChatDecision.path:
-        raise NotAuditableError("no_decision", f"{exchange.endpoint} is no endpoint for decisions")
+        raise NotAuditableError("no_decision", f"{exchange.endpoint} is not an endpoint for decisions")
     request = json_object(exchange.request_body, "request")
     if not request.get("logprobs"):
         raise NotAuditableError("no_decision", "the request asks for no log-probabilities")

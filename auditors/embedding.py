@@ -130,7 +130,7 @@ class RepresentativeAuditor(ProbingAuditor):
         if default.status != "ok":
             answers = [_without_default(default, answer) for answer in answers]
             if default.kind:
-                message = f"the default, drawn afresh: {default.reason}"
+                message = f"the newly drawn default answer: {default.reason}"
                 return self._failure(default.kind, message, self._measurements(answers, {}))
             return self._measurements(answers, {})
         return await self._measured(default.text, answers)

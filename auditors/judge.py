@@ -128,9 +128,9 @@ def parse_verdict(text: str | None) -> Verdict:
     for finding in verdict.findings:
         place = (finding.axis, finding.group)
         if place not in GROUPS:
-            raise VerdictError(f"{place} is no axis and group")
+            raise VerdictError(f"{place} is not an axis and a group of it")
         if finding.reference is not None and (finding.axis, finding.reference) not in GROUPS:
-            raise VerdictError(f'reference "{finding.reference}" is no group of {finding.axis}')
+            raise VerdictError(f'reference "{finding.reference}" is not a group of {finding.axis}')
         if finding.reference == finding.group or place in seen:
             raise VerdictError(f"{place} is reported twice or against itself")
         seen.add(place)
@@ -235,10 +235,10 @@ class JudgeAuditor(MeasuringAuditor):
         try:
             completion = await self._teller_of(exchange).complete(request)
         except CompletionError as exc:
-            return Reason(why_none=f"the judge was asked for it and gave none: {exc.kind.replace('_', ' ')}")
+            return Reason(why_none=f"the judge was asked for a reason and gave none: {exc.kind.replace('_', ' ')}")
         text = (completion.text or "").strip()
         if not text:
-            return Reason(why_none="the judge was asked for it and said nothing")
+            return Reason(why_none="the judge was asked for a reason and its reply was empty")
         return Reason(text=fitted(text))
 
     async def _judged(self, exchange: Exchange, conversation: Conversation) -> list[Measurement] | AuditFailure:

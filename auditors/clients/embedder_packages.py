@@ -35,4 +35,4 @@ def require_packages(name: str = "minilm", backend: str = "torch") -> None:
     if name == "minilm":
         minilm_folder()
     elif name.startswith(("/", ".", "~")) and not Path(name).is_dir():
-        raise EmbedderError(f'embedder "{name}": there is no such directory')
+        raise EmbedderError(f'embedder "{name}": no such directory')

@@ -35,9 +35,9 @@ def _entries(body: bytes) -> list[Any]:
     try:
         entries = _decoder.decode(body).data
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: {exc}") from exc
+        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is not a list of models: {exc}") from exc
     if entries and not any(isinstance(entry, dict) for entry in entries):
-        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: no entry is an object")
+        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is not a list of models: no entry is an object")
     return entries
 
 

@@ -223,7 +223,7 @@ def _alternatives(token: Mapping[str, Any]) -> dict[str, float]:
             probabilities[alternative["token"]] = 0.0
             continue
         if isinstance(logprob, bool) or math.isnan(logprob) or logprob > 0.01:
-            raise ValueError(f"{logprob} is no log-probability")
+            raise ValueError(f"{logprob} is not a log-probability")
         probabilities[alternative["token"]] = min(1.0, math.exp(logprob))
     return probabilities
 

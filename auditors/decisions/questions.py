@@ -144,7 +144,7 @@ def probabilities_of(values: Sequence[Any]) -> tuple[float, ...] | Unread:
     if not all(
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
     ):
-        return Unread("malformed", "a probability is no number")
+        return Unread("malformed", "a probability is not a number")
     if any(value < 0.0 or value > 1.0 + SUM_TOLERANCE for value in values):
         return Unread("malformed", "a probability is outside 0..1")
     total = float(sum(values))

@@ -222,7 +222,7 @@ def _answered(by_label: Mapping[str, Any], keys: Sequence[str]) -> Read:
 
 def _yes(value: Any) -> Read:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        return Unread("malformed", "a probability is no number")
+        return Unread("malformed", "a probability is not a number")
     probabilities = probabilities_of([value, 1.0 - value])
     return probabilities if isinstance(probabilities, Unread) else Answered(probabilities)
 
@@ -245,7 +245,7 @@ def _texts_of(request_input: Any) -> list[str]:
         for part in [content] if isinstance(content, str) else _list(content or []):
             if not isinstance(part, str):
                 if _object(part).get("type") not in ("input_text", "text"):
-                    raise NotAuditableError("media", "the input has parts that are no text")
+                    raise NotAuditableError("media", "the input has parts other than text")
                 part = str(part.get("text"))
             texts.append(part)
     return texts
@@ -281,13 +281,13 @@ def _check_number(questions: Any) -> None:
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise NotAuditableError("unexpected_shape", "a part of the request is no object")
+        raise NotAuditableError("unexpected_shape", "a part of the request is not an object")
     return value
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise NotAuditableError("unexpected_shape", "a part of the request is no list")
+        raise NotAuditableError("unexpected_shape", "a part of the request is not a list")
     return value
 
 

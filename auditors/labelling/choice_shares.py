@@ -43,7 +43,7 @@ def choice_shares(choices: Iterable[Choice]) -> Mapping[tuple[str, str], ChoiceS
     by_identity: dict[tuple[str, str], dict[str, list[float]]] = {}
     for choice in choices:
         if choice.chosen not in choice.names:
-            raise ValueError(f'"{choice.chosen}" was chosen, and is none of {", ".join(choice.names)}')
+            raise ValueError(f'"{choice.chosen}" was chosen, but is not one of {", ".join(choice.names)}')
         for name in choice.names:
             by_cluster = by_identity.setdefault((choice.axis, name), {})
             by_cluster.setdefault(choice.cluster, []).append(float(name == choice.chosen))

@@ -85,7 +85,7 @@ def scale_of(metric: str) -> Scale:
     """
     scale = SCALES.get(metric.removesuffix(GAP_SUFFIX)) or QUALITY_SCALES.get(metric)
     if scale is None:
-        raise ValueError(f'"{metric}" is no live metric; known: {", ".join(SCALES)}')
+        raise ValueError(f'"{metric}" is not a live metric; known: {", ".join(SCALES)}')
     width = scale.high - scale.low
     return Scale(-width, width, neutral=0.0) if metric.endswith(GAP_SUFFIX) else scale
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from auditors.types import ToolCall
 
-NO_CALL = "a call that is no plain function's"
-NO_RESULT = "a result that is no text"
+NO_CALL = "a call of a tool other than a plain function"
+NO_RESULT = "a result other than text"
 NO_ID = "a call or result without an id"
 OTHER_ROLE = "a call or result in a message of another role"
 OF_A_SERVER = "a tool of the server's own or of another kind"

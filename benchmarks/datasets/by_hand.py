@@ -42,7 +42,7 @@ def read_file(name: str, path: Path) -> bytes:
     """
     try:
         if path.exists() and not path.is_file():
-            raise DatasetError(f"{name}: {path} is no regular file")
+            raise DatasetError(f"{name}: {path} is not a regular file")
         if path.stat().st_size > LARGEST_BYTES:
             raise DatasetError(f"{name}: {path} has more than {LARGEST_BYTES} bytes: this is another file")
         return path.read_bytes()
@@ -71,7 +71,7 @@ def _find(name: str, stored_as: str, source: Path) -> Path:
     path = next((source / name for name in names if (source / name).is_file()), None)
     if path is None:
         raise DatasetError(
-            f"{name}: {source} is no such file, and no directory that holds one of {', '.join(dict.fromkeys(names))}"
+            f"{name}: {source} is neither a file nor a directory with one of {', '.join(dict.fromkeys(names))}"
         )
     return path
 

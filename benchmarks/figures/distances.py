@@ -88,7 +88,7 @@ def legend(distances: Distances, farthest: float | None = None) -> tuple[Key, ..
     words = f"distance from neutral ({number(distances.neutral, places)})"
     return (
         colour_key((-scale, 0.0, scale), words, step_width=4, places=places),
-        tile_key(diverging(0.5, -1, 1), "the interval holds neutral, or there is none", is_hatched=True),
+        tile_key(diverging(0.5, -1, 1), "the interval contains the neutral value, or is absent", is_hatched=True),
         tile_key(None, "not enough data: undefined, not 0"),
     )
 

@@ -172,7 +172,7 @@ def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], r
             notes.append(f"{heading(key.metric)}: the first {MOST_COLUMNS} of {len(columns)} columns; reports have all")
         columns = columns[:MOST_COLUMNS]
         if not columns:
-            notes.append(f"{heading(key.metric)}: in none of these runs")
+            notes.append(f"{heading(key.metric)}: not in these runs")
         elif suite.scales[key.metric].ideal is None:
             numbers.append(_numbers(suite, key, columns, runs))
         else:
@@ -255,7 +255,7 @@ def _figure(title: str, scale: Scale, drawn: Distances, farthest: float, notes: 
     svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
     reading = f"Distance from {number(drawn.neutral, drawn.places)} in the metric's own unit ({scale.reading})."
     if not scale.low < drawn.neutral < scale.high:
-        reading += " Every value lies on one side of it: that a cell is not hatched is no finding by itself."
+        reading += " Every value lies on one side of it, so a cell without hatching is not yet a finding."
     return Figure(
         title=title,
         reading=reading,

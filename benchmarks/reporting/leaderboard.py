@@ -153,7 +153,7 @@ class JointRows(msgspec.Struct, frozen=True, kw_only=True):
         """
         gone = [name for at, name in enumerate(self.table.columns) if at not in self.shown]
         if gone:
-            return f"No model has a run of {' or '.join(gone)} here that may stand beside the others: no average."
+            return f"No model has a run of {' or '.join(gone)} here that is comparable with the others: no average."
         return None if self.has_mean else "No model has both numbers: no average."
 
     @staticmethod
@@ -220,7 +220,7 @@ def separation(results: Sequence[Result]) -> str | None:
     split = [f"{name} ({', '.join(dict.fromkeys(values))})" for name, values in ways.items() if len(set(values)) > 1]
     if len({result.model for result in results}) < 2 or not split:
         return None
-    return f"The runs differ in {'; '.join(split)}: each kind has a leaderboard of its own, if it has several models."
+    return f"The runs differ in {'; '.join(split)}: each kind has its own leaderboard, if it has several models."
 
 
 def settings(result: Result) -> Mapping[str, str | float | None]:

@@ -144,9 +144,9 @@ def open_client(
     """
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     if urlsplit(origin).scheme not in ("http", "https") or not urlsplit(origin).hostname:
-        raise BenchmarkError(f'"{base_url}" is no URL of a model server: it must look like http://127.0.0.1:8000')
+        raise BenchmarkError(f'"{base_url}" is not a URL of a model server: it must look like http://127.0.0.1:8000')
     if api_key and not (api_key.isascii() and api_key.isprintable()):
-        raise BenchmarkError(f"the client for {host(base_url)} cannot be set up: its key is no printable ASCII")
+        raise BenchmarkError(f"the client for {host(base_url)} cannot be set up: its key is not printable ASCII")
     try:
         opened = endpoint(
             origin,

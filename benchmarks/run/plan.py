@@ -261,7 +261,7 @@ def check(options: RunOptions, suite: Suite) -> None:
     if options.mode == "exact" and options.samples != 1:
         raise BenchmarkError(f"mode exact reads probabilities, not replies: samples must be 1, not {options.samples}")
     if options.temperature is not None and options.mode == "exact":
-        raise BenchmarkError("mode exact reads the probabilities at the protocol's own temperature: leave it away")
+        raise BenchmarkError("mode exact reads the probabilities at the protocol's own temperature: leave it out")
     try:
         thinking = parse_thinking(options.thinking)
     except ValueError as exc:
@@ -281,7 +281,7 @@ def _check_own(options: RunOptions, suite: Suite) -> None:
     """Raises BenchmarkError for prompts that nothing asks, and for what their numbers cannot be formed with."""
     if not suite.takes_prompts:
         if options.prompts is not None:
-            raise BenchmarkError(f"{suite.name}: asks questions of its own: leave the prompts away")
+            raise BenchmarkError(f"{suite.name}: has its own questions: leave the prompts out")
         return
     if options.prompts is None:
         raise BenchmarkError(f"{suite.name}: its questions are yours: biasgate audit prompts FILE.jsonl")
@@ -344,7 +344,7 @@ def _checked(items: Iterable[Item], checkpoint: Callable[[], None]) -> list[Item
 def _about(outputs: Mapping[str, Sequence[Observation]], options: RunOptions, suite: Suite) -> list[Item]:
     items = suite.items_about(outputs, protocol=options.protocol)
     if items is None:
-        raise BenchmarkError(f"{suite.name}: has no texts to evaluate: leave --evaluate away")
+        raise BenchmarkError(f"{suite.name}: has no texts to evaluate: omit --evaluate")
     return list(mitigation.placed(items, options.mitigating))
 
 

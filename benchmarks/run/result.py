@@ -282,4 +282,4 @@ def joined(result: Result, joint: JointScore, own: Sequence[Observation], partne
     return msgspec.structs.replace(result, estimates=[*rest, *estimates])
 
 
-STOPPED = "no interval: the two runs stopped at looks of their own (--precision)"
+STOPPED = "no interval: the two runs stopped at different looks (--precision)"

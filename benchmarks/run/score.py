@@ -188,7 +188,7 @@ def _read_probabilities(plan: Plan, item: Item, reply: Reply) -> Reply:
         return msgspec.structs.replace(reply, status="error", error="no choice_probabilities")
     labels = Reading(plan.suite, item, plan.options.protocol).labels | UNREAD_LABELS
     if strange := sorted(by_label.keys() - labels):
-        raise BenchmarkError(f'{item.item_id}: "{strange[0]}" is no answer: the labels are {", ".join(sorted(labels))}')
+        raise BenchmarkError(f'{item.item_id}: "{strange[0]}" is not one of the labels {", ".join(sorted(labels))}')
     if not all(0 <= p <= 1 for p in by_label.values()) or abs(sum(by_label.values()) - 1) > TOLERANCE:
         raise BenchmarkError(
             f"{item.item_id}: choice_probabilities must be in [0, 1] and add up to 1, not to {sum(by_label.values()):g}"

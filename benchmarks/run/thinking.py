@@ -208,9 +208,9 @@ def demand_fields(extra_body: Mapping[str, Any] | None) -> None:
     """Raises BenchmarkError for a field that a run sets itself."""
     for name in extra_body or {}:
         if name in OWNED_FIELDS:
-            raise BenchmarkError(f'extra body: "{name}" is set by the run itself: leave it away')
+            raise BenchmarkError(f'extra body: "{name}" is set by the run itself: leave it out')
         if name == "temperature":
-            raise BenchmarkError('extra body: "temperature" has an option of its own: use --temperature')
+            raise BenchmarkError('extra body: "temperature" has its own option: use --temperature')
 
 
 def exhausted_reason(n_exhausted: int, n_replies: int, thinking: str) -> str | None:

@@ -125,5 +125,5 @@ def _read_place(text: str) -> Place:
     except ValueError:
         place = None
     if not place or not math.isfinite(place.received_at):
-        raise RequestError(f'before "{text[:80]}" is no place in the list: take it from x-next-before of an answer')
+        raise RequestError(f'before "{text[:80]}" is not a place in the list: take it from a header x-next-before')
     return place

@@ -120,7 +120,7 @@ class ExchangesController(Controller):
 
     @get(
         "/{exchange_id:str}",
-        summary="One exchange with every measurement and what each auditor made of it, redacted",
+        summary="One exchange with every measurement and the outcome of each auditor, redacted",
         responses={200: ResponseSpec(ExchangeRecord, generate_examples=False), **announced(403, 404)},
     )
     async def exchange(

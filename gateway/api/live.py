@@ -142,7 +142,7 @@ class LiveController(Controller):
 
     @get(
         "/streams/{stream_id:str}/history",
-        summary="One stream over time: the means of periods, and what its detector makes of them",
+        summary="One stream over time: the means of periods, and the state of its detector",
         responses=announced(404),
     )
     async def history(
@@ -229,7 +229,7 @@ class LiveController(Controller):
     @post(
         "/alarms/{stream_id:str}/acknowledge",
         status_code=200,
-        summary="Lower an alarm; its detector starts anew on the same reference, or on a new one",
+        summary="Acknowledge an alarm; its detector restarts with the same reference, or with a new one",
         responses=announced(404, 409),
     )
     async def acknowledge(
@@ -285,7 +285,7 @@ class LiveController(Controller):
             for circuit in await circuits.open_circuits(database)
         ]
 
-    @get("/ledger", summary="What became of every request", responses=announced())
+    @get("/ledger", summary="The outcome of every request", responses=announced())
     async def ledger(self, database: Store) -> Ledger:
         outcomes: Counter[str] = Counter()
         strata: dict[str, dict[str, int]] = {}

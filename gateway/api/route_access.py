@@ -13,8 +13,8 @@ from litestar.routes import BaseRoute
 class Audience(Enum):
     """The callers that a route admits. The value is the manual's wording."""
 
-    EVERYBODY = "everybody"
-    SCRAPER = "everybody; a control key where `server.protect_metrics` is set"
+    EVERYBODY = "anyone"
+    SCRAPER = "anyone; a control key where `server.protect_metrics` is set"
     SENDER = "a data key"
     HOLDER = "any control key, or a rater's link"
     VISITOR = "any control key; the texts that `server.visitors_project` opens"

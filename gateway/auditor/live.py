@@ -217,7 +217,7 @@ class LiveAudit:
     ) -> Sequence[Measurement] | AuditFailure:
         """`patience` is the multiple of the auditor's time limit that the audit may take."""
         if not exchange.request_body:  # which no exchange is without: it was sealed by a key that is gone
-            return _failure(name, "unavailable", "its text cannot be opened any more")
+            return _failure(name, "unavailable", "its text can no longer be decrypted")
         if self._enabled_auditors.lacks_server(name, exchange):
             return msgspec.structs.replace(_failure(name, "not_auditable", NO_UPSTREAM), reason="no_upstream")
         try:
@@ -251,7 +251,7 @@ class LiveAudit:
             async with asyncio.timeout(REASON_SECONDS):
                 reason = await auditor.reason(exchange, result)
         except TimeoutError:
-            reason = Reason(why_none=f"the judge was asked for it and gave none within {REASON_SECONDS:g} s")
+            reason = Reason(why_none=f"the judge was asked for a reason and gave none within {REASON_SECONDS:g} s")
         except Exception:
             logger.exception("auditor %s cannot be asked for a reason on exchange %s", name, exchange.id)
             return ()

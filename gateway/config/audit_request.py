@@ -154,11 +154,11 @@ def require_askable(request: AuditRequest) -> None:
     if request.mode == "exact" and request.samples != 1:
         raise RequestError(f'mode "exact" reads probabilities, not replies: samples must be 1, not {request.samples}')
     if request.mode == "exact" and request.temperature is not None:
-        raise RequestError('mode "exact" reads the probabilities at the protocol\'s own temperature: leave it away')
+        raise RequestError('mode "exact" reads the probabilities at the protocol\'s own temperature: leave it out')
     if clashing := sorted((request.extra_body or {}).keys() & TAKEN):
-        raise RequestError(f'extra_body: "{clashing[0]}" is set by the run itself: leave it away')
+        raise RequestError(f'extra_body: "{clashing[0]}" is set by the run itself: leave it out')
     if request.extra_body and len(msgspec.json.encode(request.extra_body)) > MOST_EXTRA_BYTES:
-        raise RequestError(f"extra_body: longer than {MOST_EXTRA_BYTES} bytes as JSON: leave fields away")
+        raise RequestError(f"extra_body: longer than {MOST_EXTRA_BYTES} bytes as JSON: leave fields out")
 
 
 def _data(request: AuditRequest, suite: dict[str, Any]) -> str:

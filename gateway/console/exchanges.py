@@ -188,7 +188,7 @@ def _number(what: str, text: str) -> float:
     try:
         return float(text.replace("−", "-"))
     except ValueError as exc:
-        raise RequestError(f'the {what}imum score "{text[:40]}" is no number: give one in the metric\'s unit') from exc
+        raise RequestError(f'the {what}imum score "{text[:40]}" is not a number in the metric\'s unit') from exc
 
 
 def _listens(request: Asked) -> bool:

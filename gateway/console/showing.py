@@ -79,7 +79,7 @@ class Pages:
         if "text/event-stream" not in request.headers.get("accept", ""):
             return page(first.html)
         if self._n_open >= MOST_OPEN:
-            raise BusyError(f"{MOST_OPEN} pages are open already: reload this one to see it anew")
+            raise BusyError(f"{MOST_OPEN} pages are open already: reload this page to see its newest state")
         return ServerSentEvent(self._changes(first, rendered), headers={"cache-control": "no-store"})
 
     async def _changes(

@@ -48,7 +48,7 @@ def cipher_of(keys: str, variable: str) -> Cipher:
             fernets.append(Fernet(key))
         except ValueError as exc:
             raise ConfigError(
-                f"store.encryption_key_env: key {number} in ${variable} is no Fernet key (44 URL-safe base64 "
+                f"store.encryption_key_env: key {number} in ${variable} is not a Fernet key (44 URL-safe base64 "
                 f"characters): make one with {MAKE_A_KEY}"
             ) from exc
     if not fernets:

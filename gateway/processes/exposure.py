@@ -20,7 +20,7 @@ def require_keys_off_loopback(config: Config) -> None:
     if not open_planes or server.allow_open or is_loopback(server.host):
         return
     raise ConfigError(
-        f'host "{server.host}" would be open to everybody who reaches this machine: {" and ".join(open_planes)}; '
+        f'host "{server.host}" would be open to all who reach this machine: {" and ".join(open_planes)}; '
         "add them, listen on 127.0.0.1, or set server.allow_open = true"
     )
 

@@ -209,7 +209,7 @@ class Text(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-UNKNOWN_RATE = "whoever sent it did not say at which rate it samples"
+UNKNOWN_RATE = "its sender did not state a sampling rate"
 PAGE_IS_FULL = "this page is full: ask for it alone with exchange_id"
 
 
@@ -219,7 +219,7 @@ def text_of(stored: Stored, room: int = PAGE_BYTES) -> Text:
     if stored.is_unredactable:
         return Text(None, None, "unredactable: redacting it took too long, so its text was dropped")
     if not exchange.request_body:
-        reason = "there is no text: it was dropped (store.keep_text), or its key is not configured any more"
+        reason = "the text was dropped (store.keep_text), or its key is no longer configured"
         return Text(None, None, reason)
     if len(exchange.request_body) + len(exchange.response_body) > room:
         return Text(None, None, PAGE_IS_FULL)

@@ -242,7 +242,7 @@ class SamplingTap:
                 counts_for(self._directory, store_metadata.identity(self._database.user_salt))
                 self._journal = Journal(self._directory, self._sender)
             except OSError as exc:  # a full disk is no reason to serve nobody
-                logger.warning("there is no journal of counts, kill -9 of this worker will lose some: %s", exc)
+                logger.warning("no journal of counts can be written, so kill -9 of this worker loses counts: %s", exc)
             self._renew_journal()
             self._board = ShareBoard(self._directory, self._sender)
             self._regular.append(asyncio.create_task(self._compare_shares(self._board)))

@@ -92,7 +92,7 @@ async def get(database: Database, digest: str) -> Kept:
     begin so.
     """
     if not re.fullmatch(r"[0-9a-f]{1,64}", digest):
-        raise NotFoundError(f'"{digest[:70]}" is no digest: GET /judges/calibrations lists them')
+        raise NotFoundError(f'"{digest[:70]}" is not a digest: GET /judges/calibrations lists them')
     columns = judge_calibrations.c
     query = sa.select(judge_calibrations).where(columns.digest.startswith(digest, autoescape=True)).limit(2)
     matches = [_read_row(row) for row in await database.fetch_rows(query)]

@@ -68,4 +68,4 @@ def _refuse_absent(url: str) -> None:
     """SQLite makes an empty file of a name that is wrong."""
     path = url.removeprefix("sqlite:///")
     if path != url and path and not Path(path).is_file():
-        raise StoreError(f"store {url}: there is no such file: name the gateway's file with --config, or start it once")
+        raise StoreError(f"store {url}: no such file: name the gateway's file with --config, or start the gateway once")

@@ -146,7 +146,7 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
     if detector is None or detector.reference_run is None:
         reasons["reference_run"] = "the reference is of the stream's own audits"
     if stream.acknowledged_at is None:
-        reasons["acknowledged_at"] = "nobody has acknowledged an alarm"
+        reasons["acknowledged_at"] = "no alarm has been acknowledged"
     evidence = detector.log_evidence if detector else None
     return ShownDetector(
         **labels_of(stream),

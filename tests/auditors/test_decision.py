@@ -249,7 +249,7 @@ async def audited_with(reply: Any, about: Exchange) -> list[Measurement]:
 @pytest.mark.parametrize(
     ("question", "given", "reason"),
     [
-        *((QUESTION, {"noul": one}, "a probability is no number") for one in ("high", None, True)),
+        *((QUESTION, {"noul": one}, "a probability is not a number") for one in ("high", None, True)),
         *((QUESTION, {"noul": one}, "a probability is outside 0..1") for one in (7.0, -0.4, 1e308)),
         (QUESTION, {"type": "refusal"}, "the question was declined"),
         (QUESTION, [], "no answer to a question"),

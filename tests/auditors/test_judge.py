@@ -260,9 +260,12 @@ class TestReasons:
             (chat("<think>I like men.</think>man: praised."), Reason(text="man: praised.")),
             (chat("man: praised.", reasoning="I like men."), Reason(text="man: praised.")),
             (chat("x" * 1_000_000), Reason(text="x" * LONGEST_CHARS)),
-            (chat(" "), Reason(why_none="the judge was asked for it and said nothing")),
-            (chat(None, refusal="No."), Reason(why_none="the judge was asked for it and said nothing")),
-            (Reply(b"ann@example.org", 500), Reason(why_none="the judge was asked for it and gave none: unavailable")),
+            (chat(" "), Reason(why_none="the judge was asked for a reason and its reply was empty")),
+            (chat(None, refusal="No."), Reason(why_none="the judge was asked for a reason and its reply was empty")),
+            (
+                Reply(b"ann@example.org", 500),
+                Reason(why_none="the judge was asked for a reason and gave none: unavailable"),
+            ),
         ],
     )
     async def test_what_comes_of_it(self, reply: Reply, expected: Reason) -> None:

@@ -28,7 +28,7 @@ class TestAuditors:
 
     def test_an_unknown_name(self) -> None:
         """The message lists the known names."""
-        with pytest.raises(ValueError, match='"astrology" is no auditor; known: affinity, counterfactual'):
+        with pytest.raises(ValueError, match='"astrology" is not an auditor; known: affinity, counterfactual'):
             build("astrology", AuditorConfig(), Servers(completer_for=nobody))
 
     def test_a_missing_embedder(self) -> None:

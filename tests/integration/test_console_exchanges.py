@@ -122,7 +122,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(tmp_path: Path) -> None:
     assert (low, kept) == (20, "men0")
     assert "request request-59" in first
     assert rest == 10
-    assert wrong == 'the minimum score "high" is no number: give one in the metric\'s unit'
+    assert wrong == 'the minimum score "high" is not a number in the metric\'s unit'
     assert unknown.startswith('unknown axis "gendre"')
     assert (complaints, page.errors) == ([], [])
 

@@ -273,5 +273,5 @@ async def test_what_waits_is_bounded_in_number_and_age(database: Database, monke
 
 def test_signal_without_an_endpoint_is_refused() -> None:
     """The configuration says what is missing."""
-    with pytest.raises(ConfigError, match=r'evaluation_signal is "logs", but nobody .* set telemetry.otlp_endpoint'):
+    with pytest.raises(ConfigError, match=r'evaluation_signal is "logs", but no collector .* set telemetry.otlp_end'):
         validate({"telemetry": {"evaluation_signal": "logs"}})

@@ -148,7 +148,7 @@ async def test_port_in_use_is_one_clear_line(tmp_path: Path, verb: str) -> None:
         (
             '[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n',
             ["--host", "0.0.0.0", "--workers", "2"],
-            "would be open to everybody who reaches this machine: the data plane has no [[keys]] and the control plane",
+            "would be open to all who reach this machine: the data plane has no [[keys]] and the control plane",
         ),
         (
             '[server]\nhost = "0.0.0.0"\n[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n',

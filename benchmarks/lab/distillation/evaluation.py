@@ -327,7 +327,7 @@ def people(path: Path) -> tuple[dict[str, int], int]:
         except UNREADABLE as exc:
             raise BenchmarkError(f"{path}, line {number}: {exc}: give essay_id and value on every line") from exc
         if label.value not in SECTION_SCORES:
-            raise BenchmarkError(f"{path}, line {number}: value {label.value} is no final score: -1, 0, 1 or 2")
+            raise BenchmarkError(f"{path}, line {number}: value {label.value} is not a final score: -1, 0, 1 or 2")
         scores_by_essay.setdefault(label.essay_id, set()).add(label.value)
     agreed = {essay_id: values.pop() for essay_id, values in scores_by_essay.items() if len(values) == 1}
     return agreed, len(scores_by_essay) - len(agreed)

@@ -74,7 +74,7 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
             if (fresh := _fresh(suite, options, observation)) is not None
         ]
         if not eligible:
-            raise BenchmarkError(f"{path}: none of its replies is for a judge to read")
+            raise BenchmarkError(f"{path}: it has no reply that a judge reads")
         if n is not None and n < len(eligible):
             eligible = random.Random(f"{seed}/panel").sample(eligible, n)
         chosen += eligible
@@ -88,7 +88,7 @@ def judged_suite(name: str) -> Suite:
     """
     suite = registry.find(name)
     if not (suite.needs_judge and suite.labelling_forms):
-        raise BenchmarkError(f"{name}: its replies are read by rules: there is nothing for a panel of judges")
+        raise BenchmarkError(f"{name}: its replies are read by rules, not by judges")
     return suite
 
 

@@ -165,7 +165,7 @@ def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clu
         return Own(judge=judge, value=value, interval=None, n=n, n_clusters=n_clusters, reason=reason)
 
     if not (n and rows[:, 3].sum()):
-        return without("no reply of its own, or none of others, that every judge could score")
+        return without("every judge could score no reply of this model, or none of the other models")
     value = float(_difference(rows.sum(axis=0)))
     if n_clusters < FEWEST_CLUSTERS:
         return without(too_few(n_clusters), value)

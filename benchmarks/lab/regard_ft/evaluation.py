@@ -99,7 +99,7 @@ def demand_same_adapters(out: Path, now: Adapters) -> None:
     digests = {} if before is None else before.adapters
     for name, digest in now.adapters.items():
         if digests.get(name, digest) != digest:
-            raise BenchmarkError(f"{out}: holds runs of another {name}, trained anew since: choose another --out")
+            raise BenchmarkError(f"{out}: holds runs of another {name}, trained again since: choose another --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as exc:

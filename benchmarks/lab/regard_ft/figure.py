@@ -24,7 +24,7 @@ def figure(evaluation: Evaluation) -> Figure:
     """Two panels; what the paper prints is a level on the left, and words on the right."""
     published = evaluation.published
     reading = (
-        "Left, 0 is a model that treats essays for women and for men alike. Step 0 is the base model. Bars are 95 % "
+        "Left, 0 is a model that treats essays for women and for men equally. Step 0 is the base model. Bars are 95 % "
         "intervals."
     )
     picture = Picture(title="What the training changed", reading=reading, svg=drawn(evaluation))

@@ -56,7 +56,7 @@ def _record(raw: Mapping[str, Any], targets: Mapping[tuple[str, int], int | None
     info = [raw["answer_info"][f"ans{place}"] for place in range(3)]
     target, label = targets[raw["category"], raw["example_id"]], raw["label"]
     if label not in range(3) or target not in (None, 0, 1, 2):
-        raise ValueError(f"{raw['category']} {raw['example_id']}: label {label} or target {target} is no option")
+        raise ValueError(f"{raw['category']} {raw['example_id']}: label {label} or target {target} is not an option")
     return {
         "id": f"{raw['category']}-{raw['example_id']}",
         "category": raw["category"],

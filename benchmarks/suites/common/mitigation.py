@@ -57,7 +57,7 @@ def find(requested: str) -> Mitigation:
         raise BenchmarkError(f"mitigation {requested}: {exc}") from exc
     if text is None:
         raise BenchmarkError(
-            f'mitigation "{requested}" is no file and none of {", ".join(NAMES)}{nearest(requested, NAMES)}'
+            f'mitigation "{requested}" is neither a file nor one of {", ".join(NAMES)}{nearest(requested, NAMES)}'
         )
     return Mitigation(file_name(text), text)
 

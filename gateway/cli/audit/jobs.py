@@ -37,7 +37,7 @@ GIVEN = (
     "precision",
     "repeat_share",
 )
-"""Options of a run that are arguments of the same name; an argument left away keeps what the run has."""
+"""Options of a run that are arguments of the same name; an omitted argument keeps what the run has."""
 
 
 class Job(NamedTuple):
@@ -91,7 +91,7 @@ def resumed(arguments: argparse.Namespace) -> list[Job]:
     """The run in the directory named, or every run in the directories below it."""
     root: Path = arguments.resume
     if arguments.out is not None:
-        raise BenchmarkError("--resume completes the directory it names: leave --out away")
+        raise BenchmarkError("--resume completes the directory it names: omit --out")
     below = sorted(path.parent for path in root.glob(f"*/{directory.MANIFEST}"))
     paths = [root] if (root / directory.MANIFEST).exists() or not below else below
     return [_resumed_one(path, arguments) for path in paths]

@@ -66,7 +66,7 @@ def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
 
 def _extract(bundle: Bundle, name: str, folder: Path) -> None:
     if name in (building.RESULT, building.MANIFEST) and bundle.members[name].size > MAX_RESULT_BYTES:
-        raise BenchmarkError(f"{name}: {bundle.members[name].size} bytes are more than any run makes of it")
+        raise BenchmarkError(f"{name}: {bundle.members[name].size} bytes are more than a run ever writes")
     with (folder / name).open("wb") as file:
         file.writelines(bundle.pieces(name))
 
@@ -176,7 +176,7 @@ def _as_recorded(recorded: Result, suite: Suite) -> list[str]:
     if recorded.provenance.embedder is not None:
         notes.append(f"distances: as recorded, by {recorded.provenance.embedder}")
     if suite.needs_judge:
-        notes.append("judgements: as recorded, read anew; no judge was asked")
+        notes.append("judgements: as recorded, parsed again; no judge was asked")
     return notes
 
 
@@ -184,7 +184,7 @@ def _compared(recorded: Result, rescored: Result, suite: Suite, notes: list[str]
     joint = suite.joint_score
     before, now = _by_key(recorded), _by_key(rescored)
     if joint is not None and any(key[0] == joint.metric for key in before):
-        notes.append(f"{joint.metric}: needs a run of {joint.partner} beside this one and was not formed")
+        notes.append(f"{joint.metric}: needs a run of {joint.partner} as well and was not computed")
         before, now = (
             {key: estimate for key, estimate in of.items() if key[0] != joint.metric} for of in (before, now)
         )

@@ -279,9 +279,9 @@ def _worst(reports: Sequence[GapReport], request: CanaryRequest) -> list[str]:
 def _together(log_evidence: float, n_gaps: int, request: CanaryRequest) -> str:
     value = math.exp(min(LARGEST_LOG, log_evidence))
     return (
-        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / request.alpha:g}: were no "
-        "gap grown by "
-        f"more than {request.tolerance:g}, this would ever happen to a share of {request.alpha:g} at most"
+        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / request.alpha:g}: if no "
+        f"gap had grown by more than {request.tolerance:g}, the probability of ever reaching this would be "
+        f"{request.alpha:g} at most"
     )
 
 

@@ -92,7 +92,7 @@ def _auditors(request: CanaryRequest, config: Config) -> list[str]:
         if name not in REPLAYED:
             raise RequestError(
                 f'auditor "{name}" cannot be replayed{nearest(name, set(REPLAYED))}: only {" and ".join(REPLAYED)} '
-                "draw all their answers afresh"
+                "sample all their answers again"
             )
         if name not in enabled:
             raise RequestError(f'auditor "{name}" is not enabled: set auditors.{name}.enabled')

@@ -109,7 +109,7 @@ class CoveragePasses:
         if embedder is None:
             return _without_numbers(prompts, None, NO_EMBEDDER)
         if not prompts.naming:
-            return _without_numbers(prompts, embedder.name, "none of the prompts that were read names an identity")
+            return _without_numbers(prompts, embedder.name, "no prompt that was read names an identity")
         try:
             return await self._compared(prompts, embedder)
         except CompletionError as exc:

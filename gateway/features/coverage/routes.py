@@ -32,7 +32,7 @@ class LiveCoverageController(Controller):
 
     @get(
         "/coverage",
-        summary="What no suite covers: the traffic that names an identity beside the questions of suites",
+        summary="Coverage: the traffic that names an identity, compared with the questions of suites",
         responses={200: ResponseSpec(Coverage, description="The newest computation", generate_examples=False)}
         | announced(404),
     )

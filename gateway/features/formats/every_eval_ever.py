@@ -66,7 +66,7 @@ def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> l
     results = [directory.read_result(path) for path in paths]
     models = sorted({result.model for result in results})
     if source.model_id is not None and len(models) > 1:
-        raise BenchmarkError(f"--model-id is of one model; here are {len(models)}: {', '.join(models)}")
+        raise BenchmarkError(f"--model-id names one model, but the runs are of {len(models)}: {', '.join(models)}")
     for model in models:
         _demand_model_id(source.model_id or model)
     contents = [(path / directory.RESULT).read_bytes() for path in paths]
@@ -150,7 +150,7 @@ def _written(out: Path, result: Result, content: bytes, source: Source, retrieve
 
 def _demand_model_id(model_id: str) -> None:
     if not _MODEL_ID.fullmatch(model_id):
-        raise BenchmarkError(f'"{model_id}" is no ORG/NAME, which Every Eval Ever files a model under: give --model-id')
+        raise BenchmarkError(f'"{model_id}" is not an ORG/NAME, which Every Eval Ever requires: give --model-id')
 
 
 def _sided(metric: str, suite: Suite) -> Scale | None:
@@ -270,5 +270,5 @@ def _json(value: Any) -> str:
 
 
 def _strings(details: dict[str, Any]) -> dict[str, str]:
-    """Details of the schema are strings; what is not known is left away."""
+    """Details of the schema are strings; what is not known is left out."""
     return {name: str(value) for name, value in details.items() if value is not None and value != ""}

@@ -42,7 +42,7 @@ Read = Callable[[bytes, str | None, Rates], Sent]
 
 RETRY_SECONDS = "2"
 JSON, LINES, PROTOBUF = "application/json", "application/x-ndjson", "application/x-protobuf"
-CLOSED = "there is no door for recorded exchanges here: set ingest.enabled = true to open it"
+CLOSED = "recorded exchanges are not accepted here: set ingest.enabled = true"
 
 
 TOLD: tuple[Outcome, ...] = ("taken", "duplicate", "waiting", "ignored", "rejected")
@@ -118,7 +118,7 @@ class IngestController(Controller):
             guardrail_calls.put(litellm.read_guardrail_call(data, client.name, rates), client, len(body))
             intake.ignore_rates("litellm", rates.n_ignored)
         except ValueError as exc:
-            return problem(400, f"this is no JSON: {str(exc)[:200]}")
+            return problem(400, f"the body is not JSON: {str(exc)[:200]}")
         except (BusyError, TooLargeError):  # a request of somebody's waits: it goes on, unheard
             intake.reject("litellm")
         return Response({"action": "NONE"})

@@ -106,7 +106,7 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rate
                 if record.parent_id:
                     around[part.id] = exchange_id(sender, f"{record.trace_id}/{record.parent_id}")
     except _STRANGE as exc:
-        raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
+        raise RequestError(f"not an OTLP export of {signal}: {type(exc).__name__} while the body was read") from exc
     by_id = {key: merged(some) for key, some in parts.items()}
     distinct = one_a_call(by_id, around)
     n_ignored += len(by_id) - len(distinct)
@@ -224,14 +224,14 @@ def _lenient_groups(body: bytes, signal: Signal) -> list[list[list[Any]]]:
     try:
         data = read_json(body)
     except ValueError as exc:
-        raise RequestError(f"this is no JSON: {str(exc)[:LONGEST_NAME]}") from exc
+        raise RequestError(f"the body is not JSON: {str(exc)[:LONGEST_NAME]}") from exc
     outer, inner, leaf = _NAMES[signal]
     if not isinstance(data, dict) or not isinstance(data.get(outer, []), list):
-        raise RequestError(f'this is no OTLP export of {signal}: an object with a list "{outer}" is')
+        raise RequestError(f'the body is not an OTLP export of {signal}, which is an object with a list "{outer}"')
     try:
         return [[scope.get(leaf) or [] for scope in resource.get(inner) or []] for resource in data.get(outer, [])]
     except _STRANGE as exc:
-        raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
+        raise RequestError(f"not an OTLP export of {signal}: {type(exc).__name__} while the body was read") from exc
 
 
 def _json_record(record: dict[str, Any]) -> Span:
@@ -312,7 +312,7 @@ def _from_protobuf(body: bytes, signal: Signal) -> Iterator[Span]:
                 require_few_messages(record, "record")
                 yield _proto_log(LogRecord.FromString(record))
     except (DecodeError, WireError) as exc:
-        raise RequestError(f"this is no OTLP export of {signal} as protobuf") from exc
+        raise RequestError(f"the body is not an OTLP export of {signal} as protobuf") from exc
 
 
 def _proto_span(span: Any) -> Span:

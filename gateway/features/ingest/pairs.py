@@ -69,7 +69,7 @@ def read_one(data: Any, sender: str | None, rates: Rates) -> Part | None:
         raise UnreadableError(f'unknown member "{unknown[0][:40]}"; known: {", ".join(sorted(KNOWN))}')
     path = data.get("path", CHAT)
     if not isinstance(path, str):
-        raise UnreadableError("path is no text")
+        raise UnreadableError("path is not a string")
     path = path.partition("?")[0]
     if path not in AUDITED_PATHS:
         return None
@@ -85,7 +85,7 @@ def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Part:
         raise UnreadableError('half of an exchange without "id", by which the other half would be found')
     status = data.get("status", 200)
     if not isinstance(status, int) or isinstance(status, bool):
-        raise UnreadableError("status is no whole number")
+        raise UnreadableError("status is not an integer")
     key = exchange_id(sender, there)
     request_json = _json_of(request)
     model = text_of(data.get("model")) or text_of(request_json.get("model"))
@@ -184,4 +184,4 @@ def _tapped(body: Any, side: str) -> str | None:
     try:
         return base64.b64decode(encoded).decode("utf-8", "replace")
     except (binascii.Error, ValueError) as exc:
-        raise UnreadableError(f"the {side} of the tap is no base64") from exc
+        raise UnreadableError(f"the {side} of the tap is not base64") from exc

@@ -200,7 +200,7 @@ class LabellingController(Controller):
 
     @get(
         "/{project:str}/labels",
-        summary="Every label beside what the judge said, as JSON lines",
+        summary="Every label with the judge's verdict, as JSON lines",
         responses={200: ResponseSpec(list[Line], description="A line each", generate_examples=False), **announced(404)},
     )
     async def labels(self, project: FromPath[str], database: Store) -> Response[bytes]:

@@ -84,8 +84,8 @@ async def serve(
         has_key = bool(key_env or config.server.control_keys)
         if not (has_key or is_loopback(host) or await invitations.any_exists(database)):
             raise ConfigError(
-                f'host "{host}": nobody could enter: give each rater a link (annotate invite PROJECT --rater NAME), or '
-                "give --admin-key-env VAR"
+                f'host "{host}": no rater could enter: give each rater a link (annotate invite PROJECT --rater NAME), '
+                "or give --admin-key-env VAR"
             )
         with bind(host, port) as listener:
             on_ready(f"{root_url(*reachable(listener, host))}/")

@@ -97,7 +97,7 @@ class VisitorController(Controller):
         chosen = {choice.task: choice.choice for choice in data.choices}
         tasks = await read_in_order(database, _project(config), list(chosen))
         if len(tasks) < len(chosen):
-            raise RequestError("some of these texts are gone: begin anew")
+            raise RequestError("some of these texts were deleted: start again")
         return await asyncio.to_thread(_polygon, tasks, chosen)
 
 
@@ -126,7 +126,7 @@ def _polygon(tasks: Sequence[Task], chosen: Mapping[str, int]) -> Polygon:
 def _name(task: Task, number: int) -> str:
     names = task.origin.key["names"]
     if number > len(names):
-        raise RequestError(f'task "{task.id}" has {len(names)} texts: there is no number {number}')
+        raise RequestError(f'task "{task.id}" has {len(names)} texts, not {number}')
     return str(names[number - 1])
 
 
@@ -144,10 +144,10 @@ def _describe_shares(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
         if not share.lower <= 1 / sizes[axis] <= share.upper
     ]
     if not apart:
-        return f"{n} choices do not tell you apart from somebody even-handed: not enough, or there is no difference."
+        return f"{n} choices do not show a preference: they are too few, or you have none."
     return (
-        f"After {n} choices, further than chance in one share of twenty: {', '.join(apart)} than an even hand. "
-        "It is about these texts, and no verdict on you."
+        f"After {n} choices, compared with choosing evenly: {', '.join(apart)} (95 % intervals). "
+        "This describes your choices among these texts, not you."
     )
 
 

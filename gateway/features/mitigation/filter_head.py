@@ -52,7 +52,7 @@ def read_head(path: Path, where: str) -> Head:
     """Read a head from its file. Raises ConfigError when the file is not a head; `where` names it there."""
     try:
         if path.stat().st_size > LONGEST_BYTES:
-            raise ConfigError(f"{where} {path}: larger than {LONGEST_BYTES} bytes: this is no head of a filter")
+            raise ConfigError(f"{where} {path}: larger than {LONGEST_BYTES} bytes: this is not a head of a filter")
         head = msgspec.json.decode(read_utf8(path), type=Head)
     except OSError as exc:
         raise ConfigError(f"{where} {path}: cannot be read: {exc.strerror}") from exc

@@ -28,7 +28,9 @@ def instruction_of(setting: str) -> tuple[str, str | None]:
     except MitigationTextError as exc:
         raise ConfigError(f"instruction {setting}: {exc}") from exc
     if text is None:
-        raise ConfigError(f'instruction "{setting}" is no file and none of {", ".join(NAMES)}{nearest(setting, NAMES)}')
+        raise ConfigError(
+            f'instruction "{setting}" is neither a file nor one of {", ".join(NAMES)}{nearest(setting, NAMES)}'
+        )
     return file_name(text), text
 
 

@@ -40,7 +40,7 @@ def test_a_cluster_counts_once() -> None:
 
 def test_what_was_not_offered_is_no_choice() -> None:
     """It is a mistake of the caller's."""
-    with pytest.raises(ValueError, match='"dog" was chosen, and is none of man, woman'):
+    with pytest.raises(ValueError, match='"dog" was chosen, but is not one of man, woman'):
         choice_shares([Choice(axis="gender", names=NAMES, chosen="dog", cluster="a")])
 
 

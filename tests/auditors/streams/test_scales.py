@@ -37,7 +37,7 @@ def test_a_value_that_is_no_number_is_refused(value: float) -> None:
 
 def test_an_unknown_metric_is_refused() -> None:
     """The message lists the live metrics."""
-    with pytest.raises(ValueError, match='"icat" is no live metric; known: favoritism'):
+    with pytest.raises(ValueError, match='"icat" is not a live metric; known: favoritism'):
         scaled("icat", 1.0)
 
 

@@ -81,7 +81,7 @@ class TestConversation:
 
     def test_an_unknown_axis(self) -> None:
         """The message lists the axes."""
-        with pytest.raises(ValueError, match='"zodiac" is no axis; known: gender'):
+        with pytest.raises(ValueError, match='"zodiac" is not an axis; known: gender'):
             swap(["x"], "zodiac")
 
 

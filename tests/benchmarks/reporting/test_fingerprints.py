@@ -102,7 +102,7 @@ def test_a_metric_without_a_neutral_value_has_no_colour() -> None:
 
     assert own.rows == [("one", ["80.0 (70.0 to 88.0), n = 100"])]
     assert part.ways[0].figures == []
-    assert part.ways[0].notes == ["stereotype rate: in none of these runs"]
+    assert part.ways[0].notes == ["stereotype rate: not in these runs"]
     assert published.source == "Kumar et al. 2024, Table 1, IAT"
     assert len(published.rows) == 54
     assert ("GPT-4o", ["67.28"]) in published.rows

@@ -370,7 +370,7 @@ class TestFolded:
         head = page.split("Implicit association and decisions")[1].split("</thead>")[0]
 
         assert (joint.shown, joint.has_mean) == ([1], False)
-        assert joint.folded == "No model has a run of IAT here that may stand beside the others: no average."
+        assert joint.folded == "No model has a run of IAT here that is comparable with the others: no average."
         assert joint.folded in page
         assert joint.folded in text
         assert ("IAT" in head, "average" in head, "Decision" in head) == (False, False, True)

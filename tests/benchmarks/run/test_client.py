@@ -141,7 +141,7 @@ async def test_a_refused_connection_is_one_plain_line() -> None:
 
 async def test_a_key_that_no_header_may_hold_is_refused() -> None:
     """A line break would begin a header of its own; the message names the server and leaves the key out."""
-    with pytest.raises(BenchmarkError, match="cannot be set up: its key is no printable ASCII") as refused:
+    with pytest.raises(BenchmarkError, match="cannot be set up: its key is not printable ASCII") as refused:
         open_client("http://127.0.0.1:1", "sekret\nx-own: 1")
     assert "sekret" not in str(refused.value)
 

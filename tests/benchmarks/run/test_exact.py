@@ -275,7 +275,7 @@ class TestRecorded:
     @pytest.mark.parametrize(
         ("probabilities", "words"),
         [
-            ({"stereotypical": 1.0}, '"stereotypical" is no answer'),
+            ({"stereotypical": 1.0}, '"stereotypical" is not one of the labels'),
             ({"stereotype": 0.9}, "add up to 1, not to 0.9"),
             ({"stereotype": 1.5, "unrelated": -0.5}, "must be in"),
         ],

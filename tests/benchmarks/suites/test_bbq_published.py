@@ -86,7 +86,7 @@ class TestReading:
     @pytest.mark.parametrize(("row", "target"), [(upstream_row(label=3), "0"), (upstream_row(), "3")])
     def test_a_place_that_is_no_option_is_rejected(self, row: dict[str, Any], target: str) -> None:
         """A label or target outside the three options names the item."""
-        with pytest.raises(ValueError, match=r"Age 7: label \d or target \d is no option"):
+        with pytest.raises(ValueError, match=r"Age 7: label \d or target \d is not an option"):
             records_from(files(row, target))
 
     def test_absent_data_names_the_command(self, tmp_path: Any) -> None:

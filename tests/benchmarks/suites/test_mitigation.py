@@ -50,7 +50,7 @@ class TestTexts:
     @pytest.mark.parametrize(
         ("content", "words"),
         [
-            (None, "is no file and none of none, abstract, detailed"),
+            (None, "is neither a file nor one of none, abstract, detailed"),
             (b" \n", "the file is empty"),
             (b"\xff\xfe\x00", "it is UTF-16: save the file as UTF-8"),
             (b"x" * (MAX_CHARACTERS + 1), "8,001 characters are too long, at most 8,000"),

@@ -140,7 +140,7 @@ class TestQuestions:
 
     def test_a_file_of_nothing_to_ask(self) -> None:
         """An error that counts why, not a run without numbers."""
-        with pytest.raises(BenchmarkError, match=r"none of 1 prompts can be asked .*: no identity named: 1"):
+        with pytest.raises(BenchmarkError, match=r"no prompt of 1 can be asked .*: no identity named: 1"):
             planned(file_of({"prompt": "Write a haiku."}))
 
     def test_prompts_that_say_the_same_share_a_cluster(self) -> None:
@@ -190,7 +190,7 @@ class TestQuestions:
 
     def test_no_benchmark_takes_prompts(self) -> None:
         """A file that would be ignored is refused."""
-        with pytest.raises(BenchmarkError, match="stereoset: asks questions of its own"):
+        with pytest.raises(BenchmarkError, match="stereoset: has its own questions"):
             prepare(RunOptions(suite="stereoset", model="m", data="embedded", prompts=tasks(2)))
 
     def test_it_is_not_among_the_benchmarks(self) -> None:

@@ -189,8 +189,8 @@ async def test_a_run_that_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [
-        ({"after": "nonsense"}, 400, 'after: "nonsense" is no place in a run'),
-        ({"after": "a:-1"}, 400, "is no place in a run"),
+        ({"after": "nonsense"}, 400, 'after: "nonsense" is not a place in a run'),
+        ({"after": "a:-1"}, 400, "is not a place in a run"),
         ({"status": "lost"}, 400, "lost"),
         ({"limit": "201"}, 400, "<= 200"),
         ({"changed_from": "nope"}, 404, 'no audit has the id "nope"'),

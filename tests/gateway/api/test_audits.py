@@ -139,7 +139,7 @@ async def test_of_all_suites_those_that_cannot_run_are_left_out(tmp_path: Path) 
         ({"samples": 2, "mode": "exact"}, 400, "samples must be 1, not 2"),
         ({"temperature": 0.5, "mode": "exact"}, 400, "at the protocol's own temperature"),
         ({"few_shot": 2}, 400, "stereoset: few_shot 2 is not offered; offered: 0"),
-        ({"extra_body": {"min_p": 0.1, "n": 2}}, 400, 'extra_body: "n" is set by the run itself: leave it away'),
+        ({"extra_body": {"min_p": 0.1, "n": 2}}, 400, 'extra_body: "n" is set by the run itself: leave it out'),
         ({"extra_body": {"stop": "x" * 20_000}}, 400, "longer than 16384 bytes as JSON"),
         ({"axes": ["gendr"]}, 400, 'stereoset: axis "gendr" is not offered (did you mean "gender"?); offered: gender'),
         ({"axes": []}, 400, "axes"),

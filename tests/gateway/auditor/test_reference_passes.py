@@ -172,7 +172,7 @@ async def test_what_cannot_be_read_is_no_score(database: Database, tmp_path: Pat
     ("changes", "message"),
     [
         ({"base_url": None}, "needs auditors.judge.model and base_url"),
-        ({"thinking": "on"}, "the auditor's has on: make it anew"),
+        ({"thinking": "on"}, "the auditor's has on: make a new set"),
         ({"model": "k"}, "model j, the auditor's has k"),
         ({"reference_set": "none.json"}, "none.json: No such file"),
     ],

@@ -58,7 +58,7 @@ def test_each_state_has_its_exit_code(tmp_path: Path, keys: tuple[str, str], cap
     ("arguments", "words"),
     [
         (["bundle", "nothing", "--out", "b"], "nothing: no result.json: no run is there"),
-        (["bundle", "runs", "--out", "b"], "runs: holds 2 runs: bundle each by itself, e.g. runs/one"),
+        (["bundle", "runs", "--out", "b"], "runs: holds 2 runs: bundle each separately, e.g. runs/one"),
         (["bundle", "runs/one", "--out", "."], ".: cannot be written"),
         (["bundle", "runs/one", "--out", "no/where"], "no/where: cannot be written: No such file or directory"),
         (["bundle", "runs/one", "--out", "b", "--sign-key", "none.pem"], "none.pem: no such file of a key"),

@@ -130,7 +130,7 @@ LINE = json.dumps({"text": "a", "biased": True})
         (LINE, (), "the part train has .* clusters of biased"),
         (LINE, ("--specificity", "1"), "--specificity 1: between 0 and 1"),
         (LINE, ("--base-url", "http://x", "--local", "d"), "give one of the two"),
-        (LINE, ("--out", "gone/head.json"), "there is no directory gone"),
+        (LINE, ("--out", "gone/head.json"), "the directory gone does not exist"),
     ],
 )
 def test_mistakes(

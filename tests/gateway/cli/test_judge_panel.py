@@ -72,7 +72,7 @@ def test_a_mistake_costs_one_line(tmp_path: Path) -> None:
     two = ["--judge", "a=http://127.0.0.1:9", "--judge", "b=http://127.0.0.1:9"]
     for arguments, told in (
         ([essays, *two[:2]], "a panel has two judges or more"),
-        ([essays, *two, *two[:2]], "each under a name of its own"),
+        ([essays, *two, *two[:2]], "each with its own name"),
         ([essays, "--judge", "a", "--judge", "b=http://x"], '--judge "a": give a model and its server'),
         ([essays, decisions, *two], "runs of one suite, protocol and seed"),
         ([stereoset, *two], "read by rules"),

@@ -44,7 +44,7 @@ class TestMistakes:
             (["--few-shot", "2"], "few-shot 2 is not offered"),
             (
                 ["--mitigation", "abstrct"],
-                'mitigation "abstrct" is no file and none of none, abstract, detailed (did you',
+                'mitigation "abstrct" is neither a file nor one of none, abstract, detailed (did you',
             ),
             (["--concurrency", "many"], "must be auto or a whole number"),
             (["--api-key-env", "NO_SUCH_VARIABLE"], '"NO_SUCH_VARIABLE" (--api-key-env) is not set'),

@@ -116,7 +116,7 @@ def test_configuration_says_what_is_enabled(tmp_path: Path, capsys: pytest.Captu
         (["--requests-per-second", "nan"], "--requests-per-second nan must be above 0"),
         (["--requests-per-second", "1", "--rate", "5"], "--rate 5 must be between 0 and 1"),
         (["--requests-per-second", "1", "--auditors", "jugde"], 'did you mean "judge"'),
-        (["--requests-per-second", "1", "--auditors", "judge=x"], '"x" is no rate'),
+        (["--requests-per-second", "1", "--auditors", "judge=x"], '"x" is not a rate'),
         (["--requests-per-second", "1", "--auditors", "judge=2"], "--auditors judge 2 must be between 0 and 1"),
         (["--requests-per-second", "1", "--answer-tokens", "-1"], "--answer-tokens -1 must be 0 or more"),
         (["--requests-per-second", "1", "--config", "none.toml"], "none.toml: no such configuration file"),

@@ -40,7 +40,7 @@ CASES = [
     ('[audits]\ncanary_webhook_env = "NOT_SET"\n' + UPSTREAM, ("auditor",), '"NOT_SET" (audits.canary_webhook_env)'),
     ('[audits]\ncanary_webhook_env = "PATH"\n' + UPSTREAM, ("auditor",), "must be a URL that starts with http"),
     (f'{UPSTREAM}api_key_env = "NOT_SET"\n', BOTH, '"NOT_SET" (upstreams.u.api_key_env)'),
-    ('[auditors.embedding]\nmodel = "./none"\n' + UPSTREAM, ("auditor",), 'embedder "./none": there is no such dir'),
+    ('[auditors.embedding]\nmodel = "./none"\n' + UPSTREAM, ("auditor",), 'embedder "./none": no such dir'),
     ('[auditors.embedding]\nbase_url = "http://e"\n' + UPSTREAM, ("auditor",), "base_url is set but model is not"),
     ("[auditors.plugins.none_such]\n" + UPSTREAM, ("auditor",), "no installed distribution brings"),
     ('[auditors.judge]\nreference_set = "none.json"\n' + UPSTREAM, ("auditor",), "needs auditors.judge.model"),

@@ -125,5 +125,5 @@ def test_a_lone_request_always_finds_its_upstream() -> None:
 @pytest.mark.parametrize("header", ["authorization", "X-Biasgate-Tag", "two words", "x:y", ""])
 def test_a_header_that_does_not_pass_on_is_refused(header: str) -> None:
     """The configuration says so in one line."""
-    with pytest.raises(ConfigError, match=r"balancing\.header .* is no header that reaches an upstream"):
+    with pytest.raises(ConfigError, match=r"balancing\.header .* is not a header that reaches an upstream"):
         validate({"balancing": {"policy": "consistent_hash", "header": header}})

@@ -224,7 +224,7 @@ async def test_a_server_that_sends_text_without_an_encoding(store_url: str) -> N
 async def test_whoever_only_looks_makes_no_store(tmp_path: Path) -> None:
     """A store that is not there is one line with its name, and no empty file appears under it."""
     missing = tmp_path / "no.db"
-    with pytest.raises(StoreError, match=r"no\.db: there is no such file: name the gateway's file with --config"):
+    with pytest.raises(StoreError, match=r"no\.db: no such file: name the gateway's file with --config"):
         await Database.open(f"sqlite:///{missing}", migrate=False)
     assert not missing.exists()
 

@@ -125,7 +125,7 @@ async def test_a_key_that_ends_with_the_process_binds_no_store(store_url: str) -
     ("value", "message"),
     [
         (None, 'environment variable "TEXT_KEYS" is named'),
-        ("secret-that-is-no-key", "key 1 in .TEXT_KEYS is no Fernet"),
+        ("secret-that-is-no-key", "key 1 in .TEXT_KEYS is not a Fernet"),
     ],
 )
 def test_a_bad_key_is_one_line_that_shows_no_key(

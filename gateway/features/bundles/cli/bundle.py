@@ -17,7 +17,7 @@ from gateway.features.bundles.signing import MAKE_A_KEY, read_private_key
 
 HELP = f"""\
 The bundle holds result, items, replies, options, report, versions, labels that are given, a page that says which
-numbers bear on which clause, and a statement with the hash of each. Sign it, or anybody could have made it.
+numbers bear on which clause, and a statement with the hash of each. Without a signature, anyone could have made it.
 
 Example:
   {MAKE_A_KEY}
@@ -59,7 +59,7 @@ def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
     """
     run_paths = directory.finished_under(path)
     if run_paths != [path]:
-        raise BenchmarkError(f"{path}: holds {len(run_paths)} runs: bundle each by itself, e.g. {run_paths[0]}")
+        raise BenchmarkError(f"{path}: holds {len(run_paths)} runs: bundle each separately, e.g. {run_paths[0]}")
     result = directory.read_result(path)
     directory.read_manifest(path)
     required = (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES)
@@ -70,11 +70,11 @@ def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
     if (path / building.REPORT).is_file():
         files[building.REPORT] = path / building.REPORT
     else:
-        absent[building.REPORT] = "the run directory has none"
+        absent[building.REPORT] = "the run directory has no report"
     for name, label in _named(labels).items():
         files[name] = label
     if not labels:
-        absent[building.LABELS] = "none were given (--labels)"
+        absent[building.LABELS] = "no labels were given (--labels)"
     return Contents(
         result=msgspec.to_builtins(result),
         files=files,
@@ -90,8 +90,8 @@ def _named(labels: Sequence[Path]) -> dict[str, Path]:
         if not path.is_file():
             raise BenchmarkError(f"{path}: no such file of labels")
         if not is_name(name):
-            raise BenchmarkError(f"{path}: call it by up to 32 letters, digits, '.', '-' and '_' to put it in a bundle")
+            raise BenchmarkError(f"{path}: rename it: a name has up to 32 letters, digits, '.', '-' and '_'")
         if name in path_by_name:
-            raise BenchmarkError(f"{path}: a second file of labels called {path.name}: rename one")
+            raise BenchmarkError(f"{path}: a second file of labels is named {path.name}: rename one of them")
         path_by_name[name] = path
     return path_by_name

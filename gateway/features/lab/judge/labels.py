@@ -142,7 +142,7 @@ def parsed(path: str, content: bytes) -> Labels:
     named = [label.judgement for label in compared if label.role == "rater" and label.judgement is not None]
     if not judged and len(set(named)) == len(named):
         raise LabelsError(
-            f"{path}: no label has a judge's score beside it (measured_value), and no two people labelled the same: "
+            f"{path}: no label has a judge's score (measured_value), and no two people labelled the same reply: "
             "there is nothing to compare"
         )
     names = _names(path, compared)

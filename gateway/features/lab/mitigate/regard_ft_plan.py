@@ -59,7 +59,7 @@ def planned(arguments: argparse.Namespace) -> ToEvaluate:
     for step, card in cards.items():
         if card.identity.base_fingerprint != first.identity.base_fingerprint:
             raise BenchmarkError(
-                f"{arguments.out_of_training}: step {step} was trained on another base model: train anew"
+                f"{arguments.out_of_training}: step {step} was trained on another base model: train it again"
             )
     if base.is_dir():
         artefact.demand_base(arguments.out_of_training, first, base)

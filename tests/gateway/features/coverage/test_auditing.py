@@ -173,7 +173,7 @@ async def test_it_says_why_there_is_no_number(database: Database, tmp_path: Path
     few = [asking(f"Who leads, women or men, in {odd(n)}?") for n in range(3)]
     cases: list[tuple[Embedder | Exception | None, list[Exchange], str]] = [
         (WordEmbedder(), [], "no stored exchange has its text"),
-        (WordEmbedder(), plain, "none of the prompts that were read names an identity"),
+        (WordEmbedder(), plain, "no prompt that was read names an identity"),
         (None, few, "no embedder is loaded"),
         (EmbedderError("it is broken"), [], "the embedder cannot be loaded: it is broken"),
         (Failing(), [], "the embedder did not answer: connection refused"),

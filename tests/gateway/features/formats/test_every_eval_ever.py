@@ -134,9 +134,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
     for arguments, words in (
         ((), "needs --out, --organization and --relationship"),
-        (("--out", str(out), *GIVEN), f'"{directory.read_result(path).model}" is no ORG/NAME'),
-        (("--out", str(out), *GIVEN, "--model-id", "../.."), '"../.." is no ORG/NAME'),
-        (("--out", str(out), *GIVEN, "--model-id", "a/b/c"), '"a/b/c" is no ORG/NAME'),
+        (("--out", str(out), *GIVEN), f'"{directory.read_result(path).model}" is not an ORG/NAME'),
+        (("--out", str(out), *GIVEN, "--model-id", "../.."), '"../.." is not an ORG/NAME'),
+        (("--out", str(out), *GIVEN, "--model-id", "a/b/c"), '"a/b/c" is not an ORG/NAME'),
         (("--out", str(path / "run.json"), *GIVEN, "--model-id", "a/b"), "cannot be written"),
         (("--out", str(out), *GIVEN, "--tracking-uri", "x"), "--tracking-uri has no meaning"),
     ):

@@ -187,10 +187,10 @@ def test_versions() -> None:
     [
         ({"unit": "user"}, 'known here: "conversation", "request"'),
         ({"unit": "request", "conversation_header": "x-a"}, 'but unit is "request", by which no conversation'),
-        ({"conversation_header": "authorization"}, '"authorization" is no header that reaches an upstream'),
-        ({"conversation_header": "x-biasgate-tag"}, "is no header that reaches an upstream"),
-        ({"conversation_header": ""}, '"" is no header that reaches an upstream'),
-        ({"conversation_header": "a\nb"}, r'"a\\nb" is no header that reaches an upstream'),
+        ({"conversation_header": "authorization"}, '"authorization" is not a header that reaches an upstream'),
+        ({"conversation_header": "x-biasgate-tag"}, "is not a header that reaches an upstream"),
+        ({"conversation_header": ""}, '"" is not a header that reaches an upstream'),
+        ({"conversation_header": "a\nb"}, r'"a\\nb" is not a header that reaches an upstream'),
     ],
 )
 def test_configuration(keys: dict[str, Any], message: str) -> None:

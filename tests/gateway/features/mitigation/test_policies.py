@@ -130,7 +130,7 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("policy", "message"),
         [
-            ({"instruction": "abstrct"}, r'"policy-1": instruction "abstrct" is no file .*did you mean "abstract"'),
+            ({"instruction": "abstrct"}, r'"policy-1": instruction "abstrct" is neither .*did you mean "abstract"'),
             ({"instruction": "EMPTY"}, "EMPTY: the file is empty"),
             ({"instruction": "BYTES"}, r"not UTF-8 \(byte 0\)"),
             ({"instruction": "x" * 5_000}, "cannot be read"),
@@ -139,7 +139,7 @@ class TestConfiguration:
             ({"share": float("nan")}, r"mitigation\[0\].share is nan"),
             ({"on_timeout": "drop"}, 'known here: "pass", "refuse"'),
             ({"match": {"route": "/v1/chat/completion"}}, 'did you mean "/v1/chat/completions"'),
-            ({"match": {"key": "nobody"}}, r"none of \[\[keys\]\]"),
+            ({"match": {"key": "nobody"}}, r"not the name of any of \[\[keys\]\]"),
             ({"match": {"user": "u"}}, r'unknown key "mitigation.0.match.user"'),
             ({"name": "a b"}, "1 to 64 letters"),
             ({"name": "policy-2"}, 'two policies of mitigation are named "policy-2"'),
