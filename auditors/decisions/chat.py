@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from auditors.decisions.questions import MOST_LABELS, Answered, Decision, Question, Read, Unread, favourable_of
+from auditors.decisions.questions import MOST_LABELS, Answered, Decision, Question, Reading, Unread, favourable_of
 from auditors.decisions.typed import NOT_REPEATED, OWN
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.lenient_json import read_json
@@ -102,13 +102,13 @@ class ChatDecision(Decision):
             limit: MOST_STRUCTURED_TOKENS if is_inside else 1,
         }
 
-    def read(self, reply: bytes) -> list[Read]:
+    def read(self, reply: bytes) -> list[Reading]:
         try:
             return [self._read(read_json(reply))]
         except (ValueError, KeyError, IndexError, TypeError, AttributeError):
             return [Unread("malformed", "no log-probabilities")]
 
-    def _read(self, reply: Any) -> Read:
+    def _read(self, reply: Any) -> Reading:
         [choice, *_] = reply["choices"]
         if choice["message"].get("refusal"):
             return Unread("refusal", "the question was declined")
@@ -228,7 +228,7 @@ def _alternatives(token: Mapping[str, Any]) -> dict[str, float]:
     return probabilities
 
 
-def _answered(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Read:
+def _answered(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Reading:
     """Probabilities of the labels by the alternatives at the token in which they begin."""
     masses, shared = [0.0] * len(labels), 0.0
     for token, probability in alternatives.items():

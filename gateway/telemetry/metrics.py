@@ -26,30 +26,30 @@ from gateway.telemetry.worker_stats import (
 
 SERIES_LABELS = ("upstream", "model", "endpoint", "outcome")
 LATENCIES = (
-    ("duration", DURATION_BUCKETS, "request_duration_seconds", "Request headers complete to last byte handed on."),
+    ("duration", DURATION_BUCKETS, "request_duration_seconds", "Request headers complete to last byte relayed."),
     ("overhead", OVERHEAD_BUCKETS, "overhead_seconds", "Part of the duration spent in the gateway."),
     ("first_chunk", DURATION_BUCKETS, "time_to_first_chunk_seconds", "Request headers complete to first body byte."),
 )
-"""Field of `Series`, its bounds, name and help of the family."""
-LEDGER = "Sampling ledger: what became of each eligible exchange at the gateway."
-RELOADS = "Reloads of the configuration: applied, or refused with a log line."
-SPANS = "Spans: exported, failed (not taken by the collector) or dropped (too many waited)."
-IGNORED_RATES = "Recorded exchanges that stated a sampling rate which does not count."
+"""Field of `Series`, its bounds, and name and help of the family."""
+LEDGER_HELP = "Sampling ledger: eligible exchanges by their outcome at the gateway."
+RELOADS_HELP = "Reloads of the configuration: applied, or refused with a log line."
+SPANS_HELP = "Spans: exported, failed (the collector refused them) or dropped (too many waited)."
+IGNORED_RATES_HELP = "Recorded exchanges whose stated sampling rate is ignored."
 COUNTERS = (
-    ("exchanges", "exchanges", ("outcome",), LEDGER),
-    ("filtered", "filtered", ("reason",), "Requests with the outcome filtered, by why."),
-    ("reloads", "config_reloads", ("outcome",), RELOADS),
-    ("spans", "trace_spans", ("outcome",), SPANS),
-    ("mitigations_by_labels", "mitigations", ("policy", "action", "outcome"), "What policies did with requests."),
-    ("ingested_by_labels", "ingested", ("door", "outcome"), "What others recorded and sent, by what became of it."),
-    ("ignored_rates", "ingest_rates_ignored", ("door",), IGNORED_RATES),
+    ("exchanges", "exchanges", ("outcome",), LEDGER_HELP),
+    ("filtered", "filtered", ("reason",), "Requests with the outcome filtered, by reason."),
+    ("reloads", "config_reloads", ("outcome",), RELOADS_HELP),
+    ("spans", "trace_spans", ("outcome",), SPANS_HELP),
+    ("mitigations_by_labels", "mitigations", ("policy", "action", "outcome"), "Actions of policies on requests."),
+    ("ingested_by_labels", "ingested", ("door", "outcome"), "Recorded exchanges that senders delivered."),
+    ("ignored_rates", "ingest_rates_ignored", ("door",), IGNORED_RATES_HELP),
 )
 """Attribute of `Snapshot`, name, labels and help of the family."""
-PIECE = 8
+LABEL_SETS_PER_PIECE = 8
 """Label sets of requests in one piece of a family: half a millisecond of work."""
 LIVE_WAITING = "live_waiting"
-EVICTED_HELP = "Audit requests that were cut off while they ran, by why: live_waiting, live_latency."
-WASTED_HELP = "Estimated tokens spent on them: prompt, generation."
+EVICTED_HELP = "Audit requests that were cut off while they ran, by reason: live_waiting, live_latency."
+WASTED_HELP = "Estimated tokens of the audit requests that were cut off: prompt, generation."
 
 
 class GatewayCollector(Collector):
@@ -59,12 +59,12 @@ class GatewayCollector(Collector):
         self._shared = counts
 
     def collect(self, *, native: bool = False) -> Iterable[Metric]:
-        """Families, large ones in pieces of the same name; with `native` latencies have their native part as well."""
+        """Yield the families, large families in pieces of the same name; `native` adds native histograms."""
         snapshots = self._shared.read()
         yield from _request_families(by_labels(snapshots), native=native)
-        for attribute, name, labels, words in COUNTERS:
+        for attribute, name, labels, documentation in COUNTERS:
             counts = sum_by_key(getattr(snapshot, attribute) for snapshot in snapshots)
-            family = CounterMetricFamily(f"biasgate_{name}", words, labels=labels)
+            family = CounterMetricFamily(f"biasgate_{name}", documentation, labels=labels)
             for values, count in sorted(counts.items()):
                 family.add_metric([values] if isinstance(values, str) else values, count)
             yield family
@@ -76,51 +76,53 @@ class GatewayCollector(Collector):
 
 def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> Iterator[Metric]:
     pieces: list[list[Series]] = []
-    for start in range(0, max(1, len(series)), PIECE):
-        piece = [*map(sum_series, series[start : start + PIECE])]
+    for start in range(0, max(1, len(series)), LABEL_SETS_PER_PIECE):
+        piece = [*map(sum_series, series[start : start + LABEL_SETS_PER_PIECE])]
         pieces.append(piece)
         requests = CounterMetricFamily(
-            "biasgate_requests", "Relayed requests that ended, by how.", labels=SERIES_LABELS
+            "biasgate_requests", "Relayed requests that ended, by outcome.", labels=SERIES_LABELS
         )
         for row in piece:
             requests.add_metric(_labels(row), sum(row.duration))
         yield requests
-    for of, bounds, name, documentation in LATENCIES:
+    for field, bounds, name, documentation in LATENCIES:
         for piece in pieces:
             family = HistogramMetricFamily(f"biasgate_{name}", documentation, labels=SERIES_LABELS)
             for row in piece:
-                _add_latency(family, row, of, bounds, native=native)
+                _add_latency(family, row, field, bounds, native=native)
             yield family
 
 
-def _add_latency(family: HistogramMetricFamily, row: Series, of: str, bounds: Sequence[float], *, native: bool) -> None:
-    counts, labels, total = getattr(row, of), _labels(row), getattr(row, f"{of}_sum")
+def _add_latency(
+    family: HistogramMetricFamily, row: Series, field: str, bounds: Sequence[float], *, native: bool
+) -> None:
+    counts, labels, total = getattr(row, field), _labels(row), getattr(row, f"{field}_sum")
     if not any(counts):
         return
-    examples = [_example(ended, of) for ended in getattr(row, f"{of}_last")]
-    _add(family, labels, bounds, counts, total, examples)
+    exemplars = [_newest_exemplar(ended, field) for ended in getattr(row, f"{field}_last")]
+    _add_histogram(family, labels, bounds, counts, total, exemplars)
     if native:
-        named = dict(zip(SERIES_LABELS, labels, strict=True))
-        _add_native(family, named, getattr(row, f"{of}_native"), sum(counts), total, examples)
+        label_values = dict(zip(SERIES_LABELS, labels, strict=True))
+        _add_native_histogram(family, label_values, getattr(row, f"{field}_native"), sum(counts), total, exemplars)
 
 
 def _labels(row: Series) -> tuple[str, ...]:
     return (row.upstream, row.model, row.endpoint, row.outcome)
 
 
-def _example(ended: Ended | None, of: str) -> Exemplar | None:
-    return exemplar(ended.request_id, ended.trace_id, getattr(ended, of), ended.at) if ended else None
+def _newest_exemplar(ended: Ended | None, field: str) -> Exemplar | None:
+    return exemplar(ended.request_id, ended.trace_id, getattr(ended, field), ended.at) if ended else None
 
 
 def _lag_family(total: Histogram, *, native: bool) -> Metric:
-    family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "How late a worker's event loop came to a timer.")
-    _add(family, (), LAG_BUCKETS, total.counts, total.total)
+    family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of the timers of a worker's event loop.")
+    _add_histogram(family, (), LAG_BUCKETS, total.counts, total.total)
     if native:
-        _add_native(family, {}, total.native, sum(total.counts), total.total)
+        _add_native_histogram(family, {}, total.native, sum(total.counts), total.total)
     return family
 
 
-def _add(
+def _add_histogram(
     family: HistogramMetricFamily,
     labels: tuple[str, ...],
     bounds: Sequence[float],
@@ -136,7 +138,7 @@ def _add(
     family.add_metric(labels, buckets, total)
 
 
-def _add_native(
+def _add_native_histogram(
     family: HistogramMetricFamily,
     labels: dict[str, str],
     buckets: Mapping[int, int],
@@ -151,13 +153,13 @@ def _add_native(
 
 
 def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
-    none = [dict.fromkeys(snapshot.gauges.upstream_up, 0) for snapshot in snapshots]
+    zeros = [dict.fromkeys(snapshot.gauges.upstream_up, 0) for snapshot in snapshots]
     evicted = CounterMetricFamily("biasgate_audits_evicted", EVICTED_HELP, labels=["upstream", "reason"])
-    for upstream, count in sorted(sum_by_key([*none, *(snapshot.evicted for snapshot in snapshots)]).items()):
+    for upstream, count in sorted(sum_by_key([*zeros, *(snapshot.evicted for snapshot in snapshots)]).items()):
         evicted.add_metric([upstream, LIVE_WAITING], count)
     wasted = CounterMetricFamily("biasgate_audit_tokens_wasted", WASTED_HELP, labels=["upstream", "kind"])
     for kind in ("prompt", "generation"):
-        tokens = sum_by_key([*none, *(getattr(snapshot, f"wasted_{kind}_tokens") for snapshot in snapshots)])
+        tokens = sum_by_key([*zeros, *(getattr(snapshot, f"wasted_{kind}_tokens") for snapshot in snapshots)])
         for upstream, count in sorted(tokens.items()):
             wasted.add_metric([upstream, kind], count)
     yield from (evicted, wasted)
@@ -165,25 +167,25 @@ def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
 
 def _mitigation_seconds_family(snapshots: list[Snapshot]) -> Metric:
     family = HistogramMetricFamily(
-        "biasgate_mitigation_seconds", "What filters of policies added to a request.", labels=["policy", "action"]
+        "biasgate_mitigation_seconds", "Time that filters of policies added to a request.", labels=["policy", "action"]
     )
     for labels, (counts, total) in sorted(sum_filters(snapshots).items()):
-        _add(family, labels, DURATION_BUCKETS, counts, total)
+        _add_histogram(family, labels, DURATION_BUCKETS, counts, total)
     return family
 
 
-def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:
-    yield _gauge("inflight_requests", "Requests being relayed.", "upstream", sum_by_key(g.inflight for g in living))
-    up = {name: float(min(seen)) for name, seen in _collect_by_key(g.upstream_up for g in living).items()}
+def _gauge_families(gauges: list[Gauges]) -> Iterator[Metric]:
+    yield _gauge("inflight_requests", "Requests being relayed.", "upstream", sum_by_key(g.inflight for g in gauges))
+    up = {name: float(min(states)) for name, states in _collect_by_key(g.upstream_up for g in gauges).items()}
     yield _gauge("upstream_up", "1 when every worker's health check of the upstream passes.", "upstream", up)
-    words = "Part of its weight that counts: 0 while ejected, below 1 while it comes back, mean of the workers."
-    yield _gauge("upstream_share_ratio", words, "upstream", _mean_by_key(g.upstream_share for g in living))
-    words = "Sampling probability in force, mean of the workers."
-    yield _gauge("sampling_rate", words, "stratum", _mean_by_key(g.sampling_rate for g in living))
-    configs = Counter(g.config for g in living if g.config)
-    yield _gauge("config_workers", "Workers that serve by each configuration.", "config", configs)
+    documentation = "Part of the weight in force: 0 while ejected, below 1 while it returns; mean of the workers."
+    yield _gauge("upstream_share_ratio", documentation, "upstream", _mean_by_key(g.upstream_share for g in gauges))
+    documentation = "Sampling probability in force, mean of the workers."
+    yield _gauge("sampling_rate", documentation, "stratum", _mean_by_key(g.sampling_rate for g in gauges))
+    configs = Counter(g.config for g in gauges if g.config)
+    yield _gauge("config_workers", "Workers by the configuration that they serve.", "config", configs)
     info = GaugeMetricFamily("biasgate_model_info", "Served models.", labels=["upstream", "model", "fingerprint"])
-    for labels in sorted({labels for g in living for labels in g.model_info}):
+    for labels in sorted({labels for g in gauges for labels in g.model_info}):
         info.add_metric(labels, 1)
     yield info
 

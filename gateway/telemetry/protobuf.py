@@ -1,4 +1,4 @@
-"""Prometheus' protobuf format: the format in which it takes native histograms.
+"""Prometheus' protobuf exposition format, the only format with native histograms.
 
 Source: https://prometheus.io/docs/instrumenting/exposition_formats/#protobuf-format
 """
@@ -41,13 +41,13 @@ _FIELDS = {
     "Metric": ("1 label LabelPair*", "2 gauge Gauge", "3 counter Counter", "7 histogram Histogram"),
     "MetricFamily": ("1 name string", "2 help string", "3 type int32", "4 metric Metric*"),
 }
-"""Fields of the messages that we write; see `gateway.protobuf_messages`."""
+"""Fields of the encoded messages; see `gateway.protobuf_messages`."""
 
 _TYPES = {"counter": 0, "gauge": 1, "histogram": 4}
 
 
 def is_wanted(accept: str) -> bool:
-    """Return whether an Accept header names this format before the two of text."""
+    """Return whether an Accept header names this format before the two text formats."""
     for accepted in accept.split(","):
         media_type, *parameters = (part.strip() for part in accepted.split(";"))
         if media_type == "application/vnd.google.protobuf":
@@ -58,7 +58,7 @@ def is_wanted(accept: str) -> bool:
 
 
 def require_installed() -> None:
-    """Raises ConfigError when the extra "otel" is not installed."""
+    """Raise ConfigError when the extra "otel" is not installed."""
     if not is_installed("google.protobuf"):
         raise ConfigError(
             'server.native_histograms is true, but protobuf is not installed: pip install "biasgate[otel]", '
@@ -67,21 +67,20 @@ def require_installed() -> None:
 
 
 def encode(family: Metric) -> tuple[str, bytes]:
-    """Name and message of a family, or of a piece of it.
+    """Return name and message of a family, or of a piece of it.
 
     Args:
-        family: counters, gauges or histograms. A histogram's sample that bears the family's own name holds its native
-            part.
+        family: counters, gauges or histograms. The sample with the family's own name is the native histogram.
     """
     return family.name, _family_class()(**_family(family)).SerializeToString()
 
 
 def page(messages: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return each family behind its length; messages of the same name that follow each other are a single message: the
-    format adds them up.
+    """Return each family after its length; consecutive messages of the same name are joined into a single message, as
+    the format allows.
     """
-    whole = (b"".join(message for _, message in pieces) for _, pieces in groupby(messages, key=itemgetter(0)))
-    return b"".join(_varint(len(message)) + message for message in whole)
+    families = (b"".join(message for _, message in pieces) for _, pieces in groupby(messages, key=itemgetter(0)))
+    return b"".join(_varint(len(message)) + message for message in families)
 
 
 @cache
@@ -90,9 +89,9 @@ def _family_class() -> Any:
 
 
 def _family(family: Metric) -> dict[str, Any]:
-    write = {"counter": _counters, "gauge": _gauges, "histogram": _histograms}[family.type]
+    metrics_of = {"counter": _counters, "gauge": _gauges, "histogram": _histograms}[family.type]
     name = f"{family.name}_total" if family.type == "counter" else family.name
-    return {"name": name, "help": family.documentation, "type": _TYPES[family.type], "metric": list(write(family))}
+    return {"name": name, "help": family.documentation, "type": _TYPES[family.type], "metric": list(metrics_of(family))}
 
 
 def _counters(family: Metric) -> Iterator[dict[str, Any]]:
@@ -155,8 +154,8 @@ def _labels(labels: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _varint(number: int) -> bytes:
-    written = bytearray()
+    encoded = bytearray()
     while number > 127:
-        written.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes((*written, number))
+    return bytes((*encoded, number))

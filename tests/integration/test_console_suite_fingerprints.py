@@ -108,7 +108,7 @@ async def test_models_stand_beside_one_another(tmp_path: Path, recorded: dict[st
 
     assert complaints == []
     assert first.status_code == 200
-    assert "appear here in some seconds" in first.text
+    assert "appear here in a few seconds" in first.text
     assert cells["one/gender"] == [cells["one/gender"][0], False]
     assert "+12.0 from neutral (+11.0 to +13.0), n = " in cells["one/gender"][0]
     assert cells["one/race"][1]

@@ -136,9 +136,7 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest
 
 def test_a_wrong_path_names_what_is_looked_for(tmp_path: Path) -> None:
     """Neither a file nor a directory with one."""
-    with pytest.raises(
-        DatasetError, match=r"is neither a file nor a directory with one of corpus/Corpus\.csv\.gz"
-    ):
+    with pytest.raises(DatasetError, match=r"is neither a file nor a directory with one of corpus/Corpus\.csv\.gz"):
         fetching.fetch(SPEC, mirror=str(tmp_path / "nowhere"), data_dir=tmp_path)
 
 

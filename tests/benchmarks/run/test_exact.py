@@ -224,7 +224,7 @@ class Altered:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("silent", "the server answers without them"),
+        ("silent", "the server answers without log-probabilities"),
         ("refuses", "the server refuses top_logprobs=20: status 400: logprobs are not supported"),
         ("ignores", "the server ignores continue_final_message"),
     ],

@@ -426,7 +426,7 @@ async def test_histories_that_there_are_none_of_say_why(tmp_path: Path) -> None:
             await connection.execute(sa.update(tables.measurements).values(stream=None))
         of_old = (await plane.http.get(f"/live/streams/{own}/history")).json()
 
-    for found, why in ((of_gap, "blocks of audits"), (of_window, "window 1s"), (of_old, "before they named")):
+    for found, why in ((of_gap, "blocks of audits"), (of_window, "window 1s"), (of_old, "did not store the stream")):
         assert (found["buckets"], found["bucket_seconds"], found["n"]) == ([], None, 0)
         assert found["reason"].startswith("no history: ")
         assert why in found["reason"]

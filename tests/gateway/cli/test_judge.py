@@ -251,4 +251,4 @@ def test_a_mistake_costs_one_line(
     printed = capsys.readouterr()
     assert line in printed.err
     assert len(printed.err.splitlines()) == 1
-    assert printed.out == "" or "validate no judge" in line
+    assert printed.out == "" or "cannot validate a judge" in line

@@ -57,7 +57,7 @@ def test_old_annotations_are_of_the_judge_that_is_named(tmp_path: Path) -> None:
     """Those from before thinking was kept take it from the command line, and without it are refused."""
     store = tmp_path / "live.db"
     asyncio.run(_labelled(f"sqlite:///{store}", None))
-    assert "do not say which judge" in refused("judge", "calibrate", "--store", str(store), "--keep")
+    assert "do not name the judge" in refused("judge", "calibrate", "--store", str(store), "--keep")
     assert main(["judge", "calibrate", "--store", str(store), "--keep", "--thinking", "on"]) == 0
     assert [one.thinking for one in asyncio.run(_listed(f"sqlite:///{store}"))] == ["on"]
 

@@ -23,13 +23,13 @@ OFF = "[auditors.embedding]\nenabled = false\n"
 BOTH: tuple[Role, ...] = ("gateway", "auditor")
 CASES = [
     ("", ("gateway",), "no upstream is configured"),
-    ('[server]\nhost = "0.0.0.0"\n' + UPSTREAM, ("gateway",), "would be open to everybody"),
+    ('[server]\nhost = "0.0.0.0"\n' + UPSTREAM, ("gateway",), "would be open to all who"),
     ('[store]\nurl = "sqlite:////nonexistent/b.db"\n' + UPSTREAM, BOTH, "cannot be opened: check that the directory"),
     ('[store]\nurl = "sqlite:///{tmp}/text.db"\n' + UPSTREAM, BOTH, "is not an SQLite database"),
     ('[store]\nurl = "sqlite:///{tmp}/cut.db"\n' + UPSTREAM, BOTH, "the file is damaged (it has 8192 bytes of"),
     ('[store]\nurl = "postgresql://u:secret@h:port/db"\n' + UPSTREAM, BOTH, "not a database URL"),
     ('[store]\nkeep_text = "never"\n' + UPSTREAM, BOTH, "needs a key that gateway and auditor share"),
-    ('[store]\nencryption_key_env = "PATH"\n' + UPSTREAM, BOTH, "no Fernet key"),
+    ('[store]\nencryption_key_env = "PATH"\n' + UPSTREAM, BOTH, "not a Fernet key"),
     (
         '[server]\nmetrics_dir = "/proc/version/none"\n' + UPSTREAM,
         ("gateway",),
@@ -109,7 +109,7 @@ def test_what_is_not_checked_is_said(folder: Path, capsys: pytest.CaptureFixture
     check(argparse.Namespace(config=None, role="serve"))
     said = capsys.readouterr()
     assert msgspec.json.decode(said.out)["upstreams"][0]["name"] == "u"
-    assert said.err.startswith("biasgate: not checked, as it takes a network: that ports are free")
+    assert said.err.startswith("biasgate: not checked, as it needs the network: whether ports are free")
 
 
 def test_no_temporary_directory_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

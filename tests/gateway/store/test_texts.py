@@ -108,13 +108,13 @@ async def test_sealing_can_be_switched_off_when_nothing_sealed_is_left(store_url
 
 async def test_a_key_that_ends_with_the_process_binds_no_store(store_url: str) -> None:
     """Text under a drawn key is lost with it: another start opens the store and finds the body empty."""
-    drawn = Texts(None, cipher_of(new_key(), DRAWN_KEY_VARIABLE), lasts=False)
+    drawn = Texts(None, cipher_of(new_key(), DRAWN_KEY_VARIABLE), has_lasting_key=False)
     database = await Database.open(store_url, texts=drawn)
     one = exchange(request_body=ASKED)
     await exchanges.insert_batch(database, [one], {})
     assert not any(WHISPER in body for body in await raw_bodies(database))
     await database.close()
-    again = await Database.open(store_url, texts=Texts(None, cipher_of(new_key(), DRAWN_KEY_VARIABLE), lasts=False))
+    again = await Database.open(store_url, texts=Texts(None, cipher_of(new_key(), DRAWN_KEY_VARIABLE), has_lasting_key=False))
     stored = await exchanges.get(again, one.id)
     assert stored is not None
     assert stored.request_body == b""

@@ -10,13 +10,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.telemetry import protobuf
 from gateway.telemetry.exposition import Exposition
-from gateway.telemetry.metrics import PIECE, GatewayCollector
+from gateway.telemetry.metrics import LABEL_SETS_PER_PIECE, GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
 from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.ended_requests import end_one
 from tests.support.loop_turns import with_turns
 
-N_MODELS = 12 * PIECE + 1
+N_MODELS = 12 * LABEL_SETS_PER_PIECE + 1
 TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text; version=1.0.0"
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 

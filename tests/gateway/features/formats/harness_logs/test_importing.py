@@ -242,7 +242,7 @@ def test_a_log_that_no_reader_should_take(
     head = b'{"eval": {"task": "t"}, "samples": [], "doc_id": 1, "arguments": {}, "resps": [], "doc": {"x": '
     deep.write_bytes(head + b"[" * 100_000 + b"]" * 100_000 + b"}}")
     large.write_bytes(b" " * 101)
-    for path, words in ((pipe, "no regular file"), (tmp_path, "no regular file"), (deep, "recursion depth")):
+    for path, words in ((pipe, "not a regular file"), (tmp_path, "not a regular file"), (deep, "recursion depth")):
         with pytest.raises(LogError, match=words):
             reader(path)
     monkeypatch.setattr(log_module, "LARGEST_BYTES", 100)
