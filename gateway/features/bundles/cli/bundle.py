@@ -16,8 +16,8 @@ from gateway.features.bundles.building import Contents
 from gateway.features.bundles.signing import MAKE_A_KEY, read_private_key
 
 HELP = f"""\
-The bundle holds result, items, replies, options, report, versions, labels that are given, a page that says which
-numbers bear on which clause, and a statement with the hash of each. Without a signature, anyone could have made it.
+The bundle holds result, items, replies, options, report, versions, given labels, a page that maps numbers to
+clauses, and a statement with the hash of each file. Without a signature, anyone could have made it.
 
 Example:
   {MAKE_A_KEY}
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="people's labels, or what judge calibrate --out wrote; may be given several times",
+        help="people's labels, or the output of judge calibrate --out; may be repeated",
     )
 
 
@@ -53,9 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
-    """Returns the contents of a bundle: the finished run in a directory, and files of people's labels.
+    """Return the contents of a bundle: the finished run in a directory, and files of people's labels.
 
-    Raises: BenchmarkError for a directory without one finished run, and for labels that cannot be taken.
+    Raises: BenchmarkError for a directory that is not a single finished run, and for files that cannot be included.
     """
     run_paths = directory.finished_under(path)
     if run_paths != [path]:
@@ -66,12 +66,12 @@ def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
     if missing := [name for name in required if not (path / name).is_file()]:
         raise BenchmarkError(f"{path}: no {missing[0]}: a bundle needs the whole run directory")
     files = {name: path / name for name in required}
-    absent = {building.LEDGER: "a run directory belongs to no store"}
+    absent = {building.LEDGER: "a run directory has no ledger"}
     if (path / building.REPORT).is_file():
         files[building.REPORT] = path / building.REPORT
     else:
         absent[building.REPORT] = "the run directory has no report"
-    for name, label in _named(labels).items():
+    for name, label in _labels_by_name(labels).items():
         files[name] = label
     if not labels:
         absent[building.LABELS] = "no labels were given (--labels)"
@@ -83,7 +83,7 @@ def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
     )
 
 
-def _named(labels: Sequence[Path]) -> dict[str, Path]:
+def _labels_by_name(labels: Sequence[Path]) -> dict[str, Path]:
     path_by_name: dict[str, Path] = {}
     for path in labels:
         name = building.LABELS + path.name

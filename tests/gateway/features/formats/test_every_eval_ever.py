@@ -154,7 +154,7 @@ def test_one_id_is_of_one_model(tmp_path: Path, capsys: pytest.CaptureFixture[st
         directory.finish(tmp_path / "runs" / name, msgspec.structs.replace(result, model=f"org/{name}"), "")
     out = ("--out", str(tmp_path / "records"))
     assert export(tmp_path / "runs", *out, *GIVEN, "--model-id", "org/c") == 2
-    assert "here are 2: org/a, org/b" in capsys.readouterr().err
+    assert "the runs are of 2: org/a, org/b" in capsys.readouterr().err
     assert export(tmp_path / "runs", *out, *GIVEN) == 0
     assert {file.parent.name for file in (tmp_path / "records").rglob("*.json")} == {"a", "b"}
 

@@ -134,7 +134,7 @@ class TestConfiguration:
             ({"instruction": "EMPTY"}, "EMPTY: the file is empty"),
             ({"instruction": "BYTES"}, r"not UTF-8 \(byte 0\)"),
             ({"instruction": "x" * 5_000}, "cannot be read"),
-            ({"instruction": "a\0b"}, "cannot be read|no file"),
+            ({"instruction": "a\0b"}, "cannot be read|neither a file"),
             ({"share": 1.5}, r"mitigation\[0\].share is 1.5"),
             ({"share": float("nan")}, r"mitigation\[0\].share is nan"),
             ({"on_timeout": "drop"}, 'known here: "pass", "refuse"'),
