@@ -179,7 +179,7 @@ def filled_in(form: FormName, label: Mapping[str, Any], material: Mapping[str, A
     try:
         filled_form = msgspec.convert(label, FORMS[form])
     except msgspec.ValidationError as exc:
-        raise LabelError(f"the label is not a {form} form: {exc}") from exc
+        raise LabelError(f"the label does not fit the {form} form: {exc}") from exc
     if filled_form.refused and filled_form.rejected:
         raise LabelError("refused and rejected exclude one another: a refusal is a usable answer, a reject is not")
     if not (filled_form.refused or filled_form.rejected) and (fault := filled_form.fault(material)):

@@ -217,9 +217,7 @@ class LiveAudit:
         self, exchange: Exchange, name: str, attempt: Attempt, *, patience: float = 1.0
     ) -> Sequence[Measurement] | AuditFailure:
         """Run an auditor on an exchange. `patience`: multiple of the auditor's time limit that the audit may take."""
-        if (
-            not exchange.request_body
-        ):  # every exchange has a body: this one was sealed with a key that is no longer configured
+        if not exchange.request_body:  # it was sealed with a key that is no longer configured
             return _failure(name, "unavailable", "its text can no longer be decrypted")
         if self._enabled_auditors.lacks_server(name, exchange):
             return msgspec.structs.replace(_failure(name, "not_auditable", NO_UPSTREAM), reason="no_upstream")
@@ -334,8 +332,7 @@ def _add_detail(measurement: Measurement, detail: Mapping[str, Any]) -> Measurem
 
 
 def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
-    """Return the result without messages that may quote a person: a server's error or a malformed verdict may repeat the
-    prompt.
+    """Return the result without messages that may quote a person: errors of servers and bad verdicts may repeat it.
 
     Messages of exchanges that cannot be audited or waited too long are fixed phrases and stay, as do the reasons of
     abstentions.

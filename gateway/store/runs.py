@@ -338,9 +338,7 @@ async def _require_room(connection: AsyncConnection, max_queued: int, *, added: 
 def _is_claimable(now: sa.ColumnElement[float]) -> sa.ColumnElement[bool]:
     # A heartbeat in the future was written before the clock was set back.
     is_silent = (runs.c.heartbeat_at < now - STALE_SECONDS) | (runs.c.heartbeat_at > now + STALE_SECONDS)
-    is_abandoned = (
-        runs.c.status == "running"
-    ) & is_silent
+    is_abandoned = (runs.c.status == "running") & is_silent
     return (runs.c.status == "queued") | is_abandoned
 
 

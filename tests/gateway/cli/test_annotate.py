@@ -91,7 +91,10 @@ def test_a_mistake_costs_one_line(essays: Path, capsys: pytest.CaptureFixture[st
     [first, *_] = [one["data"]["task"] for one in exported("--format", "label-studio")]
     good = essay(first, "ann", 1)
     mistakes: list[tuple[Sequence[Any], str]] = [
-        ([good, essay(first, "bo", 3)], "in.jsonl: label 2: the label is no essay form: Invalid enum value 3"),
+        (
+            [good, essay(first, "bo", 3)],
+            "in.jsonl: label 2: the label does not fit the essay form: Invalid enum value 3",
+        ),
         ([good, essay("t9", "bo", 1)], 'label 2: project "essays" has no task "t9"'),
         ([good, essay(first, "ann", 2)], f'labels 1 and 2: "ann" labels "{first}" twice'),
         ([good, {"task": first}], "in.jsonl, line 2: Object missing required field `annotator`"),

@@ -63,7 +63,10 @@ def test_each_state_has_its_exit_code(tmp_path: Path, keys: tuple[str, str], cap
         (["bundle", "runs/one", "--out", "no/where"], "no/where: cannot be written: No such file or directory"),
         (["bundle", "runs/one", "--out", "b", "--sign-key", "none.pem"], "none.pem: no such file of a key"),
         (["bundle", "runs/one", "--out", "b", "--labels", "none"], "none: no such file of labels"),
-        (["bundle", "runs/one", "--out", "b", "--labels", "my labels"], "my labels: call it by up to 32 letters"),
+        (
+            ["bundle", "runs/one", "--out", "b", "--labels", "my labels"],
+            "my labels: rename it: a name has up to 32 letters",
+        ),
         (["verify", "runs"], "runs: no such file"),
         (["score", "runs/one/run.json"], "run.json: no bundle"),
         (["score", "b", "--suite", "stereoset"], "a bundle says what it is of"),

@@ -114,7 +114,9 @@ async def test_a_key_that_ends_with_the_process_binds_no_store(store_url: str) -
     await exchanges.insert_batch(database, [one], {})
     assert not any(WHISPER in body for body in await raw_bodies(database))
     await database.close()
-    again = await Database.open(store_url, texts=Texts(None, cipher_of(new_key(), DRAWN_KEY_VARIABLE), has_lasting_key=False))
+    again = await Database.open(
+        store_url, texts=Texts(None, cipher_of(new_key(), DRAWN_KEY_VARIABLE), has_lasting_key=False)
+    )
     stored = await exchanges.get(again, one.id)
     assert stored is not None
     assert stored.request_body == b""

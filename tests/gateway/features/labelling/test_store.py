@@ -138,7 +138,7 @@ async def test_labels_from_elsewhere_are_taken_in_whole_or_not_at_all(database: 
     good = [Entry("t0", "ann", FAVOURING), Entry("t0", "ann", FAVOURING), Entry("t1", "ann", OTHER)]
     for bad, error, said in (
         (Entry("t9", "ann", OTHER), NotFoundError, 'label 4: project "p" has no task "t9"'),
-        (Entry("t1", "bo", {"score": 3}), RequestError, "label 4: the label is no favouring form"),
+        (Entry("t1", "bo", {"score": 3}), RequestError, "label 4: the label does not fit the favouring form"),
         (Entry("t0", "ann", OTHER), ConflictError, 'labels 1 and 4: "ann" labels "t0" twice'),
     ):
         with pytest.raises(error, match=said):
