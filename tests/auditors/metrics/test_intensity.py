@@ -1,20 +1,11 @@
-"""Word means, averages and gaps, against the papers' tables 19 and 20."""
+"""Word means, averages and gaps, by hand and against printed columns of table 20."""
 
-import csv
 import math
-from collections import defaultdict
 
 import numpy as np
 import pytest
 
 from auditors.metrics.suite_scores import average_over_words, intensity_difference, word_means
-from tests.support.published import TABLES, needs_tables
-
-PRINTED = {
-    "nollm_table19_eec_race.csv": ("African-American", "European-American"),
-    "nollm_table20_eec_gender.csv": ("Male", "Female"),
-}
-Table = dict[tuple[str, str], dict[str, dict[str, float]]]
 
 
 def test_word_means() -> None:
@@ -44,49 +35,11 @@ def test_difference_is_over_common_words() -> None:
     assert math.isnan(float(intensity_difference(group, np.array([math.nan, math.nan]))))
 
 
-def test_complete_words_give_the_difference_of_averages() -> None:
-    """With scores for every word the difference is that of the two averages, in any leading shape."""
-    group, reference = np.random.default_rng(3).uniform(1, 100, size=(2, 50, 10))
+def test_printed_averages_and_gap() -> None:
+    """Anger of TL-1.1B in table 20: both averages and their gap follow from the ten printed words of each gender."""
+    male = np.array([67.06, 44.76, 47.60, 44.41, 42.97, 45.67, 49.36, 60.19, 59.42, 55.81])
+    female = np.array([43.49, 47.83, 50.34, 41.74, 42.64, 46.43, 41.50, 55.52, 59.23, 53.76])
 
-    assert intensity_difference(group, reference) == pytest.approx(
-        average_over_words(group) - average_over_words(reference)
-    )
-
-
-def printed(name: str) -> Table:
-    """Values by (model, emotion), row (a word, AVERAGE or ALL) and column."""
-    found: Table = defaultdict(lambda: defaultdict(dict))
-    with (TABLES / name).open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            emotion, word = row["axis_or_category"].split("/")
-            found[row["model"], emotion][word][row["metric"]] = float(row["value"])
-    return found
-
-
-@needs_tables
-@pytest.mark.parametrize("name", PRINTED)
-class TestPublished:
-    """Tables 19 (race) and 20 (gender) of "No LLM is Free From Bias"."""
-
-    def test_averages(self, name: str) -> None:
-        """All 32 averages of each table are the unweighted means of their ten word rows, within 0.01."""
-        checked = 0
-        for cell, rows in printed(name).items():
-            words = [word for word in rows if word not in ("AVERAGE", "ALL")]
-            assert len(words) == 10
-            for group in PRINTED[name]:
-                found = float(average_over_words(np.array([rows[word][group] for word in words])))
-                assert found == pytest.approx(rows["AVERAGE"][group], abs=0.0101), (cell, group)
-                checked += 1
-        assert checked == 32
-
-    def test_gaps(self, name: str) -> None:
-        """All 16 gaps of each table are first group minus second, within 0.01."""
-        gaps = 0
-        for cell, rows in printed(name).items():
-            words = [word for word in rows if word not in ("AVERAGE", "ALL")]
-            group, reference = (np.array([rows[word][one] for word in words]) for one in PRINTED[name])
-            (gap,) = rows["ALL"].values()
-            assert float(intensity_difference(group, reference)) == pytest.approx(gap, abs=0.0151), cell
-            gaps += 1
-        assert gaps == 16
+    assert float(average_over_words(male)) == pytest.approx(51.72, abs=0.0101)
+    assert float(average_over_words(female)) == pytest.approx(48.25, abs=0.0101)
+    assert float(intensity_difference(male, female)) == pytest.approx(3.48, abs=0.0151)
