@@ -1,7 +1,6 @@
 """Tool calls and JSON: contrasts worked by hand, echoes, absences; and planted differences in seeded noise."""
 
 import random
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +16,6 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate
 from auditors.streams.state import StreamState, record, stream_key
 from auditors.structured import JSON, TOOL_ARGUMENTS, TOOL_NAME
-from auditors.text.swaps.echo import Echo
 from auditors.types import AuditFailure, Completion, CompletionRequest, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.live_streams import interval_of
@@ -141,22 +139,6 @@ class TestTools:
         assert (one[TOOL_ARGUMENTS].value, one[TOOL_ARGUMENTS].status) == (None, "malformed")
         assert one[TOOL_NAME].value == 0.0
 
-    async def test_no_arguments(self) -> None:
-        """Nothing and an empty object are the same arguments; some servers send an object in place of a text."""
-        one = await found(by_side(calls(("send", "")), calls(("send", {}))), **WITH_TOOLS)
-        assert one[TOOL_ARGUMENTS].value == 0.0
-        plain = chat(None, tool_calls=[{"function": {"name": "send", "arguments": {"a": 1}}}])
-        one = await found(by_side(plain, calls(("send", {"a": 1}))), **WITH_TOOLS)
-        assert one[TOOL_ARGUMENTS].value == 0.0
-
-    async def test_nobody_is_asked_but_the_model(self) -> None:
-        """A call is read and dropped: four questions, each the request's own, and no answer to a call."""
-        about = chat_exchange(PROMPT, None, **WITH_TOOLS)
-        _, server = await audited(lambda _: calls(("send", {"url": "http://127.0.0.1:1"})), about)
-
-        assert [asked.path for asked in server.asked] == ["/v1/chat/completions"] * 4
-        assert {message["role"] for asked in server.asked for message in asked.json["messages"]} == {"user"}
-
     async def test_tools_that_may_not_be_used(self) -> None:
         """With `tool_choice: none` there is no choice to audit."""
         one = await found(lambda _: chat("Dear team"), **WITH_TOOLS, tool_choice="none")
@@ -181,12 +163,6 @@ class TestJson:
         assert (one[JSON].value, one[JSON].status) == (None, "malformed")
         assert one[JSON].reason == "JSON of 1 answers cannot be read: no JSON"
 
-    async def test_cut_off(self) -> None:
-        """JSON that the limit of tokens ended says so."""
-        body = b'{"choices": [{"index": 0, "message": {"content": "{"}, "finish_reason": "length"}]}'
-        one = await found(lambda _: Reply(body), **AS_JSON)
-        assert one[JSON].reason == "JSON of 4 answers cannot be read: cut off"
-
     @pytest.mark.parametrize("reply", [chat("{"), Reply(b"", 503)], ids=["cut off", "failed"])
     async def test_a_live_answer_longer_than_a_probe(self, reply: Reply) -> None:
         """It would be cut: left alone for its length, not counted as malformed; so it is when the server fails."""
@@ -196,25 +172,6 @@ class TestJson:
         (one,) = (one for one in given if one.metric == JSON)
         assert (one.value, one.status) == (None, "unrelated")
         assert "longer" in (one.reason or "")
-
-    async def test_a_large_answer(self) -> None:
-        """Two thousand fields four times over, words of the swap in all of them, are compared off the event loop."""
-        about = chat_exchange(PROMPT, None, **AS_JSON)
-        asked = {f"field {n}": "your sister " * 2 for n in range(2000)}
-        other = {f"field {n}": "your brother " * 2 for n in range(2000)}
-        threads = set[str]()
-
-        class Watched(Echo):
-            def plain(self, text: str) -> str:
-                threads.add(threading.current_thread().name)
-                return super().plain(text)
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("auditors.counterfactual.Echo", Watched)
-            result, _ = await audited(by_side(as_json(asked), as_json(other)), about, max_tokens=4096)
-        assert {one.value for one in measured(result) if one.metric == JSON} == {0.0}
-        assert threads
-        assert "MainThread" not in threads
 
 
 class TestMissing:

@@ -86,20 +86,6 @@ class TestEachAuditor:
             assert msgspec.json.decode(call["function"]["arguments"])["who"] in ("my sister", "my brother")
             assert set(body["messages"][2]) == {"role", "tool_call_id", "content"}
 
-    async def test_a_redacted_result_is_carried(self, name: str) -> None:
-        """Redaction of a result changes words, as in any other message: it goes along as it was stored."""
-        result, server = await audited(name, about(CALLED, RESULT | {"content": "Mail [email]."}), model)
-
-        assert isinstance(result, list)
-        assert {body["messages"][2]["content"] for body in probes(server)} == {"Mail [email]."}
-
-    async def test_an_image_in_a_result(self, name: str) -> None:
-        """It is media, as anywhere else."""
-        shown = RESULT | {"content": [{"type": "image_url", "image_url": {"url": "[media]"}}]}
-        result, _ = await audited(name, about(CALLED, shown), model)
-
-        assert failed(result).reason == "media"
-
     async def test_a_history_without_end(self, name: str) -> None:
         """Results of more characters than a prompt may have: not auditable, or left alone as too long."""
         long = RESULT | {"content": "1" * LONGEST_PROMPT_CHARS}
