@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
-from tests.support.benchmarks.coverage import mean_probability
-
 GROUPS = ("man", "woman", "nonbinary")
 _SENSITIVE = np.array([2.6, 1.2, 1.9])
 """Logit of the probability that the judge sees what is above the threshold, by group, in an exchange of usual ease."""
