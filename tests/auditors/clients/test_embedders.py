@@ -23,7 +23,7 @@ from auditors.clients.embedders import (
     load_embedder,
     minilm_folder,
 )
-from auditors.clients.encoder_check import TOLERANCE, ConversionError, distances
+from auditors.clients.encoder_check import TOLERANCE, ConversionError
 from auditors.clients.openvino_encoder import without_telemetry
 from auditors.types import Embedder
 from tests.support.auditors.scripted import Asked, Reply, scripted_server
@@ -33,6 +33,12 @@ from tests.support.auditors.scripted import Asked, Reply, scripted_server
 def minilm() -> Embedder:
     """The packaged embedder, loaded once."""
     return load_embedder("minilm")
+
+
+@pytest.fixture
+def few_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only two short texts are compared, which tell half precision from single as well as long ones do."""
+    monkeypatch.setattr("auditors.clients.encoder_check._COMPARED", ("Yes.", "Women and men lead equally well."))
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +97,7 @@ class TestOpenVino:
         distances = [1 - vectors.astype(float) @ vectors.astype(float).T for vectors in (rows, expected)]
         assert np.abs(distances[0] - distances[1]).max() < TOLERANCE
 
+    @pytest.mark.usefixtures("few_compared")
     async def test_other_distances_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """With weights in half precision, as OpenVINO stores them, it would be another instrument."""
         openvino = without_telemetry()
@@ -131,12 +138,7 @@ class TestCuda:
         with pytest.raises(ConversionError, match=r'backend "cuda" needs an NVIDIA GPU .* sees none'):
             move_to_cuda(minilm_model)
 
-    def test_the_same_distances_are_taken(self, minilm_model: Any) -> None:
-        """Another device's name stands for the GPU."""
-        before = distances(minilm_model)
-        move_to_cuda(minilm_model, "cpu")
-        assert np.array_equal(distances(minilm_model), before)
-
+    @pytest.mark.usefixtures("few_compared")
     def test_other_distances_are_refused(self, minilm_model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """In half precision it would be another instrument."""
         model = copy.deepcopy(minilm_model)

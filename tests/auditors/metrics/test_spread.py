@@ -40,14 +40,14 @@ def rows(values: Floats) -> Floats:
 @pytest.mark.parametrize("difference", [0.0, 3.0])
 def test_two_groups_agree_with_normal_theory(difference: float) -> None:
     """|a - b| / 2 of two means: ends solve P(|Z + m| >= x) = 0.025 and P(|Z + m| <= x) = 0.025 P(|Z| <= x)."""
-    noise = rng(1).normal(size=2000)
+    noise = rng(1).normal(size=500)
     noise = (noise - noise.mean()) / noise.std()
-    values = np.column_stack([noise + difference / math.sqrt(2000), np.zeros(2000)])
+    values = np.column_stack([noise + difference / math.sqrt(500), np.zeros(500)])
     found = spread_bootstrap(rows(values), DEVIATION, rng=rng(2), n_resamples=10_000)
     grid = np.linspace(0, difference + 5, 2001)
     at_least = norm.sf(difference - grid) + norm.cdf(-difference - grid)
     at_most = norm.cdf(difference - grid) - norm.cdf(-difference - grid)
-    unit = 0.5 / math.sqrt(2000)
+    unit = 0.5 / math.sqrt(500)
 
     assert found.interval is not None
     if difference:
