@@ -281,27 +281,6 @@ def _nonsense(rng: random.Random, depth: int) -> Any:
     return {rng.choice(_WORDS): _nonsense(rng, depth + 1) for _ in range(rng.randrange(5))}
 
 
-class TestModes:
-    def test_json(self) -> None:
-        """An answer is held to JSON by a format, a schema or a guide."""
-        for held in (
-            {"response_format": {"type": "json_object"}},
-            {"response_format": FORM},
-            {"structured_outputs": {"json": SCHEMA}},
-            {"structured_outputs": {"json_object": True}},
-            {"guided_json": SCHEMA},
-        ):
-            assert returns_json(held)
-        for free in ({}, {"response_format": {"type": "text"}}, {"structured_outputs": {"regex": "a"}}, {"stop": "a"}):
-            assert not returns_json(free)
-
-    def test_tools(self) -> None:
-        """Tools that may not be used are none."""
-        assert offers_tools({"tools": [TOOL]})
-        assert not offers_tools({"tools": [TOOL], "tool_choice": "none"})
-        assert not offers_tools({})
-
-
 class TestRoom:
     @pytest.mark.parametrize(
         ("fields", "has"),

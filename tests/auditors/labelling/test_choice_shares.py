@@ -38,17 +38,6 @@ def test_a_cluster_counts_once() -> None:
     assert (found.n, found.n_clusters) == (11, 2)
 
 
-def test_what_was_not_offered_is_no_choice() -> None:
-    """It is a mistake of the caller's."""
-    with pytest.raises(ValueError, match='"dog" was chosen, but is not one of man, woman'):
-        choice_shares([Choice(axis="gender", names=NAMES, chosen="dog", cluster="a")])
-
-
-def test_nothing_has_no_share() -> None:
-    """Without a choice there is no number, and not 0."""
-    assert choice_shares([]) == {}
-
-
 @pytest.mark.statistical
 @repeated(1000, quick=40)
 @pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])

@@ -218,14 +218,6 @@ class TestMessages:
 
 
 class TestWords:
-    def test_what_is_said_has_no_calls(self) -> None:
-        """The judge and the refusal auditor read what they read before: words of messages, and results of a chat."""
-        called = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-
-        assert of_chat(called, RESULT).said_text == "Look it up.\n\nFound."
-        assert of_responses(ITEM, OUTPUT).said_text == "Look it up."
-        assert of_messages(by_assistant(USE), by_user(GIVEN)).said_text == "Look it up.\n\n"
-
     def test_a_prompt_has_them(self) -> None:
         """All that the model reads counts as the prompt, in text and in length, its arguments and ids too."""
         found = of_responses(ITEM, OUTPUT)
