@@ -16,7 +16,7 @@ from tests.support.benchmarks.replayed import SUITES, Saying, answered, recorded
 
 async def bundled(path: Path, suite: str, *, limit: int | None = 60) -> Path:
     """A bundle of a run whose replies were recorded of the simulated model."""
-    plan = recorded_plan(suite, limit=limit)
+    plan = recorded_plan(suite, samples=1, limit=limit)
     log = answered(path / "run", plan)
     result = await run_plan(plan, completer=Saying("a"), log=log)
     log.close()
