@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway.telemetry import shared_counts
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import DEAD_SECONDS, FOLD_AT, FOLDED, MOST_AT_ONCE, SharedCounts
 from gateway.telemetry.worker_stats import Gauges, Snapshot, WorkerStats
@@ -82,14 +81,6 @@ def test_nothing_changes_but_the_files(tmp_path: Path, gone: int) -> None:
     assert [ended.request_id for ended in one.duration_last if ended] == [f"r-{newest}"]
 
 
-def test_few_stay_as_they_are(tmp_path: Path, gone: int) -> None:
-    """Fewer are not worth it."""
-    for number in range(FOLD_AT - 1):
-        leave(tmp_path, str(number), counted(gone))
-    SharedCounts(WorkerStats(), tmp_path).read()
-    assert FOLDED not in files(tmp_path)
-
-
 @pytest.mark.parametrize(("pid", "seconds_ago"), [(None, 1.0), (os.getppid(), DEAD_SECONDS + 1)])
 def test_whoever_may_write_again_is_left_alone(tmp_path: Path, gone: int, pid: int | None, seconds_ago: float) -> None:
     """A worker that was just there, or whose process runs: it may have been stopped, and go on."""
@@ -152,17 +143,3 @@ def test_a_file_that_no_worker_wrote(tmp_path: Path, gone: int, caplog: pytest.L
     for _ in range(3):
         assert sum(one.exchanges.get("queued", 0) for one in counts.read()) == 1
     assert [record.message.count("worker-empty.msgpack: no counts of a worker") for record in caplog.records] == [1]
-
-
-def test_files_that_come_and_go_all_the_time(tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading them anew has an end, and says what it met."""
-    leave(tmp_path, "one", counted(gone))
-    monkeypatch.setattr(shared_counts, "ATTEMPTS", 3)
-
-    def vanished(_: Path) -> None:
-        raise FileNotFoundError
-
-    counts = SharedCounts(WorkerStats(), tmp_path)
-    monkeypatch.setattr(counts, "_decoded", vanished)
-    with pytest.raises(OSError, match="come and go all the time"):
-        counts.read()

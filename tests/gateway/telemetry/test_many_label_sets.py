@@ -8,7 +8,6 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry import protobuf
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import LABEL_SETS_PER_PIECE, GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
@@ -48,27 +47,6 @@ async def test_families_are_whole(
     collected = [one for family in exposition.registry.collect() for one in family.samples]
     assert samples == {(one.name, *sorted(one.labels.items())): one.value for one in collected}
     assert sum(name[0] == "biasgate_requests_total" for name in samples) == N_MODELS
-
-
-async def test_families_are_whole_as_protobuf(exposition: Exposition) -> None:
-    """Each family is one message with one metric for each model."""
-    body, _ = await exposition.render(PROTOBUF)
-    messages = {}
-    while body:
-        length = shift = 0
-        while True:
-            byte, body = body[0], body[1:]
-            length |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-        message = protobuf._family_class().FromString(body[:length])
-        assert message.name not in messages
-        messages[message.name] = message
-        body = body[length:]
-    for name in ("biasgate_requests_total", "biasgate_request_duration_seconds", "biasgate_overhead_seconds"):
-        models = [one.value for metric in messages[name].metric for one in metric.label if one.name == "model"]
-        assert sorted(models) == sorted(f"model-{number}" for number in range(N_MODELS))
 
 
 @pytest.mark.parametrize("accept", [TEXT, OPENMETRICS, PROTOBUF])
