@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 import sqlalchemy as sa
 
 from benchmarks.reporting.compare import compare
@@ -13,11 +12,10 @@ from benchmarks.reporting.flips import flipped
 from benchmarks.run import directory as run_directory
 from benchmarks.run.plan import Plan
 from benchmarks.suites.protocol import Item, Reply
-from gateway.errors import StoreError
-from gateway.reading import run_items, run_views
+from gateway.reading import run_items
 from gateway.store import run_responses, runs, tables
 from tests.support.benchmarks.scripted import pick, plan, write_run
-from tests.support.gateway.control_plane import ControlPlane, config_in, control_plane, publish_suites
+from tests.support.gateway.control_plane import ControlPlane, control_plane, publish_suites
 from tests.support.gateway.finished_runs import ASKED, finished
 
 HOSTILE = "<script>alert(1)</script> I will not choose."
@@ -187,13 +185,6 @@ async def test_long_texts_and_full_pages(tmp_path: Path) -> None:
     assert len({one["item_id"] for one in shown}) == len(shown) == 48
     assert {len(one["reply"]) for one in shown} == {run_items.MOST_CHARACTERS + 2}
     assert max(len(json.dumps(page)) for page in found) < 2 * run_items.PAGE_CHARACTERS
-
-
-async def test_too_slow_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes longer than its time is a 503 line, and its process is ended."""
-    monkeypatch.setattr(run_views, "COMPARISON_SECONDS", 0.05)
-    with pytest.raises(StoreError, match=r"comparing these runs took longer than 0.05 s"):
-        await run_views.compared(config_in(tmp_path), "a", "b")
 
 
 async def test_pages_show_what_models_say_as_text(tmp_path: Path) -> None:

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from auditors.streams.drift import DriftSettings
-from auditors.streams.estimates import METHOD, WINDOW_METHOD
-from gateway.store import circuits, exchanges, served, tables
+from gateway.store import circuits, exchanges, served
 from gateway.store.circuits import Key, WaitingAudit
 from tests.support.gateway.control_plane import audit_identities, audit_one, control_plane, drifted
 from tests.support.store.made import exchange
@@ -184,21 +182,6 @@ async def test_ledger_sums_over_strata(tmp_path: Path) -> None:
     assert ledger == {"outcomes": {"queued": 2}, "strata": {"other": {"queued": 2}}}
 
 
-async def test_estimates_of_a_window(tmp_path: Path) -> None:
-    """The newest audits of a stream by number or time; the whole stream without a window has other bounds."""
-    async with control_plane(tmp_path) as plane:
-        for number, value in enumerate((2.0, 2.0, -1.0, None)):
-            await audit_one(plane, number, value)
-        [whole] = (await plane.http.get("/live/estimates")).json()
-        [newest] = (await plane.http.get("/live/estimates", params={"window": "2"})).json()
-        [day] = (await plane.http.get("/live/estimates", params={"window": "1d"})).json()
-
-    assert (whole["value"], whole["n"], whole["window"]) == (1.0, 3, None)
-    assert (newest["value"], newest["n"], newest["n_excluded"], newest["window"]) == (-1.0, 1, 1, "2")
-    assert (day["value"], day["n"], day["window"]) == (1.0, 3, "1d")
-    assert (whole["method"], day["method"]) == (METHOD, WINDOW_METHOD)
-
-
 async def test_a_window_that_means_nothing_is_refused(tmp_path: Path) -> None:
     """One line says what a window looks like."""
     async with control_plane(tmp_path) as plane:
@@ -285,28 +268,6 @@ async def test_the_history_of_a_stream(tmp_path: Path) -> None:
     assert all(one["value"] == pytest.approx(2.0) for one in newest)
     for name in ("state", "reference", "limits", "log_evidence", "log_threshold", "since", "alarm_since"):
         assert found[name] == detector[name]
-
-
-async def test_histories_that_there_are_none_of_say_why(tmp_path: Path) -> None:
-    """A gap keeps no single differences, a window may be too short; neither is a history of nothing."""
-    async with control_plane(tmp_path) as plane:
-        for number in range(3):
-            await audit_identities(plane, number, {"women": 0.2, "men": 0.4})
-        listed = (await plane.http.get("/live/estimates")).json()
-        gap = next(one["stream"] for one in listed if one["metric"] == "representative_distance_gap")
-        own = next(one["stream"] for one in listed if one["metric"] == "representative_distance")
-        of_gap = (await plane.http.get(f"/live/streams/{gap}/history")).json()
-        async with plane.database.begin() as connection:
-            await connection.execute(sa.update(tables.measurements).values(created_at=1.0))
-        of_window = (await plane.http.get(f"/live/streams/{own}/history?window=1s")).json()
-        async with plane.database.begin() as connection:
-            await connection.execute(sa.update(tables.measurements).values(stream=None))
-        of_old = (await plane.http.get(f"/live/streams/{own}/history")).json()
-
-    for found, why in ((of_gap, "blocks of audits"), (of_window, "window 1s"), (of_old, "before they named")):
-        assert (found["buckets"], found["bucket_seconds"], found["n"]) == ([], None, 0)
-        assert found["reason"].startswith("no history: ")
-        assert why in found["reason"]
 
 
 @pytest.mark.parametrize("path", ["history", "replicas"])

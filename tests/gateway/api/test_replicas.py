@@ -42,15 +42,6 @@ async def test_each_has_its_mean_and_interval(tmp_path: Path) -> None:
     assert all(one["first_at"] <= one["last_at"] for one in found)
 
 
-async def test_the_newest_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more than so many, whatever the stream has."""
-    monkeypatch.setattr(replicas, "MOST_READ", 10)
-    async with control_plane(tmp_path) as plane:
-        stream = await mixed(plane)
-        found = (await plane.http.get(f"/live/streams/{stream}/replicas")).json()
-    assert [(one["system_fingerprint"], one["estimate"]["n"]) for one in found] == [(OLD, 7), (NEW, 2)]
-
-
 async def test_fingerprints_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that names another one each time fills no page: those with most audits are shown."""
     monkeypatch.setattr(replicas, "MOST_REPLICAS", 2)

@@ -162,16 +162,6 @@ async def test_a_page_of_an_allowed_host_needs_a_key(tmp_path: Path) -> None:
     assert (by_cookie, by_key) == (403, 200)
 
 
-async def test_logging_out(tmp_path: Path) -> None:
-    """The browser is told to forget the cookie."""
-    async with control_plane(tmp_path, server=SERVER) as plane:
-        value = cookie_of(await log_in(plane)).value
-        answer = await plane.http.delete("/console/session", headers=OWN | {"cookie": f"{NAME}={value}"})
-
-    assert answer.status_code == 204
-    assert (cookie_of(answer).value, cookie_of(answer)["max-age"]) == ("", "0")
-
-
 async def test_a_wrong_key_beside_a_right_cookie_is_wrong(tmp_path: Path) -> None:
     """A key that is sent decides alone; a password for a proxy in front is none."""
     async with control_plane(tmp_path, server=SERVER) as plane:
