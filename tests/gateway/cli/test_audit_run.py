@@ -18,31 +18,25 @@ from tests.support.waiting import eventually
 
 
 async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
-    """A run prints counts and a table, marks embedded data, and writes a result whose counts add up. One that lacks
-    nothing is not run again: --resume sends nothing, and the result is as before."""
+    """A run prints counts and a table, marks embedded data, and writes a result whose counts add up. A run that lacks
+    nothing is not run again: --resume sends nothing. A dry run tells the minutes of six times as many replies from it.
+    """
     async with running_simulator(seed=2) as url:
-        code, out, err = await command(*stereoset(url, "--out", "run"))
-    again = await command("audit", "run", "--resume", "run", "--base-url", url)  # nothing listens there any more
+        code, out, err = await command(*stereoset(url, "--out", "runs/first"))
+    again = await command("audit", "run", "--resume", "runs/first", "--base-url", url)  # nothing listens there any more
+    forecast = await command(*stereoset(url, "--samples", "6", "--dry-run", "--out", "runs/next"))
 
     assert (code, again[0]) == (0, 0), err
     assert "embedded, not comparable" in out
     assert "48/48 asked" in err
-    result = directory.read_result(tmp_path / "run")
+    result = directory.read_result(tmp_path / "runs/first")
+    row = forecast[1].splitlines()[1].split()
+    assert row[2] == "288"
+    assert float(row[-1]) == pytest.approx(6 * result.provenance.seconds / 60, abs=0.051)
     assert result.counts["items"] == 48
     assert sum(result.counts[s] for s in ("ok", "refusal", "unrelated", "malformed", "error")) == 48
     assert result.provenance.base_url_host == url.removeprefix("http://")
     assert any("simulator" in fingerprint for fingerprint in result.provenance.fingerprints)
-
-
-async def test_dry_run_tells_minutes_from_a_finished_run(tmp_path: Path) -> None:
-    """Twice as many samples take twice as long."""
-    async with running_simulator() as url:
-        assert (await command(*stereoset(url, "--samples", "3", "--out", "runs/one")))[0] == 0
-        _, out, _ = await command(*stereoset(url, "--samples", "6", "--dry-run", "--out", "runs/two"))
-    earlier = directory.read_result(tmp_path / "runs/one")
-    assert earlier.provenance.requests == 48 + 1  # three replies in each, and whether the model thinks
-    assert out.splitlines()[1].split()[2] == "288"
-    assert float(out.splitlines()[1].split()[-1]) == pytest.approx(2 * earlier.provenance.seconds / 60, abs=0.051)
 
 
 async def test_replies_of_earlier_runs_are_used_again_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -197,17 +191,15 @@ async def test_a_server_that_is_not_there_is_one_line() -> None:
 
 
 async def test_a_sweep_over_temperatures(tmp_path: Path) -> None:
-    """Each temperature is a run of its own; a wrong one, or another on resume, is one line."""
+    """Each temperature is a run of its own; another on resume is one line."""
     async with running_simulator() as url:
         done, _, _ = await command(*stereoset(url, "--temperature", "0,0.5", "--out", str(tmp_path / "sweep")))
-        wrong, _, said = await command(*stereoset(url, "--temperature", "warm", "--out", str(tmp_path / "wrong")))
         resumed, _, refused = await command(
             "audit", "run", "--resume", str(tmp_path / "sweep/temperature-0.5"), "--temperature", "0.7"
         )
     swept = [tmp_path / f"sweep/temperature-{one}" for one in ("0", "0.5")]
     temperatures = {path.name: directory.read_result(path).temperature for path in swept}
 
-    assert (done, wrong, resumed) == (0, 2, 2)
+    assert (done, resumed) == (0, 2)
     assert temperatures == {"temperature-0": 0.0, "temperature-0.5": 0.5}
-    assert '--temperature "warm" must be a number' in said
     assert 'temperature was "0.5" and is now "0.7"' in refused

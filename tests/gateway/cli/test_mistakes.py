@@ -39,6 +39,7 @@ class TestMistakes:
         [
             (["--suite", "eec", "--mode", "exact"], 'eec: mode "exact" is not offered; offered: sample'),
             (["--mode", "exact", "--samples", "2"], "samples must be 1, not 2"),
+            (["--temperature", "warm"], '--temperature "warm" must be a number'),
             (
                 ["--mitigation", "abstrct"],
                 'mitigation "abstrct" is no file and none of none, abstract, detailed (did you',
