@@ -66,31 +66,6 @@ def test_undefined_is_not_enough_data(undefined: Cell | None) -> None:
     assert words(other) == ["0.00", "n 40"]
 
 
-def test_cells_lie_in_their_row_and_column() -> None:
-    """Left of the first are the names; the rows lie below each other."""
-    picture = drawn(of((cell(0.1), cell(0.2)), (cell(0.3), cell(0.4))))
-    corners = [(float(one[1].attrib["x"]), float(one[1].attrib["y"])) for one in picture]
-    x, y = distances.NAME_WIDTH + 1, distances.HEAD + 1
-    step = distances.MOST_WIDTH
-
-    assert corners == [(x, y), (x + step, y), (x, y + distances.ROW), (x + step, y + distances.ROW)]
-
-
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize("n_axes", [1, 3, 8, 40])
-def test_axes_without_room_stand_below(n_axes: int, width: float) -> None:
-    """Each cell once, within the picture, in columns that hold their numbers."""
-    found = of(tuple(cell(0.1 * place) for place in range(n_axes)))
-    picture = drawn(found, width=width)
-
-    assert [one.attrib["data-column"] for one in picture] == list(found.axes)
-    for one in picture:
-        box = one[1]
-        assert float(box.attrib["x"]) + float(box.attrib["width"]) <= width
-        assert float(box.attrib["width"]) >= distances.LEAST_WIDTH - 2
-    assert len({(one[1].attrib["x"], one[1].attrib["y"]) for one in picture}) == n_axes
-
-
 @pytest.mark.parametrize("name", ["", "x" * 500, "<script>alert(1)</script>", "\u202e\u05d0\u05d1", "\x00\ud800"])
 def test_hostile_names_of_two_hundred_models(name: str) -> None:
     """Well-formed, names in two lines at most, no id, style or script."""
@@ -100,18 +75,6 @@ def test_hostile_names_of_two_hundred_models(name: str) -> None:
         picture = ET.fromstring(svg.encode())
         assert not [one for one in picture.iter() if {"id", "style"} & set(one.attrib) or one.tag == "script"]
         assert len([one for one in picture if one.tag == "text"]) <= 2 * 201
-
-
-@pytest.mark.parametrize("found", [of(), of((), ()), Distances(models=(), axes=("a",), cells=(), neutral=0.0)])
-def test_nothing_is_said_to_be_nothing(found: Distances) -> None:
-    """No model or no axis."""
-    assert words(ET.fromstring(distances.draw(found, label="none"))) == ["nothing was measured"]
-
-
-def test_all_on_neutral_have_a_scale() -> None:
-    """Nothing is divided by a farthest distance of 0."""
-    assert distances.reach(of((cell(0.5), cell(None)), neutral=0.5)) == 1.0
-    assert words(drawn(of((cell(0.5),), neutral=0.5))[0])[0] == "0.00"
 
 
 def test_the_map_is_read_out() -> None:

@@ -71,12 +71,6 @@ def test_what_chance_makes_of_neutral_is_no_finding() -> None:
     assert found["beyond", "gender"][1] is False
 
 
-def test_nothing_is_said_of_a_model_that_cannot_be_read() -> None:
-    """One reply of a hundred is no number of the model, whatever it says."""
-    run = finished("crows_pairs", "mute", [ss(None, 90.0, 80.0, 99.0)], counts={"items": 100, "ok": 1, "malformed": 99})
-    assert cells(only_way(run))["mute", "all axes"][0] == "not enough data: NOT ASSESSABLE: 99.0 % malformed, n = 100"
-
-
 def test_ways_of_measuring_are_kept_apart() -> None:
     """Protocols have a map each; rows of one map that differ in a setting are said to."""
     corrected, limited = (
