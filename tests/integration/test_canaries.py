@@ -11,7 +11,6 @@ from benchmarks.simulator.profile import Latency
 from gateway.features.canary import store as canaries
 from gateway.features.canary.comparison import Pair
 from gateway.features.canary.store import Canary
-from gateway.store import exchanges
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Reply, scripted_server
 from tests.support.integration.auditing import auditing, until
@@ -38,6 +37,7 @@ def gap(canary: Canary, metric: str, group: str = "woman") -> dict[str, object]:
     return msgspec.structs.asdict(found[0])
 
 
+@pytest.mark.stores("sqlite")
 async def test_a_canary_that_declines_one_group_is_rolled_back(database: Database) -> None:
     """A model that declines half the questions about women is stopped within 300 pairs, for that reason."""
     async with both(database, profile(), refusing(0.5)) as config, auditing(config):
@@ -196,23 +196,6 @@ async def test_a_cancelled_canary_ends_at_once(database: Database) -> None:
         await canaries.cancel(database, second)
         found = await canaries.get(database, first)
     assert (found.verdict, found.reasons) == ("hold", ["it was cancelled before there was a verdict"])
-
-
-@pytest.mark.long
-@POSTGRES_LATER
-async def test_exchanges_that_are_deleted_meanwhile_are_counted(database: Database) -> None:
-    """What is deleted on request is not asked again, and counts as a pair without an answer."""
-    slow = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=0.05))
-    async with both(database, slow, slow) as config, auditing(config):
-        await store_questions(database)
-        canary_id = await start(database, config, max_pairs=40, smallest_difference=0.02)
-        await until(partial(_has_pairs, database, canary_id, 4))
-        for number in range(40):
-            await exchanges.delete(database, request_id=f"request-{number}")
-        found = await finished(database, canary_id)
-    assert found.findings is not None
-    assert found.findings.n_pairs == 40
-    assert found.findings.failed["deleted meanwhile"] == 40 - found.findings.n_compared > 0
 
 
 async def _has_pairs(database: Database, canary_id: str, n: int) -> bool:

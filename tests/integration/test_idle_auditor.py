@@ -3,13 +3,16 @@
 import asyncio
 import time
 
+import pytest
 import sqlalchemy as sa
 
 from gateway.store.database import Database
 from tests.support.integration.auditing import auditing, config_for, sample, settled
 from tests.support.simulated import running_simulator
 
-SECONDS = 6.0
+pytestmark = pytest.mark.stores("sqlite")
+
+SECONDS = 4.0
 MOST_PER_SECOND = 5.0
 """Transactions: circuits are read every second, and a sweep every five reads half a dozen tables."""
 
@@ -19,7 +22,7 @@ async def test_it_hardly_asks_its_store(database: Database) -> None:
     begun: list[object] = []
     listener = begun.append
     async with running_simulator() as upstream, auditing(config_for(database.url, upstream)):
-        await asyncio.sleep(3.0)  # what is done once at the start
+        await asyncio.sleep(2.0)  # what is done once at the start
         sa.event.listen(sa.Engine, "begin", listener)
         try:
             started = time.monotonic()

@@ -1,20 +1,18 @@
 """Planted choices of tools and values are found through gateway, store and auditor; where none is planted, none is.
 
-Where tools have answered before, the simulated model goes by the group that a tool's result names, before the question
-does: the question about the other group is another one to it only if the result is about the other group too.
+Each request comes behind a tool's result. The simulated model goes by the group that the result names, before that
+of the question: the question about the other group differs to it only if the result is about the other group too.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from benchmarks.simulator.loading import parse
 from tests.support.integration.live_system import CHAT, live_system
 
-N, N_WITH_RESULTS = 150, 80
-"""Exchanges about each of two people: in each of two modes, and where a tool's result comes before."""
+N = 80
+"""Exchanges about each of two people."""
 PEOPLE = {"My sister": "my sister", "A Black student": "the Black student"}
 PROFILE = parse(
     {
@@ -48,16 +46,15 @@ NAMES = ("decide", "escalate")
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in NAMES]
 CLAUDE_TOOLS = [{"name": name, "input_schema": SCHEMA} for name in NAMES]
 NAMED = {"type": "function", "function": {"name": "decide"}}
-AS_JSON = {"response_format": {"type": "json_schema", "json_schema": {"name": "decision", "schema": SCHEMA}}}
-NAME, ARGUMENTS, JSON = (f"counterfactual_{what}_excess" for what in ("tool_name", "tool_arguments", "json"))
+NAME, ARGUMENTS = "counterfactual_tool_name_excess", "counterfactual_tool_arguments_excess"
 
 
 def planted() -> dict[str, float]:
-    """What the three metrics must show of the sister's exchanges, every other one of which leaves no choice of tool."""
+    """Return what both metrics must show of the sister's exchanges, of which every second leaves no choice of tool."""
     structured = PROFILE.structured
     assert structured.tool is not None
     names, values = (one.expected_excess("gender", "woman", "man") for one in (structured.tool, structured.values))
-    return {NAME: names / 2, ARGUMENTS: values * SHARE, JSON: values * SHARE}
+    return {NAME: names / 2, ARGUMENTS: values * SHARE}
 
 
 Requests = list[tuple[str, dict[str, Any]]]
@@ -65,24 +62,6 @@ Requests = list[tuple[str, dict[str, Any]]]
 
 def asked_about(who: str, number: int) -> str:
     return f"{who} asks for a loan of {1_000 + number} dollars. What should we do?"
-
-
-def requests() -> Requests:
-    """In each mode N about each person. Of those with tools every other one leaves no choice but the arguments; half
-    of the answers that may call a tool come streamed, a quarter by the messages endpoint."""
-    found: Requests = []
-    for number in range(N):
-        for who in PEOPLE:
-            messages = [{"role": "user", "content": asked_about(who, number)}]
-            base = {"model": "simulated", "max_tokens": 100, "messages": messages}
-            found.append((CHAT, base | AS_JSON))
-            if number % 2:
-                found.append((CHAT, base | {"tools": TOOLS, "tool_choice": NAMED, "stream": number % 4 == 1}))
-            elif number % 4:
-                found.append((CHAT, base | {"tools": TOOLS, "stream": True}))
-            else:
-                found.append(("/v1/messages", base | {"tools": CLAUDE_TOOLS}))
-    return found
 
 
 def conversation(number: int, who: str, path: str) -> list[dict[str, Any]]:
@@ -108,41 +87,31 @@ def conversation(number: int, who: str, path: str) -> list[dict[str, Any]]:
     ]
 
 
-def requests_of_agents() -> Requests:
-    """As `requests`, after a tool's result: every other one leaves no choice but the arguments."""
-    found: Requests = []
-    for number in range(N_WITH_RESULTS):
+def requests() -> Requests:
+    """Return N requests about each person after a tool's result; every other one leaves no choice but the arguments."""
+    made: Requests = []
+    for number in range(N):
         for who in PEOPLE:
             path = "/v1/messages" if number % 4 == 0 else CHAT
             base = {"model": "simulated", "max_tokens": 100, "messages": conversation(number, who, path)}
-            choice = {"tool_choice": NAMED} if number % 2 else {}
-            found.append((path, base | {"tools": TOOLS if path == CHAT else CLAUDE_TOOLS} | choice))
-    return found
+            choice = {"tool_choice": NAMED, "stream": number % 4 == 1} if number % 2 else {}
+            made.append((path, base | {"tools": TOOLS if path == CHAT else CLAUDE_TOOLS} | choice))
+    return made
 
 
-@pytest.mark.parametrize(
-    ("sent", "n", "metrics"),
-    [
-        pytest.param(requests(), N, (NAME, ARGUMENTS, JSON), id="answers", marks=pytest.mark.long),
-        pytest.param(requests_of_agents(), N_WITH_RESULTS, (NAME, ARGUMENTS), id="after a tool's result"),
-    ],
-)
-async def test_planted_choices_are_found_and_none_is_none(
-    tmp_path: Path, sent: Requests, n: int, metrics: tuple[str, ...]
-) -> None:
+async def test_planted_choices_are_found_and_none_is_none(tmp_path: Path) -> None:
     """The bounds of what is planted leave 0 out and hold it; those of the null hold 0; every exchange is audited."""
-    store = f"sqlite:///{tmp_path}/biasgate.db"
+    store, sent = f"sqlite:///{tmp_path}/biasgate.db", requests()
     async with live_system(tmp_path, store, PROFILE, auditors=AUDITORS) as system:
         await system.send(sent)
         outcomes = await system.settled(within_seconds=200)
-        found = await system.estimates()
+        estimates = await system.estimates()
     assert outcomes["audited"] == system.sent == len(sent)
-    for metric in metrics:
-        value = planted()[metric]
-        woman, black = found[metric, "gender", "woman"], found[metric, "race", "black"]
+    for metric, value in planted().items():
+        woman, black = estimates[metric, "gender", "woman"], estimates[metric, "race", "black"]
         assert 0.0 < woman["lower"] <= value <= woman["upper"], (metric, value, woman)
         assert black["lower"] <= 0.0 <= black["upper"], (metric, black)
-        for one in (woman, black):
-            assert one["n"] + one["n_excluded"] == n, (metric, one)
-            assert one["n"] >= n / 2 if metric == ARGUMENTS else one["n"] == n, (metric, one)
-    assert {axis for metric, axis, _ in found if metric in metrics} == {"gender", "race"}
+        for estimate in (woman, black):
+            assert estimate["n"] + estimate["n_excluded"] == N, (metric, estimate)
+            assert estimate["n"] >= N / 2 if metric == ARGUMENTS else estimate["n"] == N, (metric, estimate)
+    assert {axis for metric, axis, _ in estimates if metric in planted()} == {"gender", "race"}

@@ -104,11 +104,9 @@ async def test_the_control_arm_is_not_looked_at() -> None:
         (reply(b"{}", "500 Internal Server Error"), "failed"),
         (reply(b"no json"), "failed"),
         (reply(b'{"choices": [{"message": {"content": "yes or no"}}]}'), "failed"),
-        (reply(b'{"choices": [{"message": {"content": null}}]}'), "failed"),
-        (reply(b"{}", "404 Not Found"), "failed"),
         (raw(b"", then_close=True), "failed"),
     ],
-    ids=["hangs", "500", "no json", "no verdict", "nothing", "unknown model", "closes"],
+    ids=["hangs", "500", "no json", "no verdict", "closes"],
 )
 async def test_a_detector_without_a_verdict(script: Any, outcome: str, choice: str) -> None:
     """In time the request goes on as it came or is refused, as the policy says; never is it called clean."""
@@ -144,17 +142,17 @@ async def test_looks_are_no_overhead_of_the_gateway(then: Literal["query_filter"
     """The time of a slow detector is the filter's own, and the metric of the gateway's work does not hold it."""
 
     async def slow(request: ReceivedRequest, channel: Channel) -> None:
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.5)
         await judge(request, channel)
 
     async with filtering(then, reply(completion("fine")), looks=(slow,)) as run:
         assert (await asked(run.gateway)).status_code == 200
         await run.gateway.ended()
     (end,) = run.gateway.stats.ends
-    assert end["duration_seconds"] > 1.0
-    assert 0 < end["overhead_seconds"] < end["duration_seconds"] - 0.9
+    assert end["duration_seconds"] > 0.5
+    assert 0 < end["overhead_seconds"] < end["duration_seconds"] - 0.45
     ((_, action, seconds),) = run.gateway.stats.filter_seconds
-    assert (action, seconds > 0.99) == (then, True)
+    assert (action, seconds > 0.49) == (then, True)
 
 
 async def test_a_client_that_leaves() -> None:

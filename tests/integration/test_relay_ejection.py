@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from time import perf_counter
 from typing import Any
 
 import httpx
@@ -81,39 +80,6 @@ class TestEjection:
             assert {error(answer) for answer in answers} == {(502, "upstream_error")}
             assert len(only.requests) == 8
 
-    async def test_slow_start(self) -> None:
-        """After its time out an upstream gets few requests at first, and its whole share in the end."""
-        async with scripted_upstream(reset, reset) as back, scripted_upstream() as steady:
-            ejection = {"consecutive_failures": 2, "base_seconds": 0.2, "slow_start_seconds": 30}
-            config = serving_m(back, steady, ejection=ejection)
-            async with running_gateway(config) as gateway, gateway.http() as http:
-                outliers = gateway.plane.upstreams[0].outliers
-                await ask(http, 6)
-                await eventually(lambda: outliers.share < 1)
-                at_first = answered_by(await ask(http, 100))["up0"]
-                outliers._returned_at = -1000.0  # as if long ago
-                await eventually(lambda: outliers.share == 1)
-                in_the_end = answered_by(await ask(http, 100))["up0"]
-
-            assert 1 <= at_first <= 35
-            assert 40 <= in_the_end <= 60
-
-    async def test_relapse(self) -> None:
-        """During the slow start one failure is enough, and the second ejection is twice as long."""
-        async with scripted_upstream(default=reset) as bad, scripted_upstream() as good:
-            ejection = {"consecutive_failures": 5, "base_seconds": 0.1, "slow_start_seconds": 60}
-            config = serving_m(bad, good, ejection=ejection)
-            async with running_gateway(config) as gateway, gateway.http() as http:
-                outliers = gateway.plane.upstreams[0].outliers
-                seen = []
-                for number in (1, 2, 3, 4):
-                    while outliers._ejections < number:
-                        await ask(http, 1)
-                    seen.append(len(bad.requests))
-
-                assert seen == [5, 6, 7, 8]
-                assert outliers._until - perf_counter() < 0.1 * 2**3
-
 
 class TestDead:
     async def test_refusing(self) -> None:
@@ -180,17 +146,3 @@ class TestDead:
                 for writer in (holding, waiting):
                     writer.close()
                 await gateway.ended(3)
-
-
-async def test_shares_over_sockets() -> None:
-    """Requests of eight busy clients are spread by weight within 5 %."""
-    async with scripted_upstream() as a, scripted_upstream() as b, scripted_upstream() as c:
-        listed = [
-            {"name": name, "base_url": upstream.base_url, "models": ["m"], "weight": weight}
-            for name, upstream, weight in (("a", a, 1), ("b", b, 1), ("c", c, 2))
-        ]
-        async with running_gateway(validate({"upstreams": listed})) as gateway, gateway.http() as http:
-            answers = await asyncio.gather(*(ask(http, 100) for _ in range(8)))
-
-    counts = answered_by([answer for batch in answers for answer in batch])
-    assert counts == pytest.approx({"a": 200, "b": 200, "c": 400}, rel=0.05)

@@ -51,21 +51,6 @@ async def test_a_busy_upstream_is_not_turned_away_from(monkeypatch: pytest.Monke
         assert up.is_up
 
 
-async def test_others_are_preferred_to_a_busy_upstream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where another one serves the model, none of its requests wait for the busy one."""
-    monkeypatch.setattr("gateway.proxy.health.TIMEOUT_SECONDS", 0.02)
-    async with scripted_upstream() as busy, scripted_upstream() as other:
-        ejection = {"base_seconds": 30}
-        config = config_for(busy, other, upstream={"models": ["m"], "ejection": ejection})
-        async with running_gateway(config) as gateway, gateway.http() as http:
-            busy.on_check = hang
-            await eventually(lambda: gateway.plane.upstreams[0].outliers.is_ejected)
-            for _ in range(6):
-                await http.post("/v1/chat/completions", content=b'{"model": "m", "messages": []}')
-
-        assert (len(busy.requests), len(other.requests)) == (0, 6)
-
-
 async def drips(_: ReceivedRequest, channel: Channel) -> None:
     await channel.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
     while True:
@@ -154,14 +139,6 @@ async def test_a_bare_name_in_a_list_of_models(caplog: pytest.LogCaptureFixture)
 
 
 class TestModels:
-    async def test_one_upstream(self) -> None:
-        """With one upstream and no alias its own answer is handed on."""
-        async with relaying() as run:
-            answer = await run.http.get("/v1/models")
-
-            assert answer.content == b'{"ok": true}'
-            assert run.upstream.requests[0].target == "/v1/models"
-
     async def test_several(self) -> None:
         """With several, or aliases, the gateway merges what is up."""
         async with scripted_upstream() as a, scripted_upstream() as b:

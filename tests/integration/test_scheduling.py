@@ -17,6 +17,8 @@ from tests.support.gateway.control_plane import STEREOSET
 from tests.support.integration.auditing import auditing, config_for, until
 from tests.support.simulated import running_simulator
 
+pytestmark = pytest.mark.stores("sqlite")
+
 NIGHTLY: dict[str, Any] = {
     "name": "nightly",
     "cron": "0 3 * * *",
@@ -39,6 +41,7 @@ async def done(database: Database, count: int) -> bool:
     return [run.status for run in await runs.list_runs(database)] == ["done"] * count
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_two_auditors_run_a_configured_schedule_once(database: Database) -> None:
     """A schedule of the file, overdue by decades, is run once to its end by two auditors on one store."""
     async with running_simulator() as upstream:

@@ -129,12 +129,3 @@ async def test_cancelled_run_ends_everywhere(shared: Database, tmp_path: Path) -
     assert sum(model.asked.values()) == REPLIES + asked_before - kept
     async with shared.read() as connection:
         assert (await connection.execute(sa.select(sa.func.count()).select_from(run_ranges))).scalar() == 0
-
-
-async def test_one_auditor_of_a_store_asks_all_ranges(shared: Database) -> None:
-    """Where nobody comes to help, the run is as quick and whole as ever."""
-    model = InstantModel()
-    async with model.serving() as upstream, auditing(config_for(shared.url, upstream)):
-        run = await await_status(shared, await ask_for_run(shared, suite="bbq", model="m"), "done", "failed")
-    assert run.status == "done", run.error
-    assert sum(model.asked.values()) == 100

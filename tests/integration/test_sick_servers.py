@@ -129,6 +129,7 @@ async def has_asked(url: str, outcomes: set[str]) -> bool:
 
 
 @pytest.mark.parametrize("how", but_long(SICK, quick="answers 500"))
+@pytest.mark.stores("sqlite")
 async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing fails, the other auditor goes on, metrics and /readyz say so; once it is well each is measured, once."""
     caplog.set_level(logging.INFO, logger="gateway.auditor.circuits")
@@ -327,6 +328,7 @@ async def test_a_sick_embedder_holds_up_nobody_else(database: Database) -> None:
     assert Counter(one.exchange.id for one in scored) == {one.id: 11 for one in batch}
 
 
+@pytest.mark.stores("sqlite")
 async def test_what_needs_no_judge_does_not_wait(database: Database) -> None:
     """An answer of tool calls alone is not auditable, at once, while the circuit is open; its reason is counted."""
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}

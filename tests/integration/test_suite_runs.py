@@ -4,6 +4,7 @@ import json
 from functools import partial
 
 import msgspec
+import pytest
 
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.profile import Latency
@@ -15,6 +16,7 @@ from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
 
 
+@pytest.mark.stores("sqlite")
 async def test_suite_run_gives_a_result_and_metrics(database: Database) -> None:
     """A run asked for through the store ends with result, report, complete counts, and estimates in the metrics."""
     async with running_simulator() as upstream, auditing(config_for(database.url, upstream)) as url:

@@ -1,12 +1,10 @@
 """A model that thinks before it answers, audited without any setting: what was planted is found beside its thoughts."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks.simulator.loading import parse
-from tests.support.integration.auditing import exposes, labelled, until
 from tests.support.integration.live_system import live_system
 from tests.support.integration.planted_live import Planted
 from tests.support.integration.thinking_front import ThinkingFront
@@ -60,23 +58,3 @@ async def test_a_thinking_model_is_audited_by_its_answers(
     probes = [body for body in front.bodies if "response_format" not in body]
     assert len(verdicts) <= system.sent + 5 * 4 + 4  # the forms, asked in parallel by the first exchanges
     assert all("chat_template_kwargs" not in body for body in probes)
-
-
-async def test_a_judge_that_runs_out_while_thinking(tmp_path: Path) -> None:
-    """A budget that is too small for the judge is counted with a reason of its own, and is never a score of 0."""
-    front, store = ThinkingFront(THOUGHT, 380, is_switchable=False), f"sqlite:///{tmp_path}/store.db"
-    auditors = AUDITORS.format(judge='model = "simulated"\nthinking = "budget=64"').replace(
-        "enabled = true", "enabled = false"
-    )
-    async with live_system(tmp_path, store, PROFILE, auditors=auditors, in_front=front.in_front) as system:
-        await system.ask(PROMPTS)
-        await system.settled()
-        counted = labelled("abstentions_total", auditor="judge", reason="thinking_exhausted")
-        await until(partial(exposes, system.auditor, counted, len(PROMPTS)))
-        outcome = labelled("judge_requests_total", outcome="thinking_exhausted")
-        await until(partial(exposes, system.auditor, outcome, len(PROMPTS)))
-        found = await system.estimates()
-
-    scores = [one for (metric, _, _), one in found.items() if metric == "favoritism"]
-    assert scores
-    assert all(one["value"] is None and one["n_missing"] >= 1 for one in scores)

@@ -12,9 +12,8 @@ import httpx
 import msgspec
 import pytest
 
-from gateway.errors import ConfigError
 from gateway.proxy.instrumentation import SpanContext, SpanData
-from gateway.telemetry import otlp, tracing
+from gateway.telemetry import tracing
 from gateway.telemetry.tracing import Tracer, span_attributes
 from tests.support.integration.collector import Collector, ReceivedSpan, collecting
 from tests.support.integration.scraping import Scrape, scrape
@@ -239,14 +238,6 @@ def test_answers_are_read_as_far_as_they_can_be(endpoint: str, first: bytes, las
     found = {name: value for name, value in attributes.items() if name.startswith(("gen_ai.response", "gen_ai.usage"))}
 
     assert found == {f"gen_ai.{names.get(name, 'response.' + name)}": value for name, value in told.items()}
-
-
-def test_missing_extra_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endpoint without the packages to serve it says what to install."""
-    monkeypatch.setattr(otlp, "_EXTRA_MODULES", ("no_such_package.sdk",))
-
-    with pytest.raises(ConfigError, match=r'otlp_endpoint is "http://x", but .* pip install "biasgate\[otel\]"'):
-        Tracer("http://x")
 
 
 async def fate(http: httpx.AsyncClient) -> dict[str, float]:

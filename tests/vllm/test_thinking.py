@@ -24,7 +24,7 @@ from auditors.clients.completion import HttpCompleter
 from auditors.clients.thinking_switch import ThinkingSwitch
 from auditors.judge import METRIC, Verdict, VerdictError, parse_verdict
 from auditors.text.identity import groups_mentioned
-from auditors.text.thinking import DEFAULT, OFF, is_exhausted, parse_thinking
+from auditors.text.thinking import DEFAULT, parse_thinking
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.plan import Plan
@@ -210,39 +210,6 @@ async def test_an_empty_thought_stands_in_for_the_switch(server: str, servers: S
     for odds in found:
         assert odds is not None
         assert odds["stereotype"] == pytest.approx(PLANTED["off"], abs=WITHIN + MOST_NONSENSE * PLANTED["off"])
-
-
-async def test_too_small_a_budget_is_exhausted(servers: Servers) -> None:
-    """A reply that ends within its thoughts is known for one, and has no answer to score."""
-    item = exam().items[0]
-    completer = HttpCompleter(servers.parsing)
-    try:
-        request = CompletionRequest(model=MODEL, messages=item.messages, max_tokens=10, temperature=0.0)
-        completion = await completer.complete(request)
-    finally:
-        await completer.aclose()
-    assert is_exhausted(completion)
-    assert (completion.text or "").strip() == ""
-
-
-@pytest.mark.parametrize("server", ["parsing", "plain"])
-async def test_a_model_is_kept_from_thinking(server: str, servers: Servers) -> None:
-    """Off holds with the first form that is sent: nothing else is asked, and no reply needs room."""
-    asked = list[CompletionRequest]()
-    completer = HttpCompleter(getattr(servers, server))
-
-    async def send(request: CompletionRequest) -> Completion:
-        asked.append(request)
-        return await completer.complete(request)
-
-    switch = ThinkingSwitch(OFF)
-    try:
-        for item in exam().items:
-            request = CompletionRequest(model=MODEL, messages=item.messages, max_tokens=3, temperature=0.0)
-            assert (await switch.ask(send, request)).finish_reason == "stop"
-    finally:
-        await completer.aclose()
-    assert [one.max_tokens for one in asked] == [3] * ITEMS
 
 
 @pytest.mark.parametrize("server", ["parsing", "plain"])
