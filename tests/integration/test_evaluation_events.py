@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from auditors.types import UNREAD_LANGUAGE, AuditFailure, Measurement
+from auditors.types import UNREAD_LANGUAGE, Measurement
 from gateway.config.loading import validate
 from gateway.features.evaluations import sending as evaluation_events
 from gateway.features.evaluations import store as evaluations
@@ -150,34 +150,6 @@ async def test_event_says_score_label_and_whence(database: Database) -> None:
     assert third.attributes["gen_ai.evaluation.explanation"].endswith(f"no value, error: {UNREAD_LANGUAGE}")
 
 
-async def test_without_a_trace_the_event_is_sent_alone(database: Database) -> None:
-    """An exchange that is in no trace has an event without ids, and a span that begins a trace of its own."""
-    async with collecting() as collector:
-        async with sending(database, collector) as send:
-            await audited(database)
-            await send()
-        async with sending(database, collector, evaluation_signal="traces") as send:
-            await audited(database)
-            await send()
-
-    event, span = collector.events[0], collector.spans[0]
-    assert (event.trace_id, event.span_id) == ("", "")
-    assert span.parent_id == ""
-    assert span.trace_id == span.attributes["log.record.uid"].replace("-", "")
-
-
-async def test_what_has_no_measurement_or_no_signal_is_never_due(database: Database) -> None:
-    """An audit that failed of everything, and one recorded while nobody wanted events, wait for nothing."""
-    failure = AuditFailure(auditor="judge", auditor_version="1", kind="unavailable", message="gone")
-    for result, wanted in ((failure, True), ([measurement(1.0)], False)):
-        one = exchange()
-        await exchanges.insert_batch(database, [one], {})
-        await record(database, one, result, sends_events=wanted)
-
-    assert await evaluations.oldest(database) is None
-    assert await evaluations.take(database, now=time.time() + 1e6, limit=10, seconds=1) == ([], [])
-
-
 @pytest.mark.stores("sqlite", "postgresql")
 async def test_sender_that_dies_loses_nothing(database: Database) -> None:
     """What a killed sender had taken is another's once its time is over, and not before."""
@@ -213,20 +185,6 @@ async def test_lost_answer_sends_again_under_the_same_id(database: Database, mon
     assert ids(collector)[-2:] == lost[:2]
     assert await fates(database) == {"exported": 2}
     assert await evaluations.oldest(database) is None
-
-
-async def test_collector_that_is_away_is_asked_ever_less_often(database: Database) -> None:
-    """After a failure nothing is tried for a second; what waits keeps its place in the store."""
-    async with collecting() as collector, sending(database, collector) as send:
-        collector.status = b"404 Not Found"
-        await audited(database)
-        await send()
-        asked = collector.requests
-        await send()
-        await send()
-
-    assert collector.requests == asked
-    assert await fates(database) == {}
 
 
 async def test_one_refused_audit_takes_no_other_with_it(database: Database) -> None:

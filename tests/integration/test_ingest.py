@@ -1,4 +1,4 @@
-"""Exchanges that others recorded, from real senders: OpenTelemetry's SDK, LiteLLM's proxy, the command; and kill -9."""
+"""Exchanges that others recorded, from real senders: LiteLLM's proxy, the command; and kill -9."""
 
 import asyncio
 import json
@@ -14,14 +14,6 @@ from typing import Any
 
 import httpx
 import pytest
-from opentelemetry import trace
-from opentelemetry._logs import LogRecord
-from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from tests.support.integration.serving import Command, command, serving
 from tests.support.long import but_long
@@ -71,54 +63,6 @@ def pair(number: int) -> dict[str, Any]:
     request = {"model": "simulated", "messages": [{"role": "user", "content": f"{QUESTION} {number}"}]}
     answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Anyone may."}}]}
     return {"id": f"pair-{number}", "request": request, "response": answer, "sampling_rate": 0.1}
-
-
-async def test_the_real_sdk(tmp_path: Path) -> None:
-    """Spans with content, and events whose span comes apart, sent by the SDK's own exporters as protobuf with gzip."""
-    async with gateway(config_in(tmp_path, "join_seconds = 60\n")) as found:
-        root, headers = f"{found.root}/ingest/otlp/v1", {"authorization": "Bearer sender-key"}
-        await asyncio.to_thread(export, root, headers)
-        outcomes = outcomes_in(tmp_path)
-        metrics = (await get(f"{found.root}/metrics")).text
-
-    assert outcomes.total() == 60
-    assert outcomes.keys() == {"queued", "sampled_out"}
-    assert 'biasgate_ingested_total{door="otlp",outcome="ignored"} 30.0' in metrics
-    assert 'biasgate_ingested_total{door="otlp",outcome="taken"} 60.0' in metrics
-    rows = stored_in(tmp_path)
-    assert len(rows) == outcomes["queued"]
-    assert {row[:3] for row in rows} == {("simulated", None, 0.5)}
-    asked = [json.loads(row[3])["messages"] for row in rows]
-    assert all(one[-1]["content"].startswith(QUESTION) for one in asked)
-    said = {json.loads(row[4])["choices"][0]["message"]["content"] for row in rows}
-    assert said == {"Anyone may.", "Both."}
-
-
-def export(root: str, headers: dict[str, str]) -> None:
-    from opentelemetry.exporter.otlp.proto.http import Compression
-
-    spans = TracerProvider()
-    spans.add_span_processor(
-        BatchSpanProcessor(OTLPSpanExporter(f"{root}/traces", headers=headers, compression=Compression.Gzip))
-    )
-    records = LoggerProvider()
-    records.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{root}/logs", headers=headers)))
-    tracer, logger = spans.get_tracer("app"), records.get_logger("app")
-    bare = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "simulated"}
-    for number in range(30):
-        words = [{"role": "user", "parts": [{"type": "text", "content": f"{QUESTION} {number}"}]}]
-        said = [{"role": "assistant", "parts": [{"type": "text", "content": "Anyone may."}], "finish_reason": "stop"}]
-        content = {"gen_ai.input.messages": json.dumps(words), "gen_ai.output.messages": json.dumps(said)}
-        with tracer.start_as_current_span("chat simulated", attributes=bare | content):
-            tracer.start_span("query", attributes={"db.system": "postgresql"}).end()
-        with tracer.start_as_current_span("chat simulated", attributes=bare) as span:
-            context = trace.set_span_in_context(span)
-            asked = {"content": f"{QUESTION} {number}"}
-            logger.emit(LogRecord(context=context, event_name="gen_ai.user.message", body=asked))
-            choice: dict[str, Any] = {"index": 0, "finish_reason": "stop", "message": {"content": "Both."}}
-            logger.emit(LogRecord(context=context, event_name="gen_ai.choice", body=choice))
-    records.shutdown()
-    spans.shutdown()
 
 
 @pytest.mark.parametrize("n_kills", but_long([1, 3], quick=1))

@@ -198,22 +198,3 @@ async def test_what_a_broken_auditor_should_have_measured_is_missing(
         "refusal_rate_gap": 2 * FAULTY,
         "over_protection_rate": 0,
     }
-
-
-async def test_an_absence_that_cannot_be_recorded_stops_nothing(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An auditor whose numbers and whose account of them are both unusable has failed; the other one has measured."""
-    monkeypatch.setattr(JudgeAuditor, "audit", measuring_nan(JudgeAuditor.audit))
-    sound = JudgeAuditor.missing
-
-    def unusable(self: JudgeAuditor, exchange: Exchange) -> list[Measurement]:
-        return [msgspec.structs.replace(one, detail={"unusable": object()}) for one in sound(self, exchange)]
-
-    monkeypatch.setattr(JudgeAuditor, "missing", unusable)
-    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=WITH_REFUSAL)):
-        await sample(database, 2)
-        await settled(database, audited=2)
-
-    assert await failures(database) == {("judge", "internal"): 2}
-    assert {stream.key.auditor for stream in await streams.list_streams(database)} == {"refusal"}

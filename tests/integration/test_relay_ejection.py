@@ -58,19 +58,6 @@ class TestEjection:
                 assert gateway.plane.upstreams[0].outliers.is_ejected
                 assert gateway.plane.upstreams[0].is_up
 
-    async def test_a_500_is_the_requests_fault(self) -> None:
-        """An answer that a client's request may have caused ejects nobody."""
-        failing = reply(b"{}", "500 Internal Server Error")
-        async with (
-            scripted_upstream(default=failing) as one,
-            scripted_upstream(default=failing) as other,
-            running_gateway(serving_m(one, other)) as gateway,
-            gateway.http() as http,
-        ):
-            await ask(http, 20)
-
-            assert (len(one.requests), len(other.requests)) == (10, 10)
-
     async def test_ejection_never_makes_a_503(self) -> None:
         """When every upstream is ejected they are asked all the same."""
         async with scripted_upstream(default=reset) as only:
@@ -111,17 +98,6 @@ class TestDead:
                     assert gateway.plane.upstreams[0].outliers.is_ejected
                     assert answered_by(await ask(http, 3)) == {"alive": 3}
                     assert [upstream.outstanding for upstream in gateway.plane.upstreams] == [0, 0]
-
-    async def test_a_slow_connect_with_nowhere_to_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With no other upstream a request waits for its connection until the limit."""
-        monkeypatch.setattr("gateway.proxy.pool.SLOW_CONNECT_SECONDS", 0.1)
-        with black_hole() as url:
-            listed = [{"name": "hole", "base_url": url, "timeouts": {"connect": 0.6}}]
-            async with running_gateway(validate({"upstreams": listed})) as gateway, gateway.http() as http:
-                answer = await http.get("/v1/x")
-
-                assert answer.json()["error"]["param"] == "timeouts.connect"
-                assert gateway.stats.outcomes == ["timed_out"]
 
     async def test_going_down_lets_waiters_leave(self) -> None:
         """When a health check finds an upstream down, what waits for a connection there goes elsewhere."""

@@ -4,11 +4,9 @@ import asyncio
 import gzip
 import tracemalloc
 
-import httpx
 import pytest
 
 from gateway.config.loading import validate
-from gateway.proxy.health import MODELS_EVERY, UpstreamMonitor
 from tests.support.integration.failing import hang
 from tests.support.integration.relaying import config_for, eventually, relaying, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
@@ -119,23 +117,6 @@ async def test_models_change() -> None:
 
         assert up.fingerprint != before
         assert [gateway.plane.model_label(name) for name in ("new", "never", None)] == ["new", "other", "other"]
-
-
-async def test_a_bare_name_in_a_list_of_models(caplog: pytest.LogCaptureFixture) -> None:
-    """The other models are learned, and one warning says that something was left out, however often it is read."""
-    async with scripted_upstream() as upstream:
-        upstream.models = b'{"object": "list", "data": ["bare", {"id": "m"}, {"id": "new"}]}'
-        headers = {"user-agent": "biasgate-health"}
-        async with running_gateway(config_for(upstream)) as gateway, httpx.AsyncClient(headers=headers) as http:
-            up = gateway.plane.upstreams[0]
-            await eventually(lambda: up.models == {"m", "new"})
-            caplog.clear()
-            monitor = UpstreamMonitor(up, http)
-            for _ in range(2 * MODELS_EVERY):
-                await monitor.check()
-
-    told = [one.getMessage() for one in caplog.records if "without a name" in one.getMessage()]
-    assert told == [f"upstream {up.name}: its /v1/models has entries without a name: 1 are left out"]
 
 
 class TestModels:

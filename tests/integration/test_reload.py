@@ -107,8 +107,8 @@ async def test_invalid_file_is_refused_in_one_line_and_also_kept_from_new_worker
 
 async def test_keys_aliases_limits_and_rates_are_taken_over(tmp_path: Path) -> None:
     """From one reload to the next: who may enter either plane, on open connections too, under which names, how much,
-    and how much of it is sampled. Port, workers and store wait for a restart, and are named; two control keys of one value
-    change nothing.
+    and how much of it is sampled. Port, workers and store wait for a restart, and are named; two control keys of one
+    value change nothing.
     """
     environ = {f"{name}_KEY": f"{name.lower()}-secret" for name in ("OLD", "NEW")} | {"SAME_KEY": "new-secret"}
     app_key = '[[keys]]\nname = "app"\nkey_env = "{}_KEY"\n'

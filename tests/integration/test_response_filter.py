@@ -265,16 +265,6 @@ class TestStream:
         assert run.gateway.stats.outcomes == ["rejected"]
         assert run.gateway.stats.mitigations == [("p", "response_filter", "refused")]
 
-    async def test_several_choices(self) -> None:
-        """Choices that take turns are looked at each for itself."""
-        events = [
-            event({"content": text}, index=n % 2) for n, text in enumerate(["Fine ", "women ", "day", "cannot drive"])
-        ]
-        async with filtered(streamed([*events, DONE]), filter={"window": 1_000}) as run:
-            got = await asked(run.gateway)
-        assert got.status_code == 400
-        assert sorted(looked_at(run.detector)) == ["Fine day", BIASED]
-
     async def test_cut_off_by_the_upstream(self) -> None:
         """What came is looked at and goes out, then the error event that says so."""
         events = events_of(*CLEAN_PIECES)[:-2]
@@ -341,14 +331,6 @@ class TestStream:
             mitigation = run.gateway.plane.mitigation
             assert isinstance(mitigation, Mitigation)
             assert mitigation._held.held == 0
-
-    async def test_the_end_of_the_gateway(self) -> None:
-        """An answer that is being looked at when the time to drain is over ends with an error."""
-        async with filtered(reply(completion("fine")), looks=(hang,), drain_seconds=0.2, timeout_seconds=60) as run:
-            asking = asyncio.create_task(asked(run.gateway))
-            await eventually(lambda: run.detector.requests)
-        assert (await asking).status_code == 504
-        assert run.gateway.stats.outcomes == ["timed_out"]
 
     async def test_the_official_client(self) -> None:
         """It reads a clean stream, raises APIError at an error event and BadRequestError at a refusal."""

@@ -96,23 +96,6 @@ async def test_span_follows_the_conventions_and_the_trace_goes_on_upstream(tmp_p
     assert "secret" not in repr(collector.spans)
 
 
-async def test_clients_decision_and_rate_are_kept(tmp_path: Path) -> None:
-    """A client's "not sampled" passes unchanged; at rate 0 only clients that ask for a trace get one."""
-    unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
-    async with collecting() as collector, scripted_upstream() as upstream:
-        path = traced(tmp_path, upstream.base_url, collector, "trace_rate = 0\n")
-        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, client(running) as http:
-            await http.post(COMPLETIONS, json=CHAT, headers={"traceparent": unsampled})
-            await http.post(COMPLETIONS, json=CHAT)
-            await http.post(COMPLETIONS, json=CHAT, headers={"traceparent": unsampled[:-1] + "1"})
-            await spans_of(collector, 1)
-            running.process.send_signal(signal.SIGTERM)
-            await running.exit_code()
-
-    assert len(collector.spans) == 1
-    assert [request.header("traceparent") for request in upstream.requests[:2]] == [unsampled, None]
-
-
 async def test_collector_that_hangs_or_refuses_harms_no_request(tmp_path: Path) -> None:
     """Requests are answered while it hangs, and every span is counted as exported or failed."""
     async with collecting() as collector, scripted_upstream() as upstream:

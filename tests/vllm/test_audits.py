@@ -1,4 +1,4 @@
-"""The main job on real input: StereoSet's own items and live exchanges, audited against real vLLM."""
+"""The main job on real input: live exchanges, audited against real vLLM. Suites: test_every_suite.py."""
 
 import contextlib
 import json
@@ -12,10 +12,7 @@ import openai
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.processes import free_port
-from tests.vllm.conftest import MODEL, ROOT
-
-MIRROR = ROOT.parent / "shared" / "data"
-LIMIT = 300
+from tests.vllm.conftest import MODEL
 
 
 def get_json(url: str) -> Any:

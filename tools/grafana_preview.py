@@ -1,6 +1,6 @@
 """Draws a dashboard from a Prometheus, without Grafana: what its panels would show, for looking at.
 
-    python tests/support/grafana_preview.py live_bias http://127.0.0.1:9090 --minutes 15 > live_bias.html
+    python tools/grafana_preview.py live_bias http://127.0.0.1:9090 --minutes 15 > live_bias.html
 
 Every series of every expression is asked for with everything chosen in the drop-downs. Lines, numbers, states and
 tables come out plainly; colours, units and legends are not Grafana's.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-HERE = Path(__file__).parents[2] / "grafana"
+HERE = Path(__file__).parents[1] / "grafana"
 POINTS = 240
 """Steps of a range query."""
 MIN_STEP_SECONDS = 1.0
