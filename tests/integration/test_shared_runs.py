@@ -1,4 +1,4 @@
-"""One suite run over several real auditors on PostgreSQL: as if by one, whoever dies and whenever it ends."""
+"""One suite run over several real auditor processes on PostgreSQL: as if by one, whoever dies and whenever it ends."""
 
 import asyncio
 import json
@@ -88,15 +88,14 @@ async def test_killed_auditor_changes_nothing(shared: Database, tmp_path: Path) 
     model.answers.clear()
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(model.serving())
-        config = config_for(shared.url, upstream)
-        await stack.enter_async_context(auditing(config))
+        await stack.enter_async_context(auditor(shared, upstream, tmp_path, "first"))
         run_id = await ask_for_run(shared, **OPTIONS)
         await until(partial(_n_ask, shared, 1))
         first = await _owners(shared)
         doomed = await stack.enter_async_context(auditor(shared, upstream, tmp_path, "doomed"))
         await until(partial(_n_ask, shared, 2))
         dead = await _owners(shared) - first
-        await stack.enter_async_context(auditing(config))
+        await stack.enter_async_context(auditor(shared, upstream, tmp_path, "third"))
         await until(partial(_n_ask, shared, 3))
         model.answers.set()
         await await_status(shared, run_id, "running", done=1)
