@@ -234,15 +234,6 @@ def test_dashboards_use_only_their_variables() -> None:
         assert set(re.findall(r"\$\{?(\w+)", text)) <= known, name
 
 
-@pytest.mark.parametrize(("name", "panel"), panels(), ids=lambda one: one if isinstance(one, str) else one["title"])
-def test_panel_says_what_it_shows(name: str, panel: dict[str, Any]) -> None:
-    """A panel has a title with a unit, a description in a sentence, and the chosen data source only."""
-    assert re.search(r"\(.+\)$", panel["title"])
-    assert panel["description"].endswith(".")
-    sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
-    assert {source["uid"] for source in sources} == {"${datasource}"}
-
-
 def test_a_table_is_one_table() -> None:
     """Rows of the same labels are merged, and each query's values have a heading: Grafana shows one query otherwise."""
     tables = [panel for _, panel in panels() if panel["type"] == "table"]
