@@ -1,58 +1,23 @@
 """The documentation names what there is: keys with their defaults, metrics, routes, auditors, suites, citations."""
 
 import ast
-import json
 import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from auditors.registry import AUDITORS
 from benchmarks.suites.registry import SUITES
 from gateway.api.feature_routes import all_routes
 from gateway.api.route_access import markdown_table
-from gateway.config import schema
 from gateway.config.loading import load
-from gateway.features.export import config as export
-from gateway.features.ingest import config as ingest
-from gateway.features.mitigation import config as mitigation
 from tests.support.gateway.control_plane import control_plane
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
-SECTIONS: dict[str, type[schema.Section]] = {
-    "[server]": schema.ServerConfig,
-    "[[server.control_keys]]": schema.ControlKeyConfig,
-    "[store]": schema.StoreConfig,
-    "[[upstreams]]": schema.UpstreamConfig,
-    "[balancing]": schema.BalancingConfig,
-    "[upstreams.timeouts]": schema.TimeoutsConfig,
-    "[upstreams.ejection]": schema.EjectionConfig,
-    "[[keys]]": schema.KeyConfig,
-    "[sampling]": schema.SamplingConfig,
-    "[auditors.judge]": schema.JudgeConfig,
-    "[auditors.embedding]": schema.EmbeddingConfig,
-    "[auditors.refusal]": schema.AuditorConfig,
-    "[auditors.affinity]": schema.ProbingAuditorConfig,
-    "[auditors.counterfactual]": schema.CounterfactualConfig,
-    "[auditors.decision]": schema.DecisionAuditorConfig,
-    "[drift]": schema.DriftConfig,
-    "[audits]": schema.AuditsConfig,
-    "[[audits.schedules]]": schema.ScheduleConfig,
-    "[[mitigation]]": mitigation.MitigationConfig,
-    "[mitigation.match]": mitigation.MatchConfig,
-    "[mitigation.query_filter]": mitigation.QueryFilterConfig,
-    "[mitigation.response_filter]": mitigation.ResponseFilterConfig,
-    "[ingest]": ingest.IngestConfig,
-    "[export]": export.ExportConfig,
-    "[telemetry]": schema.TelemetryConfig,
-}
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
 SPECIFICATIONS = ("protocols", "contract")
 """Pages of docs/ that code cites by section."""
@@ -76,42 +41,6 @@ def text_of(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def section_table(title: str) -> dict[str, str]:
-    """Key to default cell, of the table under a heading."""
-    part = CONFIGURATION.split(f"\n## {title}\n", 1)[1].split("\n## ")[0]
-    return dict(re.findall(r"^\| `(\w+)` \| ([^|]*?) \|", part, re.MULTILINE))
-
-
-def default_cell(field: msgspec.structs.FieldInfo) -> str:
-    """How configuration.md writes a field's default."""
-    if field.required:
-        return "required"
-    default: Any = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
-    if default is None:
-        return "none"
-    if isinstance(default, msgspec.Struct):
-        return "see below"
-    return f"`{json.dumps(default)}`"
-
-
-@pytest.mark.parametrize("title", SECTIONS)
-def test_every_key_is_documented_with_its_default(title: str) -> None:
-    """The section's table lists exactly the keys there are, each with the default that holds."""
-    fields = {field.name: default_cell(field) for field in msgspec.structs.fields(SECTIONS[title])}
-    assert section_table(title) == fields
-
-
-def test_every_section_is_documented() -> None:
-    """No configuration struct is missing from this test's list."""
-    classes = [kind for module in (schema, export, ingest, mitigation) for kind in vars(module).values()]
-    structs = {kind for kind in classes if isinstance(kind, type) and issubclass(kind, schema.Section)}
-    assert structs - {schema.Section, schema.Config, schema.AuditorsConfig} == set(SECTIONS.values())
-    ours = [field for field in msgspec.structs.fields(schema.AuditorsConfig) if field.name != "plugins"]
-    auditors = [(f"[auditors.{field.name}]", field.type) for field in ours]
-    for kind in {kind for _, kind in auditors}:
-        assert SECTIONS[", ".join(name for name, its in auditors if its is kind)] is kind
-
-
 def test_every_auditor_is_documented() -> None:
     """Each auditor has its section, which links its module."""
     page = (DOCS / "auditors.md").read_text(encoding="utf-8")
@@ -127,7 +56,7 @@ def test_every_example_of_a_configuration_is_valid(tmp_path: Path) -> None:
     examples += re.findall(r"<<'TOML'\n(.*?)^TOML", "".join(tutorials), re.MULTILINE | re.DOTALL)
     upstream = '[[upstreams]]\nname = "one"\nbase_url = "http://127.0.0.1:1"\n'
     path = tmp_path / "biasgate.toml"
-    assert len(examples) > len(SECTIONS)
+    assert len(examples) > 25
     for example in examples:
         path.write_text((upstream if "\n[upstreams." in f"\n{example}" else "") + example)
         load(path, environ={})

@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import metrics
+from tools.reference import configuration, metrics
 
 MANUAL = Path(__file__).parents[2] / "docs"
 LISTING = re.compile(r"<!--reference:([^>]+)-->\n.*?<!--end-->", re.DOTALL)
 PAGES: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "configuration.md": configuration.write_listings,
     "metrics.md": metrics.write_listings,
 }
 """Page to the function that returns the page's listings by name."""
