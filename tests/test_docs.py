@@ -1,4 +1,4 @@
-"""The documentation names what there is: keys with their defaults, metrics, routes, auditors, suites, citations."""
+"""The documentation names what there is: auditors, suites, examples, citations. Listings: tools/test_reference.py."""
 
 import ast
 import re
@@ -10,10 +10,7 @@ import pytest
 
 from auditors.registry import AUDITORS
 from benchmarks.suites.registry import SUITES
-from gateway.api.feature_routes import all_routes
-from gateway.api.route_access import markdown_table
 from gateway.config.loading import load
-from tests.support.gateway.control_plane import control_plane
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -75,20 +72,6 @@ def test_every_page_is_in_one_list_of_the_manual() -> None:
     pages = [*DOCS.glob("*.md"), *(DOCS / "tutorials").glob("*.md")]
     names = [str(page.relative_to(DOCS)) for page in pages if page.stem != "README"]
     assert sorted(linked) == sorted([*names, "adr/README.md", "integrations/README.md"])
-
-
-async def test_every_route_is_documented(tmp_path: Path) -> None:
-    """api.md names each operation that the program announces in its OpenAPI, and no other."""
-    async with control_plane(tmp_path) as plane:
-        paths = plane.app.openapi_schema.to_schema()["paths"]
-    announced = {f"{method.upper()} {path}" for path, operations in paths.items() for method in operations}
-    named = set(re.findall(r"`((?:GET|POST|PUT|DELETE) /(?!v1|schema)[^`\s]*)`", text_of(DOCS / "api.md")))
-    assert named == announced
-
-
-def test_the_table_of_routes_and_roles_is_the_programs() -> None:
-    """security.md has it as the guard reads it; `route_access.markdown_table()` prints it anew."""
-    assert f"\n{markdown_table(all_routes())}\n" in text_of(DOCS / "security.md")
 
 
 def test_every_suite_is_in_the_readme() -> None:

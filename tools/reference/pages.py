@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import configuration, metrics
+from tools.reference import configuration, metrics, routes
 
 MANUAL = Path(__file__).parents[2] / "docs"
 LISTING = re.compile(r"<!--reference:([^>]+)-->\n.*?<!--end-->", re.DOTALL)
 PAGES: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "api.md": routes.write_listings,
     "configuration.md": configuration.write_listings,
     "metrics.md": metrics.write_listings,
+    "security.md": routes.write_audiences,
 }
 """Page to the function that returns the page's listings by name."""
 
