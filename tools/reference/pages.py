@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import configuration, metrics, routes
+from tools.reference import command_line, configuration, metrics, routes
 
 MANUAL = Path(__file__).parents[2] / "docs"
 LISTING = re.compile(r"<!--reference:([^>]+)-->\n.*?<!--end-->", re.DOTALL)
 PAGES: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "api.md": routes.write_listings,
+    "cli.md": command_line.write_listings,
     "configuration.md": configuration.write_listings,
     "metrics.md": metrics.write_listings,
     "security.md": routes.write_audiences,
