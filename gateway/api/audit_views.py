@@ -26,7 +26,7 @@ class AuditViewsController(Controller):
 
     @get(
         "/{audit_id:str}/items",
-        summary="The replies of a run one by one, with what was asked and how each was read",
+        summary="Replies with questions and readings",
         responses={200: ResponseSpec(ItemsPage, generate_examples=False), **announced(404, 409)},
     )
     async def items(
@@ -50,7 +50,7 @@ class AuditViewsController(Controller):
 
     @get(
         "/compare",
-        summary="Two finished runs of a suite: differences (b minus a), and items that flipped",
+        summary="Differences of two finished runs (docs/suites.md#comparing-two-runs) and flipped replies",
         responses=announced(404, 409),
     )
     async def compare(self, request: Asked, a: FromQuery[str], b: FromQuery[str], config: Settings) -> Response[bytes]:
@@ -60,7 +60,7 @@ class AuditViewsController(Controller):
 
     @get(
         "/compare/report",
-        summary="The same as one self-contained page: forest plot, items that flipped",
+        summary="Comparison of two finished runs as HTML",
         media_type="text/html",
         responses=announced(404, 409),
     )
@@ -70,7 +70,7 @@ class AuditViewsController(Controller):
 
     @get(
         "/{audit_id:str}/gate",
-        summary="Requirements on the numbers of a finished run: which hold",
+        summary="Requirements on a finished run (docs/suites.md#gates-in-continuous-integration)",
         responses={200: ResponseSpec(Gate, generate_examples=False), **announced(404, 409)},
     )
     async def gate(
@@ -87,7 +87,7 @@ class AuditViewsController(Controller):
     @post(
         "/estimate",
         status_code=200,
-        summary="What runs would send and how long they would take; starts nothing",
+        summary="Requests, tokens and time of runs; starts nothing",
         responses={200: ResponseSpec(Costs, generate_examples=False), **announced(409, 415)},
     )
     async def estimate(

@@ -87,7 +87,7 @@ class LiveController(Controller):
 
     @get(
         "/estimates",
-        summary="Live estimates with intervals",
+        summary="Live estimates with intervals; window: 500 audits, or 24h",
         responses={200: ResponseSpec(list[LiveEstimate], description="The estimates", generate_examples=False)}
         | announced(),
     )
@@ -116,7 +116,7 @@ class LiveController(Controller):
 
     @get(
         "/detectors",
-        summary="What each drift detector has learned, would find, and found",
+        summary="Drift detectors",
         responses={200: ResponseSpec(list[Detectors], description="The detectors", generate_examples=False)}
         | announced(),
     )
@@ -142,7 +142,7 @@ class LiveController(Controller):
 
     @get(
         "/streams/{stream_id:str}/history",
-        summary="One stream over time: the means of periods, and the state of its detector",
+        summary="A stream in at most 60 periods",
         responses=announced(404),
     )
     async def history(
@@ -166,7 +166,7 @@ class LiveController(Controller):
 
     @get(
         "/streams/{stream_id:str}/replicas",
-        summary="One stream by the server that answered, where several stand behind one address",
+        summary="Newest 5,000 audits by answering server (docs/integrations/llm-d.md)",
         responses=announced(404),
     )
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
@@ -178,7 +178,7 @@ class LiveController(Controller):
     @post(
         "/streams/{stream_id:str}/restart",
         status_code=200,
-        summary="Start a stream again with the next audit: one whose stored state is damaged, or whose sums are wrong",
+        summary="Restart a stream, damaged (docs/operations.md#damaged-streams) or not",
         responses=announced(404),
     )
     async def restart(
@@ -209,7 +209,7 @@ class LiveController(Controller):
 
     @get(
         "/alarms",
-        summary="Streams whose drift alarm is up",
+        summary="Streams with a standing alarm",
         responses={200: ResponseSpec(list[Alarm], description="The alarms", generate_examples=False)} | announced(),
     )
     async def alarms(
@@ -229,7 +229,7 @@ class LiveController(Controller):
     @post(
         "/alarms/{stream_id:str}/acknowledge",
         status_code=200,
-        summary="Acknowledge an alarm; its detector restarts with the same reference, or with a new one",
+        summary="Lower an alarm, optionally with a new reference",
         responses=announced(404, 409),
     )
     async def acknowledge(
@@ -269,7 +269,7 @@ class LiveController(Controller):
     ) -> list[Acknowledgement]:
         return await acknowledgements.entries(database, stream=stream, limit=limit)
 
-    @get("/circuits", summary="Judges and embedders that are sick, and what waits for them", responses=announced())
+    @get("/circuits", summary="Sick judges, embedders and upstreams, and what waits for them", responses=announced())
     async def circuits(self, database: Store) -> list[OpenCircuit]:
         return [
             OpenCircuit(
@@ -285,7 +285,7 @@ class LiveController(Controller):
             for circuit in await circuits.open_circuits(database)
         ]
 
-    @get("/ledger", summary="The outcome of every request", responses=announced())
+    @get("/ledger", summary="Requests by outcome and stratum", responses=announced())
     async def ledger(self, database: Store) -> Ledger:
         outcomes: Counter[str] = Counter()
         strata: dict[str, dict[str, int]] = {}

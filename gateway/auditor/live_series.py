@@ -26,23 +26,24 @@ class Family(NamedTuple):
     type: str = "gauge"
 
 
+RECEIVED = "Mean of what senders of unknown sampling sent, with the label sampling=unknown: no estimate, no bounds."
 OWN = (
-    Family("live_estimate", "Mean of a live series, in the metric's own unit."),
-    Family("live_received_mean", "Mean of what a sender of unknown sampling sent: no estimate for the traffic."),
-    Family("live_estimate_lower", "Lower end of its 95 % interval."),
-    Family("live_estimate_upper", "Upper end of its 95 % interval."),
-    Family("live_effective_samples", "Kish's effective number of audits behind it."),
-    Family("live_cut_samples", "Audits whose weight was cut for the rate that their sender stated.", "counter"),
-    Family("live_cut_weight_ratio", "What was cut off, as a share of all weight there would be."),
-    Family("drift_log_evidence", "Log evidence of a drift since the detector began."),
-    Family("drift_audits_seen", "Audits since the detector began.", "counter"),
-    Family("detector_reference_ratio", "How much of the reference window is there; at 1 the series is watched."),
-    Family("detector_smallest_change", "Change of the mean, on 0..1, that is found within 2,000 audits on average."),
+    Family("live_estimate", "Weighted mean, in the metric's unit."),
+    Family("live_received_mean", RECEIVED),
+    Family("live_estimate_lower", "Lower end of its 95 % confidence sequence, valid at all times at once."),
+    Family("live_estimate_upper", "Upper end."),
+    Family("live_effective_samples", "Kish's effective number of exchanges."),
+    Family("live_cut_samples", "Audits with a cut weight (docs/ingest.md#limit-of-a-stated-rate), if any.", "counter"),
+    Family("live_cut_weight_ratio", "Cut share of all weight: the largest bias of the mean on 0..1."),
+    Family("drift_log_evidence", "Log evidence against no drift, since the detector began."),
+    Family("drift_audits_seen", "Audits that the detector has seen.", "counter"),
+    Family("detector_reference_ratio", "Filled part of the reference; from 1 on the series is watched."),
+    Family("detector_smallest_change", "Change of the mean on 0..1 found within 2,000 audits on average; +Inf: none."),
 )
 """The families that describe a single stream."""
-THRESHOLD = Family("drift_log_threshold", "Log evidence at which a stream alarms by itself.")
-ALARM = Family("drift_alarm", "1 from an alarm until it is acknowledged.")
-DAMAGED = Family("stream_damaged", "1 while the stored state of a live series cannot be used; by id of the stream.")
+THRESHOLD = Family("drift_log_threshold", "Alarm threshold of a stream: log(K · average_run_length).")
+ALARM = Family("drift_alarm", "1 from the alarm until it is acknowledged, also after a change of judge or embedder.")
+DAMAGED = Family("stream_damaged", "1 while a live series is damaged (docs/operations.md#damaged-streams).")
 
 
 class _Lines(NamedTuple):

@@ -26,30 +26,36 @@ from gateway.telemetry.worker_stats import (
 
 SERIES_LABELS = ("upstream", "model", "endpoint", "outcome")
 LATENCIES = (
-    ("duration", DURATION_BUCKETS, "request_duration_seconds", "Request headers complete to last byte relayed."),
-    ("overhead", OVERHEAD_BUCKETS, "overhead_seconds", "Part of the duration spent in the gateway."),
-    ("first_chunk", DURATION_BUCKETS, "time_to_first_chunk_seconds", "Request headers complete to first body byte."),
+    ("duration", DURATION_BUCKETS, "request_duration_seconds", "Headers complete to last byte."),
+    ("overhead", OVERHEAD_BUCKETS, "overhead_seconds", "Part of the duration in the gateway, without filters."),
+    ("first_chunk", DURATION_BUCKETS, "time_to_first_chunk_seconds", "Headers complete to first byte of the body."),
 )
-"""Field of `Series`, its bounds, and name and help of the family."""
-LEDGER_HELP = "Sampling ledger: eligible exchanges by their outcome at the gateway."
-RELOADS_HELP = "Reloads of the configuration: applied, or refused with a log line."
-SPANS_HELP = "Spans: exported, failed (the collector refused them) or dropped (too many waited)."
-IGNORED_RATES_HELP = "Recorded exchanges whose stated sampling rate is ignored."
+"""Field of `Series`, its bounds, name and help of the family."""
+LEDGER = "Sampling ledger (docs/contract.md#41-outcomes-of-the-ledger); the auditor adds what it decided."
+RELOADS = "Reloads of the configuration: applied, refused."
+SPANS = "Spans: exported, failed (not taken by the collector), dropped (too many waited)."
+INGESTED = "Recorded exchanges (docs/ingest.md#outcomes-and-duplicates)."
+IGNORED_RATES = "Stated sampling rates that do not count (docs/ingest.md#the-senders-sampling-rate)."
+FILTERED = "Ledger outcome filtered: endpoint (or method), status, content_encoding, unfinished, recorded (by others)."
+MITIGATIONS = (
+    "Actions of policies. instruction: added, held_back (control arm), not_needed, unsupported, refused "
+    "(docs/mitigation.md#response-header-and-counter); query_filter, response_filter (docs/mitigation.md#filters)."
+)
 COUNTERS = (
-    ("exchanges", "exchanges", ("outcome",), LEDGER_HELP),
-    ("filtered", "filtered", ("reason",), "Requests with the outcome filtered, by reason."),
-    ("reloads", "config_reloads", ("outcome",), RELOADS_HELP),
-    ("spans", "trace_spans", ("outcome",), SPANS_HELP),
-    ("mitigations_by_labels", "mitigations", ("policy", "action", "outcome"), "Actions of policies on requests."),
-    ("ingested_by_labels", "ingested", ("door", "outcome"), "Recorded exchanges that senders delivered."),
-    ("ignored_rates", "ingest_rates_ignored", ("door",), IGNORED_RATES_HELP),
+    ("exchanges", "exchanges", ("outcome",), LEDGER),
+    ("filtered", "filtered", ("reason",), FILTERED),
+    ("reloads", "config_reloads", ("outcome",), RELOADS),
+    ("spans", "trace_spans", ("outcome",), SPANS),
+    ("mitigations_by_labels", "mitigations", ("policy", "action", "outcome"), MITIGATIONS),
+    ("ingested_by_labels", "ingested", ("door", "outcome"), INGESTED),
+    ("ignored_rates", "ingest_rates_ignored", ("door",), IGNORED_RATES),
 )
 """Attribute of `Snapshot`, name, labels and help of the family."""
 LABEL_SETS_PER_PIECE = 8
 """Label sets of requests in one piece of a family: half a millisecond of work."""
 LIVE_WAITING = "live_waiting"
-EVICTED_HELP = "Audit requests that were cut off while they ran, by reason: live_waiting, live_latency."
-WASTED_HELP = "Estimated tokens of the audit requests that were cut off: prompt, generation."
+EVICTED_HELP = "Audit requests cut off: live_waiting, live_latency; at the gateway those of clients."
+WASTED_HELP = "Estimated tokens of these audit requests: prompt, generation."
 
 
 class GatewayCollector(Collector):
@@ -79,9 +85,7 @@ def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> It
     for start in range(0, max(1, len(series)), LABEL_SETS_PER_PIECE):
         piece = [*map(sum_series, series[start : start + LABEL_SETS_PER_PIECE])]
         pieces.append(piece)
-        requests = CounterMetricFamily(
-            "biasgate_requests", "Relayed requests that ended, by outcome.", labels=SERIES_LABELS
-        )
+        requests = CounterMetricFamily("biasgate_requests", "Ended requests.", labels=SERIES_LABELS)
         for row in piece:
             requests.add_metric(_labels(row), sum(row.duration))
         yield requests
@@ -115,8 +119,8 @@ def _newest_exemplar(ended: Ended | None, field: str) -> Exemplar | None:
 
 
 def _lag_family(total: Histogram, *, native: bool) -> Metric:
-    family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of the timers of a worker's event loop.")
-    _add_histogram(family, (), LAG_BUCKETS, total.counts, total.total)
+    family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of a worker's timers, every 0.05 s.")
+    _add(family, (), LAG_BUCKETS, total.counts, total.total)
     if native:
         _add_native_histogram(family, {}, total.native, sum(total.counts), total.total)
     return family
@@ -166,26 +170,25 @@ def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
 
 
 def _mitigation_seconds_family(snapshots: list[Snapshot]) -> Metric:
-    family = HistogramMetricFamily(
-        "biasgate_mitigation_seconds", "Time that filters of policies added to a request.", labels=["policy", "action"]
-    )
+    words = "Time that a filter added to a request, or to an answer's first bytes."
+    family = HistogramMetricFamily("biasgate_mitigation_seconds", words, labels=["policy", "action"])
     for labels, (counts, total) in sorted(sum_filters(snapshots).items()):
         _add_histogram(family, labels, DURATION_BUCKETS, counts, total)
     return family
 
 
-def _gauge_families(gauges: list[Gauges]) -> Iterator[Metric]:
-    yield _gauge("inflight_requests", "Requests being relayed.", "upstream", sum_by_key(g.inflight for g in gauges))
-    up = {name: float(min(states)) for name, states in _collect_by_key(g.upstream_up for g in gauges).items()}
-    yield _gauge("upstream_up", "1 when every worker's health check of the upstream passes.", "upstream", up)
-    documentation = "Part of the weight in force: 0 while ejected, below 1 while it returns; mean of the workers."
-    yield _gauge("upstream_share_ratio", documentation, "upstream", _mean_by_key(g.upstream_share for g in gauges))
-    documentation = "Sampling probability in force, mean of the workers."
-    yield _gauge("sampling_rate", documentation, "stratum", _mean_by_key(g.sampling_rate for g in gauges))
-    configs = Counter(g.config for g in gauges if g.config)
-    yield _gauge("config_workers", "Workers by the configuration that they serve.", "config", configs)
-    info = GaugeMetricFamily("biasgate_model_info", "Served models.", labels=["upstream", "model", "fingerprint"])
-    for labels in sorted({labels for g in gauges for labels in g.model_info}):
+def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:
+    yield _gauge("inflight_requests", "Requests being relayed.", "upstream", sum_by_key(g.inflight for g in living))
+    up = {name: float(min(seen)) for name, seen in _collect_by_key(g.upstream_up for g in living).items()}
+    yield _gauge("upstream_up", "1 while health checks pass in every worker.", "upstream", up)
+    words = "Part of its weight in force, mean of the workers: 0 while ejected, below 1 while it comes back."
+    yield _gauge("upstream_share_ratio", words, "upstream", _mean_by_key(g.upstream_share for g in living))
+    words = "Rate in force, mean of the workers; a key above sampling.max_share_per_key has a lower rate."
+    yield _gauge("sampling_rate", words, "stratum", _mean_by_key(g.sampling_rate for g in living))
+    configs = Counter(g.config for g in living if g.config)
+    yield _gauge("config_workers", "Workers by configuration.", "config", configs)
+    info = GaugeMetricFamily("biasgate_model_info", "1 for each model.", labels=["upstream", "model", "fingerprint"])
+    for labels in sorted({labels for g in living for labels in g.model_info}):
         info.add_metric(labels, 1)
     yield info
 

@@ -32,7 +32,7 @@ class LiveCoverageController(Controller):
 
     @get(
         "/coverage",
-        summary="Coverage: the traffic that names an identity, compared with the questions of suites",
+        summary="Traffic that no suite covers (docs/coverage.md); 404 before the first computation",
         responses={200: ResponseSpec(Coverage, description="The newest computation", generate_examples=False)}
         | announced(404),
     )

@@ -76,15 +76,15 @@ class IngestController(Controller):
     path = "/ingest"
     tags = ("ingest",)
 
-    @_door("/otlp/v1/traces", summary="Spans of GenAI clients, as OTLP over HTTP")
+    @_door("/otlp/v1/traces", summary="Spans of GenAI clients: OTLP as protobuf or JSON")
     async def traces(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         return await _otlp(request, dataplane, intake, "traces")
 
-    @_door("/otlp/v1/logs", summary="Log records of GenAI clients, as OTLP over HTTP")
+    @_door("/otlp/v1/logs", summary="Log records of GenAI clients: OTLP as protobuf or JSON")
     async def logs(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         return await _otlp(request, dataplane, intake, "logs")
 
-    @_door("/http", summary="Requests with their responses, one or many")
+    @_door("/http", summary="Requests with their responses, or halves")
     async def http(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
             return read_objects(body, lambda objects: pairs.read(objects, sender, rates))

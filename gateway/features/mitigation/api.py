@@ -25,7 +25,7 @@ class LiveMitigationsController(Controller):
 
     @get(
         "/mitigations",
-        summary="What policies change: treated against control exchanges",
+        summary="Effects of policies (docs/mitigation.md#compare-the-arms); auditor=answer: properties of answers",
         responses={200: ResponseSpec(list[PolicyEffect], description="The comparisons", generate_examples=False)}
         | announced(),
     )
