@@ -76,8 +76,6 @@ class ServerConfig(Section, frozen=True):
     control_keys: list[ControlKeyConfig] = []
     protect_metrics: bool = False
     """GET /metrics needs a control key too, here and at the auditor."""
-    native_histograms: bool = False
-    """Latencies also as native histograms, for scrapers that ask for protobuf; needs the extra "otel"."""
     allowed_hosts: list[str] = []
     """Names under which the control plane may be called besides localhost, 127.0.0.1 and [::1] while no control key
     protects it, and from whose pages a browser may call it; without a port."""

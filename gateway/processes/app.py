@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 from litestar import Controller, Litestar, Router
@@ -74,9 +73,7 @@ def create_app(
     stats.filtered = tap.filtered
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
-    collector = GatewayCollector(counts)
-    with_native = partial(collector.collect, native=True) if config.server.native_histograms else None
-    exposition = Exposition(collector, with_native=with_native)
+    exposition = Exposition(GatewayCollector(counts))
     routes = all_routes()
     access = Access(lambda: planes.current.config, all_invitations(database), routes=routes)
 

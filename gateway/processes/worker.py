@@ -134,7 +134,7 @@ class Worker:
         database = await Database.open(config.store.url, migrate=migrate, texts=texts_of(config))
         try:
             queue = open_queue(database)
-            stats = WorkerStats(native_histograms=config.server.native_histograms)
+            stats = WorkerStats()
             stats.reloads = self.reloads
             sink, shared = RemoteSink(self._writer_path), Path(self._writer_path).parent
             secret = sampling_secret(config)

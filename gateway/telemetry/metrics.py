@@ -10,7 +10,6 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
 from gateway.telemetry.exemplars import exemplar
-from gateway.telemetry.native_histograms import native_histogram
 from gateway.telemetry.shared_counts import SharedCounts, is_living
 from gateway.telemetry.sums import by_labels, sum_by_key, sum_filters, sum_histograms, sum_series
 from gateway.telemetry.worker_stats import (
@@ -58,23 +57,23 @@ class GatewayCollector(Collector):
     def __init__(self, counts: SharedCounts) -> None:
         self._shared = counts
 
-    def collect(self, *, native: bool = False) -> Iterable[Metric]:
-        """Families, large ones in pieces of the same name; with `native` latencies have their native part as well."""
+    def collect(self) -> Iterable[Metric]:
+        """Return the families, large ones in pieces of the same name."""
         snapshots = self._shared.read()
-        yield from _request_families(by_labels(snapshots), native=native)
+        yield from _request_families(by_labels(snapshots))
         for attribute, name, labels, words in COUNTERS:
             counts = sum_by_key(getattr(snapshot, attribute) for snapshot in snapshots)
             family = CounterMetricFamily(f"biasgate_{name}", words, labels=labels)
             for values, count in sorted(counts.items()):
                 family.add_metric([values] if isinstance(values, str) else values, count)
             yield family
-        yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]), native=native)
+        yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]))
         yield from _eviction_families(snapshots)
         yield _mitigation_seconds_family(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
-def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> Iterator[Metric]:
+def _request_families(series: Sequence[Sequence[Series]]) -> Iterator[Metric]:
     pieces: list[list[Series]] = []
     for start in range(0, max(1, len(series)), PIECE):
         piece = [*map(sum_series, series[start : start + PIECE])]
@@ -89,19 +88,14 @@ def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> It
         for piece in pieces:
             family = HistogramMetricFamily(f"biasgate_{name}", documentation, labels=SERIES_LABELS)
             for row in piece:
-                _add_latency(family, row, of, bounds, native=native)
+                _add_latency(family, row, of, bounds)
             yield family
 
 
-def _add_latency(family: HistogramMetricFamily, row: Series, of: str, bounds: Sequence[float], *, native: bool) -> None:
-    counts, labels, total = getattr(row, of), _labels(row), getattr(row, f"{of}_sum")
-    if not any(counts):
-        return
-    examples = [_example(ended, of) for ended in getattr(row, f"{of}_last")]
-    _add(family, labels, bounds, counts, total, examples)
-    if native:
-        named = dict(zip(SERIES_LABELS, labels, strict=True))
-        _add_native(family, named, getattr(row, f"{of}_native"), sum(counts), total, examples)
+def _add_latency(family: HistogramMetricFamily, row: Series, of: str, bounds: Sequence[float]) -> None:
+    if any(counts := getattr(row, of)):
+        examples = [_example(ended, of) for ended in getattr(row, f"{of}_last")]
+        _add(family, _labels(row), bounds, counts, getattr(row, f"{of}_sum"), examples)
 
 
 def _labels(row: Series) -> tuple[str, ...]:
@@ -112,11 +106,9 @@ def _example(ended: Ended | None, of: str) -> Exemplar | None:
     return exemplar(ended.request_id, ended.trace_id, getattr(ended, of), ended.at) if ended else None
 
 
-def _lag_family(total: Histogram, *, native: bool) -> Metric:
+def _lag_family(total: Histogram) -> Metric:
     family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "How late a worker's event loop came to a timer.")
     _add(family, (), LAG_BUCKETS, total.counts, total.total)
-    if native:
-        _add_native(family, {}, total.native, sum(total.counts), total.total)
     return family
 
 
@@ -134,20 +126,6 @@ def _add(
         cumulated += count
         buckets.append((bound, cumulated) if example is None else (bound, cumulated, example))
     family.add_metric(labels, buckets, total)
-
-
-def _add_native(
-    family: HistogramMetricFamily,
-    labels: dict[str, str],
-    buckets: Mapping[int, int],
-    count: int,
-    total: float,
-    exemplars: Sequence[Exemplar | None] = (),
-) -> None:
-    part = native_histogram(
-        buckets, count=count, total=total, exemplars=[exemplar for exemplar in exemplars if exemplar]
-    )
-    family.add_sample(family.name, labels, count, native_histogram=part)
 
 
 def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:

@@ -111,7 +111,7 @@ async def test_prometheus_own_format_has_none() -> None:
 
 
 async def test_a_scraper_that_would_take_protobuf() -> None:
-    """It gets OpenMetrics, exemplars included, where native histograms are not enabled."""
+    """It gets OpenMetrics, exemplars included."""
     stats = WorkerStats()
     end(stats, "r-1", 0.02)
     body, content_type = await Exposition(GatewayCollector(SharedCounts(stats, None))).render(PROTOBUF_FIRST)
