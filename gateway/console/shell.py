@@ -19,7 +19,6 @@ NAVIGATION = {
     "/console/alarms": "Alarms",
     "/console/exchanges": "Exchanges",
     "/console/audits": "Audits",
-    "/console/fingerprints": "Fingerprints",
 }
 """The first entries of the navigation. Those of features follow, then LAST."""
 LAST = {"/console/settings": "Settings"}

@@ -31,7 +31,6 @@ from gateway.api.suites import SuitesController
 from gateway.config.schema import Config
 from gateway.console.routes import console
 from gateway.console.showing import Pages
-from gateway.console.suite_fingerprints import KeptFingerprints
 from gateway.errors import StoreError
 from gateway.feature import FEATURES
 from gateway.health import STORE
@@ -117,7 +116,6 @@ def create_app(
             "exposition": provided(exposition),
             "probe": provided(probe),
             **{name: provided(value) for part in parts for name, value in part.dependencies().items()},
-            "fingerprints": provided(KeptFingerprints(database)),
             "features": provided(FEATURES),
             "pages": provided(Pages(database, probe, access, lambda: planes.is_draining)),
         },

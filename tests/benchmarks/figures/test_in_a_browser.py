@@ -8,11 +8,12 @@ from typing import Literal
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.figures import distances, history, radar
-from benchmarks.figures.distances import Cell, Distances
+from benchmarks.figures import history, radar
 from benchmarks.figures.history import Bucket, Change, Chart
 from benchmarks.figures.radar import Outline, Spoke
 from benchmarks.figures.svg import NARROW, in_both_widths
+from gateway.features.fingerprints import distances
+from gateway.features.fingerprints.distances import Cell, Distances
 from tests.support.benchmarks.serving import serving
 from tests.support.browser import Page, browser
 

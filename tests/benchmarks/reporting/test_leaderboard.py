@@ -10,7 +10,6 @@ import pytest
 
 from auditors.types import Estimate, JudgeStamp
 from benchmarks.figures.display import number
-from benchmarks.papers import tables
 from benchmarks.reporting import report
 from benchmarks.reporting.headline import key_of
 from benchmarks.reporting.leaderboard import (
@@ -30,6 +29,7 @@ from benchmarks.suites.protocol import STATUSES, Item, RankRule
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from gateway.cli.audit.leaderboard import leaderboard_text
+from gateway.features.fingerprints import tables
 from tests.support.benchmarks.drawn import parsed, words
 from tests.support.benchmarks.scripted import Answer, pick, plan, score_answers, write_run
 

@@ -4,9 +4,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.figures.lines import Line, draw_aspects
 from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import NARROW, WIDE
+from gateway.features.fingerprints.aspects import Line, draw_aspects
 
 
 def point(value: float, lower: float | None = None, upper: float | None = None) -> Point:
