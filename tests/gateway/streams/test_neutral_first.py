@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.console.fingerprints import _drawn
+from gateway.features.fingerprints.live_page import _drawn
 from gateway.reading.encoded import EncodedPage
 from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
 
