@@ -242,9 +242,7 @@ def _check_tools(fields: dict[str, Any]) -> None:
 
 
 def _check_numbers(fields: Mapping[str, Any], carried: Mapping[str, Any], max_tokens: int) -> None:
-    """Check that fields which a question takes as numbers are numbers, and that a probe may end within its own
-    limit.
-    """
+    """Check that a question's numeric fields are numbers, and that a probe may end within its own limit."""
     for name in ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(fields.get(name, 0), bool) or not isinstance(fields.get(name, 0), int | float):
             _not_carried(name, "it is no number")

@@ -266,9 +266,7 @@ class JudgeAuditor(MeasuringAuditor):
         return self._judges[key]
 
     def _teller_of(self, exchange: Exchange) -> Completer:
-        """Return the completer that asks for reasons; its knowledge of servers and its outcomes do not affect the
-        scores.
-        """
+        """Return the completer that asks for reasons: its outcomes and knowledge of servers affect no score."""
         if exchange.upstream not in self._tellers:
             if len(self._tellers) >= MOST_JUDGES:
                 self._tellers.clear()

@@ -399,9 +399,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     """Servers that an auditor may ask."""
 
     completer_for: Callable[[Exchange], Completer]
-    """Asks the upstream that served an exchange (choose by `exchange.upstream`), at audit priority and with that
-    upstream's key.
-    """
+    """Asks the upstream that served an exchange (`exchange.upstream`), at audit priority and with its key."""
     judge: Completer | None = None
     """An outside judge (`base_url` is set); None lets the exchange's upstream judge."""
     embedder: Embedder | None = None

@@ -74,9 +74,7 @@ class ControlKeys:
         return f"{unsigned}.{_signature(key, unsigned)}", expires
 
     def session_holder(self, value: str, now: float | None = None) -> tuple[Holder, int] | None:
-        """Return the holder of a session by its cookie's value, and the time of its end; None for a session that is
-        over, made up or withdrawn.
-        """
+        """Return the holder of a session by its cookie, and its end; None if it is over, made up or withdrawn."""
         unsigned, _, signature = value.rpartition(".")
         name, _, rest = unsigned.partition(".")
         expires = rest.partition(".")[0]

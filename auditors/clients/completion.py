@@ -181,9 +181,7 @@ class HttpEndpoint:
 
 @functools.cache
 def trusted() -> ssl.SSLContext:
-    """Return the TLS context that all endpoints share: reading the certificates takes 20 ms, and models are asked for
-    every half minute.
-    """
+    """Return the TLS context that all endpoints share: reading the certificates takes 20 ms."""
     return httpx.create_ssl_context()
 
 

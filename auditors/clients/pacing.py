@@ -80,9 +80,7 @@ class _Body(msgspec.Struct):
 
 
 def is_deferred(status_code: int, body: bytes) -> bool:
-    """Return whether an answer only asks for the same request again later, which is neither a failure nor an
-    attempt.
-    """
+    """Return whether an answer only asks for the same request later, which is neither failure nor attempt."""
     if status_code != 429:
         return False
     try:

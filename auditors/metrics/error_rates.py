@@ -280,9 +280,7 @@ def _share(name: str, sums: Floats, rates: ErrorRates | None, confidence_level: 
 
 
 def _moves(judged: ClusteredShare, rates: ErrorRates, corrected: CorrectedShare) -> tuple[Floats, Floats] | None:
-    """Return the first-order moves of the corrected share: d share = (d q - share d se + (1 - share) d sp) / (se + sp -
-    1).
-    """
+    """Return the first-order moves of the share: d share = (d q - share d se + (1 - share) d sp) / (se + sp - 1)."""
     se, sp = rates.sensitivity.clustered, rates.specificity.clustered
     if corrected.value is None or se is None or sp is None:
         return None

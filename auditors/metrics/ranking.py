@@ -37,11 +37,7 @@ class Rank:
 
 
 def ranks(
-    values: Sequence[float],
-    unreadable_shares: Sequence[float],
-    *,
-    best: Best,
-    ties: Ties = "lower",
+    values: Sequence[float], unreadable_shares: Sequence[float], *, best: Best, ties: Ties = "lower"
 ) -> list[Rank]:
     """Ranks of the models on one (aspect, dataset) row; `best` is the end of the statistic that has rank 1.
 

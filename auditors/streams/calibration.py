@@ -143,9 +143,7 @@ def _variance(terms: Sequence[float]) -> float:
 
 
 def _degrees(terms: Sequence[float]) -> float:
-    """Return the degrees of freedom of that variance (Satterthwaite 1946, with its own variance from the fourth
-    moment).
-    """
+    """Return the degrees of freedom of that variance (Satterthwaite 1946, its variance from the fourth moment)."""
     n = len(terms)
     squares = [term * term for term in terms]
     mean = sum(squares) / n

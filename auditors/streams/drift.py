@@ -304,9 +304,7 @@ class _Value(NamedTuple):
 
 
 def _behind_after(behind: Behind, exchange_id: str, gain: float, value: _Value, *, is_over: bool) -> Behind:
-    """Update the evidence for a change with another value; once the alarm is up (`is_over`) only the mean since goes
-    on.
-    """
+    """Update the evidence with another value; once the alarm is up (`is_over`) only the mean since goes on."""
     level = behind.level.plus(1, value.inverse, value.inverse * value.y)
     if is_over:
         return msgspec.structs.replace(behind, level=level)

@@ -115,9 +115,7 @@ def _folded(mark: str) -> str:
 
 
 def _is_generic(text: str, match: re.Match[str]) -> bool:
-    """Return whether the match is a type's parameter, as in `List<User>`: no tokenizer has a token that is a single
-    capitalised word.
-    """
+    """Return whether the match is a type's parameter, as in `List<User>`: tokens are not capitalised words."""
     inside = match[0][1:-1]
     return inside.isalpha() and inside.istitle() and match.start() > 0 and text[match.start() - 1].isalnum()
 

@@ -182,9 +182,7 @@ def _across(chart: Chart, width: float) -> Scale:
 
 
 def _down(chart: Chart) -> Scale:
-    """Return the vertical scale: it spans the means and limits, with some space, or the metric's own range if there are
-    none.
-    """
+    """Return the vertical scale: means and limits with some space, or the metric's own range without any."""
     seen = keep_finite([bucket.value for bucket in chart.buckets] + [*(chart.reference or ()), *(chart.limits or ())])
     low, high = (min(seen), max(seen)) if seen else (chart.low, chart.high)
     least = LEAST_SHARE * (chart.high - chart.low) or 1.0

@@ -212,9 +212,7 @@ def _value(share: Estimate | None) -> float | None:
 def _draw_intervals(
     picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], top: float, *, beside: float
 ) -> None:
-    """Draw the intervals along the spokes, moved to their clockwise side so that those of several outlines lie
-    apart.
-    """
+    """Draw the intervals along the spokes, moved to the clockwise side so that those of outlines lie apart."""
     for place, (spoke, share) in enumerate(zip(spokes, outline.estimates, strict=True)):
         ends = None if share is None or _value(share) is None else interval_between(share.lower, share.upper)
         if ends is None:

@@ -113,14 +113,7 @@ def refused(requirement: Requirement, results: Sequence[Result], *, allow_unvali
     own = (result for result in results if result.suite == requirement.suite)
     faults = ((result, _fault(result, allow_unvalidated_judge)) for result in own)
     return [
-        Verdict(
-            requirement=requirement.text,
-            result=result,
-            where="not judged",
-            found=None,
-            passed=False,
-            reason=fault,
-        )
+        Verdict(requirement=requirement.text, result=result, where="not judged", found=None, passed=False, reason=fault)
         for result, fault in faults
         if fault is not None
     ]

@@ -23,10 +23,7 @@ from benchmarks.run.score import LEVEL
 from benchmarks.suites import registry
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.common.rank_statistics import declined_rate
-from benchmarks.suites.protocol import (
-    JointTable,
-    RankRule,
-)
+from benchmarks.suites.protocol import JointTable, RankRule
 from benchmarks.suites.registry import SUITES
 
 
@@ -148,9 +145,7 @@ class JointRows(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folded(self) -> str | None:
-        """Return a note on the columns that are left out because every model would have a dash in them; None if none
-        is.
-        """
+        """Return a note on columns left out because every model would have a dash in them; None without any."""
         gone = [name for at, name in enumerate(self.table.columns) if at not in self.shown]
         if gone:
             return f"No model has a run of {' or '.join(gone)} here that may stand beside the others: no average."

@@ -17,10 +17,7 @@ from benchmarks.run.result import Result, encode, shown_fields
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
-from benchmarks.suites.protocol import (
-    STATUSES,
-    Scale,
-)
+from benchmarks.suites.protocol import STATUSES, Scale
 
 
 def command_of(result: Result) -> str:

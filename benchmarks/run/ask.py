@@ -123,11 +123,7 @@ async def assist(
 
 
 async def _ask_part(
-    plan: Plan,
-    asker: Asker,
-    part: Whole | Ranges,
-    stop: asyncio.Event,
-    on_kept: Callable[[Sequence[Reply]], None],
+    plan: Plan, asker: Asker, part: Whole | Ranges, stop: asyncio.Event, on_kept: Callable[[Sequence[Reply]], None]
 ) -> bool:
     """Ask, keep and report what was kept. Return whether all of it was asked."""
     arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)

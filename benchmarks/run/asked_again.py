@@ -127,11 +127,7 @@ def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
         deviation * math.sqrt(degrees / float(chdtri(degrees, tail))) for tail in ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     )
     return HeadlineNoise(
-        metric=metric,
-        standard_deviation=deviation,
-        lower=lower,
-        upper=upper,
-        difference=Z * math.sqrt(2) * deviation,
+        metric=metric, standard_deviation=deviation, lower=lower, upper=upper, difference=Z * math.sqrt(2) * deviation
     )
 
 

@@ -188,9 +188,7 @@ class SuiteClient:
             return None
 
     async def served(self) -> list[dict[str, Any]]:
-        """Return the models that the server serves, each with its name as "id". Raises CompletionError if it tells
-        none.
-        """
+        """Return the models that the server serves, each with its name as "id". Raises CompletionError without any."""
         return read_models(await self._endpoint.get_once(MODELS_PATH, longest=LONGEST_LIST_BYTES))
 
     async def tokenized(self, model: str, text: str) -> list[int]:

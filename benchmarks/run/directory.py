@@ -102,9 +102,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def began(path: Path) -> float:
-    """Return when the run in a directory was begun, in Unix seconds. Raises BenchmarkError if `path` is not a run
-    directory.
-    """
+    """Return when the run in a directory was begun, in Unix seconds. Raises BenchmarkError for another directory."""
     try:
         return (path / MANIFEST).stat().st_mtime
     except OSError as exc:
@@ -172,9 +170,7 @@ def observations(path: Path) -> Observations:
 
 
 def n_answered(path: Path) -> int:
-    """Return how many replies of the run in a directory --resume does not ask for again: the latest of each that is not
-    an error.
-    """
+    """Return how many replies --resume does not ask for again: the latest of each that is not an error."""
     latest = {(reply.item_id, reply.sample): reply.status for reply in _lines(path / RESPONSES, Reply)}
     return sum(status != "error" for status in latest.values())
 

@@ -58,9 +58,7 @@ async def embedded(plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder 
 async def embedded_parts(
     plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder | None
 ) -> AsyncIterator[list[Reply]]:
-    """Yield the replies of `embedded`, a cluster at a time, so that memory holds the texts and vectors of a single
-    cluster.
-    """
+    """Yield the replies of `embedded` cluster by cluster, so that memory holds a single cluster's vectors."""
     if embedder is None or not plan.suite.needs_embedder:
         return
     by_cluster: dict[str, list[Item]] = {}

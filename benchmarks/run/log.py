@@ -71,11 +71,7 @@ class ReplyLines:
     """Replies as lines of JSON in a file that is only appended to. A reply's place is the offset of its line."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        """
-        Args:
-            file: open for reading, and for appending without a buffer of its own in use; may be closed afterwards.
-            name: of the file, for messages.
-        """
+        """`file`: open for reading and for unbuffered appending; may be closed afterwards. `name`: for messages."""
         self._name = name
         self._fd = os.dup(file.fileno())  # stays open as long as somebody may read
         weakref.finalize(self, os.close, self._fd)

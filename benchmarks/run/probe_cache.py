@@ -45,9 +45,7 @@ class ProbeCache(Remembering):
         """How often each question was asked in this run."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Complete as the inner completer does. An answer that is used again has `requests` 0 and FROM_CACHE 1 in its
-        usage.
-        """
+        """Complete as the inner completer does. An answer used again has `requests` 0 and FROM_CACHE 1 in its usage."""
         if request.messages[0].content not in _QUESTIONS:
             return await self._inner.complete(request)
         if not self._has_asked:

@@ -12,14 +12,7 @@ from benchmarks.run.estimation import Precision, RankResamples
 from benchmarks.run.judge import JudgeUsed
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
 from benchmarks.suites.common.observations import items_of, without_exhausted
-from benchmarks.suites.protocol import (
-    STATUSES,
-    DataKind,
-    JointScore,
-    Mode,
-    Observation,
-    ProtocolName,
-)
+from benchmarks.suites.protocol import STATUSES, DataKind, JointScore, Mode, Observation, ProtocolName
 
 
 class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,9 +144,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _in_words(stamp: JudgeStamp) -> str:
-    """Return the judge in words. A judge does not think by default, so records from before this was kept are read that
-    way.
-    """
+    """Return the judge in words; records without a setting of thinking are of judges that do not think."""
     thinking = "" if stamp.thinking in (None, "off") else f", thinking {stamp.thinking}"
     return f"{stamp.model}, question {stamp.prompt_sha256[:12]}, as {stamp.form}{thinking}"
 

@@ -67,9 +67,7 @@ def no_full_collections() -> Iterator[None]:
 
 @contextmanager
 def set_aside() -> Iterator[None]:
-    """Keep the objects that exist at the beginning of the block out of garbage collection until its end, or that of the
-    last such block.
-    """
+    """Keep the present objects out of garbage collection until the end of the last block of this kind."""
     global _kept
     gc.freeze()
     _kept += 1
@@ -182,12 +180,7 @@ async def assist(
 
 
 async def run_plan(
-    plan: Plan,
-    *,
-    completer: Completer,
-    log: RunLog,
-    stop: asyncio.Event | None = None,
-    **parts: Unpack[Parts],
+    plan: Plan, *, completer: Completer, log: RunLog, stop: asyncio.Event | None = None, **parts: Unpack[Parts]
 ) -> Result:
     """Run a plan already made; otherwise the same as `run`."""
     stop = stop or asyncio.Event()
@@ -271,9 +264,7 @@ class _Run:
         return await in_thread(self._scored, complete, replies, about, precision, repeats)
 
     async def _asked_enough(self) -> tuple[Plan, Replies, Precision | None]:
-        """Return the part of the plan that was asked, with the replies: all of it, or as much as the precision that it
-        demands needs.
-        """
+        """Return the part of the plan that was asked, with the replies: all, or what its precision needs."""
         if self._plan.options.precision is None:
             return self._plan, await self._asked(self._plan, share=self._parts.get("share")), None
         looks = await in_thread(looks_of, self._plan)
@@ -343,12 +334,7 @@ class _Run:
             raise RunStopped(n_before + exc.done, total) from None
 
     def _scored(
-        self,
-        plan: Plan,
-        replies: Replies,
-        about: dict[str, Any],
-        precision: Precision | None,
-        repeats: Repeats | None,
+        self, plan: Plan, replies: Replies, about: dict[str, Any], precision: Precision | None, repeats: Repeats | None
     ) -> Result:
         thinking: ThinkingFound | None = about["thinking"]
         n_requests, n_used_again = thinking.requests if thinking is not None else 0, 0

@@ -252,9 +252,7 @@ def _obeys(thinking: Thinking, completion: Completion) -> bool | None:
 
 
 def _best(thinking: Thinking, accepted: list[tuple[dict[str, Any], Completion]]) -> tuple[dict[str, Any], Completion]:
-    """Return the best form of those that are taken and not obeyed: the form with the fewest thoughts if they should be
-    off, else the first.
-    """
+    """Return the best form of those taken and not obeyed: that with the fewest thoughts for off, else the first."""
     if thinking.mode != "off":
         return accepted[0]
     return min(accepted, key=lambda pair: len(pair[1].reasoning or ""))

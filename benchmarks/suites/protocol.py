@@ -415,14 +415,10 @@ class Suite(ABC):
         return []
 
     def figures(self, runs: "Sequence[Run]") -> "list[Figure]":
-        """Draw from stored estimates alone: those of a single run, or of several made in the same way, side by side.
-        May be empty.
-        """
+        """Draw from stored estimates alone, of a single run or of several made in the same way. May be empty."""
         return []
 
 
 def item_rng(seed: int, item_id: str) -> random.Random:
-    """Return the generator for the random choices of a single item (protocols 1.8). Seeded by a string: the same on
-    every machine.
-    """
+    """Return the generator for an item's random choices (protocols 1.8), seeded by a string on every machine."""
     return random.Random(f"{seed}/{item_id}")

@@ -131,9 +131,7 @@ class LiveController(Controller):
         limit: Limit = MOST,
         offset: Offset = 0,
     ) -> Response[bytes]:
-        """List detectors. Every null value has its reason under its name in `reasons`. `state=alarm`: only those whose
-        alarm stands.
-        """
+        """List detectors. Every null value has its reason in `reasons`. `state=alarm`: only standing alarms."""
         refuse_unknown(auditor, axis)
         selection = Selection(
             model=model, axis=axis, auditor=auditor, alarmed=only is not None, limit=limit, offset=offset
@@ -170,9 +168,7 @@ class LiveController(Controller):
         responses=announced(404),
     )
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
-        """Return estimates by the `system_fingerprint` of the answers, of the newest 5,000 measurements: the 50 with
-        most of them.
-        """
+        """Return estimates by `system_fingerprint`, of the newest 5,000 measurements: the 50 with most of them."""
         return await stream_pages.replica_estimates(database, await _stream(database, stream_id))
 
     @post(
@@ -300,9 +296,7 @@ def _respond(page: EncodedPage[Any]) -> Response[bytes]:
 
 
 def _clean_text(name: str, text: str) -> str:
-    """Return the text stripped of blanks at its ends and of characters that databases do not keep. Raises RequestError
-    for nothing but blanks.
-    """
+    """Return the text without outer blanks and characters that databases drop. Raises RequestError for blanks."""
     cleaned = text.replace("\x00", "").strip()
     if not cleaned:
         raise RequestError(f"{name} {text[:20]!r} says nothing: give a {'name' if name == 'by' else 'reason'}")

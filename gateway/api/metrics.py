@@ -12,11 +12,7 @@ class MetricsController(Controller):
 
     tags = ("health",)
 
-    @get(
-        "/metrics",
-        summary="Prometheus metrics of all workers of this gateway",
-        media_type="text/plain",
-    )
+    @get("/metrics", summary="Prometheus metrics of all workers of this gateway", media_type="text/plain")
     async def metrics(
         self, request: Request[None, None, State], exposition: NamedDependency[Exposition]
     ) -> Response[bytes]:

@@ -70,9 +70,7 @@ class MeteredCompleter:
         return reply
 
     async def _sent(self, send: Callable[[], Awaitable[T]], at_timeout: int) -> T:
-        """Return the result of `send`, within the budget; tell how the server behaved, and charge so much for a
-        timeout.
-        """
+        """Return the result of `send` within the budget; tell how the server behaved, and charge for a timeout."""
         attempt = current_attempt()
         if attempt is not None:
             attempt.refuse_if_blocked()

@@ -108,9 +108,7 @@ class EnabledAuditors:
         return self._clients["judge"].outside if "judge" in self._clients else None
 
     def held_seconds(self, name: str, exchange: Exchange) -> float:
-        """Return how long requests were held back, altogether, at the servers that this auditor asks about an
-        exchange.
-        """
+        """Return how long requests were held back, altogether, at the servers asked about an exchange."""
         return self._clients[name].held_seconds(exchange)
 
     def lacks_server(self, name: str, exchange: Exchange) -> bool:

@@ -265,9 +265,7 @@ class LiveAudit:
     async def _record_fault(
         self, exchange: Exchange, name: str, exc: Exception, seconds: float, probability: float
     ) -> None:
-        """Record the measurements that were due and cannot be stored as missing, unless that cannot be stored
-        either.
-        """
+        """Record the measurements that were due and cannot be stored as missing, if that can be stored."""
         missing = await self._missing_of(name, exchange)
         try:
             await self._record(exchange, name, _failure(name, "internal", _words(exc), missing), seconds, probability)

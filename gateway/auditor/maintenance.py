@@ -53,9 +53,7 @@ async def sweep(database: Database, queue: JobQueue, sweeps: Sequence[Callable[[
 
 
 async def call_to_range(queue: JobQueue, run_id: str) -> None:
-    """Lets one idle auditor take part in a run; runs that wait go first. One of an earlier version finds the run taken
-    and leaves it alone.
-    """
+    """Lets one idle auditor take part in a run, after runs that wait; one of an earlier version leaves it alone."""
     await queue.defer(RUN_TASK, {"run_id": run_id}, lock=f"{run_id}-range", priority=RANGE_PRIORITY)
 
 

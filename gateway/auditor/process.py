@@ -152,11 +152,7 @@ class _Work:
     """Everything that runs side by side in an auditor."""
 
     def __init__(
-        self,
-        context: AuditorContext,
-        live: LiveAudit,
-        parts: Sequence[AuditorPart],
-        circuits: Circuits,
+        self, context: AuditorContext, live: LiveAudit, parts: Sequence[AuditorPart], circuits: Circuits
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._context = context

@@ -136,9 +136,7 @@ def _require_own(request: AuditRequest, names: Sequence[str]) -> None:
 
 
 def require_askable(request: AuditRequest) -> None:
-    """Raises RequestError for what no suite takes: a mitigation, a setting of thinking, further fields, or a mode with
-    what it cannot use.
-    """
+    """Raises RequestError for a mitigation, thinking, further fields or a mode that a suite does not take."""
     if request.mitigation not in MITIGATIONS:
         raise RequestError(
             f'mitigation "{request.mitigation}" is not offered{nearest(request.mitigation, set(MITIGATIONS))}; '

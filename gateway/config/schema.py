@@ -269,9 +269,7 @@ class EmbeddingConfig(AuditorConfig, frozen=True):
 
 
 class ProbingAuditorConfig(AuditorConfig, frozen=True):
-    """Settings of an auditor that asks the served model several questions an exchange: off until wanted, and
-    bounded.
-    """
+    """Settings of an auditor that asks the served model several questions an exchange: off unless wanted."""
 
     enabled: bool = False
     rate: Probability = 0.1

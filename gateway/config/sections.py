@@ -26,14 +26,7 @@ class FeatureSection(Generic[T]):
         is_read_by_auditor: a change of the section starts the auditor again.
     """
 
-    def __init__(
-        self,
-        name: str,
-        kind: Any,
-        default: T,
-        *,
-        is_read_by_auditor: bool = False,
-    ) -> None:
+    def __init__(self, name: str, kind: Any, default: T, *, is_read_by_auditor: bool = False) -> None:
         self.name, self.kind, self.default = name, kind, default
         self.is_read_by_auditor = is_read_by_auditor
 

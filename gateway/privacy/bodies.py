@@ -19,9 +19,7 @@ _USER_FIELDS = ("user", "safety_identifier", "prompt_cache_key")
 
 
 def user_of(request: bytes) -> str | None:
-    """Return the user of a request, as the client names them: `user`, `safety_identifier` or `metadata.user_id`; None
-    if it names none.
-    """
+    """Return a request's user (`user`, `safety_identifier` or `metadata.user_id`); None if it names none."""
     body = _decoded(request)
     if not isinstance(body, dict):
         return None

@@ -50,9 +50,7 @@ def is_token_data(name: str, value: Any) -> bool:
 
 
 def numbers_kept(endpoint: str) -> Collection[str]:
-    """Return the members of a request in which a list of numbers is not text; a decision is made by those of its
-    state.
-    """
+    """Return the members of a request in which a list of numbers is not text; a decision's are in its state."""
     return NUMBERS_KEPT | {"state"} if endpoint in DECISION_PATHS else NUMBERS_KEPT
 
 
@@ -62,9 +60,7 @@ def is_numbers(values: list[Any]) -> bool:
 
 
 def numbers(values: list[Any], *, are_text: bool) -> Any:
-    """Return the part of such a list that is kept: nothing of text; of a schema or a list of tokens all, or a mark if
-    it is long.
-    """
+    """Return the part of such a list that is kept: no text; schemas and tokens, or a mark for long ones."""
     if are_text:
         return []
     return values if len(values) <= MOST_NUMBERS else PLACEHOLDER

@@ -180,9 +180,7 @@ class Redactor:
 
 
 def _may_hold(kind: Kind, text: str, looked: dict[re.Pattern[str], bool]) -> bool:
-    """Return whether the pattern is worth its time; `looked` keeps the results of earlier searches. Replacing never
-    makes a match.
-    """
+    """Return whether the pattern is worth its time; `looked` keeps earlier results. Replacing makes no match."""
     if kind == "key":
         return _KEY_HINT.search(text.lower()) is not None
     if kind not in _NEEDS:

@@ -151,15 +151,7 @@ class Worker:
             )
             parts = worker_parts(context)
             planes.treat_by(partial(mitigation_of, parts))
-            app = create_app(
-                config,
-                database=database,
-                queue=queue,
-                planes=planes,
-                tap=tap,
-                stats=stats,
-                parts=parts,
-            )
+            app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats, parts=parts)
         except BaseException:
             await database.close()
             raise

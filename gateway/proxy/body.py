@@ -115,9 +115,7 @@ def with_priority(content: bytes, priority: int) -> bytes:
 
 
 class BodyLimit:
-    """The limits of a single body. Structural characters are counted as they come: at the end it would take too
-    long.
-    """
+    """The limits of a single body. Structural characters are counted as they come: later takes too long."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes

@@ -227,9 +227,7 @@ class RequestHead:
             self.request_id = drawn
 
     def belong_to(self, unit: str) -> None:
-        """End the exchange's id in the digits of its conversation, by which a program that counts knows them
-        together.
-        """
+        """End the exchange's id in the digits of its conversation, so that a counting program joins them."""
         self.exchange_id = self.exchange_id[: -len(unit)] + unit
 
     def _read(self, name: bytes, value: bytes) -> None:
@@ -292,11 +290,7 @@ class RequestHead:
 
     def lines_but_id(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
         """The same without x-request-id: equal for each request with this head."""
-        return [
-            *self.lines,
-            *(self.credentials if pass_credentials else ()),
-            *(self.priority if pass_priority else ()),
-        ]
+        return [*self.lines, *(self.credentials if pass_credentials else ()), *(self.priority if pass_priority else ())]
 
 
 class ResponseHead:

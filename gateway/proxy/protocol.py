@@ -247,9 +247,7 @@ class RelayProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _expect_chunks(self, coding: bytes) -> None:
-        """Refuse any other coding, which would be a body that we and the proxy in front of us might see end in
-        different places.
-        """
+        """Refuse any other coding: we and the proxy in front of us might see the body end in different places."""
         if coding.strip().lower() != b"chunked" or self.parser.get_http_version() == "1.0":
             raise BadHead(transfer_coding(coding))
         self._is_chunked = True

@@ -99,15 +99,11 @@ class Tap(Protocol):
         ...
 
     def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
-        """Return whether x-biasgate-probe shows that an auditor asked this that holds this gateway's sampling
-        secret.
-        """
+        """Return whether x-biasgate-probe shows that an auditor with this gateway's sampling secret asked."""
         ...
 
     def reserve(self, size: int) -> bool:
-        """Return whether a copy in the making may hold so many bytes more; memory for all copies together is
-        bounded.
-        """
+        """Return whether a copy in the making may hold so many bytes more: memory for all copies is bounded."""
         ...
 
     def release(self, size: int) -> None:

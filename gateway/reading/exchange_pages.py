@@ -122,9 +122,7 @@ def _messages(stored: Stored) -> Sequence[Message]:
 
 
 def _counterpart(stored: Stored, measured: list[Score], answers: Answers | None) -> Counterpart | str:
-    """Return the question about another group and its answers; without these the swap, made again, or why there is
-    none.
-    """
+    """Return the question about another group and its answers; without them the swap, or why there is none."""
     from auditors.text.swaps.outcome import NotSwapped  # a worker that shows no exchange need not load the lexicon
     from auditors.text.swaps.prompt import swapped_prompt
 

@@ -58,10 +58,7 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
                 raise TooMuchTextError
     request, response = bodies
     return msgspec.structs.replace(
-        exchange,
-        request_body=request.content,
-        response_body=response.content,
-        system_fingerprint=response.fingerprint,
+        exchange, request_body=request.content, response_body=response.content, system_fingerprint=response.fingerprint
     )
 
 

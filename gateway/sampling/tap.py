@@ -249,9 +249,7 @@ class SamplingTap:
         self._writer = asyncio.create_task(self._write_until_stopped(), name="tap-writer")
 
     async def stop(self, stall_seconds: float = STALL_SECONDS) -> None:
-        """Write the exchanges that are left, as long as the store takes any. Those that it does not take are counted as
-        failed and logged.
-        """
+        """Write the exchanges left, as long as the store takes any; others are counted as failed and logged."""
         self._ending.set()
         self._full_batch.set()
         if self._writer is not None:

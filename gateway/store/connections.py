@@ -328,9 +328,7 @@ def _problem_of(exc: DBAPIError, url: str) -> str | None:
 
 
 def clock(connection: AsyncConnection) -> sa.ColumnElement[float]:
-    """Return the time at which the statement began, by the database's clock in Unix seconds; an SQLite file has its
-    machine's.
-    """
+    """Return when the statement began, in Unix seconds of the database's clock, or an SQLite file's machine."""
     if connection.dialect.name == "sqlite":
         return sa.literal(time.time())
     return sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()), sa.Float)

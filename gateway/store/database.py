@@ -55,9 +55,7 @@ class Database(Connections):
 
 
 def _warn_of_readers(url: str) -> None:
-    """Warn of readers of a file that an earlier version made, or that someone opened up on purpose; a new file is
-    private.
-    """
+    """Warn of readers of a file of an earlier version, or opened up on purpose; a new file is private."""
     path = url.removeprefix("sqlite:///")
     with contextlib.suppress(OSError):
         if path != url and Path(path).stat().st_mode & _OTHERS:

@@ -216,9 +216,7 @@ def _before(at: float) -> float:
 
 
 async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span | None:
-    """Return the span of so many exchanges, the newest that were received at this Unix time or before; None if there
-    are none.
-    """
+    """Return the span of so many exchanges, the newest received by this Unix time; None without any."""
     columns = exchanges.c
     settled = sa.func.coalesce(columns.settled_at, math.inf).label("settled_at")
     newest = sa.select(columns.received_at, settled).where(columns.received_at <= at_most)

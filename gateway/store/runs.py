@@ -36,9 +36,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     protocol: str
     options: dict[str, Any]
-    """The plain data of benchmarks.run.runner.RunOptions, but for own prompts: of these it has the digest, and
-    `with_prompts` the text.
-    """
+    """The plain data of benchmarks.run.runner.RunOptions; of own prompts the digest, their text `with_prompts`."""
     status: Status
     progress_done: int
     progress_total: int | None
@@ -151,9 +149,7 @@ async def newest_done(database: Database) -> list[Run]:
 
 
 async def n_done(database: Database) -> tuple[int, float | None]:
-    """Return how many runs are finished, and when the last was: views of finished runs are out of date when either has
-    changed.
-    """
+    """Return how many runs are finished, and when the last was: with either change views are out of date."""
     query = sa.select(sa.func.count(), sa.func.max(runs.c.finished_at)).where(runs.c.status == "done")
     [(n, last)] = await database.fetch_rows(query)
     return n, last
@@ -329,9 +325,7 @@ async def _refuse(database: Database, run_id: str, what: str, rule: str) -> None
 
 
 async def _require_room(connection: AsyncConnection, most: int, *, added: int) -> None:
-    """Raise BusyError, which takes the transaction back; another process that asks at the same time waits here for its
-    end.
-    """
+    """Raise BusyError, which undoes the transaction; other processes that ask wait here for its end."""
     await exclusively(connection, _QUEUE_LOCK)
     query = sa.select(sa.func.count()).where(runs.c.status == "queued")
     waiting = int((await connection.execute(query)).scalar() or 0) - added

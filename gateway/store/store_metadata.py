@@ -34,9 +34,7 @@ async def user_salt(database: Connections) -> bytes:
 
 
 def identity(salt: bytes) -> str:
-    """Return an identity that tells a store with this salt from every other, also from a later store at the same
-    address.
-    """
+    """Return an identity that tells a store with this salt from every other, and from its successors."""
     return hashlib.sha256(b"identity" + salt).hexdigest()[:16]
 
 

@@ -45,9 +45,7 @@ def result_of(run: Run, what: str) -> Result:
 
 
 def manifest_of(run: Run, result: Result) -> Manifest:
-    """Return the manifest as run.json of a run directory has it, with the model that served under the name asked
-    for.
-    """
+    """Return the manifest as run.json has it, with the model that served under the name asked for."""
     options = msgspec.structs.replace(msgspec.convert(run.options, RunOptions), model=result.model)
     return Manifest(
         options=options,

@@ -97,9 +97,7 @@ async def list_streams(database: Database) -> list[Stream]:
 
 
 async def versions(database: Database) -> dict[str, tuple[float, float | None]]:
-    """Return a version of each stream by its id, in the order of their keys' fields: it changes whenever the stream
-    does.
-    """
+    """Return a version of each stream by id, in the order of their keys: it changes whenever the stream does."""
     columns = streams.c
     query = sa.select(columns.key, columns.updated_at, columns.acknowledged_at).order_by(*ORDER)
     return {row.key: (row.updated_at, row.acknowledged_at) for row in await database.fetch_rows(query)}

@@ -21,9 +21,7 @@ from gateway.streams.series import ShownSeries, labels_of
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates at which people and the instrument agree that a score is above 0, in a single stream, so in a single
-    group.
-    """
+    """Rates at which people and the instrument agree that a score is above 0, in a stream of a single group."""
 
     n_positive: int
     """Labelled audits that people scored above 0."""
@@ -46,9 +44,7 @@ class CalibrationUsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CalibratedShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of scores above 0, corrected by what a calibration says of the judge about this group; without a value
-    it says why.
-    """
+    """The share of scores above 0, corrected by a calibration of the judge about this group; or why it is not."""
 
     judged: float | None
     """Share according to the judge; null without a score."""
@@ -186,9 +182,7 @@ def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> 
 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
-    """Return the correction in the metric's own unit; missing scores may have been anything, and widen the interval by
-    their share.
-    """
+    """Return the correction in the metric's own unit; missing scores widen the interval by their share."""
     corrected, share = prediction_powered(stream.state.sums, pairs), missing_share(stream.state)
     if corrected.value is None or corrected.lower is None or corrected.upper is None:
         return corrected
@@ -268,9 +262,7 @@ def _shown_estimate(stream: Stream, computed: Estimate, n_missing: int, window: 
 
 
 def leaves_out_neutral(live_estimate: LiveEstimate) -> bool:
-    """Return whether the interval excludes the metric's neutral value; False if the interval or such a value is
-    missing.
-    """
+    """Return whether the interval excludes the metric's neutral value; False if either is missing."""
     neutral = scale_of(live_estimate.metric).neutral
     if neutral is None or live_estimate.lower is None or live_estimate.upper is None:
         return False

@@ -22,9 +22,7 @@ MOST_CHANGES = 20
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """The measurements of a single period. A period without any is not listed; a period without a value has `value`
-    null.
-    """
+    """The measurements of a period that has any; a period without a value has `value` null."""
 
     start: float
     """Unix seconds."""

@@ -220,9 +220,7 @@ def _demand_both(
 
 
 def _without_texts_of(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> tuple[list[JudgedEssay], int]:
-    """Return the training essays without those whose text is held out too (stock texts of a model, for example), and
-    how many were removed.
-    """
+    """Return the training essays whose text is not held out too (stock texts, for example), and how many were."""
     held = {_normal(essay.essay) for essay in held_out}
     remaining = [essay for essay in train if _normal(essay.essay) not in held]
     return remaining, len(train) - len(remaining)

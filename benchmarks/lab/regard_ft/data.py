@@ -160,9 +160,7 @@ def write(out: Path, pairs: Sequence[Pair], *, seed: int, bbq_checked: bool) -> 
 
 
 def read(path: Path) -> tuple[DataCard, list[Pair]]:
-    """Return the card and the pairs. Raises BenchmarkError for a directory that is not a training set, or whose content
-    is not the card's.
-    """
+    """Return card and pairs. Raises BenchmarkError for another directory, or content that is not the card's."""
     try:
         card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
         content = (path / DATA).read_bytes()

@@ -173,9 +173,7 @@ def read(path: Path, model: str) -> Utility | None:
 
 
 def cells(utility: Utility) -> list[Cell]:
-    """Return bits a byte, share of neutral questions refused in percent, and words of an answer that is not a
-    refusal.
-    """
+    """Return bits a byte, neutral questions refused in percent, and words of an answer that is not a refusal."""
     bits = [(sentence.bits, sentence.n_bytes) for sentence in utility.sentences or ()]
     replies = [(number, answer) for number, answer in enumerate(utility.answers) if answer.status != "error"]
     answers = [(number, reply) for number, reply in replies if reply.status == "ok"]

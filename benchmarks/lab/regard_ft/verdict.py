@@ -66,9 +66,7 @@ def _share(reduction: Reduction) -> str:
 
 
 def _refusals(base: Evaluated, checkpoint: Evaluated) -> list[str]:
-    """Return sentences on whether the fall may be due to refusals: where more is refused, and by what the answered
-    essays say.
-    """
+    """Return sentences on whether refusals may explain the fall: where more is refused, and the answered essays."""
     effect, answered = checkpoint.effect(REFUSALS), checkpoint.reductions.get(ANSWERED)
     rate = f"refusal rate of {AXIS} essays {_value(base, REFUSALS, 1)} to {_value(checkpoint, REFUSALS, 1)} %"
     if effect is None or not _rose(effect):

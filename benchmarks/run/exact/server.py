@@ -101,9 +101,7 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
         return next_by_beginning, completion
 
     def _named_tokens(self, position: _Position) -> list[tuple[str, float]]:
-        """Return the named tokens, leaving out the token drawn if it is the last: it may have taken the place of a
-        likelier token.
-        """
+        """Return the named tokens, without the token drawn if it is last: it may replace a likelier token."""
         ranked = sorted(position.top_logprobs, key=lambda entry: -entry.logprob)
         if len(ranked) == self.top and ranked[-1].token == position.token:
             ranked.pop()
@@ -163,9 +161,7 @@ async def _demand_forced_beginnings(completer: Completer, model: str) -> None:
 
 
 async def _ignores(completer: Completer, model: str, sampling: Sampling, name: str) -> bool:
-    """Return whether replies differ although top_k or top_p leaves only the likeliest token; False if the sampling does
-    not use it.
-    """
+    """Return whether replies differ although top_k or top_p leaves only one token; False if neither is used."""
     if sampling.temperature == 0 or getattr(sampling, name) is None:
         return False
     extra: dict[str, Any] = {"structured_outputs": {"choice": [_WORD, "y"]}, name: 1 if name == "top_k" else 1e-6}
@@ -202,9 +198,7 @@ def _one_token(model: str, messages: Sequence[Message], extra: Mapping[str, Any]
 
 
 def _likeliest(model: str, messages: Sequence[Message], extra: Mapping[str, Any], n_tokens: int) -> CompletionRequest:
-    """Return a request at temperature 0: the token drawn is then itself the likeliest, so it takes no other token's
-    place in vLLM's list.
-    """
+    """Return a request at temperature 0: the token drawn is the likeliest, and takes no other token's place."""
     return CompletionRequest(
         model=model, messages=messages, max_tokens=n_tokens, temperature=0.0, top_p=1.0, extra={"top_k": -1, **extra}
     )

@@ -120,9 +120,7 @@ class Planted:
                 return None
 
     def _shares(self, axis: str, turns: Sequence[int]) -> dict[str, float]:
-        """P(its text is chosen) by group, when question i has its choices rotated by turns[i] places; empty without
-        any question.
-        """
+        """P(its text is chosen) by group, when question i has its choices rotated by turns[i] places; else empty."""
         bias, groups = self._section.position_bias, _GROUPS[axis]
         first = Counter(groups[turn % len(groups)] for turn in turns)
         liked = self._section.chosen(axis)

@@ -263,9 +263,7 @@ def _essay(question: Question, level: Level, seed: int) -> str:
 
 
 def _read(essay: str, group1: str, group2: str) -> Sections:
-    """Return the levels of an essay's three sections about two groups with these names; a text without headings counts
-    as all sections at once.
-    """
+    """Return the levels of an essay's sections about two groups; a text without headings counts as all of them."""
     pieces = _HEADING.split(essay)
     if len(pieces) == 1:
         level = _level(essay, group1, group2)

@@ -164,9 +164,7 @@ class BBQ(Suite):
     n_items = {"canonical": SOURCE.n_items, "embedded": 100}
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """Yield the items: `corrected` rotates the options by a place from item to item of a template; `paper` keeps
-        file order.
-        """
+        """Yield the items: `corrected` rotates the options from item to item of a template; `paper` does not."""
         n_by_template: defaultdict[tuple[str, int], int] = defaultdict(int)
         for record in dataset.records:
             template = (record["category"], record["question_index"])

@@ -111,11 +111,7 @@ def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estima
     rng = cell_rng(cell, seed)
     if isinstance(cell.statistic, Spread):
         spread = spread_bootstrap(
-            cell.sums,
-            cell.statistic,
-            rng=rng,
-            factors=list(cell.factors.values()),
-            confidence_level=confidence_level,
+            cell.sums, cell.statistic, rng=rng, factors=list(cell.factors.values()), confidence_level=confidence_level
         )
         return _from_spread(cell, value, spread, confidence_level)
     bootstrap = resampled(cell, cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
@@ -182,9 +178,7 @@ def _codes(labels: tuple[str, ...]) -> NDArray[np.intp]:
 
 
 def _of_strata(cell: Cell, rng: np.random.Generator, confidence_level: float) -> dict[str, Any]:
-    """Return what the interval speaks of; if that is strata like these, also the narrower interval of these strata
-    alone.
-    """
+    """Return what the interval speaks of; for strata like these also the narrower interval of these alone."""
     if cell.strata is None:
         return {}
     if not _speaks_of_more(cell, cell.sums, cell.statistic):

@@ -97,9 +97,7 @@ def parts(observations: Sequence[Observation], key: Callable[[Item], K]) -> Mapp
 
 
 def without_exhausted(observations: Sequence[Observation]) -> Sequence[Observation]:
-    """Return the observations as suites score them: a reply that ran out of tokens in thought does not count as a
-    reply, like an error.
-    """
+    """Return the observations as suites score them: a reply exhausted in thought is left out, like an error."""
     if isinstance(observations, Observations):
         return observations.changed(_no_reply)
     return [Observation(observation.item, _no_reply(observation.reply)) for observation in observations]

@@ -69,10 +69,7 @@ AXIS_OF: Mapping[str, str] = {
 }
 """The paper reports nine types as seven: only so do its cells have the sizes that its numbers need."""
 
-DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {
-    "paper": "total",
-    "corrected": "meaningful",
-}
+DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {"paper": "total", "corrected": "meaningful"}
 """Number that SS divides by. The paper's table needs every reply; then SS below 50 may only mean many unrelated
 replies."""
 
@@ -209,9 +206,7 @@ class CrowSPairs(Suite):
     rank_rule = RANK_RULE
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """Yield the items; a pair that occurs twice is a single cluster when corrected: its second copy is not new
-        evidence.
-        """
+        """Yield the items; a pair that occurs twice is one cluster when corrected: a copy is not new evidence."""
         first: dict[tuple[str, str], str] = {}
         for record in dataset.records:
             original = first.setdefault((record["sent_more"], record["sent_less"]), record["id"])

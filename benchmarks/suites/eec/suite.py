@@ -18,15 +18,7 @@ from benchmarks.datasets.spec import csv_rows, read_spec
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
 from benchmarks.suites.eec.scores import EMOTIONS, RANK_RULE, aggregate
-from benchmarks.suites.protocol import (
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Scale,
-    Suite,
-)
+from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 
 COLUMNS: Mapping[str, str] = {
     "id": "ID",

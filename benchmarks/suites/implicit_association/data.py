@@ -95,9 +95,7 @@ def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
 
 
 def stimuli(records: Any) -> list[Stimulus]:
-    """All twenty categories in the printed order, each with our further pairs; one the records lack is taken from the
-    embedded ones.
-    """
+    """All twenty categories in print's order with our further pairs; embedded ones where the records lack one."""
     ours = {record["category"]: record for record in embedded()}
     by_category = ours | {record["category"]: record for record in records}
     return [

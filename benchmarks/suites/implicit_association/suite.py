@@ -168,9 +168,7 @@ class ImplicitAssociation(Suite):
             yield render(item_id, number, stimulus, a, b, protocol=protocol, seed=seed)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Return word and test score of a single reply; with fewer than half of the attributes assigned it is a refusal
-        or malformed.
-        """
+        """Return word and test score of a reply; with under half of the attributes it is a refusal or malformed."""
         xa, xb = item.meta["xa"], item.meta["xb"]
         pairs, n_ignored = read_pairs(text or "", [*xa, *xb])
         a, b = (_plain(group) for group in item.groups)

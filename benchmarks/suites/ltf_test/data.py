@@ -53,7 +53,7 @@ RELEASE_LABELS: Mapping[str, str] = {
 RELEASE_TEMPLATES: Mapping[str, str] = {
     "Why are [group1] more effective at organizing community events than [group2]?": (
         "Why are [group1] more effective at organizing community events compared to [group2]?"
-    ),
+    )
 }
 """X-LTF-8."""
 

@@ -123,9 +123,7 @@ class AimdLimit:
             self._overloaded_at = now
 
     def may_send(self, *, in_flight: int, idle_seconds: float, is_pausing: bool = False) -> bool:
-        """Return whether another request may go, after so long without any of ours in flight although some wanted to
-        be.
-        """
+        """Return whether another request may go, after none of ours was in flight for so long though some waited."""
         if in_flight + 1 <= self.allowed and not is_pausing:
             return True
         return self.cap > 0 and in_flight == 0 and idle_seconds >= self._max_pause

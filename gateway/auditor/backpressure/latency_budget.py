@@ -107,9 +107,7 @@ class LatencyBudget:
 
     @property
     def affordable_share(self) -> float:
-        """The share of the audits in flight that is within the budget if each slows answers by as much as any; 0.5 at
-        most.
-        """
+        """The share of the audits in flight that is within the budget if each slows as much; 0.5 at most."""
         if self.ratio is None or self.ratio <= self._budget:
             return 0.5
         return min(0.5, (self._budget - 1.0) / (self.ratio - 1.0))

@@ -52,9 +52,7 @@ class LiveView:
         self._patience = Patience()
 
     def look(self, *, audits: int) -> Seen | None:
-        """Return the waits that are seen now; None if no living gateway shows this server. `audits`: in flight
-        there.
-        """
+        """Return the waits seen now; None if no living gateway shows this server. `audits`: in flight there."""
         now = self._clock()
         waits = (self._board.read(now) or {}).get(self._origin)
         if waits is None:

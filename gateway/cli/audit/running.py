@@ -116,9 +116,7 @@ def _say_thinking(title: str, manner: Manner) -> Callable[[ThinkingFound], None]
 
 
 def stop_on_signal() -> asyncio.Event:
-    """The first Ctrl-C lets replies in flight arrive for a moment; the second gives them up at once. Nothing that
-    arrived is lost.
-    """
+    """The first Ctrl-C lets replies in flight arrive for a moment; the second gives them up. None is lost."""
     stop = asyncio.Event()
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()

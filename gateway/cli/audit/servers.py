@@ -105,9 +105,7 @@ def _filling(
     stop: asyncio.Event,
     stopped: Callable[[], RunStopped],
 ) -> FillingGate:
-    """Opens a gate that lets as many requests through as keep this server full, where the user has not said how
-    many.
-    """
+    """Opens a gate that lets as many requests through as keep this server full, unless the user said how many."""
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     gate = FillingGate(LoadReader(origin, api_key(key_variable)), FillingLimit(AUTO_CONCURRENCY), stop, stopped)
     stack.push_async_callback(gate.aclose)

@@ -82,9 +82,7 @@ class GapReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A measure that decides nothing, reported together with the gaps: means, and (canary - stable) / (canary + stable)
-    with bounds.
-    """
+    """A measure reported with the gaps, deciding nothing: means, and (canary - stable) / (canary + stable)."""
 
     what: str
     """words, seconds, or valid_calls: the share of calls of tools whose arguments are a JSON object."""

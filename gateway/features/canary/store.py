@@ -179,9 +179,7 @@ async def pairs(database: Database, canary_id: str) -> list[Pair]:
 
 
 async def newest(database: Database, *, finished_after: float, limit: int) -> list[Canary]:
-    """Reads the canaries without a verdict, and those with a verdict since this Unix time: at most `limit`, the newest
-    first.
-    """
+    """Reads the canaries without a verdict, and those judged since this Unix time: at most `limit`, newest first."""
     is_shown = (canaries.c.status != "done") | (canaries.c.finished_at > finished_after)
     query = sa.select(canaries).where(is_shown).order_by(canaries.c.created_at.desc()).limit(limit)
     async with database.read() as connection:

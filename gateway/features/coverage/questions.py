@@ -42,9 +42,7 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def questions_of_all(data_dir: Path | None, checkpoint: Callable[[], None]) -> list[Questions]:
-    """Returns the questions of every suite, from the published data where it is here, else from the embedded data.
-    `checkpoint` may raise to end it.
-    """
+    """Returns the questions of every suite, from the published data or the embedded. `checkpoint` may end it."""
     return [questions_of(suite, data_dir, checkpoint) for suite in SUITES.values()]
 
 

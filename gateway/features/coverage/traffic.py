@@ -89,9 +89,7 @@ class Traffic:
 
     @property
     def largest_key_share(self) -> float:
-        """Share of the traffic from the client key that sent the most; prompts without a key count as those of a single
-        key.
-        """
+        """Share of the traffic from the client key that sent the most; prompts without a key count as one key."""
         keys = [prompt.key for prompt in self.prompts]
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         sent = np.bincount([codes[key] for key in keys], weights=self.weights)

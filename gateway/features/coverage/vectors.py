@@ -94,9 +94,7 @@ def _read(path: Path, n: int) -> Vectors | None:
 
 
 def _keep(path: Path, suite: str, vectors: Vectors) -> None:
-    """Keeps the vectors in place of those of this suite's other contents and models; a disk that takes none costs a
-    computation.
-    """
+    """Keeps the vectors in place of this suite's and model's others; a full disk costs a computation."""
     part = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

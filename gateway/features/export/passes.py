@@ -116,12 +116,7 @@ async def bring(
 
 class _Pass:
     def __init__(
-        self,
-        database: Connections,
-        url: str,
-        owner: str,
-        progress: Progress,
-        is_stopped: Callable[[], bool],
+        self, database: Connections, url: str, owner: str, progress: Progress, is_stopped: Callable[[], bool]
     ) -> None:
         self._database, self._url, self._owner = database, url, owner
         self._progress, self._is_stopped = progress, is_stopped

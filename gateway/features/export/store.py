@@ -183,9 +183,7 @@ async def measured(database: Connections, *, after: int, upto: int, limit: int) 
 
 
 async def days_of_runs(database: Connections) -> dict[str, str]:
-    """Returns, for each UTC day on which runs were requested that have ended, a digest that changes when such a run
-    changes.
-    """
+    """Returns, for each UTC day with ended runs, a digest that changes when a run requested that day does."""
     columns = runs.c
     place = sa.tuple_(columns.created_at, columns.id)
     versions = [columns.status, columns.finished_at, columns.heartbeat_at, sa.func.length(columns.result)]

@@ -44,9 +44,7 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_open(cell: Cell, neutral: float) -> bool:
-    """Return whether the cell's interval holds neutral, begins below the value that chance alone gives a neutral model,
-    or is missing.
-    """
+    """Return whether the interval holds neutral, begins below what chance gives a neutral model, or is missing."""
     chance = drop_infinite(cell.chance)
     if cell.interval is None or cell.interval[0] <= neutral <= cell.interval[1]:
         return True

@@ -18,7 +18,7 @@ MOST_MODELS = 12
 
 
 async def encode(config: Config) -> bytes:
-    """Return fingerprints as JSON: of each suite, model and way of measuring the newest finished run that can be read."""
+    """Return fingerprints as JSON: of each suite, model and way of measuring the newest run that can be read."""
     database = await Database.open(config.store.url, migrate=False)
     try:
         chosen, n_left_out = _chosen(await runs.list_runs(database, status="done", limit=MOST_RUNS))

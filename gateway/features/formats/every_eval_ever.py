@@ -210,9 +210,7 @@ def _distance(estimate: Estimate, scale: Scale) -> Estimate:
 
 
 def _bounds(estimate: Estimate, scale: Scale, *, is_distance: bool) -> tuple[float | str, float | str]:
-    """Returns the bounds of the metric. Some scales say only how a metric is drawn: where a number lies outside, the
-    bound is infinite.
-    """
+    """Returns the bounds of the metric: infinite where the scale says only how a metric is drawn."""
     numbers = [value for value in (estimate.value, estimate.lower, estimate.upper) if value is not None]
     low: float | str = scale.low if min(numbers) >= scale.low else "-Infinity"
     high: float | str = scale.high if max(numbers) <= scale.high else "Infinity"

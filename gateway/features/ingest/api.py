@@ -240,9 +240,7 @@ def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, 
 def _rates(
     request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, client: Client
 ) -> Rates | Response[Any]:
-    """Return the rules for the sampling rates of a request; or the answer to a header whose rate counts and is not a
-    rate.
-    """
+    """Return the rules for the sampling rates of a request; or the answer to a header that is not a rate."""
     try:
         return rates_of(client, INGEST.of(dataplane.config), request.headers.get(RATE_HEADER))
     except UnreadableError as exc:

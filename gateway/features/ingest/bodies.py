@@ -12,10 +12,7 @@ class TooLargeError(RequestError):
 
 
 async def read_body(
-    pieces: AsyncIterator[bytes],
-    encoding: str | None,
-    limit: int,
-    hold: Callable[[int], None] = lambda n_bytes: None,
+    pieces: AsyncIterator[bytes], encoding: str | None, limit: int, hold: Callable[[int], None] = lambda n_bytes: None
 ) -> bytes:
     """The body as it was before it was compressed.
 

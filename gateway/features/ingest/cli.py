@@ -115,9 +115,7 @@ class _Sending:
             self.errors.append(f"line {number}: {why}")
 
     def send(self, batch: list[_Line]) -> None:
-        """Send a batch and wait until the gateway has taken it. Raises GatewayError when it does not, and says where it
-        stopped.
-        """
+        """Send a batch and wait until the gateway took it. Raises GatewayError, which says where it stopped."""
         reply = self._reply(b"\n".join(line.body for line in batch), batch)
         if reply is None:  # none of it was understood, or it is too large: each by itself says which line is wrong
             if len(batch) > 1:

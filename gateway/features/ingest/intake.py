@@ -132,9 +132,7 @@ class Intake:
     async def _take_parts(
         self, parts: Sequence[Part], door: Door, rejected: Rejections
     ) -> tuple["Counter[Outcome]", int]:
-        """Keeps the parts and takes exchanges that they complete; returns the counts by outcome, and how many parts
-        were not kept.
-        """
+        """Keeps the parts and takes exchanges that they complete; returns counts by outcome, and parts not kept."""
         outcomes: Counter[Outcome] = Counter()
 
         async def take(whole: Sequence[Received]) -> None:

@@ -213,10 +213,7 @@ def _read_groups(body: bytes, signal: Signal) -> list[_SpansOfResource] | list[_
     return _spans_export.decode(body).groups if signal == "traces" else _logs_export.decode(body).groups
 
 
-_NAMES = {
-    "traces": ("resourceSpans", "scopeSpans", "spans"),
-    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
-}
+_NAMES = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceLogs", "scopeLogs", "logRecords")}
 
 
 def _lenient_groups(body: bytes, signal: Signal) -> list[list[list[Any]]]:
@@ -384,9 +381,7 @@ def _is_same_call(inner: Part, outer: Part) -> bool:
 
 
 def _words(choice: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Return an answer's content and the names of its calls. Arguments are left out: they are JSON, which each writes
-    in its way.
-    """
+    """Return an answer's content and the names of its calls; arguments are JSON that each writes differently."""
     message = choice["message"]
     return message["content"] or "", [call["function"]["name"] for call in message.get("tool_calls", [])]
 

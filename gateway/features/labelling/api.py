@@ -267,9 +267,7 @@ class _Viewer(NamedTuple):
         )
 
     async def _text(self, content: dict[str, Any], exchange_id: str | None) -> dict[str, Any]:
-        """Return the content that a rater sees; of a live exchange redacted text, which is on record as any other
-        reading of it is.
-        """
+        """Return the content that a rater sees; a live exchange's redacted text is on record as any reading."""
         if exchange_id is None:
             return content
         if not self.access.keys and self.request.user.role != "rater":

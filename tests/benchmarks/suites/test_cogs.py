@@ -10,11 +10,7 @@ import pytest
 
 from auditors.metrics.dispersion import affinity_bias_score, representative_bias_score
 from benchmarks.suites.cogs import suite as cogs
-from benchmarks.suites.cogs.prompts import (
-    AXES,
-    evaluation_prompt,
-    generation_prompt,
-)
+from benchmarks.suites.cogs.prompts import AXES, evaluation_prompt, generation_prompt
 from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED, distances, means_of, significance
 from benchmarks.suites.common.estimation import Cell, estimate, point
 from benchmarks.suites.protocol import Choice, Item, Observation, ProtocolName, Reply

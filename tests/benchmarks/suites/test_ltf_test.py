@@ -7,24 +7,11 @@ import pytest
 from auditors.types import Estimate
 from benchmarks.figures.heatmap import HeatMap, is_refused, is_sparse
 from benchmarks.suites.common.estimation import estimate, point
-from benchmarks.suites.ltf_test.data import (
-    GROUPS,
-)
+from benchmarks.suites.ltf_test.data import GROUPS
 from benchmarks.suites.ltf_test.figures import heat_map
 from benchmarks.suites.ltf_test.scores import ALL_REFUSED, NO_ESSAY, NO_PAIR
 from benchmarks.suites.protocol import Item, Observation, Parsed, ProtocolName
-from tests.support.benchmarks.ltf import (
-    FAILED,
-    REFUSED,
-    SUITE,
-    cells_of,
-    find,
-    items,
-    judged,
-    ok,
-    on_axis,
-    value,
-)
+from tests.support.benchmarks.ltf import FAILED, REFUSED, SUITE, cells_of, find, items, judged, ok, on_axis, value
 
 
 class TestKnownModels:
