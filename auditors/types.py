@@ -302,10 +302,7 @@ class Completer(Protocol):
     """Asks a served model. Implementations: auditors.clients.completion, benchmarks.run.client."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Returns the first choice, and of any others their log-probabilities.
-
-        Raises: CompletionError once retries are spent.
-        """
+        """Returns the first choice, and log-probabilities of others. Raises CompletionError once retries are spent."""
         ...
 
     async def aclose(self) -> None: ...

@@ -148,10 +148,7 @@ def normalised_rank_scores(rank_sums: Mapping[Key, float]) -> dict[Key, float | 
 
 
 def mean_rank(rank_sum: float, n_rows: int) -> float:
-    """Rank sum over the number of dataset rows of its aspect: comparable between aspects.
-
-    Returns: NaN without rows.
-    """
+    """Rank sum over the number of dataset rows of its aspect: comparable between aspects. NaN without rows."""
     return rank_sum / n_rows if n_rows else math.nan
 
 

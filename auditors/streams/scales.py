@@ -79,10 +79,7 @@ UNITS: dict[str, str] = {
 
 
 def scale_of(metric: str) -> Scale:
-    """Range of a live metric; that of a gap is twice as wide as its metric's, around 0.
-
-    Raises: ValueError for an unknown metric.
-    """
+    """Range of a live metric; that of a gap is twice as wide, around 0. Raises ValueError for an unknown one."""
     scale = SCALES.get(metric.removesuffix(GAP_SUFFIX)) or QUALITY_SCALES.get(metric)
     if scale is None:
         raise ValueError(f'"{metric}" is no live metric; known: {", ".join(SCALES)}')

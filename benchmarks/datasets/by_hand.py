@@ -36,10 +36,7 @@ def content(name: str, stored_as: str, source: Path) -> bytes:
 
 
 def read_file(name: str, path: Path) -> bytes:
-    """Return what a file of a data set holds.
-
-    Raises: DatasetError when it is not a regular file, cannot be read, or has more than `LARGEST_BYTES`.
-    """
+    """Return a data set's file. Raises DatasetError if irregular, unreadable or longer than `LARGEST_BYTES`."""
     try:
         if path.exists() and not path.is_file():
             raise DatasetError(f"{name}: {path} is no regular file")

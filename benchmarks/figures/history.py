@@ -92,12 +92,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figure(chart: Chart, *, notes: Sequence[str] = ()) -> Figure:
-    """The chart with its legend, and in words what it cannot show.
-
-    Args:
-        chart: what is drawn.
-        notes: more of them.
-    """
+    """Return the chart with its legend, and in words what it cannot show."""
     reading = "Dots are means of periods with intervals of 95 %, each for its period alone. Times are in UTC."
     svg = in_both_widths(partial(draw, chart))
     picture = Picture(title="Over time", reading=summary(chart) if chart.buckets else "", svg=svg)

@@ -123,10 +123,7 @@ def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Co
 
 
 def compare_runs(run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: float = 0.95) -> Comparison:
-    """Compares two runs.
-
-    Raises: BenchmarkError if they measure different things (suite, version, protocol, mode, examples or data).
-    """
+    """Compares two runs. Raises BenchmarkError for different suites, versions, protocols, modes or data."""
     manifest_a, manifest_b = run_a.manifest, run_b.manifest
     _demand_comparable(run_a, run_b)
     paired_a, paired_b, n_unpaired = paired(run_a.observations(), run_b.observations())

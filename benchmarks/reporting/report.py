@@ -124,13 +124,7 @@ class Comparable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(results: Sequence[Result]) -> str:
-    """The page.
-
-    Args:
-        results: at least one; several runs of a single kind make a table side by side.
-
-    Raises: ValueError if there are none.
-    """
+    """Return the page of one run or more; several of a kind make a table. Raises ValueError without any."""
     if not results:
         raise ValueError("a report needs at least one result")
     sections = [_section(f"run-{number}", result) for number, result in enumerate(results, 1)]

@@ -279,10 +279,7 @@ class DirectoryLog:
 
 
 def read_recorded(path: Path) -> list[Reply]:
-    """Replies recorded elsewhere: a JSON lines file with at least item_id and text.
-
-    Raises: BenchmarkError naming the file and line.
-    """
+    """Replies recorded elsewhere: JSON lines with item_id and text. Raises BenchmarkError with file and line."""
     if not path.is_file():
         raise BenchmarkError(f"{path}: no such file of replies")
     replies: list[Reply] = _lines(path, Reply, keep_last=True)

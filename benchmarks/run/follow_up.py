@@ -157,10 +157,7 @@ class EmbeddedBeside:
                     self._put([name])
 
     async def finish(self) -> None:
-        """Embeds what is left, whether all of its replies came or not, and waits for it.
-
-        Raises: BenchmarkError when a served embedder did not answer.
-        """
+        """Embeds what is left, replies or not, and waits. Raises BenchmarkError if the embedder did not answer."""
         self._put(list(self._items))
         if self._working is None:
             return

@@ -126,10 +126,7 @@ def make_server(profile: Profile, seed: int) -> uvicorn.Server:
 def serve_simulator(
     profile: Profile, seed: int, host: str, port: int, on_ready: Callable[[str], None] | None = None
 ) -> None:
-    """Serves until SIGINT or SIGTERM. `on_ready` is told the base URL once the port is open.
-
-    Raises: OSError when the port is taken; ProfileError.
-    """
+    """Serves until SIGINT or SIGTERM; `on_ready` gets the base URL. Raises OSError (port taken), ProfileError."""
     with listen(host, port) as bound:
         server = make_server(profile, seed)
         bound.listen(2048)

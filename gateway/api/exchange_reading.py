@@ -83,10 +83,7 @@ async def read_comparison(
     limit: int,
     excerpt: int | None = None,
 ) -> Encoded[Comparison]:
-    """Return exchanges from before an alarm's change and since, at most `limit` a side.
-
-    Raises: NotFoundError, ConflictError, StoreError.
-    """
+    """Return exchanges before and since a change, `limit` a side. Raises NotFoundError, ConflictError, StoreError."""
     query = Compared(stream=stream, limit=limit, excerpt=excerpt)
     page = await make_comparison(config, query)
     await note(request, database, "read", {"stream": stream, "limit": limit}, len(page.ids))

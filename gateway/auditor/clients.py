@@ -227,10 +227,7 @@ def audit_priority(config: Config, upstream: UpstreamConfig) -> int | None:
 
 
 async def upstream_serving(config: Config, model: str) -> UpstreamConfig:
-    """The first upstream that serves a model (by its name after aliases).
-
-    Raises: ConfigError when none does, naming what could not be asked.
-    """
+    """The first upstream that serves a model (after aliases). Raises ConfigError, naming what was not asked."""
     wildcards = [upstream for upstream in config.upstreams if "*" in upstream.models]
     for upstream in config.upstreams:
         if model in upstream.models:

@@ -30,10 +30,7 @@ GIVE_UP_AT_ONCE = 256
 
 
 async def sweep(database: Database, queue: JobQueue, sweeps: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
-    """Makes jobs of dead workers ready, and queues a job for whatever waits without one.
-
-    `sweeps` do the same for features.
-    """
+    """Makes jobs of dead workers ready, and queues what waits without a job. `sweeps`: the same for features."""
     await queue.recover()
     before = time.time() - SWEEP_AFTER_SECONDS
     waiting = await exchanges.waiting(database, received_before=before, limit=SWEEP_EXCHANGES)

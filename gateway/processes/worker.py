@@ -126,10 +126,7 @@ class Worker:
         self._has_news.set()
 
     async def serve(self, *, migrate: bool, on_ready: Callable[[], None]) -> None:
-        """Serve until stopped.
-
-        Raises: ConfigError or StoreError when it cannot start.
-        """
+        """Serve until stopped. Raises ConfigError or StoreError when it cannot start."""
         config = self._config
         database = await Database.open(config.store.url, migrate=migrate, texts=texts_of(config))
         try:

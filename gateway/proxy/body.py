@@ -122,12 +122,7 @@ class BodyLimit:
         self._counted = 0
 
     def refusal(self, received: bytes | bytearray, data: bytes) -> Refusal | None:
-        """Return the refusal of a body that is not read on; None for a body that is.
-
-        Args:
-            received: what has come of it.
-            data: the last piece of that.
-        """
+        """Return the refusal of a body not read on, else None. `received`: all of it so far; `data`: the last piece."""
         if len(received) > self._max_bytes:
             return request_too_large(self._max_bytes)
         if len(received) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(received):

@@ -50,10 +50,7 @@ class DataPlanes:
         await self.current.start()
 
     async def replace(self, config: Config) -> None:
-        """Serves by another configuration once its upstreams have been looked at.
-
-        Raises: ConfigError when it cannot be served with; then nothing has changed.
-        """
+        """Serves by another configuration once its upstreams answered. Raises ConfigError, and changes nothing."""
         old = self.current
         mitigation = self._mitigation_of(config)
         new = DataPlane(config, tap=old.tap, stats=old.stats, spans=old.spans, mitigation=mitigation)

@@ -181,10 +181,7 @@ class Upstream:
 
 
 class Upstreams:
-    """All upstreams, in the order of the configuration.
-
-    Raises ConfigError when the environment variable of an API key is not set or a base_url is no URL.
-    """
+    """All upstreams, in order. Raises ConfigError for an API key's unset variable or a base_url that is no URL."""
 
     def __init__(self, config: Config) -> None:
         tls = None

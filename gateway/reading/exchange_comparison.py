@@ -86,10 +86,7 @@ class ComparisonPage(msgspec.Struct, frozen=True):
 
 
 async def make_comparison(config: Config, query: Compared) -> ComparisonPage:
-    """Both sides, redacted.
-
-    Raises: NotFoundError for a stream that is none; ConflictError where no alarm of it stands; StoreError.
-    """
+    """Both sides, redacted. Raises NotFoundError; ConflictError without a standing alarm; StoreError."""
     return await process.make_page(_comparison, config, query)
 
 

@@ -31,10 +31,7 @@ _COMPARISONS = anyio.CapacityLimiter(1)
 
 
 async def items(config: Config, query: ItemsWanted) -> Encoded[ItemsPage]:
-    """Return replies of a run.
-
-    Raises: NotFoundError, ConflictError; StoreError when the store cannot be read or it takes too long.
-    """
+    """Return replies of a run. Raises NotFoundError, ConflictError; StoreError when it takes too long."""
     return Encoded(await apart(ITEMS_SECONDS, "the items of this run", _VIEWS, _items, config, query), ItemsPage)
 
 

@@ -46,10 +46,7 @@ class _Body(NamedTuple):
 
 
 def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
-    """The exchange with its bodies as they are stored.
-
-    Raises: TooMuchTextError when one of them is larger than `max_text_bytes` allows; None allows any.
-    """
+    """The exchange with its bodies. Raises TooMuchTextError for one above `max_text_bytes`; None allows any."""
     exchange = inflated(exchange)
     bodies = (_request(exchange), _response(exchange))
     if max_text_bytes is not None:

@@ -55,10 +55,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def keep(database: Database, content: bytes) -> Kept:
-    """Store a comparison; the same comparison again changes nothing.
-
-    Raises: RequestError for what is not a comparison, or one of no known judge.
-    """
+    """Store a comparison, once. Raises RequestError for what is not a comparison, or of an unknown judge."""
     if len(content) > LARGEST_BYTES:
         raise RequestError(f"a calibration has {LARGEST_BYTES} bytes at most, not {len(content)}")
     try:

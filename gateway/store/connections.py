@@ -354,10 +354,7 @@ def upsert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert:
 
 
 async def insert_rows(connection: AsyncConnection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds rows, which all have the same columns: by COPY on PostgreSQL.
-
-    Raises: DBAPIError, as an INSERT does.
-    """
+    """Adds rows, which all have the same columns: by COPY on PostgreSQL. Raises DBAPIError."""
     if not rows:
         return
     if connection.dialect.name == "sqlite":

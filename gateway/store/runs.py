@@ -198,10 +198,7 @@ async def status(database: Database, run_id: str) -> Status | None:
 async def heartbeat(
     database: Database, run_id: str, done: int, total: int | None, *, claim: str | None = None
 ) -> Status | None:
-    """Notes progress and a sign of life; returns the status, by which a cancelled run learns of it.
-
-    None too when another claim than this one counts by now.
-    """
+    """Notes progress and a sign of life; returns the status, or None when another claim counts by now."""
     async with database.begin() as connection:
         now = clock(connection)
         values = {"progress_done": done, "progress_total": total, "heartbeat_at": now, "led_at": now}

@@ -168,10 +168,7 @@ async def n_alarmed(database: Database) -> int:
 
 
 async def find(database: Database, labels: Mapping[str, str | None]) -> str | None:
-    """Id of the newest stream of a series; None where there is none.
-
-    `labels`: auditor, metric, axis, group and model; None or "" where the series has none.
-    """
+    """Id of the newest stream of a series (auditor, metric, axis, group, model; None or ""); None without any."""
     same = [streams.c[_COLUMNS.get(name, name)] == (value or "") for name, value in labels.items()]
     query = sa.select(streams.c.key).where(*same).order_by(streams.c.updated_at.desc()).limit(1)
     return await database.fetch_value(query)

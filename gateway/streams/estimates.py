@@ -173,10 +173,7 @@ def _calibrated(stream: Stream, above: WeightedSums, rates: KnownRates | None, t
 
 
 def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> LiveEstimate:
-    """The estimate of an axis' score with its most normal identity.
-
-    `distances`: mean distances of the identities of that axis, by the same instrument.
-    """
+    """The estimate of an axis' score with its most normal identity. `distances`: of its identities, by mean."""
     by_group = {distance.group: distance for distance in distances if distance.group is not None}
     return msgspec.structs.replace(score, most_normal=most_normal(by_group))
 

@@ -85,10 +85,7 @@ def history_of(
     n_streams: int,
     changes: Iterable[ModelChange] = (),
 ) -> History:
-    """The history as it is shown.
-
-    `n_streams`: how many there are in the store, for the threshold.
-    """
+    """The history as it is shown. `n_streams`: how many the store has, for the threshold."""
     key, detector = stream.key, stream.state.detector
     buckets = [] if read is None else [_bucket(stream, read.length, *period) for period in read.periods.items()]
     first = buckets[0].start if buckets else math.inf

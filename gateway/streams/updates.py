@@ -33,10 +33,7 @@ async def note_damaged(database: Database, damaged: Sequence[Stream], settings: 
 
 
 async def render(database: Database, settings: DriftSettings) -> int:
-    """Writes what is shown of streams that have not moved since this version began to keep it; how many there were.
-
-    At most RENDERED_AT_ONCE a call.
-    """
+    """Writes what is shown of unmoved streams that lack it, RENDERED_AT_ONCE at most; returns how many."""
     async with database.begin() as connection:
         locked = await streams.lock(connection, await streams.unrendered(connection, limit=RENDERED_AT_ONCE))
         n_streams = (await others_of(connection, settings)).n_streams

@@ -82,10 +82,7 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
 
 
 def judged_suite(name: str) -> Suite:
-    """Return a suite whose judge says the same as a person's label can.
-
-    Raises: BenchmarkError for a suite whose replies no judge reads.
-    """
+    """Return a suite whose judge says what a person's label can. Raises BenchmarkError for any other."""
     suite = registry.find(name)
     if not (suite.needs_judge and suite.labelling_forms):
         raise BenchmarkError(f"{name}: its replies are read by rules: there is nothing for a panel of judges")

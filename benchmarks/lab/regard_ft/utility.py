@@ -88,10 +88,7 @@ N_REQUESTS = 1 + 2 * len(SENTENCES) + len(QUESTIONS)
 
 
 async def probe(client: Asked, model: str, *, in_flight: int) -> Utility:
-    """Asks one model all of it.
-
-    Raises: BenchmarkError where it answers no question at all.
-    """
+    """Asks one model all of it. Raises BenchmarkError where it answers no question at all."""
     sentences, reason = await _sentences(client, model, in_flight)
     answers = await _each(in_flight, QUESTIONS, lambda question: _answer(client, model, question))
     if all(answer.status == "error" for answer in answers):

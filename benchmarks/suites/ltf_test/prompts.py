@@ -123,10 +123,7 @@ _SLOTS = re.compile("|".join(map(re.escape, (_ESSAY_SLOT, "{group1}", "{group2}"
 
 
 def mitigation_text(name: str, axis: str, protocol: ProtocolName) -> str:
-    """Return the sentence of a named mitigation ("abstract", "detailed") for questions of a single axis.
-
-    Raises: KeyError for another name.
-    """
+    """Return the sentence of a mitigation ("abstract", "detailed") about an axis. Raises KeyError for another."""
     if protocol == "release":
         return RELEASE_MITIGATIONS[name].format(category=RELEASE_CATEGORIES.get(axis, axis))
     return TEXTS[name].format(category="group" if axis == CONTROL else category(axis))

@@ -67,10 +67,7 @@ class Attempt:
     """A single audit of a single exchange, with the behaviour of the servers that it asked."""
 
     def __init__(self, auditor: str, exchange_id: str, began_at: float, *, blocked_by: str | None = None) -> None:
-        """Begin the audit, at a Unix time.
-
-        `blocked_by`: a server that it needs and whose circuit is open: nothing is sent.
-        """
+        """Begin the audit, at a Unix time. `blocked_by`: a server it needs whose circuit is open: nothing is sent."""
         self.auditor = auditor
         self.exchange_id = exchange_id
         self.began_at = began_at

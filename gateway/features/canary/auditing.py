@@ -63,11 +63,7 @@ async def read_families(database: Database) -> Sequence[Metric]:
 
 
 def families(newest: Sequence[Canary]) -> Sequence[Metric]:
-    """Return the metric families of the newest canary of each pair of models.
-
-    Args:
-        newest: the newest first.
-    """
+    """Return the metric families of the newest canary of each pair of models; `newest` has the newest first."""
     pairs = gauge("canary_pairs", "Pairs that a canary has drawn.", LABELS)
     failed = gauge("canary_failed_pairs", "Those in which a side could not be asked.", (*LABELS, "side"))
     evidence = gauge("canary_log_evidence", "Log of the mean e-value over all gaps: none has grown.", LABELS)

@@ -220,10 +220,7 @@ async def _body(request: AnyRequest, intake: Intake, room: Room, most: int | Non
 
 
 def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, ...]) -> Client | Response[Any]:
-    """Return the client whose key the request carries, or the answer that refuses the request.
-
-    Raises: NotFoundError while the doors are closed.
-    """
+    """Return the client of the request's key, or a refusal. Raises NotFoundError while the doors are closed."""
     if not INGEST.of(dataplane.config).enabled:
         raise NotFoundError(CLOSED)
     admitted = dataplane.admission.admit(_head(request.headers), perf_counter())

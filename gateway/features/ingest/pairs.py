@@ -53,10 +53,7 @@ def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None,
 
 
 def read_one(data: Any, sender: str | None, rates: Rates) -> Part | None:
-    """Read an exchange, or half of it; None for a request to an endpoint that has no answer to audit.
-
-    Raises: UnreadableError with what is wrong.
-    """
+    """Read an exchange, or half of it; None if its endpoint is not audited. Raises UnreadableError."""
     if not isinstance(data, dict):
         raise UnreadableError("no JSON object")
     if litellm.is_record(data):

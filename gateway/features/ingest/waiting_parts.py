@@ -60,12 +60,7 @@ class Added(NamedTuple):
 
 
 class WaitingParts:
-    """The parts in the store, as one worker sees them.
-
-    Args:
-        database: where they lie.
-        config: the section in force.
-    """
+    """The parts in the store, as one worker sees them. `config`: the section in force."""
 
     def __init__(self, database: Database, config: Callable[[], IngestConfig]) -> None:
         self._database = database

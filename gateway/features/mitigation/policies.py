@@ -68,10 +68,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policies:
-    """All policies of a configuration.
-
-    Raises ConfigError when the file of an instruction cannot be read.
-    """
+    """All policies of a configuration. Raises ConfigError when the file of an instruction cannot be read."""
 
     def __init__(self, config: Config, secret: bytes) -> None:
         self.all = [_policy(section, place) for place, section in enumerate(MITIGATION.of(config), 1)]
