@@ -366,7 +366,6 @@ class AuditsConfig(Section, frozen=True):
     """
     canary_webhook_env: AuditorVariable = None
     """Variable with the URL that each verdict of a canary is posted to, as JSON; unset: none."""
-    runs_dir: str | None = None
     judge_validation: str | None = None
     """Result of `biasgate judge calibrate` about the judge of suite runs: a file, or sha256:DIGEST of a calibration in
     the store; without it they are marked."""
