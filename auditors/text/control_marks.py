@@ -82,7 +82,7 @@ def cuts(text: str) -> Iterator[int]:
     plain = text.translate(_LOOK_ALIKES)
     places = set[int]()
     for match in _BETWEEN_ANGLES.finditer(plain):
-        if _ANGLE.fullmatch(_folded(match[0])) and not _is_generic(plain, match):
+        if _ANGLE.fullmatch(_bare(match[0]).lower()) and not _is_generic(plain, match):
             places.update((match.end("begin"), match.start("end")))
     for match in _BETWEEN_SQUARES.finditer(plain):
         bare = _bare(match[0])
@@ -108,10 +108,6 @@ def broken_up(text: str) -> str:
 def _bare(mark: str) -> str:
     """Plain signs, without blanks, signs without width, and backslashes."""
     return _UNSEEN.sub("", html.unescape(mark.replace("\\u003c", "<").replace("\\u003e", ">")))
-
-
-def _folded(mark: str) -> str:
-    return _bare(mark).lower()
 
 
 def _is_generic(text: str, match: re.Match[str]) -> bool:

@@ -358,17 +358,13 @@ def _ranges(
         of_axis = next((resample.values for resample in result.rank_resamples if resample.axis == axis), [])
         drawn[model] = [math.nan if value is None else value for value in of_axis]
     lengths = {len(row) for row in drawn.values()}
-    is_sparse = any(_n_undefined(row) > MOST_UNDEFINED * len(row) for row in drawn.values())
+    is_sparse = any(sum(map(math.isnan, row)) > MOST_UNDEFINED * len(row) for row in drawn.values())
     if len(lengths) != 1 or lengths == {0} or is_sparse:
         return {}
     level = max(LEVEL if run.precision is None else run.precision.level_of_a_look for run in runs.values())
     places = [values[model] for model in drawn]
     ranges = rank_ranges(places, np.array(list(drawn.values())), best=rule.best, confidence_level=level)
     return dict(zip(drawn, ranges, strict=True))
-
-
-def _n_undefined(row: Sequence[float]) -> int:
-    return sum(map(math.isnan, row))
 
 
 def _by_chance(result: Result, axis: str | None) -> float | None:

@@ -81,7 +81,7 @@ def _mask_media(name: str, value: Any) -> Any:
     if name in _HOLDING:
         return PLACEHOLDER if isinstance(value, str) else value
     if name in _INSIDE and isinstance(value, dict):
-        return _with(value, _INSIDE[name], _is_text)
+        return _with(value, _INSIDE[name], lambda value: isinstance(value, str))
     return value
 
 
@@ -91,7 +91,3 @@ def _with(holder: dict[str, Any], name: str, is_media: Callable[[Any], bool]) ->
 
 def _is_no_link(value: Any) -> bool:
     return isinstance(value, str) and (len(value) > LONGEST_ADDRESS or value.lstrip()[:5].lower() == "data:")
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)

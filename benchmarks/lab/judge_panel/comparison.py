@@ -90,7 +90,7 @@ def compare(replies: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
         Pair(
             judges=(verdicts[a].judge, verdicts[b].judge),
             exact=_same(scores[a], scores[b], clusters),
-            kappa=_kappa(scores[a], scores[b], clusters),
+            kappa=chance_corrected(cohen_kappa(scores[a], scores[b]), clusters, rng=_rng()),
         )
         for a, b in combinations(range(len(verdicts)), 2)
     ]
@@ -132,10 +132,6 @@ def _same(first: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement
     both = ~(np.isnan(first) | np.isnan(other))
     equal = (first[both] == other[both]).astype(np.float64)
     return exact_agreement(AgreeingPairs(equal, np.ones(len(equal)), np.arange(len(equal))), clusters[both])
-
-
-def _kappa(first: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
-    return chance_corrected(cohen_kappa(first, other), clusters, rng=_rng())
 
 
 def _biased(scores: Floats, clusters: NDArray[np.intp]) -> Agreement:

@@ -91,13 +91,9 @@ def _spread(ranked: dict[str, list[tuple[bytes, Item]]]) -> Iterator[Item]:
     placed = [
         (place, rank, item)
         for members in ranked.values()
-        for place, (rank, item) in enumerate(sorted(members, key=_rank))
+        for place, (rank, item) in enumerate(sorted(members, key=lambda entry: entry[0]))
     ]
     return (item for _, _, item in sorted(placed, key=_place))
-
-
-def _rank(entry: tuple[bytes, Item]) -> bytes:
-    return entry[0]
 
 
 def _place(entry: tuple[int, bytes, Item]) -> tuple[int, bytes]:

@@ -204,7 +204,7 @@ async def days_of_runs(database: Connections) -> dict[str, str]:
 async def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any]]:
     """Rows of the runs that were asked for on a UTC day and have ended, in pages."""
     columns = runs.c
-    begin = float(_start_of(day))
+    begin = float(calendar.timegm(time.strptime(day, "%Y-%m-%d")))
     place = sa.tuple_(columns.created_at, columns.id)
     selected = [column for column in columns if column.name not in ("report", "error")]
     within = (columns.created_at >= begin) & (columns.created_at < begin + _DAY) & columns.status.in_(_ENDED)
@@ -223,10 +223,6 @@ async def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any
 def day_of(at: float) -> str:
     """The UTC day of a Unix time, as 2026-11-25."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
-
-
-def _start_of(day: str) -> int:
-    return calendar.timegm(time.strptime(day, "%Y-%m-%d"))
 
 
 async def _writers(database: Connections) -> set[str]:
