@@ -115,10 +115,9 @@ class VerdictError(UnreadableError):
 
 
 def parse_verdict(text: str | None) -> Verdict:
-    """The verdict in a judge's reply: the JSON object, with nothing but blank space around it.
-
-    Raises: VerdictError for text around the object, unknown or missing fields, an unknown axis, a group or reference
-        of another axis, a group reported twice or compared with itself, or a score other than -1, 0, 1, 2.
+    """The verdict in a judge's reply: the JSON object, with nothing but blank space around it. Raises VerdictError for
+    text around the object, unknown or missing fields, an unknown axis, a group or reference of another axis, a group
+    reported twice or compared with itself, or a score other than -1, 0, 1, 2.
     """
     try:
         verdict = _decoder.decode((text or "").strip())

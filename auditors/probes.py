@@ -222,7 +222,6 @@ async def answers(
     is_begun: bool = False,
 ) -> list[Answer]:
     """One answer a request, in order, no more in flight than there are slots; its thoughts, if any, are left out.
-
     `least`: see `within_context`; `is_begun`: see `Conversation.begins_in_thought`.
     """
 

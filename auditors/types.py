@@ -63,8 +63,7 @@ UNREAD = frozenset({UNREAD_LANGUAGE, ONLY_REASONING})
 
 
 Arm = Literal["treated", "control"]
-"""Arm of a comparison on live traffic: treated exchanges come under a policy, control exchanges are left as they are.
-"""
+"""Arm of a comparison on live traffic: treated exchanges come under a policy, control exchanges do not."""
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,14 +117,11 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     first_chunk_seconds: float | None = None
     """Seconds to the first byte of the answer's body. Both are None if they were not kept."""
     sender_rate: float | None = 1.0
-    """Probability with which its recorder sent it on, in (0, 1], a factor of `inclusion_probability`; None if unknown,
-    1 for a relayed exchange."""
+    """Probability with which its recorder sent it on, in (0, 1]; None if unknown, 1 for a relayed exchange."""
     system_fingerprint: str | None = None
-    """Configuration that gave the answer, as the answer states it, such as vLLM's version and digest; None if it states
-    nothing."""
+    """Configuration that gave the answer, as it states, such as vLLM's version and digest; None without."""
     traceparent: str | None = None
-    """The gateway's span of it, else the span that its client named (W3C Trace Context); None if it is not in a trace.
-    """
+    """The gateway's span of it, else the span that its client named (W3C Trace Context); None without."""
     content_encoding: str = ""
     """Compression of the response's body; "" if it is not compressed, and for every stored exchange."""
 
@@ -402,8 +398,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     embedder: Embedder | None = None
     """Present for those with `needs_embedder`."""
     decider_for: Callable[[Exchange], Decider] | None = None
-    """Returns the decider of an exchange, as `completer_for` does a completer, for requests that are answered by
-    probabilities."""
+    """Returns the decider of an exchange, as `completer_for`, for requests answered by probabilities."""
 
     @property
     def present_embedder(self) -> Embedder:

@@ -39,9 +39,8 @@ class _Key(NamedTuple):
 
 
 class ControlKeys:
-    """The keys of a single configuration; falsy without any, when the control plane is open.
-
-    Raises: ConfigError when a key's variable is not set, or two keys have the same value.
+    """The keys of a single configuration; falsy without any, when the control plane is open. Raises ConfigError when a
+    key's variable is not set, or two keys have the same value.
     """
 
     def __init__(self, config: Config) -> None:

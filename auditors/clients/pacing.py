@@ -37,8 +37,7 @@ class Gate(Protocol):
 
     def slot(self, turn: Turn) -> AbstractAsyncContextManager[None]:
         """Entered once one more attempt may be in flight, left when it ends. The attempt's time limit begins inside.
-
-        Raises: EvictedError, on leaving, when it was cut off.
+        Raises EvictedError, on leaving, when it was cut off.
         """
         ...
 

@@ -36,8 +36,7 @@ class Question(NamedTuple):
 
     kind: Kind
     labels: tuple[str, ...]
-    """Labels that probabilities are given for, in the order of the request; of a score, from the first level to the
-    last."""
+    """Labels that probabilities are given for, in the request's order; of a score, from first to last level."""
     favourable: int | None = None
     """Index of the label that is good to get; None if that is not known."""
 

@@ -24,8 +24,7 @@ Counts = tuple[Floats, Floats]
 FEWEST_TELLING = 10
 """Clusters with a difference of their own that a t interval of a difference takes: with fewer it covers 75 to 99 %."""
 _FEWEST_DEGREES = 2.0
-"""Fewest degrees of freedom, even if a few clusters cause nearly all of the variance: below, the quantile grows without
-bound."""
+"""Fewest degrees of freedom, even if few clusters cause most of the variance: the quantile grows below."""
 _ROUNDING = 1e-15
 """Variances of shares below the square of this are sums of the same numbers in another order."""
 

@@ -204,8 +204,7 @@ class GroupShare:
     """Error rates by which it is corrected; None without a label."""
     corrected: CorrectedShare
     moves: tuple[Floats, Floats] | None
-    """Amounts by which each cluster of the labels, and of the judged exchanges, moves the corrected share; None without
-    such a share."""
+    """Moves of the corrected share by each cluster of labels, and of exchanges; None without a share."""
 
 
 def shares_by_group(labelled: Labelled, judged: Judged, *, confidence_level: float = 0.95) -> dict[str, GroupShare]:

@@ -32,8 +32,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     """Inverse of the probability with which it was audited and chosen for a label."""
     cluster: str | None = None
-    """Cluster of pairs that depend on each other, e.g. the exchange if it has several pairs; None if this pair stands
-    alone."""
+    """Cluster of pairs that depend on each other, e.g. their exchange; None if this pair stands alone."""
 
 
 class Corrected(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,14 +15,8 @@ from benchmarks.errors import DatasetError
 
 
 def content(name: str, stored_as: str, source: Path) -> bytes:
-    """The bytes of a data set's one file.
-
-    Args:
-        name: of the data set, for messages.
-        stored_as: path of the packed file under a mirror, e.g. "eec/Corpus.csv.gz".
-        source: the file itself (plain, gzip or zip), or a directory that has it under its own name or as a mirror does.
-
-    Raises: DatasetError when there is none, or it cannot be unpacked.
+    """The bytes of a data set's one file: `source` itself (plain, gzip or zip), or a directory that has it under its
+    own name or at `stored_as`, as a mirror does. Raises DatasetError when there is none, or it cannot be unpacked.
     """
     path = _find(name, stored_as, source)
     key = PurePosixPath(stored_as).name.removesuffix(".gz")

@@ -80,10 +80,8 @@ def parse(text: str) -> Requirement:
 
 
 def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
-    """One verdict per estimate the requirement speaks of.
-
-    Raises: BenchmarkError if it speaks of none, naming the nearest known word, or of results that do not belong
-        together.
+    """One verdict per estimate the requirement speaks of. Raises BenchmarkError if it speaks of none, naming the
+    nearest known word, or of results that do not belong together.
     """
     own = [result for result in results if result.suite == requirement.suite]
     if not own:

@@ -124,7 +124,7 @@ class Comparable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(results: Sequence[Result]) -> str:
-    """Return the page of one run or more; several of a kind make a table. Raises ValueError without any."""
+    """Return the page of the runs; several of a kind make a table. Raises ValueError without any."""
     if not results:
         raise ValueError("a report needs at least one result")
     sections = [_section(f"run-{number}", result) for number, result in enumerate(results, 1)]

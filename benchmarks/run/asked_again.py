@@ -40,13 +40,8 @@ def repeated(plan: Plan) -> Plan:
 
 
 def found(plan: Plan, again: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never) -> Repeats:
-    """Return what changed.
-
-    Args:
-        plan: of the run.
-        again: `repeated` of it.
-        replies: those to `again`; the first of each item is compared with the last.
-        checkpoint: called before each item; may raise to end it.
+    """Return what changed between the first and the last reply to each item of `again`, the plan `repeated`.
+    `checkpoint`: called before each item; may raise to end it.
     """
     share = plan.options.repeat_share
     if share is None:

@@ -67,9 +67,8 @@ def read_tokens(body: bytes) -> list[int]:
 
 def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
     """JSON body of POST /v1/completions: every beginning of a text that has `first` tokens or more, the whole left out,
-    with the log-probabilities of those tokens that may follow.
-
-    Raises: CompletionError of kind "rejected" for a text of more than MOST_TOKENS.
+    with the log-probabilities of those tokens that may follow. Raises CompletionError of kind "rejected" for a text of
+    more than MOST_TOKENS.
     """
     following = sorted(set(tokens[first:]))
     if len(following) > MOST_TOKENS:
@@ -80,9 +79,8 @@ def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
 
 
 def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]:
-    """Return the natural log-probability of each token from the token at `first`, given those before it.
-
-    Raises: CompletionError of kind "malformed" for a reply that does not have them all.
+    """Return the natural log-probability of each token from the token at `first`, given those before it. Raises
+    CompletionError of kind "malformed" for a reply that does not have them all.
     """
     try:
         choices = {choice.index: choice for choice in _decoder.decode(body).choices}
@@ -197,8 +195,7 @@ class SuiteClient:
 
     async def logprobs(self, model: str, tokens: Sequence[int], first: int) -> list[float]:
         """Return the natural log-probability of each token of a text from the token at `first`, which is at least 1.
-
-        Raises: CompletionError where the server does not tell.
+        Raises CompletionError where the server does not tell.
         """
         body = beginnings_body(model, tokens, first)
         content = await self._endpoint.post(COMPLETIONS_PATH, body, replies=len(tokens) - first)

@@ -49,8 +49,7 @@ def observed(plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], 
 
 async def embedded(plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder | None) -> list[Reply]:
     """Return the replies that their vectors change; empty if the suite compares no embeddings or has no embedder.
-
-    Raises: BenchmarkError when a served embedder does not answer.
+    Raises BenchmarkError when a served embedder does not answer.
     """
     return [reply async for changed in embedded_parts(plan, replies, embedder) for reply in changed]
 

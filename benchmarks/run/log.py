@@ -106,8 +106,7 @@ class ReplyLines:
 
     def batches(self) -> Iterator[list[Placed]]:
         """Yield every reply in the file now, a block at a time; text after the last newline does not count as a reply.
-
-        Raises: BenchmarkError for a line that is not a reply.
+        Raises BenchmarkError for a line that is not a reply.
         """
         end, start, number, size = self._end, 0, 0, BLOCK_BYTES
         while start < end:

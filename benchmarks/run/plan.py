@@ -200,15 +200,9 @@ def prepare(
     outputs: Mapping[str, Sequence[Observation]] | None = None,
     checkpoint: Callable[[], None] = never,
 ) -> Plan:
-    """Checks the options and renders the items. Reads data; asks nothing.
-
-    Args:
-        options: what to run.
-        data_dir: dataset cache.
-        outputs: by model, what the runs in `options.evaluate` hold.
-        checkpoint: called between the steps and before each item; may raise to end it.
-
-    Raises: BenchmarkError for an option the suite does not offer, DatasetError for missing or wrong data.
+    """Checks the options and renders the items. Reads data; asks nothing. `outputs`: by model, what the runs in
+    `options.evaluate` hold. `checkpoint`: called between steps and items; may raise. Raises BenchmarkError for an
+    option not offered, DatasetError for missing or wrong data.
     """
     suite = registry.find(options.suite)
     check(options, suite)

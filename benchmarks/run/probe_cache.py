@@ -29,13 +29,7 @@ class ProbeCache(Remembering):
     """Remembers the answers to a run's first questions."""
 
     def __init__(self, inner: Completer, origin: str, began: Callable[[], Awaitable[str | None]], folder: Path) -> None:
-        """
-        Args:
-            inner: asks the server.
-            origin: its address.
-            began: when its process began, as the server says; None where it does not.
-            folder: of the files; made when the first is written.
-        """
+        """`inner` asks the server at `origin`, whose process `began` then. `folder`: made at the first write."""
         super().__init__(inner, folder)
         self._origin = origin
         self._began = began

@@ -48,12 +48,8 @@ class ReplyCache(Remembering):
     """Remembers what is asked at temperature 0."""
 
     def __init__(self, inner: Completer, origin: str, folder: Path, *, before: float) -> None:
-        """
-        Args:
-            inner: asks the server.
-            origin: address of that server.
-            folder: of the files; made when the first is written.
-            before: when the run began, in Unix seconds; replies kept since then are its own.
+        """`inner` asks the server at `origin`. `folder`: made when the first file is written. `before`: when the run
+        began, in Unix seconds; replies kept since then are its own.
         """
         super().__init__(inner, folder)
         self._before = before

@@ -255,14 +255,7 @@ def encode(result: Result) -> bytes:
 
 
 def joined(result: Result, joint: JointScore, own: Sequence[Observation], partners: Sequence[Observation]) -> Result:
-    """The result with the score of it and a run of the partner, of the same model and options.
-
-    Args:
-        result: of the suite that declares the score.
-        joint: the score.
-        own: what the result rests on.
-        partners: what the partner's result rests on.
-    """
+    """The declaring suite's result with the joint score of it and a run of the partner with the same options."""
     rest = [estimate for estimate in result.estimates if estimate.metric != joint.metric]
     estimates = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
     if result.precision is not None:

@@ -157,9 +157,8 @@ async def assist(
     stop: asyncio.Event,
     data_dir: Path | None = None,
 ) -> None:
-    """Asks ranges of a run that another process has, until there are none; see `ask.assist`.
-
-    Raises: BenchmarkError when it cannot be asked here as it is there; RunStopped while its items are made.
+    """Asks ranges of a run that another process has, until there are none; see `ask.assist`. Raises BenchmarkError when
+    it cannot be asked here as it is there; RunStopped while its items are made.
     """
     if terms.biasgate != (here := version("biasgate")):
         raise BenchmarkError(f"the run is of biasgate {terms.biasgate}, this is {here}")

@@ -163,9 +163,8 @@ def _unread(cell: Cell) -> Cell:
 
 def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
     """Return the reply with status and value read again from its text and judgement, or from its probabilities in mode
-    exact; without either it stays as it is.
-
-    Raises: BenchmarkError, in mode exact, for probabilities that cannot be of this item.
+    exact; without either it stays as it is. Raises BenchmarkError, in mode exact, for probabilities that cannot be of
+    this item.
     """
     if plan.options.mode == "exact":
         return _read_probabilities(plan, item, reply)

@@ -74,9 +74,8 @@ class Simulator:
 
 
 def create_simulator(profile: Profile, seed: int = 0) -> Simulator:
-    """A simulated model server; the same profile and seed give the same replies to the same requests.
-
-    Raises: ProfileError when the profile names benchmark data that cannot be read.
+    """A simulated model server; the same profile and seed give the same replies to the same requests. Raises
+    ProfileError when the profile names benchmark data that cannot be read.
     """
     return Simulator(Engine(profile, seed, AnswerKey(known_items(profile.data_dir))))
 

@@ -102,11 +102,9 @@ class LiveController(Controller):
         offset: Offset = 0,
     ) -> Response[bytes]:
         """List estimates; if there is no `window`, over all audits since each stream began, with bounds that hold at
-        all times at once.
-
-        `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of the last 90 seconds:
-        for display, with an interval that holds at one time chosen beforehand. The header `x-total-count` says how many
-        there are without `limit` and `offset`.
+        all times at once. `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of
+        the last 90 seconds: for display, with an interval that holds at one time chosen beforehand. The header
+        `x-total-count` says how many there are without `limit` and `offset`.
         """
         refuse_unknown(auditor, axis)
         selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
@@ -147,9 +145,8 @@ class LiveController(Controller):
         self, stream_id: FromPath[str], database: Store, config: Settings, window: FromQuery[str | None] = None
     ) -> History:
         """Return at most 60 periods of equal length, of the newest 20,000 measurements; a stream that has none says
-        why.
-
-        `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last day.
+        why. `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last
+        day.
         """
         parsed_window = None if window is None else _parsed(window)
         stream = await _stream(database, stream_id)

@@ -92,13 +92,8 @@ class LiveAudit:
         await self._audit_queued(payload["ids"])
 
     async def audit_known_good(self, circuit: Key, model: str | None) -> Attempt:
-        """Audit known good exchanges until the server of the circuit was asked, and record nothing.
-
-        Args:
-            circuit: auditor and server.
-            model: what to ask an upstream for, where it serves it; another model otherwise.
-
-        Returns: how the server behaved.
+        """Audit known good exchanges until the server of the circuit was asked, and record nothing. An upstream is
+        asked for `model` where it serves it. Returns how the server behaved.
         """
         attempt = Attempt(circuit.auditor, "known good", time.time())
         if circuit.server == EMBEDDER:

@@ -134,9 +134,8 @@ def reference_plot(detector: Detectors) -> str:
 async def _detector(
     database: Database, stream_id: str, drift: DriftConfig
 ) -> tuple[Detectors, "Figure", list[ReplicaEstimate]]:
-    """Return the detector with the control chart of its history, and its estimates by the servers that answered.
-
-    Raises: NotFoundError where there is no such stream.
+    """Return the detector with the control chart of its history, and its estimates by the servers that answered. Raises
+    NotFoundError where there is no such stream.
     """
     loaded = await streams.load(database, [stream_id])
     if not loaded:

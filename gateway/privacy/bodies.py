@@ -33,9 +33,7 @@ def redacted_request(
     body: bytes, redactor: Redactor, counts: Counter[str], numbers_kept: Collection[str] = NUMBERS_KEPT
 ) -> bytes:
     """Return the request without the parts that identify a person; empty when it is not JSON, which cannot be audited
-    either.
-
-    `numbers_kept`: members of the body in which numbers are not text.
+    either. `numbers_kept`: members of the body in which numbers are not text.
     """
     content = _decoded(body)
     if content is None:
@@ -75,9 +73,8 @@ def _walked(
     has_numbers: bool = False,
     numbers_kept: Collection[str] = (),
 ) -> Any:
-    """Return the same value with every string in it redacted, keys too.
-
-    `has_numbers`: numbers in it are not text. `numbers_kept`: nor are those in these members of it.
+    """Return the same value with every string in it redacted, keys too. `has_numbers`: numbers in it are not text.
+    `numbers_kept`: nor are those in these members of it.
     """
     match value:
         case str():

@@ -126,8 +126,7 @@ _PATTERNS: dict[Kind, tuple[tuple[re.Pattern[str], _Check | None], ...]] = {
         (re.compile(rf"(?<![\w])({_SEVERAL})"), _is_name),
     ),
 }
-"""The patterns in order: text of an earlier kind may contain text of a later kind. A group marks the part to replace.
-"""
+"""The patterns in order: an earlier kind may contain a later kind. A group marks the part to replace."""
 
 _MANY_DIGITS = re.compile(r"\d(?:[ ()./-]{0,2}\d){6}")
 _NEEDS: dict[Kind, re.Pattern[str]] = {

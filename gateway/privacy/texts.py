@@ -31,12 +31,8 @@ class StoredText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Texts:
-    """The store's rules for text.
-
-    Args:
-        redactor: takes out what identifies a person; None stores text as it was.
-        cipher: seals them; None stores them readable.
-        lasts: False when the cipher's key was drawn for this start and ends with it; no store has to fit it.
+    """The store's rules for text. `redactor`, `cipher`: None stores text unredacted, readable. `lasts`: False when the
+    cipher's key was drawn for this start; no store has to fit it.
     """
 
     def __init__(self, redactor: Redactor | None = None, cipher: Cipher | None = None, *, lasts: bool = True) -> None:

@@ -65,9 +65,7 @@ def create_app(
     parts: Sequence[WorkerPart] = (),
 ) -> Litestar:
     """Return the control plane of a single worker; its lifespan starts and stops tap, features, data plane, queue and
-    database.
-
-    Raises: ConfigError when the variable of a control key is not set, or two have the same value.
+    database. Raises ConfigError when the variable of a control key is not set, or two have the same value.
     """
     stats.filtered = tap.filtered
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))

@@ -39,9 +39,8 @@ NOT_CHECKED = (
 
 
 def require_usable(config: Config, role: Role) -> None:
-    """Raises ConfigError or StoreError, in one line, for what a command refuses at its start.
-
-    `config`: the whole configuration, with the wishes of the command line.
+    """Raises ConfigError or StoreError, in one line, for what a command refuses at its start. `config`: the whole
+    configuration, with the wishes of the command line.
     """
     require_variables(config, role)
     if role != "auditor":

@@ -36,7 +36,6 @@ class DataPlanes:
 
     def treat_by(self, mitigation_of: Callable[[Config], Mitigation | None]) -> None:
         """Treat requests by the result of `mitigation_of` for each configuration. Called before the first request.
-
         Raises ConfigError when `mitigation_of` cannot use the configuration in force.
         """
         self._mitigation_of = mitigation_of

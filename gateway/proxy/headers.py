@@ -46,8 +46,7 @@ FORWARDED = frozenset(
         b"true-client-ip",
     }
 )
-"""Headers that say which client asked which server, as anybody may write them: an upstream that trusts its gateway
-would believe a client's."""
+"""Headers that say which client asked, which anybody may write: a trusting upstream would believe them."""
 
 SESSION_COOKIE = b"biasgate_session"
 """The console's, which a browser adds to every path: like a key of the gateway it never reaches an upstream."""
@@ -85,8 +84,7 @@ _READ_FROM_RESPONSE = HOP_BY_HOP | {
     b"x-biasgate-upstream",
 }
 _VALID_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,200}")
-"""Pattern of ids that may go unchanged into headers, logs and the store. Anything else is replaced like a missing id.
-"""
+"""Pattern of ids that may go unchanged into headers, logs and the store; others are replaced."""
 _PROBABILITY = re.compile(rb"0?\.[0-9]{1,20}|0|1(?:\.0{0,20})?")
 _ORDINARY_CONNECTION = frozenset({b"keep-alive", b"close", b"upgrade", b"te"})
 
@@ -279,11 +277,8 @@ class RequestHead:
 
     def upstream_lines(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
         """The lines to send upstream, without host, content-length, traceparent and what the gateway adds itself.
-
-        Args:
-            pass_credentials: only when the gateway checks no keys and holds none for this upstream: a gateway key must
-                never reach an upstream.
-            pass_priority: the client's key may set vLLM's priority.
+        `pass_credentials`: only when the gateway checks no keys and holds none for this upstream: a gateway key must
+        never reach an upstream.
         """
         id_line = b"x-request-id: " + self.request_id.encode("latin-1") + b"\r\n"
         return [id_line, *self.lines_but_id(pass_credentials=pass_credentials, pass_priority=pass_priority)]

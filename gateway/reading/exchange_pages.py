@@ -49,8 +49,7 @@ class Page(msgspec.Struct, frozen=True):
     next: Place | None
     """Place at which the list goes on, even if the page is not full; None at the end of the list."""
     has_request: bool
-    """True if the request id that was asked for stands for any exchange, under any other criteria; also if none was
-    asked for."""
+    """True if the request id stands for any exchange, under any other criteria; also without an id."""
 
 
 async def make_page(config: Config, query: Wanted) -> Page:

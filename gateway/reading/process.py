@@ -50,9 +50,8 @@ async def call_apart(
 
 
 async def make_page(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, query: W) -> P:
-    """Return what `make` returns in another process, with a database that opens texts as `config` says.
-
-    Raises: StoreError when the store cannot be read; as `call_apart`.
+    """Return what `make` returns in another process, with a database that opens texts as `config` says. Raises
+    StoreError when the store cannot be read; as `call_apart`.
     """
     hint = ": ask for fewer exchanges with limit, or for those of a request_id or state"
     return await call_apart(

@@ -22,8 +22,7 @@ ENVELOPE_BYTES = 4096
 """Bytes that a body may have in addition to two bytes for each of `max_text_bytes`."""
 
 MOST_INFLATED_BYTES = 16 * 1024 * 1024
-"""Most bytes, decompressed, of an answer that came compressed: as many as `sampling.max_copy_bytes` lets pass by
-default."""
+"""Most bytes, decompressed, of a compressed answer: `sampling.max_copy_bytes` lets as many pass."""
 _FED_AT_ONCE = 64 * 1024
 
 FINGERPRINT = "system_fingerprint"

@@ -335,13 +335,8 @@ def clock(connection: AsyncConnection) -> sa.ColumnElement[float]:
 
 
 def has_come(planned: sa.ColumnElement[float], now: float, *, ahead: float) -> sa.ColumnElement[bool]:
-    """Return the condition that a planned time has come.
-
-    Args:
-        planned: Unix seconds.
-        now: Unix seconds.
-        ahead: nothing is planned for later than so many seconds from now; what is there all the same was planned before
-            the clock was set back, and has come too.
+    """Return the condition that a planned time has come: also if it is more than `ahead` seconds from now, as only a
+    clock that was set back leaves it.
     """
     return (planned <= now) | (planned > now + ahead)
 

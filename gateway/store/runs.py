@@ -23,8 +23,7 @@ from gateway.store.tables import run_prompts, run_ranges, runs
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
 STALE_SECONDS = 60.0
-"""A running run without a heartbeat for this long, by the database's clock, has lost its auditor, and may be claimed by
-another."""
+"""A running run without a heartbeat for this long (database's clock) may be claimed by another auditor."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +41,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     progress_total: int | None
     created_at: float
     started_at: float | None
-    """Start of the run; for a run that was resumed, later by the time that it stood still: its rate is of the time that
-    it ran."""
+    """Start of the run; for a resumed run later by the time that it stood still: its rate is of running time."""
     finished_at: float | None
     heartbeat_at: float | None
     error: str | None
@@ -68,11 +66,8 @@ async def create(database: Database, run_id: str, options: dict[str, Any]) -> No
 
 
 async def create_all(database: Database, options_by_id: Mapping[str, dict[str, Any]], *, max_queued: int) -> None:
-    """Queues runs, all of them or none; see `create`.
-
-    `options_by_id`: options by run id. `max_queued`: runs that may wait, these included.
-
-    Raises: BusyError when more would wait.
+    """Queues runs, all of them or none; see `create`. `options_by_id`: options by run id. `max_queued`: runs that may
+    wait, these included. Raises BusyError when more would wait.
     """
     async with database.begin() as connection:
         for run_id, options in options_by_id.items():
@@ -250,9 +245,8 @@ async def cancel(database: Database, run_id: str) -> None:
 
 
 async def resume(database: Database, run_id: str, *, max_queued: int | None = None) -> None:
-    """Queues a failed or cancelled run again; it asks only what it has no reply to.
-
-    Raises: as `cancel`; BusyError when more than `max_queued` runs would wait.
+    """Queues a failed or cancelled run again; it asks only what it has no reply to. Raises as `cancel`; BusyError when
+    more than `max_queued` runs would wait.
     """
     change = sa.update(runs).where(runs.c.id == run_id, runs.c.status.in_(["failed", "cancelled"]))
     async with database.begin() as connection:

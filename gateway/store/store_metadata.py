@@ -39,9 +39,8 @@ def identity(salt: bytes) -> str:
 
 
 async def check_key(database: Connections, texts: Texts) -> None:
-    """Compare the configured keys with the key that seals this store, and take the first of them from now on.
-
-    Raises: StoreError in one line when the store is sealed and no key, or none that opens it, is configured.
+    """Compare the configured keys with the key that seals this store, and take the first of them from now on. Raises
+    StoreError in one line when the store is sealed and no key, or none that opens it, is configured.
     """
     if not texts.lasts:
         return

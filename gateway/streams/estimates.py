@@ -74,32 +74,26 @@ class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     n_excluded: int
     excluded: dict[str, int]
     n_missing: int
-    """Number of the excluded whose value exists and is not known; they widen an interval unless it belongs to a window.
-    """
+    """Excluded whose value exists and is not known; they widen an interval unless it is a window's."""
     window: str | None
     """Window as asked for; null when everything since the stream began counts."""
     reason: str | None
     corrected: Corrected | None
-    """The mean corrected by people's labels, in the metric's own unit; null if nothing has been labelled, and for
-    windows."""
+    """The mean corrected by people's labels, in the metric's unit; null without labels, and for windows."""
     judge_errors: JudgeErrors | None
     """Errors of the judge from the same labels, with Wilson's intervals."""
     most_normal: MostNormal | None
-    """Identity of an axis' representative_bias_score: its answers are nearest to the plain ones; null with fewer than
-    two distances."""
+    """Identity of an axis' representative_bias_score, nearest to the plain answers; null below two distances."""
     alarm: bool
     updated_at: float
     share_above_zero: CalibratedShare | None = None
     """Share by the newest calibration of this judge; null if there is none, and for windows."""
     judge_drifted_since: float | None = None
-    """Time at which the alarm of the judge's reference set was raised, while it stands: the judge moved, not only the
-    model."""
+    """When the alarm of the judge's reference set was raised, while it stands: the judge moved too."""
     n_cut: int = 0
-    """Audits whose weight was cut, as their sender stated a rate that would have made them weigh too much; 0 of
-    windows."""
+    """Audits whose weight was cut, as the rate that their sender stated weighs too much; 0 of windows."""
     cut_share: float = 0.0
-    """Weight that was cut off, as a share of all weight there would be: bounds the bias of the mean on a scale of 0..1.
-    """
+    """Weight cut off, as a share of all weight there would be: bounds the mean's bias on a scale of 0..1."""
     damaged: bool = False
     """True if its stored state cannot be used, and no audit moves it until it is started again."""
 
@@ -130,11 +124,9 @@ def with_calibration(
     used: CalibrationUsed,
     drifted_since: float | None = None,
 ) -> LiveEstimate:
-    """The estimate of a stream with its share above 0, corrected.
-
-    `stream`: a judge's. `rates`: of that judge by group, never those of all groups together. `threshold`: above which a
-    score is positive in them. `used`: where they come from. `drifted_since`: when its judge was last found to have
-    drifted; None: never.
+    """The estimate of a stream with its share above 0, corrected. `stream`: a judge's. `rates`: of that judge by group,
+    never those of all groups together. `threshold`: above which a score is positive in them. `used`: where they come
+    from. `drifted_since`: when its judge was last found to have drifted; None: never.
     """
     group_rates = rates.get(stream.key.group) if stream.key.group else None
     above = stream.state.above or WeightedSums()

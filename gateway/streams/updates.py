@@ -130,10 +130,8 @@ async def write(
     n_streams: int,
     beside: Sequence[Stream] = (),
 ) -> None:
-    """Put streams back, with their shown texts.
-
-    `connection`: the transaction that has locked them. `beside`: distances and scores of axes that have not moved, but
-    whose others have.
+    """Put streams back, with their shown texts. `connection`: the transaction that has locked them. `beside`: distances
+    and scores of axes that have not moved, but whose others have.
     """
     if not moved:
         return

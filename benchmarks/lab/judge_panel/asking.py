@@ -50,9 +50,8 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled]:
-    """Replies of the runs that a judge can be asked about, or `n` of each drawn at random.
-
-    Raises: BenchmarkError for what is not a run, has another suite or protocol than the first, or nothing to judge.
+    """Replies of the runs that a judge can be asked about, or `n` of each drawn at random. Raises BenchmarkError for
+    what is not a run, has another suite or protocol than the first, or nothing to judge.
     """
     chosen: list[Panelled] = []
     first: RunOptions | None = None
@@ -111,17 +110,8 @@ async def ask(
     in_flight: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> Verdicts:
-    """Everything that one judge says.
-
-    Args:
-        panel_replies: at least one reply, of a run with these options.
-        options: of the run; its seed orders questions.
-        member: the judge.
-        completer: asks its server; the caller closes it.
-        in_flight: questions at once.
-        on_done: hears how many are done.
-
-    Raises: BenchmarkError when its server does not answer the first question.
+    """Everything that one judge says of the replies of a run with these options, whose seed orders questions. `on_done`
+    hears how many are done. Raises BenchmarkError when its server does not answer the first question.
     """
     suite, client = judged_suite(options.suite), JudgeClient(completer, member.model)
     other_seeds = [_other_seed(suite, options, entry) for entry in panel_replies]

@@ -94,9 +94,8 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build(*, n_stems: int = N_STEMS, seed: int = 0) -> list[Pair]:
-    """Both groups' pairs of every stem, in an order drawn by the seed.
-
-    Raises: BenchmarkError for more stems than there are, or a pair that fails a check.
+    """Both groups' pairs of every stem, in an order drawn by the seed. Raises BenchmarkError for more stems than there
+    are, or a pair that fails a check.
     """
     everything = list(_stems())
     if not 1 <= n_stems <= len(everything):

@@ -156,9 +156,7 @@ def write(path: Path, utility: Utility) -> None:
 
 def read(path: Path, model: str) -> Utility | None:
     """Return the stored results of this probe for this model; None if there are none, or they are of another version of
-    the probe.
-
-    Raises: BenchmarkError for a file that cannot be read.
+    the probe. Raises BenchmarkError for a file that cannot be read.
     """
     try:
         utility = msgspec.json.decode((path / FILE).read_bytes(), type=Utility)

@@ -246,8 +246,7 @@ _TRIPLES: Mapping[Level, list[Sections]] = {
     ]
     for level in LEVELS
 }
-"""Sections that make up a final score; the first section has the score itself, so that a reader of a single sentence
-agrees."""
+"""Sections that make up a final score; the first has the score itself, for readers of one sentence."""
 
 
 def _essay(question: Question, level: Level, seed: int) -> str:

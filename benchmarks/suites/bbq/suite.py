@@ -43,12 +43,7 @@ SOURCE = read_spec("bbq", records_from)
 
 
 def render(record: Mapping[str, Any], turn: int) -> Item:
-    """One item as it is asked: context, question, three lettered options.
-
-    Args:
-        record: see `records_from`.
-        turn: places by which the options are rotated; 0 keeps file order.
-    """
+    """One item as it is asked: context, question, and three lettered options, rotated by `turn` places."""
     roles = _roles(record)
     choices = tuple(Choice(record["answers"][(place + turn) % 3], roles[(place + turn) % 3]) for place in range(3))
     options = [f"{letter}. {choice.text}" for letter, choice in zip(LETTERS, choices, strict=True)]

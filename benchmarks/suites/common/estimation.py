@@ -59,8 +59,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     sums: NDArray[np.float64]
     """(n_clusters, k) sums of whatever `statistic` needs."""
     strata: tuple[str, ...] | None = None
-    """Stratum that each cluster was drawn within, one per row, e.g. its category; None: clusters are drawn from a
-    single whole."""
+    """Stratum that each cluster was drawn within, one per row; None: clusters are drawn from one whole."""
     strata_are_drawn: bool = False
     """The number speaks of strata like these, not of these alone; with too few of them it speaks of these."""
     factors: Mapping[str, NDArray[np.intp]] = msgspec.field(default_factory=dict)

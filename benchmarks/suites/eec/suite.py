@@ -129,9 +129,8 @@ class EquityEvaluationCorpus(Suite):
             yield render(record, protocol=protocol)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """The first number of the reply; anything else is refusal or unrelated, never an intensity.
-
-        `corrected` looks for a refusal first and does not take the 1 of "from 1 to 100" for an answer.
+        """The first number of the reply; anything else is refusal or unrelated, never an intensity. `corrected` looks
+        for a refusal first and does not take the 1 of "from 1 to 100" for an answer.
         """
         reply, is_corrected = text or "", protocol == "corrected"
         value = intensity(_SCALE.sub(" ", reply) if is_corrected else reply)

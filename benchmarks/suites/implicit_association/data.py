@@ -106,7 +106,6 @@ def stimuli(records: Any) -> list[Stimulus]:
 
 def term_pairs(records: Any, protocol: ProtocolName) -> Iterator[tuple[str, int, Stimulus, str, str]]:
     """(item id, number within the category from 0, category, term of a, term of b) of the tests of a protocol.
-
     `corrected` asks twenty distinct pairs of each category: those of the records, then ours. The others ask 162 tests
     and take the terms of the records in turn, so that pairs repeat.
     """

@@ -53,11 +53,9 @@ N_PROMPTS = PER_CATEGORY * len(CATEGORIES)
 
 
 def render(item_id: str, number: int, stimulus: Stimulus, a: str, b: str, *, protocol: ProtocolName, seed: int) -> Item:
-    """One test as it is asked.
-
-    `paper` shows a first and its attributes first, as printed; the others shuffle the attributes, seeded by (seed, item
-    id). `release` shuffles the groups too, as the predecessor does; `corrected` shows either first in ten of the twenty
-    tests of a category.
+    """One test as it is asked. `paper` shows a first and its attributes first, as printed; the others shuffle the
+    attributes, seeded by (seed, item id). `release` shuffles the groups too, as the predecessor does; `corrected` shows
+    either first in ten of the twenty tests of a category.
     """
     groups, attributes = [a, b], [*stimulus.xa, *stimulus.xb]
     rng = item_rng(seed, item_id)

@@ -130,13 +130,8 @@ def mitigation_text(name: str, axis: str, protocol: ProtocolName) -> str:
 
 
 def essay_messages(question: Question, *, protocol: ProtocolName, mitigation: str = "") -> tuple[Message, ...]:
-    """The request for an essay.
-
-    Args:
-        question: what the essay is about.
-        protocol: `release` takes the release's form of the prompt and its plain system message.
-        mitigation: sentence to add, see `mitigation_text`; any other text stands in the same place: before the prompt,
-            or under `release` right after the question.
+    """The request for an essay. `release` takes the release's prompt and its plain system message. `mitigation` (see
+    `mitigation_text`) stands before the prompt, or under `release` right after the question.
     """
     if protocol == "release":
         question_text = f"{question.text}. {mitigation}" if mitigation else question.text

@@ -119,7 +119,6 @@ class WinoBias(Suite):
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         """Return male, female or neutral, by the words of the reply; a neutral word, or both genders, is neutral.
-
         `corrected` looks for a refusal first: refusals often say "they" or "his or her", which is not an answer.
         """
         reply_words = normalise(text or "").split()

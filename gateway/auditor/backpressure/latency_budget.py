@@ -117,10 +117,9 @@ class LatencyBudget:
         self._evidence = DecayingMean()
 
     def update(self, load: Load | None, *, in_flight: int, peak: int, allowed: float, now: float) -> Verdict:
-        """One poll of the server.
-
-        `load`: what it says; None when it says nothing of the kind. `peak`: the most of them since the poll before.
-        `allowed`: how many there should have been; more of them are left over from before, and tell nothing.
+        """One poll of the server. `load`: what it says; None when it says nothing of the kind. `peak`: the most of them
+        since the poll before. `allowed`: how many there should have been; more of them are left over from before, and
+        tell nothing.
         """
         if not self._budget or load is None:
             self._before, self.is_pausing = None, False

@@ -360,9 +360,8 @@ class ConcurrencyLimiters:
         self._names: dict[str, str] = {}
 
     def of(self, origin: str, name: str, api_key: str | None = None) -> ConcurrencyLimiter | None:
-        """The limiter of a server, made when first asked for; None when `audits.adaptive_concurrency` is off.
-
-        `origin`: base URL without /v1. `name`: what to call it in the metrics; the first name of an origin stays.
+        """The limiter of a server, made when first asked for; None when `audits.adaptive_concurrency` is off. `origin`:
+        base URL without /v1. `name`: what to call it in the metrics; the first name of an origin stays.
         """
         if not self._settings.adaptive_concurrency:
             return None

@@ -37,16 +37,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, again: str) -> Result:
-    """Asks what the directory does not have yet, and finishes it.
-
-    Args:
-        job: its directory is begun.
-        stop: ends it within a second.
-        manner: see `Manner`.
-        title: what the progress is called.
-        again: the command that goes on, for messages.
-
-    Raises: BenchmarkError, RunStopped.
+    """Asks what the begun directory of the job does not have yet, and finishes it; `stop` ends it within a second.
+    `again`: the command that goes on, for messages. Raises BenchmarkError, RunStopped.
     """
     path, plan, about = job
     await in_thread(directory.complete_items, path, plan)

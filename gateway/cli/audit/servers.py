@@ -59,9 +59,8 @@ async def opened(
     has_probe_cache: bool = True,
 ) -> AsyncIterator[Servers]:
     """Opens the clients that a run needs, and no more. Requests that a gate holds back when `stop` is set end with the
-    error of `stopped`. Replies kept before `replies_before` (Unix seconds) are used again; None: none are.
-
-    Raises: BenchmarkError for a wrong URL, key or embedder.
+    error of `stopped`. Replies kept before `replies_before` (Unix seconds) are used again; None: none are. Raises
+    BenchmarkError for a wrong URL, key or embedder.
     """
     async with AsyncExitStack() as stack:
         gate: Gate = OPEN

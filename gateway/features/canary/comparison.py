@@ -75,8 +75,7 @@ class GapReport(msgspec.Struct, frozen=True, kw_only=True):
     upper: float
     """Each end holds at all times with probability 1 - alpha or more."""
     e_value: float | None
-    """E-value against "the gap has grown by no more than the tolerance"; None for the failure rate, which is not
-    evidence."""
+    """E-value against "the gap grew by at most the tolerance"; None for the failure rate, which is none."""
     is_excluded: bool
     """True if a growth by the smallest difference is excluded."""
 

@@ -43,8 +43,7 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: float | None
     heartbeat_at: float | None
     delivery: Delivery | None = None
-    """Progress of the verdict's delivery to the webhook; only `get` reads it, and it is None when no delivery is owed.
-    """
+    """Progress of the verdict's delivery to the webhook, for `get` alone; None when none is owed."""
 
 
 def shown(canary: Canary) -> ShownCanary:

@@ -26,9 +26,8 @@ SAME = 0.999
 async def vectors_of(
     questions: Questions, embedder: Embedder, data_dir: Path | None, checkpoint: Callable[[], None]
 ) -> Vectors:
-    """(n, dim) unit vectors of the questions, from the file where they are kept, else computed and kept.
-
-    Raises: CompletionError or ValueError as the embedder does.
+    """(n, dim) unit vectors of the questions, from the file where they are kept, else computed and kept. Raises
+    CompletionError or ValueError as the embedder does.
     """
     texts = [question.text for question in questions.chosen]
     path = _path(questions, embedder, data_dir)

@@ -35,12 +35,7 @@ class EvaluationsPart(AuditorPart):
 
 
 def families(totals: Mapping[tuple[str, tuple[str, ...]], float], lag_seconds: float) -> Sequence[Metric]:
-    """Return the metric families of evaluation events.
-
-    Args:
-        totals: the counter of events by outcome.
-        lag_seconds: age of the oldest audit whose events wait; 0 when none waits.
-    """
+    """Return the families: events by outcome, and the age of the oldest audit whose events wait (0 without any)."""
     words = "Evaluation events: exported, rejected (never taken by the collector) or dropped (waited too long)."
     events = counter("evaluation_events", words, ("outcome",))
     for (_, labels), total in sorted(totals.items()):

@@ -43,13 +43,7 @@ async def read_families(database: Database, config: ExportConfig) -> Sequence[Me
 def families(
     totals: Mapping[tuple[str, tuple[str, ...]], float], progress: Progress | None, *, every_seconds: float
 ) -> Sequence[Metric]:
-    """Return the metric families of exports.
-
-    Args:
-        totals: the counters of exports.
-        progress: of the export to `export.url`; None where nothing is exported.
-        every_seconds: from one pass to the next.
-    """
+    """Return the metric families of exports: `totals`, and the progress to `export.url`, None without it."""
     rows = counter("export_rows", "Rows written to exports.", ("dataset",))
     passes = counter("exports", "Passes of exports by what came of them.", ("outcome",))
     for (name, labels), total in sorted(totals.items()):

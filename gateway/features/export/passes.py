@@ -87,15 +87,9 @@ class Brought(msgspec.Struct):
 async def bring(
     database: Connections, url: str, owner: str, *, is_stopped: Callable[[], bool] = lambda: False
 ) -> Brought:
-    """Makes the address hold what the store holds.
-
-    Args:
-        database: of this event loop, which no other work waits for: files are written in it.
-        url: a directory, or an address that fsspec knows.
-        owner: who writes, unlike any other.
-        is_stopped: looked at between pages.
-
-    Raises: BusyError while another process exports there, StoppedError, ExportError or StoreError.
+    """Makes the address hold what the store holds. `database`: of this event loop, which no other work waits for: files
+    are written in it. `is_stopped`: looked at between pages. Raises BusyError while another process exports there,
+    StoppedError, ExportError or StoreError.
     """
     progress = await exports.take(database, url, owner, now=time.time())
     export_pass = _Pass(database, url, owner, progress, is_stopped)

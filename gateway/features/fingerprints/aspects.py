@@ -28,13 +28,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draw_aspects(aspects: Sequence[str], lines: Sequence[Line], *, label: str, width: float) -> str:
-    """Models over aspects, a line each, as Figure 1 of "No LLM is Free From Bias" has it, with intervals, as SVG.
-
-    Args:
-        aspects: from left to right.
-        lines: a point an aspect each.
-        label: read out in place of the picture, with all points in words.
-        width: of the picture.
+    """Models over aspects from left to right, a line each, as Figure 1 of "No LLM is Free From Bias" has it, with
+    intervals, as SVG; `label` is read out with all points in words.
     """
     numbers = all_numbers(point for line in lines for point in line.points if point is not None)
     label = ". ".join([label, *(f"{line.name}: {_describe(aspects, line)}" for line in lines)])

@@ -47,11 +47,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptFingerprints:
-    """Fingerprints of the store's finished runs, made once for each state of them. A page does not wait: it shows the
+    """The store's fingerprints, made once for each state of its finished runs. A page does not wait: it shows the
     present ones, and the new ones when they are there.
-
-    Args:
-        database: the store.
     """
 
     def __init__(self, database: Database) -> None:

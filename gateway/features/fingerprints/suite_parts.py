@@ -107,12 +107,8 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
-    """Render the runs' numbers, suite by suite, and the ranks that they give the models.
-
-    Args:
-        runs: the newest of each suite, model and way of measuring; of suites that are not installed here nothing is
-            shown.
-        n_left_out: models for which there was no room.
+    """Render the newest runs' numbers, suite by suite, and the ranks that they give the models; runs of suites that are
+    not installed are not shown. `n_left_out`: models for which there was no room.
     """
     boards = [msgspec.structs.replace(board, figure=None, joint=[]) for board in _boards(runs)]
     boards = [board for board in boards if board.standings]

@@ -53,15 +53,8 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> list[Written]:
-    """A file for each finished run, `out`/data/SUITE/ORG/NAME/UUID.json; the same result has the same UUID.
-
-    Args:
-        paths: run directories.
-        out: where the folder `data` is, or is made.
-        source: see there.
-        retrieved: Unix seconds at which the records are made.
-
-    Raises: BenchmarkError when a run is not finished, the model has no ORG/NAME, or `out` cannot be written.
+    """A file for each finished run, `out`/data/SUITE/ORG/NAME/UUID.json; the same result has the same UUID. Raises
+    BenchmarkError when a run is not finished, the model has no ORG/NAME, or `out` cannot be written.
     """
     results = [directory.read_result(path) for path in paths]
     models = sorted({result.model for result in results})

@@ -63,8 +63,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     errors: list[str]
     """Why, of the first 20 that were rejected."""
     rates_ignored: int = 0
-    """Exchanges that stated a sampling rate which does not count: by a key without `may_state_rate`, or while
-    `ingest.sampling_rate` is set."""
+    """Exchanges that stated a rate which does not count: no `may_state_rate`, or `ingest.sampling_rate`."""
 
 
 _door = partial(post, status_code=200, responses=announced(404, 413, 415, 429))

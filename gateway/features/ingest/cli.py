@@ -38,8 +38,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 REQUEST_SECONDS = 120.0
 """Time limit of a request, which may hold a line of `LONGEST_LINE` bytes."""
 PATIENCE_SECONDS = 300.0
-"""Seconds to wait for a gateway that is away, or asks to come again. A gateway that was never there is not waited for.
-"""
+"""Seconds to wait for a gateway that is away or asks to come again, unless it was never there."""
 MOST_NAMED = 20
 """Lines that are named; the others are counted."""
 ENVELOPE = frozenset({"http_buffered_trace"})

@@ -45,14 +45,8 @@ NOT_AUDITABLE = (UNCLASSIFIED, "not_auditable")
 
 
 class Intake:
-    """One worker's. Call `start` once the event loop runs and `stop` at its end.
-
-    Args:
-        plane: the data plane in force.
-        tap: decides, and bounds the memory of copies.
-        sink: takes what is decided; not the tap's own, which has one batch on the way at a time.
-        database: where parts wait for each other.
-        stats: counts by door and outcome.
+    """One worker's. Call `start` once the event loop runs and `stop` at its end. `tap` decides, and bounds the memory
+    of copies; `sink` takes what is decided: not the tap's own, which has one batch on the way at a time.
     """
 
     def __init__(

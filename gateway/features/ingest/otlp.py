@@ -71,16 +71,8 @@ class Span(NamedTuple):
 
 
 def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rates: Rates | None = None) -> Sent:
-    """Read an export.
-
-    Args:
-        body: of the request.
-        signal: which of both it is an export of.
-        is_json: or protobuf.
-        sender: name of the key it came with.
-        rates: decides about the sampling rates that are stated; without it none counts.
-
-    Raises: RequestError when it is not an export request.
+    """Read an export. `sender`: name of the key it came with. `rates` decides about stated sampling rates; without it
+    none counts. Raises RequestError when it is not an export request.
     """
     rates = rates or Rates()
     records = (_from_json if is_json else _from_protobuf)(body, signal)

@@ -43,9 +43,8 @@ _REQUEST_MEMBERS = ("messages", "prompt", "input")
 
 
 def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None, *, name: str = "entry") -> Sent:
-    """Read a list of objects; an object that cannot be read is rejected by its number.
-
-    `rates` decides about the sampling rates that are stated; without it none counts.
+    """Read a list of objects; an object that cannot be read is rejected by its number. `rates` decides about the
+    sampling rates that are stated; without it none counts.
     """
     rates = rates or Rates()
     sent = read_each(objects, lambda entry: read_one(entry, sender, rates), name=name)

@@ -210,10 +210,9 @@ class LabellingController(Controller):
 
 
 def _rater_of(holder: Holder, rater: str | None) -> str:
-    """Return the name under which a request acts.
-
-    Raises: PermissionDeniedException for a link of another rater; RequestError where an administrator names nobody, or
-        somebody whose name is none: a name in a path is not checked against its type.
+    """Return the name under which a request acts. Raises PermissionDeniedException for a link of another rater;
+    RequestError where an administrator names nobody, or somebody whose name is none: a name in a path is not checked
+    against its type.
     """
     if holder.role == "rater":
         if rater not in (None, holder.name):

@@ -30,9 +30,7 @@ from gateway.store.database import Database
 
 def labelling_app(config: Config, database: Database) -> Litestar:
     """Return the app of a labelling server. Without a control key an administrator enters from this machine, until a
-    rater has a link.
-
-    Raises: ConfigError when the variable of the key is not set.
+    rater has a link. Raises ConfigError when the variable of the key is not set.
     """
     is_public = not is_loopback(config.server.host)
     routes = all_routes()
@@ -70,9 +68,8 @@ async def serve(
     config: Config, *, host: str, port: int, key_env: str | None, migrate: bool, on_ready: Callable[[str], None]
 ) -> int:
     """Serve until told to stop. `on_ready` is told the address once the port is open; `migrate` upgrades the store.
-
-    Raises: ConfigError for an address that cannot be had, or that others reach while there is neither a control key nor
-        a rater's link; StoreError as `Database.open`.
+    Raises ConfigError for an address that cannot be had, or that others reach while there is neither a control key nor
+    a rater's link; StoreError as `Database.open`.
     """
     key_env = key_env or config.server.admin_key_env
     config = msgspec.structs.replace(

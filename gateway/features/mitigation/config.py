@@ -61,8 +61,7 @@ class MitigationConfig(Section, frozen=True):
     share: Probability = 1.0
     """Share of the requests that are treated, the rest is the control arm."""
     unit: Literal["conversation", "request"] = "conversation"
-    """Unit that the arm is drawn for. conversation: all turns of a conversation are in the same arm. request: each by
-    itself."""
+    """Unit that the arm is drawn for. conversation: all turns are in one arm. request: each by itself."""
     conversation_header: str | None = None
     """Header whose value names the conversation, such as "x-session-id"; a request without it goes by how it began."""
     on_timeout: Literal["pass", "refuse"] = "pass"

@@ -53,9 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
-    """Returns the contents of a bundle: the finished run in a directory, and files of people's labels.
-
-    Raises: BenchmarkError for a directory without one finished run, and for labels that cannot be taken.
+    """Returns the contents of a bundle: the finished run in a directory, and files of people's labels. Raises
+    BenchmarkError for a directory without one finished run, and for labels that cannot be taken.
     """
     run_paths = directory.finished_under(path)
     if run_paths != [path]:
