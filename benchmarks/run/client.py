@@ -125,20 +125,10 @@ def open_client(
     gate: Gate = OPEN,
     endpoint: type[HttpEndpoint] = HttpEndpoint,
 ) -> "SuiteClient":
-    """A client for one OpenAI-compatible server; opens no connection yet.
-
-    Args:
-        base_url: e.g. "http://127.0.0.1:8000"; a trailing /v1 is allowed.
-        api_key: sent as a bearer token; never logged.
-        concurrency: connections at most.
-        priority: vLLM scheduling priority (larger is later); None leaves it out.
-        timeout: seconds for one attempt.
-        retries: further attempts after a failed connection, 429 or 5xx.
-        headers: sent with every request, e.g. GATEWAY_HEADERS.
-        gate: lets each attempt through; its time limit begins then.
-        endpoint: how the server is reached.
-
-    Raises: BenchmarkError if the URL is none, or the key can be in no header.
+    """A client for one OpenAI-compatible server (a trailing /v1 is allowed); opens no connection yet. The key is a
+    bearer token, never logged; `priority` is vLLM's (larger is later; None: none); `timeout` is of one attempt,
+    `retries` follow a failed connection, 429 or 5xx; `gate` lets each attempt through. Raises BenchmarkError if the URL
+    is none, or the key can be in no header.
     """
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     if urlsplit(origin).scheme not in ("http", "https") or not urlsplit(origin).hostname:

@@ -123,17 +123,9 @@ async def run(
     data_dir: Path | None = None,
     **parts: Unpack[Parts],
 ) -> Result:
-    """Prepares, asks what the log does not have yet, and scores.
-
-    Args:
-        options: what to run.
-        completer: asks the model; the caller closes it.
-        log: see `RunLog`; replies with status error are asked again.
-        stop: when set, no further item is asked, and RunStopped is raised within a second, whatever the run is at;
-            replies that arrive within stopping.GRACE_SECONDS are kept.
-        data_dir: dataset cache.
-
-    Raises: BenchmarkError, DatasetError, RunStopped.
+    """Prepares, asks what the log does not have yet (errors again), and scores. When `stop` is set, no further item is
+    asked, and RunStopped is raised within a second; replies that arrive within stopping.GRACE_SECONDS are kept. Raises
+    BenchmarkError, DatasetError, RunStopped.
     """
     stop = stop or asyncio.Event()
     plan = await _prepared(options, data_dir, stop)

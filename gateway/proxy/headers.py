@@ -275,16 +275,11 @@ class RequestHead:
         """Return the line as the client sent it, for an upstream that the gateway adds no span in front of."""
         return b"traceparent: " + self.traceparent + b"\r\n" if self.traceparent else b""
 
-    def upstream_lines(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
-        """The lines to send upstream, without host, content-length, traceparent and what the gateway adds itself.
-        `pass_credentials`: only when the gateway checks no keys and holds none for this upstream: a gateway key must
-        never reach an upstream.
-        """
-        id_line = b"x-request-id: " + self.request_id.encode("latin-1") + b"\r\n"
-        return [id_line, *self.lines_but_id(pass_credentials=pass_credentials, pass_priority=pass_priority)]
-
     def lines_but_id(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
-        """The same without x-request-id: equal for each request with this head."""
+        """The lines to send upstream without host, content-length, traceparent, x-request-id and those of the gateway:
+        equal for each request with this head. `pass_credentials`: only when the gateway checks no keys and holds none
+        for this upstream, which a gateway key must never reach.
+        """
         return [*self.lines, *(self.credentials if pass_credentials else ()), *(self.priority if pass_priority else ())]
 
 

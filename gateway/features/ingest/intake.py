@@ -85,15 +85,9 @@ class Intake:
         await self._sink.close()
 
     async def take(self, sent: Sent, door: Door, client: Client) -> "Counter[Outcome]":
-        """Takes what was sent; returns the counts by outcome, once that is in the store.
-
-        Args:
-            sent: as a door read it; what is rejected here is added to its rejections.
-            door: which.
-            client: whose key it came with.
-
-        Raises: StoreError where the store does not take it now, TooManyWaitingError where too many parts of this key
-            wait already. Some of it may be stored then; sent again, nothing counts twice.
+        """Takes what was sent, and adds what is rejected here; returns the counts by outcome, once that is in the
+        store. Raises StoreError where the store does not take it now, TooManyWaitingError where too many parts of this
+        key wait. Some may be stored then; sent again, nothing counts twice.
         """
         rate = self.config.sampling_rate
         outcomes: Counter[Outcome] = Counter()

@@ -348,14 +348,8 @@ def _proto_value(value: Any, depth: int) -> Any:
 
 
 def one_a_call(by_id: Mapping[str, Part], around: Mapping[str, str]) -> list[Part]:
-    """Return the parts except those of spans right around another that has the same answer: as two they would count
-    twice.
-
-    The entry that stays has the tag, the sampling rate and the opt-out of what is left out, where it says none itself.
-
-    Args:
-        by_id: parts by their ids.
-        around: by the id of a part, that of the span its span is in.
+    """Return the parts except those of spans right around another (`around`: parent span by part) with the same answer:
+    as two they would count twice. The part that stays takes over tag, sampling rate and opt-out where it has none.
     """
     repeated = {
         outer
