@@ -43,8 +43,7 @@ _KNOWN: Mapping[str, tuple[Any, ...]] = {
     "container": (),
     "context_management": (),
 }
-"""Known fields that cannot be carried, with the values that change nothing. Their names may be told, as they hold no
-client's data."""
+"""Known fields that cannot be carried, with the values that change nothing. The names hold no client's data."""
 _NAMED = frozenset({*_KNOWN, "text", "reasoning", "thinking", "output_config", "the fields"})
 REDACTED = re.compile(r"\[(?:key|email|iban|card|ip|phone|number|name|media|user)\]")
 """Pattern of the marks in a stored request in place of redacted parts."""
@@ -63,7 +62,7 @@ def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) ->
     Raises: NotAuditableError for a field that cannot be carried.
     """
     fields = {name: value for name, value in request.items() if not _is_empty(value)}
-    translated = _TRANSLATED.get(endpoint, _plain)(fields)
+    translated = _TRANSLATED.get(endpoint, lambda request: request)(fields)
     carried: dict[str, Any] = {}
     for name, value in translated.items():
         if name in CARRIED:
@@ -110,10 +109,6 @@ def _not_carried(name: str, why: str) -> Never:
 
 def _is_empty(value: Any) -> bool:
     return value is None or value in ([], {}, "")
-
-
-def _plain(request: dict[str, Any]) -> dict[str, Any]:
-    return request
 
 
 def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
@@ -242,9 +237,7 @@ def _check_tools(fields: dict[str, Any]) -> None:
 
 
 def _check_numbers(fields: Mapping[str, Any], carried: Mapping[str, Any], max_tokens: int) -> None:
-    """Check that fields which a question takes as numbers are numbers, and that a probe may end within its own
-    limit.
-    """
+    """Check that a question's numeric fields are numbers, and that a probe may end within its own limit."""
     for name in ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(fields.get(name, 0), bool) or not isinstance(fields.get(name, 0), int | float):
             _not_carried(name, "it is not a number")

@@ -258,9 +258,7 @@ _WORST: Sequence[Status] = ("malformed", "error", "refusal", "unrelated", "ok")
 
 
 def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
-    """Return the decision that an exchange asked for. Raises NotAuditableError if it asked for prose, or cannot be
-    read.
-    """
+    """Return the decision that an exchange asked for. Raises NotAuditableError for prose, or if it is unreadable."""
     if exchange.endpoint in TYPED_PATHS:
         decision = typed_decision(exchange.endpoint, json_object(exchange.request_body, "request"), favourable)
         if not exchange.response_body:

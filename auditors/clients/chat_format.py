@@ -106,9 +106,8 @@ def batch_body(requests: Sequence[CompletionRequest], priority: int | None = Non
 
 
 def parse_batch(body: bytes, n: int) -> list[Completion]:
-    """One completion for each of n conversations, in order; the usage of all is the first one's.
-
-    Raises: CompletionError of kind "malformed" if any of them is missing.
+    """One completion for each of n conversations, in order; the usage of all is the first one's. Raises CompletionError
+    of kind "malformed" if any of them is missing.
     """
     try:
         reply = _batch_decoder.decode(body)
@@ -123,9 +122,8 @@ def parse_batch(body: bytes, n: int) -> list[Completion]:
 
 
 def parse_chat(body: bytes) -> Completion:
-    """First choice of a chat completion, its answer apart from its thoughts, with the others in `further`.
-
-    Raises: CompletionError of kind "malformed" if there is none to read.
+    """First choice of a chat completion, its answer apart from its thoughts, with the others in `further`. Raises
+    CompletionError of kind "malformed" if there is none to read.
     """
     try:
         chat = _chat_decoder.decode(body)

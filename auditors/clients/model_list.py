@@ -20,9 +20,7 @@ _decoder = msgspec.json.Decoder(_ModelList)
 
 
 def read_models(body: bytes) -> list[dict[str, Any]]:
-    """Return the entries that have a name ("id"). Raises CompletionError of kind "malformed" when the body is not such
-    a list.
-    """
+    """Return the entries that have a name ("id"). Raises CompletionError of kind "malformed" for another body."""
     return [entry for entry in _entries(body) if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 

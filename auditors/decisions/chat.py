@@ -56,9 +56,8 @@ class ChatDecision(Decision):
         favourable: Sequence[str],
         instruction: str | None = None,
     ) -> None:
-        """`instruction`: what a policy of the gateway added (`auditors.types.Exchange`).
-
-        Raises NotAuditableError for a request that asks for no log-probabilities, or whose labels are not known.
+        """`instruction`: what a policy of the gateway added (`auditors.types.Exchange`). Raises NotAuditableError for a
+        request that asks for no log-probabilities, or whose labels are not known.
         """
         if not request.get("logprobs"):
             raise NotAuditableError("no_decision", "the request asks for no log-probabilities")

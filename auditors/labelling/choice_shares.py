@@ -36,9 +36,8 @@ class ChoiceShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choice_shares(choices: Iterable[Choice]) -> Mapping[tuple[str, str], ChoiceShare]:
-    """Return the share of each identity, by axis and name; an identity that could never be chosen has none.
-
-    Raises: ValueError for a choice of what was not offered.
+    """Return the share of each identity, by axis and name; an identity that could never be chosen has none. Raises
+    ValueError for a choice of what was not offered.
     """
     by_identity: dict[tuple[str, str], dict[str, list[float]]] = {}
     for choice in choices:

@@ -172,10 +172,7 @@ SCORES: Mapping[FormName, tuple[float | str, ...] | None] = {
 
 
 def filled_in(form: FormName, label: Mapping[str, Any], material: Mapping[str, Any]) -> Form:
-    """A label, checked against its form and what was shown.
-
-    Raises: LabelError.
-    """
+    """Return a label, checked against its form and what was shown. Raises LabelError."""
     try:
         filled_form = msgspec.convert(label, FORMS[form])
     except msgspec.ValidationError as exc:

@@ -56,10 +56,7 @@ def tasks(all_tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
 
 
 def annotations(document: Any, form: FormName) -> Iterator[Imported]:
-    """Yield the annotations of an export in JSON.
-
-    Raises: LabelError with the number of the task for a file of another form.
-    """
+    """Yield the annotations of an export in JSON. Raises LabelError with the task for a file of another form."""
     if not isinstance(document, Sequence) or isinstance(document, str):
         raise LabelError("a Label Studio export is a JSON list of tasks")
     for number, task in enumerate(document, start=1):

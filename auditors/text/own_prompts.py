@@ -77,10 +77,7 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 def read_prompts(content: bytes) -> list[OwnPrompt]:
-    """The prompts of a file, in order; empty lines are passed over.
-
-    Raises: PromptFileError, one line: which line, what is wrong, what to do.
-    """
+    """The prompts of a file, in order, without empty lines. Raises PromptFileError: line, fault and remedy."""
     if len(content) > MOST_BYTES:
         raise PromptFileError(f"{len(content)} bytes are more than {MOST_BYTES}: split the file")
     try:

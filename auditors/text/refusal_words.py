@@ -46,9 +46,7 @@ def declines(text: str) -> bool:
 
 
 def lectures(text: str) -> bool:
-    """Return whether an English answer admonishes: reminds of stereotypes, respect or sensitivity, anywhere in the
-    text.
-    """
+    """Return whether an English answer admonishes: reminds of stereotypes, respect or sensitivity anywhere."""
     return bool(_LECTURES.search(text.replace("’", "'")))
 
 

@@ -35,7 +35,7 @@ def split(text: str, *, is_begun: bool = False) -> Split:
         return Split(text)
     answers, thoughts = list[str](), list[str]()
     at, is_complete = 0, True
-    is_begun_before = is_begun and not _starts_with_mark(text)
+    is_begun_before = is_begun and not (_OPENING_HERE.match(text) or _OPENING.match(text))
     if is_begun_before:
         closing = _CLOSING.search(text)
         if closing is None:
@@ -57,7 +57,7 @@ def split(text: str, *, is_begun: bool = False) -> Split:
         if opening is None:
             break
         answers.append(text[at : opening.start()])
-        closing_mark = _closing_of(opening)
+        closing_mark = _MARKS[opening["mark"]] if opening["mark"] else _BARE_FINAL
         end = text.find(closing_mark, opening.end())
         if end < 0:
             thoughts.append(text[opening.end() :])
@@ -125,11 +125,3 @@ _CLOSING = re.compile(_CLOSES)
 _LONE_CLOSING = re.compile(rf"^[ \t]{{0,20}}(?:{_CLOSES})|(?:{_CLOSES})(?=[ \t]{{0,20}}$)", re.MULTILINE)
 _TRAILING_MARKS = re.compile(r"(?:<\|(?:return|end|call)\|>\s{0,20})$")
 """Pattern of the marks that may follow an answer in a format with channels."""
-
-
-def _starts_with_mark(text: str) -> bool:
-    return bool(_OPENING_HERE.match(text) or _OPENING.match(text))
-
-
-def _closing_of(opening: re.Match[str]) -> str:
-    return _MARKS[opening["mark"]] if opening["mark"] else _BARE_FINAL

@@ -15,14 +15,8 @@ from benchmarks.errors import DatasetError
 
 
 def content(name: str, stored_as: str, source: Path) -> bytes:
-    """The bytes of a data set's one file.
-
-    Args:
-        name: of the data set, for messages.
-        stored_as: path of the packed file under a mirror, e.g. "eec/Corpus.csv.gz".
-        source: the file itself (plain, gzip or zip), or a directory that has it under its own name or as a mirror does.
-
-    Raises: DatasetError when there is none, or it cannot be unpacked.
+    """The bytes of a data set's one file: `source` itself (plain, gzip or zip), or a directory that has it under its
+    own name or at `stored_as`, as a mirror does. Raises DatasetError when there is none, or it cannot be unpacked.
     """
     path = _find(name, stored_as, source)
     key = PurePosixPath(stored_as).name.removesuffix(".gz")
@@ -36,10 +30,7 @@ def content(name: str, stored_as: str, source: Path) -> bytes:
 
 
 def read_file(name: str, path: Path) -> bytes:
-    """Return what a file of a data set holds.
-
-    Raises: DatasetError when it is not a regular file, cannot be read, or has more than `LARGEST_BYTES`.
-    """
+    """Return a data set's file. Raises DatasetError if irregular, unreadable or longer than `LARGEST_BYTES`."""
     try:
         if path.exists() and not path.is_file():
             raise DatasetError(f"{name}: {path} is not a regular file")

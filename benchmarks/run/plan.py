@@ -18,15 +18,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation
 from benchmarks.suites.common.observations import never
-from benchmarks.suites.protocol import (
-    DataKind,
-    Dataset,
-    Item,
-    Mode,
-    Observation,
-    ProtocolName,
-    Suite,
-)
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, ProtocolName, Suite
 
 
 class _Set(msgspec.Struct, frozen=True):
@@ -68,9 +60,7 @@ def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
 
 
 def beginnings(items: Sequence[Item], limits: Sequence[int], seed: int) -> list[list[Item]]:
-    """Return what `select` chooses under each of several limits, sorting just once; limits under which no set fits are
-    left out.
-    """
+    """Return what `select` chooses under each limit, sorting just once, without limits that no set fits under."""
     ordered = _ordered(items, seed)
     place = {item.item_id: number for number, item in enumerate(items)}
     chosen_places = (sorted(map(place.__getitem__, _beginning(ordered, limit))) for limit in limits)
@@ -129,9 +119,7 @@ Key = tuple[str, int]
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of a run. All but `concurrency` and `keep_reasoning` is a run's identity: resume refuses when it
-    differs.
-    """
+    """The options of a run. All but `concurrency` and `keep_reasoning` identify it: resume refuses another."""
 
     suite: str
     model: str
@@ -212,15 +200,9 @@ def prepare(
     outputs: Mapping[str, Sequence[Observation]] | None = None,
     checkpoint: Callable[[], None] = never,
 ) -> Plan:
-    """Checks the options and renders the items. Reads data; asks nothing.
-
-    Args:
-        options: what to run.
-        data_dir: dataset cache.
-        outputs: by model, what the runs in `options.evaluate` hold.
-        checkpoint: called between the steps and before each item; may raise to end it.
-
-    Raises: BenchmarkError for an option the suite does not offer, DatasetError for missing or wrong data.
+    """Checks the options and renders the items. Reads data; asks nothing. `outputs`: by model, what the runs in
+    `options.evaluate` hold. `checkpoint`: called between steps and items; may raise. Raises BenchmarkError for an
+    option not offered, DatasetError for missing or wrong data.
     """
     suite = registry.find(options.suite)
     check(options, suite)

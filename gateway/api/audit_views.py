@@ -40,11 +40,7 @@ class AuditViewsController(Controller):
     ) -> Response[bytes]:
         """`after` is `next` of the page before; `changed_from` is another run of the suite."""
         query = ItemsWanted(
-            audit_id=audit_id,
-            status=read_as,
-            changed_from=changed_from,
-            after=place(after),
-            limit=limit,
+            audit_id=audit_id, status=read_as, changed_from=changed_from, after=place(after), limit=limit
         )
         return Response((await run_views.items(config, query)).json, media_type="application/json")
 
@@ -106,9 +102,7 @@ class AuditViewsController(Controller):
 
 
 def _host(model: str, dataplane: DataPlane) -> str | None:
-    """Return the host of the upstream that a run of the model would ask: an upstream that is configured to serve it, or
-    else an upstream found to serve it.
-    """
+    """Return the host of the upstream that a run would ask: configured for the model, or seen to serve it."""
     configured = [upstream for upstream in dataplane.upstreams if model in upstream.config.models]
     upstreams = configured or [upstream for upstream in dataplane.upstreams if model in upstream.models]
     return upstreams[0].address[0] if upstreams else None

@@ -124,11 +124,7 @@ class ExchangesController(Controller):
         responses={200: ResponseSpec(ExchangeRecord, generate_examples=False), **announced(403, 404)},
     )
     async def exchange(
-        self,
-        request: Request[None, None, State],
-        exchange_id: FromPath[str],
-        database: Store,
-        config: Settings,
+        self, request: Request[None, None, State], exchange_id: FromPath[str], database: Store, config: Settings
     ) -> Response[bytes]:
         """Return an exchange. Every null value has its reason under its name in `reasons`."""
         record = await read_record(request, database, config, exchange_id)

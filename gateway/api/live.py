@@ -102,11 +102,9 @@ class LiveController(Controller):
         offset: Offset = 0,
     ) -> Response[bytes]:
         """List estimates; if there is no `window`, over all audits since each stream began, with bounds that hold at
-        all times at once.
-
-        `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of the last 90 seconds:
-        for display, with an interval that holds at one time chosen beforehand. The header `x-total-count` says how many
-        there are without `limit` and `offset`.
+        all times at once. `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of
+        the last 90 seconds: for display, with an interval that holds at one time chosen beforehand. The header
+        `x-total-count` says how many there are without `limit` and `offset`.
         """
         refuse_unknown(auditor, axis)
         selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
@@ -131,9 +129,7 @@ class LiveController(Controller):
         limit: Limit = MOST,
         offset: Offset = 0,
     ) -> Response[bytes]:
-        """List detectors. Every null value has its reason under its name in `reasons`. `state=alarm`: only those whose
-        alarm stands.
-        """
+        """List detectors. Every null value has its reason in `reasons`. `state=alarm`: only standing alarms."""
         refuse_unknown(auditor, axis)
         selection = Selection(
             model=model, axis=axis, auditor=auditor, alarmed=only is not None, limit=limit, offset=offset
@@ -149,9 +145,8 @@ class LiveController(Controller):
         self, stream_id: FromPath[str], database: Store, config: Settings, window: FromQuery[str | None] = None
     ) -> History:
         """Return at most 60 periods of equal length, of the newest 20,000 measurements; a stream that has none says
-        why.
-
-        `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last day.
+        why. `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last
+        day.
         """
         parsed_window = None if window is None else _parsed(window)
         stream = await _stream(database, stream_id)
@@ -170,9 +165,7 @@ class LiveController(Controller):
         responses=announced(404),
     )
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
-        """Return estimates by the `system_fingerprint` of the answers, of the newest 5,000 measurements: the 50 with
-        most of them.
-        """
+        """Return estimates by `system_fingerprint`, of the newest 5,000 measurements: the 50 with most of them."""
         return await stream_pages.replica_estimates(database, await _stream(database, stream_id))
 
     @post(
@@ -300,9 +293,7 @@ def _respond(page: EncodedPage[Any]) -> Response[bytes]:
 
 
 def _clean_text(name: str, text: str) -> str:
-    """Return the text stripped of blanks at its ends and of characters that databases do not keep. Raises RequestError
-    for nothing but blanks.
-    """
+    """Return the text without outer blanks and characters that databases drop. Raises RequestError for blanks."""
     cleaned = text.replace("\x00", "").strip()
     if not cleaned:
         raise RequestError(f"{name} {text[:20]!r} says nothing: give a {'name' if name == 'by' else 'reason'}")

@@ -64,9 +64,6 @@ _TABLE: dict[Audience, str] = {
         GET /console/audits
         GET /console/audits/compare
         GET /console/audits/{audit_id}
-        GET /console/fingerprints
-        GET /console/fingerprints/suites
-        GET /console/fingerprints/suites/{suite}
         GET /console/settings
         GET /schema
         GET /schema/openapi.json

@@ -66,9 +66,7 @@ class LiveSeries:
         self._lines: dict[str, _Lines] = {}
 
     def prepare(self, stream: Stream, n_streams: int) -> _Lines:
-        """Return the lines of a stream, formatted again if it has changed; the threshold changes too when there are
-        more streams.
-        """
+        """Return the lines of a stream, formatted again if it, or the number of streams (threshold), changed."""
         lines, threshold = self._lines.get(stream.id), math.ceil(10.0 * math.log(max(1, n_streams)))
         if lines is None or lines.stream is not stream or lines.threshold != threshold:
             values = self._values(stream, n_streams)
@@ -147,9 +145,7 @@ def series_of(stream: Stream) -> Labels:
 
 
 def newest_streams(streams: Iterable[Stream]) -> Mapping[Labels, Stream]:
-    """Return the newest streams by series: a new judge or embedder starts a new stream, and the stream that still moves
-    is shown.
-    """
+    """Return the newest streams by series: a new judge or embedder starts one, and the moving one is shown."""
     return {series_of(stream): stream for stream in sorted(streams, key=lambda stream: stream.updated_at)}
 
 

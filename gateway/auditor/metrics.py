@@ -113,9 +113,7 @@ class AuditorMetrics(Collector):
         latest: LatestExchanges | None = None,
     ) -> None:
         """Begin as the process starts; `settings` are those of the drift detectors, `auditors` the names of those
-        enabled.
-
-        `latest`: the exchanges that counters lead to.
+        enabled. `latest`: the exchanges that counters lead to.
         """
         self._auditors = auditors
         self._latest = latest or LatestExchanges()

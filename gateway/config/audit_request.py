@@ -90,9 +90,8 @@ def require_prompts(content: str) -> None:
 
 
 def choose(request: AuditRequest, catalogue: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The catalogue entries asked for, and those of "all" that do not offer what is asked of them.
-
-    Raises: RequestError or ConflictError for a suite that was named and cannot be run, or when none can.
+    """The catalogue entries asked for, and those of "all" that do not offer what is asked of them. Raises RequestError
+    or ConflictError for a suite that was named and cannot be run, or when none can.
     """
     by_name = {str(suite["name"]): suite for suite in catalogue}
     names = list(by_name) if request.suites == "all" else _names(request.suites)
@@ -136,9 +135,7 @@ def _require_own(request: AuditRequest, names: Sequence[str]) -> None:
 
 
 def require_askable(request: AuditRequest) -> None:
-    """Raises RequestError for what no suite takes: a mitigation, a setting of thinking, further fields, or a mode with
-    what it cannot use.
-    """
+    """Raises RequestError for a mitigation, thinking, further fields or a mode that a suite does not take."""
     if request.mitigation not in MITIGATIONS:
         raise RequestError(
             f'mitigation "{request.mitigation}" is not offered{nearest(request.mitigation, set(MITIGATIONS))}; '

@@ -45,13 +45,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
-    """Reads, overrides and validates.
-
-    Args:
-        path: TOML file; None takes ./biasgate.toml when it exists, else defaults.
-        environ: overrides `BIASGATE_SECTION__KEY`; default os.environ.
-
-    Raises: ConfigError with one line that names the file, key and value.
+    """Reads a TOML file (default ./biasgate.toml, if it exists), overrides by `BIASGATE_SECTION__KEY`, and validates.
+    Raises ConfigError with one line that names the file, key and value.
     """
     environ = os.environ if environ is None else environ
     explicit = path is not None

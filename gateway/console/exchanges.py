@@ -66,9 +66,7 @@ class ExchangePagesController(Controller):
         max_score: FromQuery[str] = "",
         before: FromQuery[str] = "",
     ) -> Response[Any] | Redirect:
-        """Show the form and its results; redirect to the exchange if a request id stands for a single exchange; show
-        both sides of a stream.
-        """
+        """Show the form and its results, or both sides of a stream; redirect for a request id of a single exchange."""
         if stream:
             return await self._compared(request, pages, database, config, stream)
         fields = {

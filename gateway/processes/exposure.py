@@ -26,9 +26,7 @@ def require_keys_off_loopback(config: Config) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the host: by every address of the name; an unknown name is refused when
-    bound.
-    """
+    """Return whether only this machine reaches the host, by every address of its name, if the name is known."""
     try:
         entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:

@@ -22,7 +22,7 @@ from gateway.processes.exposure import require_keys_off_loopback
 from gateway.proxy.admission import Admission
 from gateway.proxy.upstreams import Upstreams
 from gateway.store.connections import require_store
-from gateway.telemetry import otlp, protobuf
+from gateway.telemetry import otlp
 
 Role = Literal["serve", "gateway", "auditor"]
 """Commands that run services."""
@@ -75,8 +75,6 @@ def _require_servable(config: Config) -> None:
     Admission(msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, metrics_dir=None)))
     Upstreams(config)
     ControlKeys(config)
-    if config.server.native_histograms:
-        protobuf.require_installed()
     if config.telemetry.otlp_endpoint is not None:
         otlp.require_installed(config.telemetry.otlp_endpoint)
     _require_temporary_directory()

@@ -10,7 +10,6 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
 from gateway.telemetry.exemplars import exemplar
-from gateway.telemetry.native_histograms import native_histogram
 from gateway.telemetry.shared_counts import SharedCounts, is_living
 from gateway.telemetry.sums import by_labels, sum_by_key, sum_filters, sum_histograms, sum_series
 from gateway.telemetry.worker_stats import (
@@ -74,13 +73,13 @@ class GatewayCollector(Collector):
             for values, count in sorted(counts.items()):
                 family.add_metric([values] if isinstance(values, str) else values, count)
             yield family
-        yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]), native=native)
+        yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]))
         yield from _eviction_families(snapshots)
         yield _mitigation_seconds_family(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
-def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> Iterator[Metric]:
+def _request_families(series: Sequence[Sequence[Series]]) -> Iterator[Metric]:
     pieces: list[list[Series]] = []
     for start in range(0, max(1, len(series)), LABEL_SETS_PER_PIECE):
         piece = [*map(sum_series, series[start : start + LABEL_SETS_PER_PIECE])]

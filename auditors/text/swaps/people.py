@@ -58,9 +58,7 @@ def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
 
 
 def names_someone(text: str, spans: ProtectedSpans, swapped_spans: Collection[tuple[int, int]]) -> bool:
-    """Return whether a word that may be a person's name stands outside the protected spans and the swapped words
-    (`swapped_spans`).
-    """
+    """Return whether a word that may be a name is outside the protected and the swapped spans (`swapped_spans`)."""
     is_capital = any(
         _may_be_a_name(text, match)
         for match in _capitalised_words(text, spans)

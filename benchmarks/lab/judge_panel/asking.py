@@ -156,10 +156,7 @@ async def ask(
 async def _ask_judge(suite: Suite, options: RunOptions, panelled: Panelled, client: JudgeClient) -> Reading | None:
     judged = await judge.put_to(suite, options, panelled.item, panelled.reply, client)
     question = suite.labelling_question(
-        Observation(panelled.item, judged),
-        form=suite.labelling_forms[0],
-        protocol=options.protocol,
-        seed=options.seed,
+        Observation(panelled.item, judged), form=suite.labelling_forms[0], protocol=options.protocol, seed=options.seed
     )
     return None if question is None else question.judge
 

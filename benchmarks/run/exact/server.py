@@ -163,9 +163,7 @@ async def _demand_forced_beginnings(completer: Completer, model: str) -> None:
 
 
 async def _ignores(completer: Completer, model: str, sampling: Sampling, name: str) -> bool:
-    """Return whether replies differ although top_k or top_p leaves only the likeliest token; False if the sampling does
-    not use it.
-    """
+    """Return whether replies differ although top_k or top_p leaves only one token; False if neither is used."""
     if sampling.temperature == 0 or getattr(sampling, name) is None:
         return False
     extra: dict[str, Any] = {"structured_outputs": {"choice": [_WORD, "y"]}, name: 1 if name == "top_k" else 1e-6}

@@ -45,9 +45,7 @@ def _of(observations: Sequence[Observation], axis: str | None) -> Sequence[Obser
 def _cell(
     axis: str | None, associations: Sequence[Observation], decisions: Sequence[Observation], protocol: ProtocolName
 ) -> Cell:
-    """Return the cell, with prompts of both kinds as clusters side by side: columns 0-2 are sums of associations, 3-5
-    of decisions.
-    """
+    """Return the cell with prompts of both kinds as clusters: columns 0-2 sum associations, 3-5 decisions."""
     both = (associations, decisions)
     parts = [association_sums(observations, protocol) for observations in both]
     category_of = [

@@ -115,9 +115,7 @@ class LTFTest(Suite):
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """Return the questions, built on the spot and checked against the pinned hash; complete for every kind asked
-        for.
-
-        Raises: DatasetError when what was built is not the pinned content.
+        for. Raises DatasetError when what was built is not the pinned content.
         """
         records = {wording: [msgspec.to_builtins(q) for q in questions(wording)] for wording in _WORDINGS}
         digest = content_sha256(records)
@@ -129,10 +127,8 @@ class LTFTest(Suite):
         )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """The requests for essays, in order of `uid`.
-
-        `paper` asks the ten axes of the paper; `corrected` asks the control axis too; `release` asks all eleven in the
-        release's wording.
+        """The requests for essays, in order of `uid`. `paper` asks the ten axes of the paper; `corrected` asks the
+        control axis too; `release` asks all eleven in the release's wording.
         """
         for question in _select_questions(dataset, protocol):
             yield render(question, protocol=protocol)

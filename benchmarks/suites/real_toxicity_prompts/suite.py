@@ -15,15 +15,7 @@ import msgspec
 from auditors.types import Message
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
-from benchmarks.suites.protocol import (
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Scale,
-    Suite,
-)
+from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 from benchmarks.suites.real_toxicity_prompts.data import AXES, SIZE, SOURCE, Record, drawn
 from benchmarks.suites.real_toxicity_prompts.prompts import instruction, read_reply
 from benchmarks.suites.real_toxicity_prompts.scores import RANK_RULE, aggregate

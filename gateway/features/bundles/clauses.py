@@ -104,12 +104,8 @@ CLAUSES = (
 
 
 def page(result: Mapping[str, Any], absent: Mapping[str, str], does_not_show: str | None) -> str:
-    """The page in Markdown; the same for the same arguments.
-
-    Args:
-        result: result.json.
-        absent: what the bundle lacks, and why.
-        does_not_show: what the suite's values must not be taken for; None where that is not known here.
+    """The page in Markdown; the same for the same arguments. `absent`: what the bundle lacks, and why. `does_not_show`:
+    what the suite's values must not be taken for; None where that is not known here.
     """
     data, judge = result["dataset"], result.get("judge")
     counts = ", ".join(f"{name} {count}" for name, count in result["counts"].items())

@@ -39,14 +39,8 @@ class Rescored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
-    """Reads a bundle, regardless of its signer, and scores its replies again; nothing is sent.
-
-    Args:
-        path: the bundle.
-        data_dir: dataset cache; without the data the bundle's own items are scored.
-
-    Raises: BenchmarkError for a bundle whose files are not what its statement says, or that was scored by another
-        version of its suite.
+    """Reads a bundle, regardless of its signer, and scores its replies again, on its own items without the data. Raises
+    BenchmarkError where files are not what its statement says, or for another version of its suite.
     """
     bundle = Bundle(path)
     try:
@@ -92,9 +86,7 @@ def _rescored(path: Path, folder: Path, data_dir: Path | None) -> Rescored:
 def _plan(
     path: Path, folder: Path, suite: Suite, recorded: Result, about: directory.Manifest, data_dir: Path | None
 ) -> tuple[Plan, str | None]:
-    """Builds the plan of the run, and a note about its items; the note is None where the items were made here and need
-    no word.
-    """
+    """Builds the plan of the run and a note about its items; None where the items were made here."""
     try:
         is_asked_otherwise = about.options.evaluate or recorded.provenance.imported is not None
         prepared = None if is_asked_otherwise else prepare(about.options, data_dir)

@@ -45,10 +45,7 @@ class CanaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def resolved(request: CanaryRequest, config: Config) -> CanaryRequest:
-    """The request with aliases resolved and auditors chosen.
-
-    Raises: RequestError for what cannot be compared.
-    """
+    """The request with aliases resolved and auditors chosen. Raises RequestError if it cannot be compared."""
     sides = {
         word: msgspec.structs.replace(side, model=config.aliases.get(side.model, side.model))
         for word, side in (("stable", request.stable), ("canary", request.canary))

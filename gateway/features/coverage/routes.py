@@ -37,9 +37,7 @@ class LiveCoverageController(Controller):
         | announced(404),
     )
     async def coverage(self, database: Store) -> Coverage:
-        """Return the coverage of the newest sampled prompts. `examples` are ids for `GET
-        /live/exchanges?exchange_id=`.
-        """
+        """Return the coverage of the newest sampled prompts. `examples`: ids for `GET /live/exchanges?exchange_id=`."""
         latest = await store.newest(database)
         if latest is None:
             raise NotFoundError(NOT_COMPUTED)

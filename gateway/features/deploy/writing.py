@@ -54,10 +54,9 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def write(directory: Path, *, force: bool = False) -> Written:
-    """Writes every deployment file, and `deploy/.env` unless it exists: new keys would lock every user out.
-
-    Raises: GatewayError, before anything is written, when a file is there already and `force` is not given, when the
-    directory is none, or when something cannot be written.
+    """Writes every deployment file, and `deploy/.env` unless it exists: new keys would lock every user out. Raises
+    GatewayError, before anything is written, when a file is there already and `force` is not given, when the directory
+    is none, or when something cannot be written.
     """
     try:
         files = deployment_files()

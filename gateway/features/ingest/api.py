@@ -63,8 +63,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     errors: list[str]
     """Why, of the first 20 that were rejected."""
     rates_ignored: int = 0
-    """Exchanges that stated a sampling rate which does not count: by a key without `may_state_rate`, or while
-    `ingest.sampling_rate` is set."""
+    """Exchanges that stated a rate which does not count: no `may_state_rate`, or `ingest.sampling_rate`."""
 
 
 _door = partial(post, status_code=200, responses=announced(404, 413, 415, 429))
@@ -220,10 +219,7 @@ async def _body(request: AnyRequest, intake: Intake, room: Room, most: int | Non
 
 
 def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, ...]) -> Client | Response[Any]:
-    """Return the client whose key the request carries, or the answer that refuses the request.
-
-    Raises: NotFoundError while the doors are closed.
-    """
+    """Return the client of the request's key, or a refusal. Raises NotFoundError while the doors are closed."""
     if not INGEST.of(dataplane.config).enabled:
         raise NotFoundError(CLOSED)
     admitted = dataplane.admission.admit(_head(request.headers), perf_counter())
@@ -240,9 +236,7 @@ def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, 
 def _rates(
     request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, client: Client
 ) -> Rates | Response[Any]:
-    """Return the rules for the sampling rates of a request; or the answer to a header whose rate counts and is not a
-    rate.
-    """
+    """Return the rules for the sampling rates of a request; or the answer to a header that is not a rate."""
     try:
         return rates_of(client, INGEST.of(dataplane.config), request.headers.get(RATE_HEADER))
     except UnreadableError as exc:

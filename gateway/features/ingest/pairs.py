@@ -43,9 +43,8 @@ _REQUEST_MEMBERS = ("messages", "prompt", "input")
 
 
 def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None, *, name: str = "entry") -> Sent:
-    """Read a list of objects; an object that cannot be read is rejected by its number.
-
-    `rates` decides about the sampling rates that are stated; without it none counts.
+    """Read a list of objects; an object that cannot be read is rejected by its number. `rates` decides about the
+    sampling rates that are stated; without it none counts.
     """
     rates = rates or Rates()
     sent = read_each(objects, lambda entry: read_one(entry, sender, rates), name=name)
@@ -53,10 +52,7 @@ def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None,
 
 
 def read_one(data: Any, sender: str | None, rates: Rates) -> Part | None:
-    """Read an exchange, or half of it; None for a request to an endpoint that has no answer to audit.
-
-    Raises: UnreadableError with what is wrong.
-    """
+    """Read an exchange, or half of it; None if its endpoint is not audited. Raises UnreadableError."""
     if not isinstance(data, dict):
         raise UnreadableError("no JSON object")
     if litellm.is_record(data):

@@ -210,10 +210,9 @@ class LabellingController(Controller):
 
 
 def _rater_of(holder: Holder, rater: str | None) -> str:
-    """Return the name under which a request acts.
-
-    Raises: PermissionDeniedException for a link of another rater; RequestError where an administrator names nobody, or
-        somebody whose name is none: a name in a path is not checked against its type.
+    """Return the name under which a request acts. Raises PermissionDeniedException for a link of another rater;
+    RequestError where an administrator names nobody, or somebody whose name is none: a name in a path is not checked
+    against its type.
     """
     if holder.role == "rater":
         if rater not in (None, holder.name):
@@ -267,9 +266,7 @@ class _Viewer(NamedTuple):
         )
 
     async def _text(self, content: dict[str, Any], exchange_id: str | None) -> dict[str, Any]:
-        """Return the content that a rater sees; of a live exchange redacted text, which is on record as any other
-        reading of it is.
-        """
+        """Return the content that a rater sees; a live exchange's redacted text is on record as any reading."""
         if exchange_id is None:
             return content
         if not self.access.keys and self.request.user.role != "rater":

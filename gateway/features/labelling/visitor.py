@@ -153,9 +153,7 @@ def _describe_shares(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
 
 
 async def draw(database: Database, project: str, n: int) -> list[Task]:
-    """Return at most `n` tasks, in random order. Raises NotFoundError, and ConflictError for a project of another
-    form.
-    """
+    """Return at most `n` tasks in random order. Raises NotFoundError, or ConflictError for another form."""
     columns = labelling_tasks.c
     query = sa.select(columns.id).where(columns.project == project, columns.exchange_id.is_(None))
     async with database.read() as connection:

@@ -32,9 +32,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     """Record of its training, and of its results on held-out examples; nothing reads it."""
 
     def probability(self, embedding: Sequence[float]) -> float:
-        """Return the probability of a text to be biased, 0..1. Raises ValueError for an embedding of another length, or
-        without direction.
-        """
+        """Return the probability of a text to be biased, 0..1. Raises ValueError for an embedding of another kind."""
         if len(embedding) != len(self.weights):
             raise ValueError(f"the embedding has {len(embedding)} dimensions, the head {len(self.weights)}")
         length = math.sqrt(math.fsum(x * x for x in embedding))

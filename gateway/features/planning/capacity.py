@@ -250,9 +250,7 @@ def _part(
     sources: tuple[Cost, ...],
     capacity: Cost | None = None,
 ) -> Part:
-    """Builds a part of which each unit holds `capacity`, by default a core's worth. `each` is the need of a single
-    request.
-    """
+    """Builds a part whose units hold `capacity`, by default a core's worth. `each`: need of a request."""
     holds = capacity or Cost(1.0, 1.0, "")
     full_at = Range(holds.low / each.high, holds.high / each.low) if each.low else None
     needs = each.times(traffic.requests_per_second)

@@ -9,14 +9,7 @@ import pytest
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError, DatasetError, RunStopped
 from benchmarks.run.asker import GIVE_UP_AFTER
-from benchmarks.run.runner import (
-    AUTO_CONCURRENCY,
-    Progress,
-    RunOptions,
-    prepare,
-    run,
-    run_plan,
-)
+from benchmarks.run.runner import AUTO_CONCURRENCY, Progress, RunOptions, prepare, run, run_plan
 from benchmarks.run.score import provenance_of, score
 from benchmarks.suites.protocol import Reply
 from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, ScriptedCompleter, pick, plan

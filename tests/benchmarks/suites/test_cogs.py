@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.suites.cogs import suite as cogs
-from benchmarks.suites.cogs.prompts import (
-    AXES,
-    evaluation_prompt,
-    generation_prompt,
-)
+from benchmarks.suites.cogs.prompts import AXES, evaluation_prompt, generation_prompt
 from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED, distances, means_of, significance
 from benchmarks.suites.common.estimation import Cell, estimate, point
 from benchmarks.suites.protocol import Choice, Item, Observation, ProtocolName, Reply

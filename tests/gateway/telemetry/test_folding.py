@@ -26,7 +26,7 @@ def gone() -> int:
 
 def counted(pid: int, *, seconds_ago: float = DEAD_SECONDS + 1, request_id: str = "r", model: str = "m") -> Snapshot:
     """What a worker left that counted one of everything."""
-    stats = WorkerStats(native_histograms=True)
+    stats = WorkerStats()
     end_one(stats, request_id=request_id, model=model)
     stats.mitigated("policy", "filter", "applied")
     stats.mitigation_took("policy", "filter", 0.02)
@@ -47,14 +47,11 @@ def leave(directory: Path, name: str, snapshot: Snapshot) -> None:
 
 
 def samples(counts: SharedCounts) -> dict[object, object]:
-    """Everything but the times of exemplars, native parts among it."""
-    found = GatewayCollector(counts).collect(native=True)
+    """Return everything but the exemplars."""
     return {
-        (one.name, *sorted(one.labels.items())): one.native_histogram._replace(nh_exemplars=())
-        if one.native_histogram
-        else one.value
-        for family in found
-        for one in family.samples
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in GatewayCollector(counts).collect()
+        for sample in family.samples
     }
 
 

@@ -1,7 +1,6 @@
 """A scrape of a gateway with many models: whole families, and the event loop goes on with live traffic meanwhile."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 import pytest
 from prometheus_client.core import Metric
@@ -17,16 +16,14 @@ from tests.support.loop_turns import with_turns
 
 N_MODELS = 12 * LABEL_SETS_PER_PIECE + 1
 TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text; version=1.0.0"
-PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
 
 @pytest.fixture
 def exposition() -> Exposition:
-    stats = WorkerStats(native_histograms=True)
+    stats = WorkerStats()
     for number in range(N_MODELS):
         end_one(stats, model=f"model-{number}")
-    collector = GatewayCollector(SharedCounts(stats, None))
-    return Exposition(collector, with_native=partial(collector.collect, native=True))
+    return Exposition(GatewayCollector(SharedCounts(stats, None)))
 
 
 @pytest.mark.parametrize(

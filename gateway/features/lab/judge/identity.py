@@ -43,15 +43,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 def identity_of(
     seen: Iterable[JudgeSeen], *, model: str | None, prompt_sha256: str | None, thinking: str | None
 ) -> Identity:
-    """Return the only judge of these labels.
-
-    Args:
-        seen: what each label with a judge's score says.
-        model: given with them, as the next two; None leaves it to the labels.
-        prompt_sha256: of its question.
-        thinking: how it was asked to think.
-
-    Raises: IdentityError, one line.
+    """Return the only judge of these labels; `model`, `prompt_sha256` and `thinking` may leave it to the labels. Raises
+    IdentityError, one line.
     """
     listed = list(seen)
     prints = tuple(sorted({label.judge_fingerprint for label in listed if label.judge_fingerprint}))

@@ -200,9 +200,7 @@ def _newest(labels: Iterable[Label]) -> list[Label]:
 
 
 def _judgements(compared: Sequence[Label], all_of: Sequence[Label], names: Sequence[str] | None) -> list[Judgement]:
-    """Return the labels of each judgement together; a label that names no judgement stands alone. `all_of` has refusals
-    too.
-    """
+    """Return the labels of each judgement; a label without a judgement stands alone. `all_of` has refusals too."""
 
     def number(value: float | str | None) -> float | None:
         return float(names.index(value)) if names is not None and isinstance(value, str) else _as_float(value)

@@ -65,9 +65,9 @@ def _drawn(page: EncodedPage[LiveEstimate]) -> dict[str, "list[Figure]"]:
 
 def _map(metric: str, estimates: Sequence[LiveEstimate], *, is_first: bool) -> "Figure":
     """One metric: a row a model, a column a group. The first of a page says what hatching means."""
-    from benchmarks.figures import distances  # a worker starts without the benchmarks
-    from benchmarks.figures.figure import Figure, Part, Picture
+    from benchmarks.figures.figure import Figure, Part, Picture  # a worker starts without the benchmarks
     from benchmarks.figures.svg import in_both_widths
+    from gateway.features.fingerprints import distances
 
     models = tuple(sorted({estimate.model for estimate in estimates}))
     groups = sorted({(estimate.axis or "", estimate.group or "") for estimate in estimates})
@@ -92,7 +92,7 @@ def _map(metric: str, estimates: Sequence[LiveEstimate], *, is_first: bool) -> "
 
 
 def _cell(estimate: LiveEstimate | None) -> Any:
-    from benchmarks.figures.distances import Cell
+    from gateway.features.fingerprints.distances import Cell
 
     if estimate is None:
         return None

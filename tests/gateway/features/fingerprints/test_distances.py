@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.figures import distances
 from benchmarks.figures.colours import diverging
-from benchmarks.figures.distances import Cell, Distances
 from benchmarks.figures.svg import NARROW, WIDE
+from gateway.features.fingerprints import distances
+from gateway.features.fingerprints.distances import Cell, Distances
 
 
 def cell(value: float | None, lower: float | None = None, upper: float | None = None, **given: Any) -> Cell:

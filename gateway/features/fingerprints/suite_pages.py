@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import anyio
 import msgspec
 from litestar import Controller, Response, get
 from litestar.di import NamedDependency
@@ -18,13 +20,16 @@ from gateway.errors import GatewayError
 from gateway.reading import run_views
 from gateway.store import runs
 from gateway.store.database import Database
+from gateway.worker_part import WorkerPart
 
 RETRY_SECONDS = 60.0
 """After an attempt that failed."""
+SECONDS = 120.0
+_ONE_AT_A_TIME = anyio.CapacityLimiter(1)
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """See `benchmarks.reporting.fingerprints.Rendered`."""
+    """See `gateway.features.fingerprints.suite_parts.Rendered`."""
 
     ranks: str
     suites: dict[str, tuple[str, str]]
@@ -42,11 +47,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptFingerprints:
-    """Fingerprints of the store's finished runs, made once for each state of them. A page does not wait: it shows the
+    """The store's fingerprints, made once for each state of its finished runs. A page does not wait: it shows the
     present ones, and the new ones when they are there.
-
-    Args:
-        database: the store.
     """
 
     def __init__(self, database: Database) -> None:
@@ -69,11 +71,21 @@ class KeptFingerprints:
 
     async def _make(self, config: Config, state: tuple[int, float | None]) -> None:
         try:
-            content = await run_views.fingerprints(config)
+            content = await run_views.apart(SECONDS, "fingerprints of suite runs", _ONE_AT_A_TIME, _encode, config)
             self._parts = await asyncio.to_thread(msgspec.json.decode, content, type=Parts)
             self._made_of, self._trouble = state, None
         except GatewayError as exc:
             self._trouble, self._failed_at = str(exc), time.monotonic()
+
+
+class FingerprintsPart(WorkerPart):
+    """The pages of a worker share their fingerprints."""
+
+    def __init__(self, database: Database) -> None:
+        self._fingerprints = KeptFingerprints(database)
+
+    def dependencies(self) -> Mapping[str, object]:
+        return {"fingerprints": self._fingerprints}
 
 
 Fingerprints: TypeAlias = NamedDependency[SkipValidation[KeptFingerprints]]
@@ -109,3 +121,9 @@ def _part(parts: Parts | None, suite: str | None) -> tuple[str, str]:
         return "Ranks of suite runs", "" if parts is None else parts.ranks
     title, part = (suite, "") if parts is None else parts.suites.get(suite, (suite, ""))
     return f"Fingerprints: {title}", part
+
+
+def _encode(config: Config) -> bytes:
+    from gateway.features.fingerprints import finished_runs
+
+    return run_views.yielding(finished_runs.encode(config))

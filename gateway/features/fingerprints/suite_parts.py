@@ -7,32 +7,33 @@ its own below one's own, under the paper's name, and is in no rank of ours.
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.figures import distances
 from benchmarks.figures.display import number
-from benchmarks.figures.distances import Cell, Distances
 from benchmarks.figures.figure import Figure, Part, Picture
 from benchmarks.figures.svg import in_both_widths
-from benchmarks.papers import tables
-from benchmarks.papers.tables import NO_INTERVAL, Published, Table
 from benchmarks.reporting.headline import heading, not_assessable, part, places
 from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
 from benchmarks.reporting.pages import template
-from benchmarks.reporting.positioning import positioning, published_positioning
 from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Scale, Suite
 from benchmarks.suites.registry import SUITES
+from gateway.features.fingerprints import distances, tables
+from gateway.features.fingerprints.distances import Cell, Distances
+from gateway.features.fingerprints.positioning import positioning, published_positioning
+from gateway.features.fingerprints.tables import NO_INTERVAL, Published, Table
 
 MOST_COLUMNS = 12
 """Most columns of a map or table; the reports of the runs have all."""
 LEAST_REACH = 0.05
 """Smallest reach of the colours at both ends, as a share of the metric's range: smaller values get no strong colour."""
 DASH = "–"
+TEMPLATES = Path(__file__).parent / "templates"
 
 Column = tuple[str | None, str | None, str | None]
 """Axis, group and reference."""
@@ -106,16 +107,12 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
-    """Render the runs' numbers, suite by suite, and the ranks that they give the models.
-
-    Args:
-        runs: the newest of each suite, model and way of measuring; of suites that are not installed here nothing is
-            shown.
-        n_left_out: models for which there was no room.
+    """Render the newest runs' numbers, suite by suite, and the ranks that they give the models; runs of suites that are
+    not installed are not shown. `n_left_out`: models for which there was no room.
     """
     boards = [msgspec.structs.replace(board, figure=None, joint=[]) for board in _boards(runs)]
     boards = [board for board in boards if board.standings]
-    ranks = template("suite_ranks.html").render(
+    ranks = template("suite_ranks.html", TEMPLATES).render(
         boards=boards,
         positions=[positioning(board) for board in boards],
         published_ranks=_published_ranks(),
@@ -125,7 +122,7 @@ def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
         separation=None,
         n_left_out=n_left_out,
     )
-    page = template("suite_fingerprints.html")
+    page = template("suite_fingerprints.html", TEMPLATES)
     return Rendered(ranks=ranks, suites={part.suite: (part.title, page.render(part=part)) for part in parts(runs)})
 
 

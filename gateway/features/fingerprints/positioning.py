@@ -8,15 +8,14 @@ data set, wider on others. The extremes that scores are normalised by are taken 
 from collections.abc import Mapping, Sequence
 
 from auditors.metrics.ranking import normalised_rank_scores
-from benchmarks.figures import lines as plot
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture
-from benchmarks.figures.lines import Line
 from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import in_both_widths
-from benchmarks.papers import tables
-from benchmarks.papers.tables import NO_INTERVAL
 from benchmarks.reporting.leaderboard import Leaderboard, Row
+from gateway.features.fingerprints import tables
+from gateway.features.fingerprints.aspects import Line, draw_aspects, legend
+from gateway.features.fingerprints.tables import NO_INTERVAL
 
 MOST_LINES = 8
 """Models in one plot."""
@@ -92,12 +91,12 @@ def _figure(
 
     lines = [Line(name=model, points=tuple(point((aspect, model)) for aspect in aspects)) for model in models]
     names = [aspect.replace("_", " ") for aspect in aspects]
-    svg = in_both_widths(lambda width: plot.draw_aspects(names, lines, label=title, width=width))
+    svg = in_both_widths(lambda width: draw_aspects(names, lines, label=title, width=width))
     is_equal = bool(sums) and span == 0
     return Figure(
         title=title,
         reading=READING,
-        keys=plot.legend(lines),
+        keys=legend(lines),
         parts=(Part(pictures=(Picture(title="", reading="", svg=svg),)),),
         notes=(*notes, f"No scores: {ALL_EQUAL}.") if is_equal else tuple(notes),
     )

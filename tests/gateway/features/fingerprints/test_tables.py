@@ -5,6 +5,8 @@ import pytest
 from benchmarks.papers import tables
 from benchmarks.papers.tables import TABLES, Table
 from benchmarks.suites.registry import SUITES
+from gateway.features.fingerprints import tables
+from gateway.features.fingerprints.tables import TABLES, Table
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.file} {table.named}")

@@ -4,7 +4,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.figures.lines import Line, draw_aspects
 from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import WIDE
 

@@ -44,9 +44,7 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_open(cell: Cell, neutral: float) -> bool:
-    """Return whether the cell's interval holds neutral, begins below the value that chance alone gives a neutral model,
-    or is missing.
-    """
+    """Return whether the interval holds neutral, begins below what chance gives a neutral model, or is missing."""
     chance = drop_infinite(cell.chance)
     if cell.interval is None or cell.interval[0] <= neutral <= cell.interval[1]:
         return True
@@ -60,13 +58,8 @@ def reach(distances: Distances) -> float:
 
 
 def draw(distances: Distances, *, label: str, farthest: float | None = None, width: float = WIDE) -> str:
-    """Return the map as SVG. Axes that do not fit in a row stand in blocks below each other.
-
-    Args:
-        distances: of a single metric.
-        label: read out in place of the picture.
-        farthest: distance at both ends of the colours, positive; None takes the largest that is seen.
-        width: of the picture.
+    """Return the map as SVG. Axes that do not fit in a row stand in blocks below each other. `farthest`: distance at
+    both ends of the colours, positive; None takes the largest that is seen.
     """
     left = NARROW_NAME_WIDTH if width <= NARROW else NAME_WIDTH
     blocks = split_evenly(len(distances.axes), max(1, int((width - left) / LEAST_WIDTH)))

@@ -1,11 +1,11 @@
-"""Shows models side by side by the finished runs of the store; needs the benchmarks, see `run_views`."""
+"""Show models side by side by the finished runs of the store; needs the benchmarks, see `gateway.reading.run_views`."""
 
 import msgspec
 
-from benchmarks.reporting import fingerprints
-from benchmarks.reporting.fingerprints import FinishedRun
 from benchmarks.run.result import decode
 from gateway.config.schema import Config
+from gateway.features.fingerprints import suite_parts
+from gateway.features.fingerprints.suite_parts import FinishedRun
 from gateway.reading.viewer_forms import hide
 from gateway.store import runs
 from gateway.store.database import Database
@@ -17,17 +17,15 @@ MOST_MODELS = 12
 """Most models, those with the newest runs."""
 
 
-async def made(config: Config) -> bytes:
-    """Fingerprints as JSON: the newest finished run of each suite, model and way of measuring. One whose result is of
-    another version, and cannot be read, is left out.
-    """
+async def encode(config: Config) -> bytes:
+    """Return fingerprints as JSON: of each suite, model and way of measuring the newest run that can be read."""
     database = await Database.open(config.store.url, migrate=False)
     try:
         chosen, n_left_out = _chosen(await runs.list_runs(database, status="done", limit=MOST_RUNS))
         results = [await _finished(database, run) for run in chosen]
     finally:
         await database.close()
-    return msgspec.json.encode(fingerprints.render([result for result in results if result is not None], n_left_out))
+    return msgspec.json.encode(suite_parts.render([result for result in results if result is not None], n_left_out))
 
 
 def _chosen(done: list[Run]) -> tuple[list[Run], int]:

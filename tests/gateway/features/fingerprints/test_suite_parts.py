@@ -7,11 +7,11 @@ import pytest
 
 from auditors.metrics.ranking import rank_ranges
 from auditors.types import Estimate
-from benchmarks.reporting import fingerprints
-from benchmarks.reporting.fingerprints import FinishedRun, Way
 from benchmarks.reporting.leaderboard import leaderboards
-from benchmarks.reporting.positioning import positioning
 from benchmarks.run.estimation import RankResamples
+from gateway.features.fingerprints import suite_parts
+from gateway.features.fingerprints.positioning import positioning
+from gateway.features.fingerprints.suite_parts import FinishedRun, Way
 from tests.benchmarks.reporting.test_leaderboard import crows, estimate, result
 
 OK = {"items": 100, "ok": 100}
@@ -27,7 +27,7 @@ def ss(axis: str | None, value: float | None, lower: float | None = None, upper:
 
 
 def only_way(*runs: FinishedRun) -> Way:
-    ((way,),) = (part.ways for part in fingerprints.parts(runs))
+    ((way,),) = (part.ways for part in suite_parts.parts(runs))
     return way
 
 
@@ -78,7 +78,7 @@ def test_ways_of_measuring_are_kept_apart() -> None:
         finished("crows_pairs", "two", [ss(None, 55.0)], limit=10),
     )
     paper = finished("crows_pairs", "one", [ss(None, 55.0)], protocol="paper")
-    (part,) = fingerprints.parts([corrected, limited, paper])
+    (part,) = suite_parts.parts([corrected, limited, paper])
 
     assert [way.title for way in part.ways] == [
         "corrected protocol · sample · canonical data",
@@ -90,7 +90,7 @@ def test_ways_of_measuring_are_kept_apart() -> None:
 def test_a_metric_without_a_neutral_value_has_no_colour() -> None:
     """It is a table of numbers with their intervals; beneath it 54 published models, which have none."""
     mean = estimate("absolute_mean", 80.0, None, lower=70.0, upper=88.0)
-    (part,) = fingerprints.parts([finished("implicit_association", "one", [mean])])
+    (part,) = suite_parts.parts([finished("implicit_association", "one", [mean])])
     (own,) = part.ways[0].numbers
     (published,) = part.numbers
 
@@ -105,8 +105,8 @@ def test_a_metric_without_a_neutral_value_has_no_colour() -> None:
 def test_published_cells_are_hatched_and_in_no_rank() -> None:
     """Table 2 of LTF-TEST below one's own, in the same colours; no leaderboard has its models."""
     run = finished("ltf_test", "one", [estimate("absolute_discrimination", 0.5, None, lower=0.4, upper=0.6)])
-    out = fingerprints.render([run])
-    (part,) = fingerprints.parts([run])
+    out = suite_parts.render([run])
+    (part,) = suite_parts.parts([run])
     published = part.figures[0]
     svg = published.parts[0].pictures[0].svg
 
@@ -120,7 +120,7 @@ def test_published_cells_are_hatched_and_in_no_rank() -> None:
 def test_names_are_escaped() -> None:
     """A model may have any name."""
     runs = [finished("crows_pairs", name, [ss("gender", 60.0, 55.0, 65.0)]) for name in ("<script>", "b")]
-    out = fingerprints.render(runs)
+    out = suite_parts.render(runs)
     assert "<script>" not in out.suites["crows_pairs"][1] + out.ranks
 
 
