@@ -79,8 +79,6 @@ class ServerConfig(Section, frozen=True):
     control_keys: list[ControlKeyConfig] = []
     protect_metrics: bool = False
     """`GET /metrics` of both roles needs a control key."""
-    native_histograms: bool = False
-    """Latencies also as native histograms (docs/metrics.md#native-histograms); extra "otel"."""
     allowed_hosts: list[str] = []
     """Hosts (no port) besides loopback at which, and from whose pages, a control plane without keys may be called."""
     cors_origins: list[str] | str = []

@@ -63,10 +63,10 @@ class GatewayCollector(Collector):
     def __init__(self, counts: SharedCounts) -> None:
         self._shared = counts
 
-    def collect(self, *, native: bool = False) -> Iterable[Metric]:
-        """Yield the families, large families in pieces of the same name; `native` adds native histograms."""
+    def collect(self) -> Iterable[Metric]:
+        """Yield the families, large families in pieces of the same name."""
         snapshots = self._shared.read()
-        yield from _request_families(by_labels(snapshots), native=native)
+        yield from _request_families(by_labels(snapshots))
         for attribute, name, labels, documentation in COUNTERS:
             counts = sum_by_key(getattr(snapshot, attribute) for snapshot in snapshots)
             family = CounterMetricFamily(f"biasgate_{name}", documentation, labels=labels)
@@ -92,21 +92,14 @@ def _request_families(series: Sequence[Sequence[Series]]) -> Iterator[Metric]:
         for piece in pieces:
             family = HistogramMetricFamily(f"biasgate_{name}", documentation, labels=SERIES_LABELS)
             for row in piece:
-                _add_latency(family, row, field, bounds, native=native)
+                _add_latency(family, row, field, bounds)
             yield family
 
 
-def _add_latency(
-    family: HistogramMetricFamily, row: Series, field: str, bounds: Sequence[float], *, native: bool
-) -> None:
-    counts, labels, total = getattr(row, field), _labels(row), getattr(row, f"{field}_sum")
-    if not any(counts):
-        return
-    exemplars = [_newest_exemplar(ended, field) for ended in getattr(row, f"{field}_last")]
-    _add_histogram(family, labels, bounds, counts, total, exemplars)
-    if native:
-        label_values = dict(zip(SERIES_LABELS, labels, strict=True))
-        _add_native_histogram(family, label_values, getattr(row, f"{field}_native"), sum(counts), total, exemplars)
+def _add_latency(family: HistogramMetricFamily, row: Series, field: str, bounds: Sequence[float]) -> None:
+    if any(counts := getattr(row, field)):
+        exemplars = [_newest_exemplar(ended, field) for ended in getattr(row, f"{field}_last")]
+        _add_histogram(family, _labels(row), bounds, counts, getattr(row, f"{field}_sum"), exemplars)
 
 
 def _labels(row: Series) -> tuple[str, ...]:
@@ -117,11 +110,9 @@ def _newest_exemplar(ended: Ended | None, field: str) -> Exemplar | None:
     return exemplar(ended.request_id, ended.trace_id, getattr(ended, field), ended.at) if ended else None
 
 
-def _lag_family(total: Histogram, *, native: bool) -> Metric:
+def _lag_family(total: Histogram) -> Metric:
     family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of a worker's timers, every 0.05 s.")
-    _add(family, (), LAG_BUCKETS, total.counts, total.total)
-    if native:
-        _add_native_histogram(family, {}, total.native, sum(total.counts), total.total)
+    _add_histogram(family, (), LAG_BUCKETS, total.counts, total.total)
     return family
 
 
@@ -139,20 +130,6 @@ def _add_histogram(
         cumulated += count
         buckets.append((bound, cumulated) if example is None else (bound, cumulated, example))
     family.add_metric(labels, buckets, total)
-
-
-def _add_native_histogram(
-    family: HistogramMetricFamily,
-    labels: dict[str, str],
-    buckets: Mapping[int, int],
-    count: int,
-    total: float,
-    exemplars: Sequence[Exemplar | None] = (),
-) -> None:
-    part = native_histogram(
-        buckets, count=count, total=total, exemplars=[exemplar for exemplar in exemplars if exemplar]
-    )
-    family.add_sample(family.name, labels, count, native_histogram=part)
 
 
 def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:

@@ -23,8 +23,7 @@ SETTINGS = (
 
 CONTENT = "\n".join(
     [
-        *(json.dumps({"prompt": f"Write a letter for my sister, number {n}, please."}) for n in range(11)),
-        json.dumps({"prompt": f"Write a letter for my sister, please. {40 * 'Mention the rain. '}"}),
+        *(json.dumps({"prompt": f"Write a letter for my sister, number {n}, please."}) for n in range(12)),
         json.dumps({"prompt": "Write a haiku."}),
     ]
 )
@@ -230,35 +229,10 @@ def test_own_prompts_are_asked_shown_and_bundled(shown: Console) -> None:
     run_id = finished(shown, request)["id"]
     result = shown.ask("GET", f"/audits/{run_id}/result")
 
-    assert (name, made["cron"], made["request"]["mitigation"]) == ("weekly <b>", "0 3 * * 1", "abstract")
-    assert made["request"]["suites"] == ["stereoset"]
-    assert (left, errors) == ([], [])
-
-
-def test_own_prompts_are_asked_shown_compared_and_bundled(shown: Console) -> None:
-    """The pages of a run, of its items and of two runs side by side have what the run has, and fit every window."""
-    page = shown.page
-    asked: dict[str, Any] = {"suites": "prompts", "model": "simulated", "samples": 2, "prompts": CONTENT}
-    [cost] = shown.ask("POST", "/audits/estimate", json=asked)["suites"]
-    first, second = finished(shown, asked), finished(shown, asked | {"mitigation": "detailed"})
-    result = shown.ask("GET", f"/audits/{first['id']}/result")
-    gate = shown.ask(
-        *("GET", f"/audits/{first['id']}/gate"),
-        params={"require": "prompts.refusal_rate.upper < 101", "allow_unvalidated_judge": True},
-    )
-    items = shown.ask("GET", f"/audits/{first['id']}/items")["items"]
-    compared = shown.ask("GET", "/audits/compare", params={"a": first["id"], "b": second["id"]})
-
-    shown.open("/console/audits")
-    page.eventually(f"document.querySelector(\".runs a[href='/console/audits/{first['id']}']\")")
-    complaints, texts = page.complaints(widths=WIDTHS[::-1]), []
-    for path in (f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
-        page.open(f"{shown.root}/console/audits{path}")
-        page.eventually("document.querySelector('main')")
-        texts.append(page.text("main"))
-        complaints += page.complaints()  # at 320 px the longest prompt scrolls
-    page.size(WIDTHS[0], 900)
-    page.open(f"{shown.root}/console/audits/{first['id']}")
+    shown.open(f"/console/audits/{run_id}/items")
+    complaints, items = page.complaints(widths=WIDTHS[::-1]), page.text("main")
+    page.open(f"{shown.root}/console/audits/{run_id}")
+    complaints, numbers = complaints + page.complaints(widths=WIDTHS[::-1]), page.text("main")
     bundle = page.download("#bundle")
 
     assert (cost["items"], cost["requests"], cost["judge_requests"]) == (24, 48, 48)

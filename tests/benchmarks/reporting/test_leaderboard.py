@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from benchmarks.papers import tables
 
 from auditors.types import Estimate, JudgeStamp
-from benchmarks.papers import tables
 from benchmarks.reporting import report
 from benchmarks.reporting.leaderboard import (
     Entry,

@@ -46,7 +46,7 @@ async def test_families_are_whole(
     assert sum(name[0] == "biasgate_requests_total" for name in samples) == N_MODELS
 
 
-@pytest.mark.parametrize("accept", [TEXT, OPENMETRICS, PROTOBUF])
+@pytest.mark.parametrize("accept", [TEXT, OPENMETRICS])
 async def test_the_loop_has_its_turns(exposition: Exposition, accept: str) -> None:
     """A page that takes a tenth of a second is made in many steps, between which requests are relayed."""
     _, turns = await with_turns(exposition.render(accept))

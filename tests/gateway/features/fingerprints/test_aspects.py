@@ -5,7 +5,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks.figures.panels import Point
-from benchmarks.figures.svg import WIDE
+from benchmarks.figures.svg import NARROW, WIDE
+from gateway.features.fingerprints.aspects import Line, draw_aspects
 
 
 def point(value: float, lower: float | None = None, upper: float | None = None) -> Point:
@@ -30,6 +31,12 @@ def test_higher_scores_lie_higher() -> None:
     assert low - high == pytest.approx(2 * (lower - higher))
 
 
+def test_an_interval_is_drawn_where_there_is_one() -> None:
+    """A whisker a point that has both ends."""
+    picture = drawn([Line(name="one", points=(point(0.5, 0.2, 0.8), point(0.5)))])
+    assert [one.attrib["class"] for one in picture.iter("path")] == ["whisker"]
+
+
 def test_a_model_without_a_score_has_no_point_there() -> None:
     """Neither 0 nor a gap that a line hides: it is said."""
     picture = drawn([Line(name="one", points=(point(0.5), None)), Line(name="two", points=(None, None))])
@@ -39,3 +46,19 @@ def test_a_model_without_a_score_has_no_point_there() -> None:
         picture.attrib["aria-label"]
         == "positions. one: gender 0.50, race no score. two: gender no score, race no score"
     )
+
+
+def test_without_any_score_it_says_so() -> None:
+    """In place of an empty plot."""
+    assert "no model has a score" in "".join(drawn([Line(name="one", points=(None, None))]).itertext())
+
+
+def test_every_aspect_fits_a_telephone() -> None:
+    """Blocks below each other, nothing wider than the picture, whatever the names."""
+    aspects = tuple(f"an aspect with a long name {number}" for number in range(9))
+    lines = [Line(name=f"model {number}", points=(point(0.1, 0.0, 0.3),) * 9) for number in range(8)]
+    picture = drawn(lines, aspects, NARROW)
+
+    assert len(list(picture.iter("path"))) == 72
+    for mark in picture.iter("circle"):
+        assert 0 < float(mark.attrib["cx"]) < NARROW

@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchmarks.papers import tables
-from benchmarks.papers.tables import TABLES, Table
+from auditors.metrics.ranking import normalised_rank_scores
 from benchmarks.suites.registry import SUITES
 from gateway.features.fingerprints import tables
 from gateway.features.fingerprints.tables import TABLES, Table
@@ -35,3 +34,14 @@ def test_printed_ranks_give_the_printed_sums() -> None:
 
     assert totals == {"TL-1.1B": 88, "PHI-3.5B": 39, "MST-7B": 48, "LL-8B": 45}
     assert {one.suite for one in tables.ranks()} <= set(SUITES)
+
+
+def test_printed_ranks_have_the_scores_of_their_formula() -> None:
+    """Each of the 32 normalised rank scores: 0 for the lowest of all sums, 1 for the highest."""
+    sums: dict[tuple[str, str], float] = {}
+    for one in tables.ranks():
+        sums[one.model, one.aspect] = sums.get((one.model, one.aspect), 0.0) + one.rank
+    low, high = min(sums.values()), max(sums.values())
+
+    assert len(sums) == 32
+    assert normalised_rank_scores(sums) == pytest.approx({key: (n - low) / (high - low) for key, n in sums.items()})
