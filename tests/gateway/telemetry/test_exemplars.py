@@ -73,7 +73,7 @@ def test_the_newest_of_all_workers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("accept", "shown_as"), [("text/plain", "text/plain"), (PROTOBUF_FIRST, OPENMETRICS)])
 async def test_who_sees_them(accept: str, shown_as: str) -> None:
-    """Nobody in Prometheus' own format; in OpenMetrics also who would take protobuf, where native ones are off."""
+    """Prometheus' own format shows none; OpenMetrics does, also to a scraper that would take protobuf."""
     stats = WorkerStats()
     end(stats, "r-1", 0.02)
     body, content_type = await Exposition(GatewayCollector(SharedCounts(stats, None))).render(accept)

@@ -58,8 +58,8 @@ def test_every_deployment_has_keys_of_its_own(tmp_path: Path, capsys: pytest.Cap
     both = [variables(tmp_path / name / "deploy/.env") for name in ("one", "two")]
     drawn = [one[name] for one in both for name in writing.SECRETS]
     assert len(set(drawn)) == 2 * len(writing.SECRETS)
-    said = capsys.readouterr().out
-    assert [secret for secret in drawn if secret in said] == []
+    output = capsys.readouterr().out
+    assert [secret for secret in drawn if secret in output] == []
     assert all(len(secret) == 43 and secret.replace("-", "").replace("_", "").isalnum() for secret in drawn)
 
 

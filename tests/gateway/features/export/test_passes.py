@@ -191,7 +191,7 @@ async def test_killed_at_any_moment_nothing_is_lost_or_doubled(
     """kill -9 again and again, each time a little later, while rows come: at the end each row is there once."""
     monkeypatch.setattr(passes, "ROWS_IN_PART", 700)
     n_killed = 0
-    for number in range(5):
+    for number in range(4):
         await add(database, 600, days=3, seed=number)
         child = _child(database.url, folder)
         assert child.stdout is not None

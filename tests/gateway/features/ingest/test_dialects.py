@@ -46,7 +46,7 @@ class TestOpenInference:
     """Conversations with tools come from the real instrumentation in tests/integration/test_instrumentations.py."""
 
     def test_numbers_are_an_order_and_parts_are_kept_apart(self) -> None:
-        """The tenth message is behind the second; an image is no text, and a thought no answer."""
+        """The tenth message is behind the second; an image is not a text, and a thought is not the answer."""
         part = "message.contents.{}.message_content.{}".format
         request, choices = bodies(
             OPENINFERENCE

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gateway.features.ingest import guardrail, litellm, otlp
+from gateway.features.ingest import guardrail, otlp
 from gateway.features.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, Reading
-from gateway.features.ingest.received import MOST_ERRORS, MOST_MESSAGES, Part
+from gateway.features.ingest.received import MOST_ERRORS, MOST_MESSAGES
 from tests.support.gateway.control_plane import ControlPlane
 from tests.support.gateway.ingested import counted
 
@@ -124,14 +124,3 @@ class TestGuardrail:
             call = {"litellm_call_id": "c", "model": "qwen", "input_type": "response", "texts": texts}
             assert (await plane.http.post(GUARDRAIL, json=call)).json() == {"action": "NONE"}
         assert counted(plane) == {("litellm", "rejected"): 40 - 10}
-
-    def test_messages_are_not_put_together(self) -> None:
-        """Each call says all of them, so the longer list stands; answers are no more than a request can ask for."""
-
-        def call(side: str, texts: list[str]) -> Part:
-            return litellm.read_guardrail_call({"input_type": side, "texts": texts, "litellm_call_id": "c"}, None)
-
-        asked = litellm.together(call("request", ["a", "b"]), call("request", ["c"]))
-        joined = litellm.together(asked, call("response", [f"{n}" for n in range(1000)]))
-        assert [one["content"] for one in joined.asked] == ["a", "b"]
-        assert len(joined.answered) == 128

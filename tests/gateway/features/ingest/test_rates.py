@@ -107,11 +107,11 @@ async def send_by_every_door(plane: ControlPlane, rate: Any, threshold: str, hea
     sources = ("requester_metadata", "spend_logs_metadata", "user_api_key_auth_metadata")
     record = litellm_record("litellm", metadata=dict.fromkeys(sources, member))
     call = {"litellm_call_id": "guardrail", "model": "qwen", "additional_provider_specific_params": member}
-    told = {"x-request-id": "tap", "x-biasgate-sampling-rate": header, "tracestate": f"ot=th:{threshold}"}
+    headers = {"x-request-id": "tap", "x-biasgate-sampling-rate": header, "tracestate": f"ot=th:{threshold}"}
     answers = {
         "pair": await http.post("/ingest/http", json=pair("pair", sampling_rate=rate)),
         "header": await http.post("/ingest/http", json=pair("header"), headers={"x-biasgate-sampling-rate": header}),
-        "tap": await http.post("/ingest/http", json=envoy_tap(told)),
+        "tap": await http.post("/ingest/http", json=envoy_tap(headers)),
         "litellm": await http.post("/ingest/litellm", json=record),
         "span": await http.post(
             "/ingest/otlp/v1/traces", json=span(CONTENT, span_id="1" * 16, traceState=f"ot=th:{threshold}")

@@ -58,13 +58,13 @@ async def test_estimates_windows_histories_and_metrics(tmp_path: Path) -> None:
     assert NO_PROBABILITY in page
     text = LiveSeries(DriftSettings()).text(listed, is_openmetrics=False).decode()
     lines = [line for line in text.splitlines() if 'group="men"' in line and 'metric="favoritism"' in line]
-    unknown = {line.partition("{")[0]: line for line in lines if 'sampling="unknown"' in line}
-    known = {line.partition("{")[0]: line for line in lines if 'sampling="unknown"' not in line}
-    assert float(known["biasgate_live_estimate"].split()[-1]) == pytest.approx(1.0)
-    assert "biasgate_live_received_mean" not in known
-    assert float(unknown["biasgate_live_received_mean"].split()[-1]) == pytest.approx(0.0, abs=1e-9)
-    assert not {name for name in unknown if name.startswith(("biasgate_live_estimate", "biasgate_live_effective"))}
-    assert "biasgate_drift_alarm" in unknown
+    unweighted = {line.partition("{")[0]: line for line in lines if 'sampling="unknown"' in line}
+    weighted = {line.partition("{")[0]: line for line in lines if 'sampling="unknown"' not in line}
+    assert float(weighted["biasgate_live_estimate"].split()[-1]) == pytest.approx(1.0)
+    assert "biasgate_live_received_mean" not in weighted
+    assert float(unweighted["biasgate_live_received_mean"].split()[-1]) == pytest.approx(0.0, abs=1e-9)
+    assert not {name for name in unweighted if name.startswith(("biasgate_live_estimate", "biasgate_live_effective"))}
+    assert "biasgate_drift_alarm" in unweighted
 
 
 async def test_records_and_labels(tmp_path: Path) -> None:

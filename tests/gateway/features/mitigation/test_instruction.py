@@ -70,11 +70,11 @@ PLACES: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("endpoint", "asked", "expected", "texts"), PLACES.values(), ids=PLACES)
-def test_where_the_sentence_stands(endpoint: str, asked: Any, expected: Any, texts: list[str]) -> None:
+@pytest.mark.parametrize(("endpoint", "body", "expected", "texts"), PLACES.values(), ids=PLACES)
+def test_where_the_sentence_stands(endpoint: str, body: Any, expected: Any, texts: list[str]) -> None:
     """Before the text of the last message of a user that has text; all else stays. A filter reads all its parts."""
-    assert added(asked, endpoint) == expected
-    assert question_texts(json.dumps(asked).encode(), endpoint) == texts
+    assert added(body, endpoint) == expected
+    assert question_texts(json.dumps(body).encode(), endpoint) == texts
 
 
 class TestBytes:
