@@ -13,8 +13,9 @@ from auditors.affinity import AffinityAuditor, axis_of
 from auditors.clients.completion import HttpCompleter
 from auditors.counterfactual import CounterfactualAuditor
 from auditors.embedding import RepresentativeAuditor
+from auditors.measuring import ProbingAuditor
 from auditors.text.identity import IDENTITIES, with_identity
-from auditors.types import AuditFailure, Auditor, Completer, Exchange, Measurement
+from auditors.types import AuditFailure, Completer, Exchange, Measurement
 from tests.auditors.test_conditions import BESIDE, SHAPING, TOOL
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
@@ -36,7 +37,7 @@ class PlainEmbedder:
         return found
 
 
-def auditor(name: str, completer_for: Callable[[Exchange], Completer]) -> Auditor:
+def auditor(name: str, completer_for: Callable[[Exchange], Completer]) -> ProbingAuditor:
     """One of the auditors that ask, with answers of at most 64 tokens."""
     match name:
         case "embedding":
@@ -182,7 +183,7 @@ class TestAbsences:
     async def test_a_server_that_answers_nothing(self, name: str, reply: Reply, kind: str) -> None:
         """The audit fails as its questions did; each number of a sound audit is missing, in the same stream."""
         about = chat_exchange(ASKED, "Dear")
-        result, _ = await audited(name, about, lambda _: reply, within_seconds=0.3)
+        result, _ = await audited(name, about, lambda _: reply, within_seconds=0.3 if reply.delay else 60.0)
         sound, _ = await audited(name, about, model)
         owed = auditor(name, never_asked).missing(about)
 
