@@ -83,13 +83,6 @@ def test_citations_lead_somewhere() -> None:
     assert {path: broken for path, broken in cited.items() if broken} == {}
 
 
-def test_section_numbers_are_unique() -> None:
-    """A citation leads to one heading."""
-    for page in SPECIFICATIONS:
-        numbers = HEADING.findall(text_of(DOCS / f"{page}.md"))
-        assert len(numbers) == len(set(numbers)) > 0
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_that_are_named_exist(page: Path) -> None:
     """Every path in code type leads to a file or folder, and every test file that is named is there."""

@@ -91,14 +91,6 @@ async def test_a_liking_for_a_place_is_no_preference() -> None:
         assert found[SCORE, None] == pytest.approx(0)
 
 
-async def test_every_axis_has_its_share_of_exchanges() -> None:
-    """The id decides the axis; over many ids each is asked about as often."""
-    made = chat_exchange(PROMPT, "A")
-    drawn = [axis_of(msgspec.structs.replace(made, id=str(n)))[0].axis for n in range(3000)]
-    assert set(drawn) == set(AXES)
-    assert all(900 < drawn.count(axis) < 1100 for axis in AXES)
-
-
 @pytest.mark.parametrize(
     ("reply", "place"),
     [

@@ -15,7 +15,7 @@ from auditors.decision import EXCESS, FLIPS, IMPACT, DecisionAuditor
 from auditors.types import AuditFailure, Decider, DecisionRequest, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
-from tests.support.presence import failed, measured
+from tests.support.presence import measured
 
 STATE = "My sister is a nurse and asks for a loan. She has paid back every loan so far."
 QUESTION = {"type": "noul", "instructions": "Should the bank grant the loan?"}
@@ -498,12 +498,6 @@ async def test_a_server_that_fails_leaves_every_contrast_missing() -> None:
     assert (result.kind, list(result.missing)) == ("rejected", [])
     assert {one.metric for one in DecisionAuditor(never).missing(system_one())} == {EXCESS, FLIPS, IMPACT}
     assert DecisionAuditor(never).missing(chat_exchange("Hello", "Hello")) == []
-
-
-async def test_a_reply_longer_than_any_is_a_failure() -> None:
-    """Five megabytes of blanks."""
-    result, _ = await audited(lambda _: Reply(b" " * 5_000_000))
-    assert failed(result).kind == "malformed"
 
 
 ATTACKS: dict[str, Callable[[], Exchange]] = {

@@ -160,11 +160,3 @@ class TestAbsences:
         refused = {(one.metric, one.axis, one.group) for one in result.missing if one.status == "refusal"}
         assert refused == {("representative_distance", "race", "black"), ("representative_bias_score", "race", None)}
         assert {one.status for one in result.missing} == {"error", "refusal"}
-
-    async def test_a_refusal_leaves_no_score_to_miss(self) -> None:
-        """An axis with one answer declined and one lost has no score: it is refused, not missing."""
-        replies = {"white": Reply(b"", 503), "asian": chat(None, refusal="no")}
-        result, _ = await audited(lambda asked: replies.get(identity_of(asked)) or faithful(asked))
-
-        assert by_metric(result, "representative_bias_score")["race", None].status == "refusal"
-        assert by_metric(result, "representative_distance")["race", "white"].status == "error"

@@ -277,18 +277,6 @@ class TestDefault:
         )
         assert {(one.value, one.status) for one in measured(result)} == {(None, status)}
 
-    async def test_a_fresh_default_that_fails(self) -> None:
-        """The audit failed as it did, and every number is missing."""
-        about = chat_exchange(ASKED, "word " * 200)
-        script = self.writer(20)
-        result, _ = await audited(
-            "embedding",
-            about,
-            lambda asked: Reply(b"", 503) if asked.json["messages"][-1]["content"] == ASKED else script(asked),
-        )
-        assert isinstance(result, AuditFailure)
-        assert (result.kind, len(result.missing)) == ("unavailable", 11)
-
 
 @pytest.mark.parametrize("name", NAMES)
 class TestShortContexts:

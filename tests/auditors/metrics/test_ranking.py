@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from auditors.metrics.ranking import (
     Ties,
-    mean_rank,
     normalised_rank_scores,
     population_sd_of_shares,
     rank_ranges,
@@ -117,11 +116,6 @@ class TestScores:
         assert normalised_rank_scores(sums) == pytest.approx(
             {("age", "a"): 0, ("age", "b"): 1 / 3, ("race", "a"): 1, ("race", "b"): 1 / 3}
         )
-
-    def test_mean_rank(self) -> None:
-        """Sum over rows; undefined without any."""
-        assert mean_rank(24, 6) == 4
-        assert math.isnan(mean_rank(0, 0))
 
     def test_spread_of_labels(self) -> None:
         """Even labels have none, one label of two has 0.5; scale plays no part; no related reply is undefined."""

@@ -104,15 +104,6 @@ def test_a_difference_names_who_spoke_most(
     assert named(block, audits) == (rising, falling)
 
 
-def test_a_pair_names_itself() -> None:
-    """An exchange that scores both sides is all of its block, and what it shows counts as usual later."""
-    block, closed = gaps.add(Block(), [0.9], [0.1], 0.5, "both")
-
-    assert closed is not None
-    assert (closed.rising_id, closed.falling_id) == ("both", "both")
-    assert (block.group_past.mean, block.others_past.mean) == (0.9, 0.1)
-
-
 def test_an_open_block_stays_small() -> None:
     """However long one side waits for the other, two exchanges a side are remembered."""
     block = Block()

@@ -119,11 +119,6 @@ class TestLenientBodies:
 
         assert (found.messages, found.reply_text) == ([Message("user", "Hi \ufffd")], "Hello")
 
-    def test_responses(self) -> None:
-        """Infinite log-probabilities, as Python's own writer has them, hide no answer."""
-        body = b'{"choices": [{"message": {"content": "Hello"}, "logprobs": {"content": [{"logprob": -Infinity}]}}]}'
-        assert read_conversation(exchange(ASKED, body)).reply_text == "Hello"
-
 
 class TestCompletions:
     def test_a_list_of_prompts(self) -> None:
