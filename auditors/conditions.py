@@ -62,7 +62,8 @@ def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) ->
     Raises: NotAuditableError for a field that cannot be carried.
     """
     fields = {name: value for name, value in request.items() if not _is_empty(value)}
-    translated = _TRANSLATED.get(endpoint, lambda request: request)(fields)
+    translate = _TRANSLATED.get(endpoint)
+    translated = translate(fields) if translate else fields
     carried: dict[str, Any] = {}
     for name, value in translated.items():
         if name in CARRIED:

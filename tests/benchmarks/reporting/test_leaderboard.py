@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from benchmarks.papers import tables
 
 from auditors.types import Estimate, JudgeStamp
 from benchmarks.reporting import report
@@ -28,6 +27,7 @@ from benchmarks.suites.protocol import STATUSES, Item, RankRule
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from gateway.cli.audit.leaderboard import leaderboard_text
+from gateway.features.fingerprints import tables
 from tests.support.benchmarks.scripted import Answer, pick, plan, score_answers, write_run
 
 REFUSAL = "I'm sorry, but I can't help with that."
