@@ -15,7 +15,7 @@ CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.to
 # Tests start hundreds of processes: each of them would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test test-long test-simulations test-vllm test-containers fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom venv clean help
+.PHONY: demo check test test-long test-simulations test-vllm test-containers fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom reference venv clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -89,6 +89,9 @@ sbom: .venv/.dev  ## what production installs, as CycloneDX JSON in sbom/
 	mkdir -p $(SBOM)
 	$(CYCLONEDX) --output-file $(SBOM)/gateway.json requirements.lock
 	{ cat requirements-auditor.lock; echo "$(TORCH)"; } | $(CYCLONEDX) --output-file $(SBOM)/auditor.json -
+
+reference: .venv/.dev  ## the listings in docs/ of metrics, keys, routes and commands, written from the code
+	$(BIN)/python -m tools.reference
 
 venv: .venv/.dev  ## the development environment
 

@@ -22,7 +22,6 @@ MASK = "***"
 
 def mask_url(url: str) -> str:
     """Return an address with its password and the values of its query masked.
-
     `postgresql://user:***@host/db?sslmode=require`, `https://***@host/v1?key=***`.
     """
     scheme, separator, rest = url.partition("://")

@@ -24,11 +24,10 @@ NAME, VERSION = "answer", "1"
 
 
 def answer_quality(exchange: Exchange) -> list[Measurement]:
-    """A measurement for each proxy that the exchange has; never raises for what an answer holds.
-
-    `answer_declined` is 0 or 1, `answer_words` log2(1 + words without thoughts); neither has a value where the answer
-    cannot be read. `answer_seconds` and, of a stream, `answer_first_chunk_seconds` are log2 of the gateway's own
-    seconds. `answer_valid_tool_calls` is the share of an answer's calls whose arguments are a JSON object.
+    """A measurement for each proxy that the exchange has; never raises for what an answer holds. `answer_declined` is 0
+    or 1, `answer_words` log2(1 + words without thoughts); neither has a value where the answer cannot be read.
+    `answer_seconds` and, of a stream, `answer_first_chunk_seconds` are log2 of the gateway's own seconds.
+    `answer_valid_tool_calls` is the share of an answer's calls whose arguments are a JSON object.
     """
     measurements: list[Measurement] = []
     try:

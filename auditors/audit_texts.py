@@ -21,9 +21,7 @@ MOST_CALLS = 64
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, tag="reason"):
-    """A judge's answer when it was asked, after its verdict, for the reason of its scores; or the reason why it gave
-    none.
-    """
+    """A judge's answer when it was asked for the reason of its scores after its verdict; or why it gave none."""
 
     text: str | None = None
     why_none: str | None = None

@@ -43,8 +43,7 @@ _KNOWN: Mapping[str, tuple[Any, ...]] = {
     "container": (),
     "context_management": (),
 }
-"""Known fields that cannot be carried, with the values that change nothing. Their names may be told, as they hold no
-client's data."""
+"""Known fields that cannot be carried, with the values that change nothing. The names hold no client's data."""
 _NAMED = frozenset({*_KNOWN, "text", "reasoning", "thinking", "output_config", "the fields"})
 REDACTED = re.compile(r"\[(?:key|email|iban|card|ip|phone|number|name|media|user)\]")
 """Pattern of the marks in a stored request in place of redacted parts."""
@@ -63,7 +62,8 @@ def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) ->
     Raises: NotAuditableError for a field that cannot be carried.
     """
     fields = {name: value for name, value in request.items() if not _is_empty(value)}
-    translated = _TRANSLATED.get(endpoint, _plain)(fields)
+    translate = _TRANSLATED.get(endpoint)
+    translated = translate(fields) if translate else fields
     carried: dict[str, Any] = {}
     for name, value in translated.items():
         if name in CARRIED:
@@ -110,10 +110,6 @@ def _not_carried(name: str, why: str) -> Never:
 
 def _is_empty(value: Any) -> bool:
     return value is None or value in ([], {}, "")
-
-
-def _plain(request: dict[str, Any]) -> dict[str, Any]:
-    return request
 
 
 def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
@@ -212,9 +208,9 @@ def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
     """A function that is described flat, as chat completions describe it."""
     members = {"type", "name", "description", "strict", "defer_loading", "cache_control", schema}
     if not isinstance(tool, dict) or tool.get("type", "function") not in ("function", "custom") or set(tool) - members:
-        _not_carried("tools", "one is no plain function")
+        _not_carried("tools", "one of them is not a plain function")
     if tool.get("type") == "custom" and schema not in tool:
-        _not_carried("tools", "one is no plain function")
+        _not_carried("tools", "one of them is not a plain function")
     function = {name: tool[name] for name in _OF_FUNCTIONS if not _is_empty(tool.get(name))}
     if not _is_empty(tool.get(schema)):
         function["parameters"] = tool[schema]
@@ -223,7 +219,7 @@ def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
 
 def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
-        _not_carried(name, "it is no list")
+        _not_carried(name, "it is not a list")
     return value
 
 
@@ -238,16 +234,14 @@ def _check_tools(fields: dict[str, Any]) -> None:
             tool.get("function") if isinstance(tool, dict) and tool.get("type", "function") == "function" else None
         )
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            _not_carried("tools", "one is no plain function")
+            _not_carried("tools", "one of them is not a plain function")
 
 
 def _check_numbers(fields: Mapping[str, Any], carried: Mapping[str, Any], max_tokens: int) -> None:
-    """Check that fields which a question takes as numbers are numbers, and that a probe may end within its own
-    limit.
-    """
+    """Check that a question's numeric fields are numbers, and that a probe may end within its own limit."""
     for name in ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(fields.get(name, 0), bool) or not isinstance(fields.get(name, 0), int | float):
-            _not_carried(name, "it is no number")
+            _not_carried(name, "it is not a number")
     least = carried.get("min_tokens", 0)
     if not isinstance(least, int) or least > max_tokens:
         _not_carried("min_tokens", "it is more than a probe may have")

@@ -33,11 +33,11 @@ from auditors.decisions.questions import (
     Answered,
     Decision,
     Question,
-    Read,
+    Reading,
     Unread,
-    decided,
+    decision_of,
+    is_selected,
     outcome,
-    selected,
 )
 from auditors.decisions.swapped import swapped_decision
 from auditors.decisions.typed import typed_decision
@@ -83,7 +83,7 @@ class DecisionSettings(Protocol):
 class _Reply(NamedTuple):
     """The outcome of a probe: readings, or the kind and reason of its failure."""
 
-    reads: Sequence[Read] = ()
+    reads: Sequence[Reading] = ()
     kind: FailureKind | None = None
     reason: str | None = None
 
@@ -179,7 +179,7 @@ class DecisionAuditor(MeasuringAuditor):
 
         return await all_of(one(body) for _ in range(DRAWS) for body in sides)
 
-    def _measured(self, exchange: Exchange, swap: _Swap, reads: Sequence[Sequence[Read]]) -> list[Measurement]:
+    def _measured(self, exchange: Exchange, swap: _Swap, reads: Sequence[Sequence[Reading]]) -> list[Measurement]:
         """Compute the measurements from four readings of each question, the sides in turn."""
         cases, unread = list[_Case](), list[Unread]()
         for question, draws in zip(swap.decision.questions, zip(*reads, strict=True), strict=True):
@@ -258,13 +258,11 @@ _WORST: Sequence[Status] = ("malformed", "error", "refusal", "unrelated", "ok")
 
 
 def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
-    """Return the decision that an exchange asked for. Raises NotAuditableError if it asked for prose, or cannot be
-    read.
-    """
+    """Return the decision that an exchange asked for. Raises NotAuditableError for prose, or if it is unreadable."""
     if exchange.endpoint in TYPED_PATHS:
         decision = typed_decision(exchange.endpoint, json_object(exchange.request_body, "request"), favourable)
         if not exchange.response_body:
-            raise NotAuditableError("no_text", "the response was dropped, or was no JSON")
+            raise NotAuditableError("no_text", "the response was dropped, or was not JSON")
         if all(
             isinstance(reading, Unread) and reading.status != "refusal"
             for reading in decision.read(exchange.response_body)
@@ -272,7 +270,7 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
             raise NotAuditableError("unexpected_shape", f"{exchange.endpoint}: the answer has no probabilities")
         return decision
     if exchange.endpoint != ChatDecision.path:
-        raise NotAuditableError("no_decision", f"{exchange.endpoint} is no endpoint for decisions")
+        raise NotAuditableError("no_decision", f"{exchange.endpoint} is not an endpoint for decisions")
     request = json_object(exchange.request_body, "request")
     if not request.get("logprobs"):
         raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
@@ -282,7 +280,7 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
     return ChatDecision(request, conversation, favourable, exchange.instruction)
 
 
-def _case(question: Question, draws: Sequence[Read]) -> _Case | Unread:
+def _case(question: Question, draws: Sequence[Reading]) -> _Case | Unread:
     """The four readings of a question, the sides in turn, or why they say nothing."""
     checked = [_with_mass_enough(draw) for draw in draws]
     unread = [reading for reading in checked if isinstance(reading, Unread)]
@@ -294,7 +292,7 @@ def _case(question: Question, draws: Sequence[Read]) -> _Case | Unread:
     return _Case(question, (first, second), (other, last))
 
 
-def _with_mass_enough(read: Read) -> Read:
+def _with_mass_enough(read: Reading) -> Reading:
     if isinstance(read, Answered) and read.label_mass is not None and read.label_mass < LEAST_LABEL_MASS:
         return Unread("unrelated", LOW_MASS)
     return read
@@ -303,7 +301,7 @@ def _with_mass_enough(read: Read) -> Read:
 def _decisions(
     question: Question, draws: tuple[Answered, Answered], threshold: float | None
 ) -> tuple[int | bool | None, int | bool | None]:
-    return decided(question, draws[0], threshold), decided(question, draws[1], threshold)
+    return decision_of(question, draws[0], threshold), decision_of(question, draws[1], threshold)
 
 
 def _outcomes(question: Question, draws: Sequence[Answered]) -> list[float]:
@@ -311,7 +309,7 @@ def _outcomes(question: Question, draws: Sequence[Answered]) -> list[float]:
 
 
 def _selections(question: Question, draws: Sequence[Answered], threshold: float | None) -> list[bool]:
-    return [bool(selected(question, draw, threshold)) for draw in draws]
+    return [bool(is_selected(question, draw, threshold)) for draw in draws]
 
 
 def _mean(values: Sequence[Sequence[float]]) -> float:

@@ -62,13 +62,11 @@ from auditors.types import (
 )
 
 _ORDER: tuple[Status, ...] = ("refusal", "unrelated", "thinking_exhausted", "malformed", "error", "ok")
-"""Order of several reasons for a missing value, of which the first counts: values that were never due come before
-missing ones."""
+"""Order of reasons for a missing value, the first of which counts: values never due before missing ones."""
 _SAMPLED_REFUSAL = "the sampled answer is a refusal"
 AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
 NOT_COMPARED: Mapping[str, NotAuditable] = {**NOT_ASKED_AGAIN, "stream cut off": "cut_off"}
-"""Notes with the reason why an answer is not compared: half an answer is not a default output to measure a distance
-from."""
+"""Notes with the reason why an answer is not compared: half an answer is no default to measure from."""
 
 
 class Answer(NamedTuple):
@@ -130,7 +128,7 @@ class RepresentativeAuditor(ProbingAuditor):
         if default.status != "ok":
             answers = [_without_default(default, answer) for answer in answers]
             if default.kind:
-                message = f"the default, drawn afresh: {default.reason}"
+                message = f"the newly drawn default answer: {default.reason}"
                 return self._failure(default.kind, message, self._measurements(answers, {}))
             return self._measurements(answers, {})
         return await self._measured(default.text, answers)

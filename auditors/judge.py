@@ -46,16 +46,16 @@ from auditors.types import (
 )
 
 SCHEMA_NAME = "biasgate_favoritism"
-"""Name of the structured reply; a simulated judge recognises the question by it."""
+"""Title of the reply's schema; a simulated judge recognises the question by it."""
 
 METRIC = "favoritism"
 SPEAKS_TO_THE_JUDGE = "seems to give orders to the judge"
-"""Noted in `detail`: the score counts, and someone may want to check it."""
+"""Noted in `detail`: the score counts, but a person may want to check it."""
 LONGEST_PART_CHARS = 12_000
-"""The judge sees the end of a longer prompt and the beginning of a longer answer; a cut is noted in `detail`."""
+"""The judge gets the end of a longer prompt and the beginning of a longer answer; a cut is noted in `detail`."""
 
 MOST_JUDGES = 256
-"""Models that judge themselves, remembered with what their servers can do; clients may name any number."""
+"""Most models that judge themselves whose clients are kept; requests may name any number of models."""
 
 _GROUP_NAMES = list(dict.fromkeys(group.name for groups in AXES.values() for group in groups))
 
@@ -91,7 +91,7 @@ SYSTEM_PROMPT = _FILE["system"].format(
 )
 
 PROMPT_SHA256 = prompt_sha256(SYSTEM_PROMPT, USER_PROMPT, REPLY_SCHEMA)
-"""Identifies the question; the random mark is not part of it."""
+"""Digest that identifies the question, without the random mark."""
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,18 +104,18 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A judge's whole reply, checked."""
+    """A judge's whole, valid reply."""
 
     refused: bool
     findings: list[Finding]
 
 
 class VerdictError(UnreadableError):
-    """A judge's reply that is not a verdict; the message says why."""
+    """A judge's reply that is not a verdict; the error's message is the reason."""
 
 
 def parse_verdict(text: str | None) -> Verdict:
-    """The verdict in a judge's reply: the JSON object, with nothing but blank space around it.
+    """Return the verdict in a judge's reply: the JSON object, surrounded by nothing but blank space.
 
     Raises: VerdictError for text around the object, unknown or missing fields, an unknown axis, a group or reference
         of another axis, a group reported twice or compared with itself, or a score other than -1, 0, 1, 2.
@@ -124,21 +124,21 @@ def parse_verdict(text: str | None) -> Verdict:
         verdict = _decoder.decode((text or "").strip())
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         raise VerdictError(str(exc)) from exc
-    seen: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for finding in verdict.findings:
         place = (finding.axis, finding.group)
         if place not in GROUPS:
-            raise VerdictError(f"{place} is no axis and group")
+            raise VerdictError(f"{place} is not an axis and a group of it")
         if finding.reference is not None and (finding.axis, finding.reference) not in GROUPS:
-            raise VerdictError(f'reference "{finding.reference}" is no group of {finding.axis}')
-        if finding.reference == finding.group or place in seen:
+            raise VerdictError(f'reference "{finding.reference}" is not a group of {finding.axis}')
+        if finding.reference == finding.group or place in reported:
             raise VerdictError(f"{place} is reported twice or against itself")
-        seen.add(place)
+        reported.add(place)
     return verdict
 
 
 def judge_messages(prompt: str, answer: str, nonce: str) -> list[Message]:
-    """The question to the judge: rules first, then the audited text inside a fence marked with the nonce.
+    """Return the messages to the judge: the rules, then the audited text in a fence marked with the nonce.
 
     Control marks of chat templates are broken up in the audited text (`auditors.text.fencing`).
     """
@@ -147,7 +147,7 @@ def judge_messages(prompt: str, answer: str, nonce: str) -> list[Message]:
 
 
 def judge_question(prompt: str, answer: str, nonce: str, max_tokens: int = 256) -> JudgeQuestion:
-    """The question about one prompt and one answer, cut to what a judge is shown."""
+    """Return the question about a prompt and an answer, cut to the longest parts that a judge gets."""
     return JudgeQuestion(
         messages=judge_messages(prompt[-LONGEST_PART_CHARS:], answer[:LONGEST_PART_CHARS], nonce),
         prompt_sha256=PROMPT_SHA256,
@@ -157,7 +157,7 @@ def judge_question(prompt: str, answer: str, nonce: str, max_tokens: int = 256) 
 
 
 class JudgeAuditor(MeasuringAuditor):
-    """Asks a judge about one exchange; what it estimates is in the module docstring."""
+    """Asks a judge about an exchange; the module docstring defines the estimand."""
 
     name = "judge"
     version = "3"
@@ -172,17 +172,20 @@ class JudgeAuditor(MeasuringAuditor):
         max_tokens: int = 256,
         thinking: Thinking = OFF,
     ):
-        """Keeps what it is given; opens nothing.
+        """Set up the auditor without opening a connection.
 
-        Args: completer_for: who answers as judge for an exchange; model: None asks the model that served the exchange
-            to judge itself; max_tokens: longest verdict; thinking: whether the judge shall think before it.
+        Args:
+            completer_for: returns the judge's server for an exchange.
+            model: the judge; None: the model that served the exchange judges itself.
+            max_tokens: limit of a verdict.
+            thinking: whether the judge thinks before its verdict.
         """
         self._completer_for = completer_for
         self._model = model
         self._max_tokens = max_tokens
         self._thinking = thinking
         self._judges: dict[tuple[str, str], JudgeClient] = {}
-        self._tellers: dict[str, ThinkingCompleter] = {}
+        self._reason_completers: dict[str, ThinkingCompleter] = {}
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
@@ -193,23 +196,23 @@ class JudgeAuditor(MeasuringAuditor):
         return cls(ask, settings.model, max_tokens=settings.max_tokens, thinking=thinking)
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
-        """Measurements of "favoritism" per concerned (axis, group); an empty list when no group is concerned."""
+        """Return measurements of "favoritism" per concerned (axis, group); an empty list if no group is concerned."""
         conversation = read_conversation(exchange)
         if conversation.reply_text.strip():
-            return await self._judged(exchange, conversation)
+            return await self._ask_judge(exchange, conversation)
         if conversation.refusal is None:
             raise no_text(conversation)
         # A refusal field in place of text is a refusal, and needs no judge.
-        return self._measurements(conversation, Verdict(True, []), self._unasked(exchange))
+        return self._measurements(conversation, Verdict(True, []), self._stamp_without_request(exchange))
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
         conversation = read_conversation(exchange)
-        return self._lost(exchange, conversation, "error") if conversation.reply_text.strip() else []
+        return self._missing_measurements(exchange, conversation, "error") if conversation.reply_text.strip() else []
 
     async def reason(self, exchange: Exchange, measurements: Sequence[Measurement]) -> Reason | None:
-        """Return the judge's explanation of its findings, asked for with its verdict shown; see `SaysWhy`.
+        """Ask the judge to explain the findings of its verdict, and return its explanation; see `SaysWhy`.
 
-        What it thought before that is not a reason, and left out.
+        Thoughts of the judge are not a reason and are left out.
         """
         reported = [
             measurement
@@ -233,30 +236,32 @@ class JudgeAuditor(MeasuringAuditor):
         model = self._model or exchange.served_model
         request = CompletionRequest(model=model, messages=messages, max_tokens=self._max_tokens, temperature=0.0)
         try:
-            completion = await self._teller_of(exchange).complete(request)
+            completion = await self._reason_completer(exchange).complete(request)
         except CompletionError as exc:
-            return Reason(why_none=f"the judge was asked for it and gave none: {exc.kind.replace('_', ' ')}")
+            return Reason(why_none=f"the judge was asked for a reason and gave none: {exc.kind.replace('_', ' ')}")
         text = (completion.text or "").strip()
         if not text:
-            return Reason(why_none="the judge was asked for it and said nothing")
+            return Reason(why_none="the judge was asked for a reason and its reply was empty")
         return Reason(text=fitted(text))
 
-    async def _judged(self, exchange: Exchange, conversation: Conversation) -> list[Measurement] | AuditFailure:
+    async def _ask_judge(self, exchange: Exchange, conversation: Conversation) -> list[Measurement] | AuditFailure:
         judge = self._judge_of(exchange)
         try:
             judgement = await judge.ask(lambda: self._question(conversation), parse_verdict)
         except CompletionError as exc:
-            return self._failure(exc.kind, f"judge: {exc}", self._lost(exchange, conversation, status_of(exc.kind)))
+            return self._failure(
+                exc.kind, f"judge: {exc}", self._missing_measurements(exchange, conversation, status_of(exc.kind))
+            )
         if judgement.value is None:
-            missing = self._lost(exchange, conversation, "malformed")
+            missing = self._missing_measurements(exchange, conversation, "malformed")
             return self._failure("malformed", f"judge: {judgement.reason}", missing)
         stamp = judgement.stamp
-        if self._model is None:  # the model judges itself: its name in series is the judge's too
+        if self._model is None:  # the model judges itself: the judge has its name in series
             stamp = msgspec.structs.replace(stamp, model=exchange.series_model)
         return self._measurements(conversation, judgement.value, stamp)
 
     def _judge_of(self, exchange: Exchange) -> JudgeClient:
-        """One client per upstream and model: each remembers what its own server can do."""
+        """Return the client of an upstream and model, which remembers the features of its server."""
         key = (exchange.upstream, self._model or exchange.served_model)
         if key not in self._judges:
             if len(self._judges) >= MOST_JUDGES:
@@ -265,38 +270,41 @@ class JudgeAuditor(MeasuringAuditor):
             self._judges[key] = JudgeClient(completer, key[1])
         return self._judges[key]
 
-    def _teller_of(self, exchange: Exchange) -> Completer:
+    def _reason_completer(self, exchange: Exchange) -> Completer:
         """Return the completer that asks for reasons; its knowledge of servers and its outcomes do not affect the
         scores.
         """
-        if exchange.upstream not in self._tellers:
-            if len(self._tellers) >= MOST_JUDGES:
-                self._tellers.clear()
+        if exchange.upstream not in self._reason_completers:
+            if len(self._reason_completers) >= MOST_JUDGES:
+                self._reason_completers.clear()
             completer = _Uncounted(self._completer_for(exchange))
-            self._tellers[exchange.upstream] = ThinkingCompleter(completer, self._thinking)
-        return self._tellers[exchange.upstream]
+            self._reason_completers[exchange.upstream] = ThinkingCompleter(completer, self._thinking)
+        return self._reason_completers[exchange.upstream]
 
     def _question(self, conversation: Conversation) -> JudgeQuestion:
-        prompt, answer = _seen(conversation)
+        prompt, answer = _judged_parts(conversation)
         return judge_question(prompt, answer, mark(), self._max_tokens)
 
     def _measurements(self, conversation: Conversation, verdict: Verdict, stamp: JudgeStamp) -> list[Measurement]:
-        mentioned = groups_mentioned("\n".join(_seen(conversation)))
+        mentioned = groups_mentioned("\n".join(_judged_parts(conversation)))
         detail = _detail(conversation)
         if verdict.refused:
             places: Sequence[tuple[str | None, str | None]] = mentioned or [(None, None)]
             conflict = {"conflict": True} if any(finding.score for finding in verdict.findings) else {}
-            return [self._one(stamp, axis, group, None, "refusal", None, detail | conflict) for axis, group in places]
+            return [
+                self._group_measurement(stamp, axis, group, None, "refusal", None, detail | conflict)
+                for axis, group in places
+            ]
         finding_by_group = {(finding.axis, finding.group): finding for finding in verdict.findings}
         measurements = []
         for axis, group in dict.fromkeys([*mentioned, *finding_by_group]):
             finding = finding_by_group.get((axis, group))
             extra = {"mentioned": (axis, group) in mentioned, "reported": finding is not None}
             score, reference = (float(finding.score), finding.reference) if finding else (0.0, None)
-            measurements.append(self._one(stamp, axis, group, reference, "ok", score, detail | extra))
+            measurements.append(self._group_measurement(stamp, axis, group, reference, "ok", score, detail | extra))
         return measurements
 
-    def _one(
+    def _group_measurement(
         self,
         stamp: JudgeStamp,
         axis: str | None,
@@ -309,7 +317,7 @@ class JudgeAuditor(MeasuringAuditor):
         further = {"reference": reference, "judge": stamp, "detail": detail}
         return self._measurement(METRIC, axis, group, value, status, _REASONS.get(status), **further)
 
-    def _unasked(self, exchange: Exchange) -> JudgeStamp:
+    def _stamp_without_request(self, exchange: Exchange) -> JudgeStamp:
         return JudgeStamp(
             model=self._model or exchange.series_model,
             prompt_sha256=PROMPT_SHA256,
@@ -317,15 +325,17 @@ class JudgeAuditor(MeasuringAuditor):
             thinking=str(self._thinking),
         )
 
-    def _lost(self, exchange: Exchange, conversation: Conversation, status: Status) -> list[Measurement]:
-        """A measurement for each group that is mentioned: others that the judge would have reported are unknown."""
-        stamp, detail = self._unasked(exchange), _detail(conversation)
-        mentioned = groups_mentioned("\n".join(_seen(conversation)))
-        return [self._one(stamp, axis, group, None, status, None, detail) for axis, group in mentioned]
+    def _missing_measurements(
+        self, exchange: Exchange, conversation: Conversation, status: Status
+    ) -> list[Measurement]:
+        """Return a measurement for each mentioned group; which others the judge would have reported is unknown."""
+        stamp, detail = self._stamp_without_request(exchange), _detail(conversation)
+        mentioned = groups_mentioned("\n".join(_judged_parts(conversation)))
+        return [self._group_measurement(stamp, axis, group, None, status, None, detail) for axis, group in mentioned]
 
 
 class _Uncounted:
-    """A completer that does not hear of judgements: a reason is none."""
+    """Hides the counting of judgements of a completer, because a reason is not a judgement."""
 
     def __init__(self, inner: Completer) -> None:
         self._inner = inner
@@ -347,14 +357,14 @@ _REASONS: dict[Status, str] = {
 }
 
 
-def _seen(conversation: Conversation) -> tuple[str, str]:
-    """Prompt and answer as the judge sees them, which is where mentions are searched."""
+def _judged_parts(conversation: Conversation) -> tuple[str, str]:
+    """Return prompt and answer as the judge gets them, which are searched for mentions."""
     return conversation.said_text[-LONGEST_PART_CHARS:], conversation.reply_text[:LONGEST_PART_CHARS]
 
 
 def _detail(conversation: Conversation) -> dict[str, Any]:
     longest = max(len(conversation.said_text), len(conversation.reply_text))
     cut = ["cut for the judge"] if longest > LONGEST_PART_CHARS else []
-    orders = [SPEAKS_TO_THE_JUDGE] if any(map(speaks_to_a_judge, _seen(conversation))) else []
-    notes = [*conversation.notes, *cut, *orders]
+    warnings = [SPEAKS_TO_THE_JUDGE] if any(map(speaks_to_a_judge, _judged_parts(conversation))) else []
+    notes = [*conversation.notes, *cut, *warnings]
     return {"notes": notes} if notes else {}

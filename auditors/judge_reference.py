@@ -161,7 +161,7 @@ def require_judge(reference_set: ReferenceSet, model: str, thinking: str) -> Non
     live = (model, PROMPT_SHA256, thinking)
     for name, stored, other in zip(("model", "question", "thinking"), made_of, live, strict=True):
         if stored != other:
-            raise ReferenceSetError(f"it is of a judge with {name} {stored}, the auditor's has {other}: make it anew")
+            raise ReferenceSetError(f"it is of a judge with {name} {stored}, the auditor's has {other}: make a new set")
 
 
 async def judged(

@@ -55,8 +55,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     """Counts by score -1, 0, 1, 2: row people's, column the judge's."""
     by_group: tuple[GroupValidation, ...] = ()
     n_people: int | None = None
-    """Number of people who labelled the judgements that several people have labelled; None if there are none, or a
-    label does not name its author."""
+    """People who labelled the judgements of several; None if there are none, or a label names no author."""
     n_by_several: int = 0
     """Judgements that two people or more have labelled."""
     people_agreement: float | None = None
@@ -74,8 +73,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     rates: dict[str, KnownRates] = {}
     """Error rates by group, "" for all, which correct a share of other judgements."""
     drifted_since: float | None = None
-    """Time, in Unix seconds, when its judge was found to have moved after it; set by a store that keeps it, never in a
-    file."""
+    """When its judge was found to have moved after it, in Unix seconds; set by a store, never in a file."""
 
     @property
     def fault(self) -> str | None:

@@ -32,10 +32,7 @@ class Registered(Mapping[str, T], Generic[T]):
     """
 
     def __init__(self, group: str, usable: Callable[[str, object], T]) -> None:
-        """Loads nothing.
-
-        Args: usable: makes of a name and the object registered under it what is wanted, or raises ValueError.
-        """
+        """Loads nothing. `usable` makes what is wanted of a name and its object, or raises ValueError."""
         self._group = group
         self._usable = usable
 

@@ -1,10 +1,10 @@
-"""Probes: the question of a sampled exchange, sent to its model again, also in changed form, and the answers.
+"""Probes: the question of a sampled exchange, sent to its model again, unchanged or changed, and the answers.
 
-A question asked again holds the messages as text, with calls and results of tools as they came, the temperature, top_p,
-a bounded number of tokens and every other field that shapes the answer (`auditors.conditions`), and nothing else: no
-client's credentials, user, metadata or conversation id, no seed (each answer is drawn again), no streaming. A tool
-that an answer calls is read, never run. It goes straight to the upstream behind live traffic, marked so that no gateway
-samples it. A history of tools that cannot be sent again as it was raises NotAuditableError `tool_calls`.
+A probe holds the messages as text, with unchanged calls and results of tools, the temperature, top_p, a bounded number
+of tokens and every other field that shapes the answer (`auditors.conditions`), and nothing else: no credentials, user,
+metadata or conversation id of the client, no seed (each answer is drawn again), no streaming. A tool call in an answer
+is read, never run. A probe goes to the upstream directly, after live traffic, and is marked so that no gateway samples
+it. A history of tool calls that cannot be repeated unchanged raises NotAuditableError `tool_calls`.
 """
 
 import asyncio
@@ -39,25 +39,25 @@ MEDIA = "[media]"
 
 
 def check_tool_history(conversation: Conversation) -> None:
-    """Raises NotAuditableError for a history of tools that no probe can have. Takes time in proportion to it."""
+    """Raise NotAuditableError for tool calls and results that no probe can repeat. Takes time linear in their size."""
     if conversation.uncarried:
         _not_carried(", ".join(conversation.uncarried))
     size = 0
     for message in conversation.messages:
         if message.call_id and MEDIA in message.content:
             _not_carried("a part of a result was not kept")
-        written = [text for call in message.calls for text in (call.id, call.name, call.arguments)]
-        if any(map(REDACTED.search, (message.call_id, message.tool, *written))):
+        call_texts = [text for call in message.calls for text in (call.id, call.name, call.arguments)]
+        if any(map(REDACTED.search, (message.call_id, message.tool, *call_texts))):
             _not_carried("a part of them was redacted")
-        size += sum(len(text.encode()) for text in (message.call_id, message.tool, message.thoughts, *written))
+        size += sum(len(text.encode()) for text in (message.call_id, message.tool, message.thoughts, *call_texts))
     if size > LARGEST_BYTES:
         _not_carried(f"they have, without results, more than {LARGEST_BYTES} bytes")
     if any(is_deeper(call.arguments, DEEPEST_CARRIED) for message in conversation.messages for call in message.calls):
         _not_carried(f"arguments have more than {DEEPEST_CARRIED} levels")
 
 
-def _not_carried(why: str) -> None:
-    raise NotAuditableError("tool_calls", f"calls and results of tools cannot be carried into a probe: {why}")
+def _not_carried(reason: str) -> None:
+    raise NotAuditableError("tool_calls", f"calls and results of tools cannot be carried into a probe: {reason}")
 
 
 NOT_ASKED_AGAIN: Mapping[str, NotAuditable] = {
@@ -65,22 +65,22 @@ NOT_ASKED_AGAIN: Mapping[str, NotAuditable] = {
     TOOL_CALL: "tool_calls",
     "earlier turns elsewhere": "earlier_turns_elsewhere",
 }
-"""Notes of parts of a conversation that a question in words cannot repeat, with the reason that each gives.
+"""Notes of parts of a conversation that a probe in text cannot repeat, with the reason that each gives.
 
-A tool that was called in the request is no such thing: `auditors.probes` says what of it is carried.
+Tool calls in the request are not among them: `check_tool_history` says which can be repeated.
 """
 
 TOOL_CALLED = "a tool was called in place of an answer in words"
-"""Reason of a contrast in words that there cannot be."""
+"""Reason why no text can be compared."""
 
 CUT_SHORT = "the audit ended before its answers came"
-"""Reason of a value that is missing because its audit was ended early."""
+"""Reason of a value that is missing because its audit ended early."""
 
 LONGEST_PROMPT_CHARS = 200_000
-"""Asked again, a longer prompt would cost its model several times what its user's question did."""
+"""A longer prompt is not asked again: probes would cost its model several times what its user's request did."""
 
 LONGEST_ANSWER_CHARS = 100_000
-"""A longer one is none that was asked for: its server keeps no limit, and reading it would hold up everything else."""
+"""A longer answer comes from a server that ignores the limit of tokens; reading it would delay all other audits."""
 
 
 class Answer(NamedTuple):
@@ -91,23 +91,25 @@ class Answer(NamedTuple):
     kind: FailureKind | None = None
     reason: str | None = None
     is_cut: bool = False
-    """Ended by the limit of tokens."""
+    """True if the limit of tokens ended the answer."""
     calls: Sequence[ToolCall] = ()
-    """Tools that it asks for."""
+    """Tool calls of the answer."""
 
     @property
     def has_only_calls(self) -> bool:
-        """Return whether the answer calls a tool and says nothing."""
+        """Return whether the answer calls a tool and has no text."""
         return bool(self.calls) and not self.text
 
 
 def askable(exchange: Exchange, max_tokens: int, *, takes_calls: bool = False) -> Conversation:
-    """The conversation of an exchange whose question can be asked again, with the conditions to ask it under.
+    """Return the conversation of an exchange whose question can be asked again, with the conditions for asking it.
 
-    Args: max_tokens: longest answer that is to be asked for; takes_calls: whether an answer that calls a tool is of
-        use.
+    Args:
+        exchange: a sampled exchange.
+        max_tokens: limit of tokens of a probe's answer.
+        takes_calls: whether an answer that calls a tool can be used.
 
-    Raises: NotAuditableError.
+    Raises: NotAuditableError if it cannot be asked again.
     """
     conversation = read_conversation(exchange)
     if exchange.endpoint == "/v1/completions":
@@ -121,35 +123,36 @@ def askable(exchange: Exchange, max_tokens: int, *, takes_calls: bool = False) -
 def check_repeatable(
     conversation: Conversation, reasons: Mapping[str, NotAuditable], *, with_answer: bool = True
 ) -> None:
-    """Raises NotAuditableError for a conversation that no question in words can repeat.
+    """Raise NotAuditableError for a conversation that no probe in text can repeat.
 
-    Args: reasons: notes of things that cannot be repeated, with the reason that each makes; with_answer: whether notes
-        of the answer count too.
+    Args:
+        conversation: of a sampled exchange.
+        reasons: notes of parts that cannot be repeated, each with its reason.
+        with_answer: whether notes of the answer count too.
     """
-    noted = [note for note in conversation.asked_notes if note != TOOL_CALL]
-    noted += conversation.answer_notes if with_answer else []
-    if obstacles := list(dict.fromkeys(note for note in noted if note in reasons)):
+    notes = [note for note in conversation.asked_notes if note != TOOL_CALL]
+    notes += conversation.answer_notes if with_answer else []
+    if obstacles := list(dict.fromkeys(note for note in notes if note in reasons)):
         raise NotAuditableError(reasons[obstacles[0]], f"cannot be asked again faithfully: {', '.join(obstacles)}")
     check_tool_history(conversation)
 
 
 def with_conditions(exchange: Exchange, conversation: Conversation, max_tokens: int) -> Conversation:
-    """The conversation with what a probe of so many tokens carries on. Raises NotAuditableError."""
+    """Return the conversation with the conditions of a probe of at most `max_tokens`. Raises NotAuditableError."""
     conditions = conditions_of(exchange.endpoint, conversation.fields, _limit(conversation, max_tokens))
     return msgspec.structs.replace(conversation, conditions=conditions)
 
 
 def is_unaskable(kinds: Iterable[FailureKind | None]) -> bool:
-    """Return whether the server rejected a question in every form: it cannot be asked again, so no value of it is
-    missing.
+    """Return whether the server rejected a question in every form: then it cannot be asked, and no value is missing.
 
-    Rejected in some forms only, it could be asked, and the values of the others are missing.
+    If the server rejected some forms only, the question could be asked, and the values of the rejected are missing.
     """
     return all(kind == "rejected" for kind in kinds)
 
 
 def too_long(conversation: Conversation) -> str | None:
-    """Why a prompt is too long to be asked again; None when it is not."""
+    """Return why a prompt is too long to be asked again; None if it is not too long."""
     length = sum(message.n_chars for message in conversation.messages)
     if length > LONGEST_PROMPT_CHARS:
         return f"the prompt has {length} characters, and more than {LONGEST_PROMPT_CHARS} are not asked again"
@@ -157,7 +160,7 @@ def too_long(conversation: Conversation) -> str | None:
 
 
 def last_user(conversation: Conversation) -> int:
-    """Index of the last user message with text; -1 when there is none."""
+    """Return the index of the last user message with text; -1 if no user message has text."""
     return _last_user(conversation.messages)
 
 
@@ -169,9 +172,9 @@ def _last_user(messages: Sequence[Message]) -> int:
 def question(
     exchange: Exchange, conversation: Conversation, messages: Sequence[Message], max_tokens: int
 ) -> CompletionRequest:
-    """The exchange's question with these messages, under its conditions; the smaller limit of tokens holds.
+    """Return a request with these messages under the exchange's conditions; the smaller limit of tokens holds.
 
-    Where a policy of the gateway added an instruction, the question has it too, in whatever form it is asked.
+    If a policy of the gateway added an instruction, the request has the instruction too, in every form.
     """
     return CompletionRequest(
         model=exchange.served_model,
@@ -184,7 +187,7 @@ def question(
 
 
 def instructed(messages: Sequence[Message], instruction: str | None) -> list[Message]:
-    """The messages with the instruction on a line before the last user message's text (docs/mitigation.md)."""
+    """Return the messages with the instruction on a line before the last user message's text (docs/mitigation.md)."""
     changed = list(messages)
     if instruction is not None:
         last = _last_user(changed)
@@ -195,7 +198,7 @@ def instructed(messages: Sequence[Message], instruction: str | None) -> list[Mes
 
 
 def longest(conversation: Conversation, max_tokens: int) -> int:
-    """Tokens that a probe may have for an answer of so many: with room for thoughts where the live one had any."""
+    """Return the limit of tokens of a probe: `max_tokens`, and room for thoughts if the live answer had thoughts."""
     return max_tokens + (DEFAULT_BUDGET if conversation.thinks else 0)
 
 
@@ -207,7 +210,7 @@ def _limit(conversation: Conversation, max_tokens: int) -> int:
 def question_as(
     identity: Identity, exchange: Exchange, conversation: Conversation, max_tokens: int
 ) -> CompletionRequest:
-    """The question with the identity sentence before its last user message (protocols 5.2); there must be one."""
+    """Return the question with the identity sentence before its last user message, which must exist (protocols 5.2)."""
     messages, last = list(conversation.messages), last_user(conversation)
     messages[last] = msgspec.structs.replace(messages[last], content=with_identity(identity, messages[last].content))
     return question(exchange, conversation, messages, max_tokens)
@@ -221,20 +224,20 @@ async def answers(
     least: int,
     is_begun: bool = False,
 ) -> list[Answer]:
-    """One answer a request, in order, no more in flight than there are slots; its thoughts, if any, are left out.
+    """Return one answer for each request, in order and without thoughts; slots limit the requests in flight.
 
     `least`: see `within_context`; `is_begun`: see `Conversation.begins_in_thought`.
     """
 
-    async def one(request: CompletionRequest) -> Answer:
+    async def answer_in_slot(request: CompletionRequest) -> Answer:
         async with slots:
             return await _answer(completer, request, is_begun)
 
-    return await within_context(one, requests, least)
+    return await within_context(answer_in_slot, requests, least)
 
 
 class Answered(Protocol):
-    """The outcome of a request that a server refused to answer, as far as it is known."""
+    """A result that says why a server refused a request; both fields are None if it did not."""
 
     @property
     def kind(self) -> FailureKind | None: ...
@@ -243,16 +246,16 @@ class Answered(Protocol):
     def reason(self) -> str | None: ...
 
 
-A = TypeVar("A", bound=Answered)
+ResultT = TypeVar("ResultT", bound=Answered)
 
 
 async def within_context(
-    ask: Callable[[CompletionRequest], Coroutine[Any, Any, A]], requests: Sequence[CompletionRequest], least: int
-) -> list[A]:
-    """All requests, asked at once, with half the limit of tokens again and again while a server refuses one for it.
+    ask: Callable[[CompletionRequest], Coroutine[Any, Any, ResultT]], requests: Sequence[CompletionRequest], least: int
+) -> list[ResultT]:
+    """Ask all requests at once, and again with half the limit of tokens while a server refuses one for that limit.
 
-    The limit is the same for all of them, so that no answer is cut off where another is not. What is given up is the
-    room for thoughts: below `least`, the tokens of an answer, no limit goes.
+    All requests have the same limit, so that no answer is cut off where another is not. Only the room for thoughts
+    shrinks: no limit falls below `least`, the tokens of an answer.
     """
     while True:
         results = await all_of(map(ask, requests))

@@ -130,9 +130,7 @@ def _is_withheld(conversation: Conversation) -> bool:
 
 
 def _verdict(conversation: Conversation) -> Verdict | None:
-    """Return the verdict on the answer, or None without an answer; an answer that ended within its thoughts counts as
-    unreadable.
-    """
+    """Return the verdict on the answer; None without an answer. One that ended within thoughts is unreadable."""
     if _is_withheld(conversation):
         return Verdict(True, NONE)
     if conversation.reply_text.strip():

@@ -17,7 +17,7 @@ def _usable(name: str, registered: object) -> type[RegisteredAuditor]:
     """Return a registered class of auditors of that name. Raises ValueError for any other object."""
     missing = [member for member in MEMBERS if not hasattr(registered, member)]
     if missing or not isinstance(registered, type):
-        raise ValueError(f"it is no auditor's class: it has no {', '.join(missing)}")
+        raise ValueError(f"it is not an auditor's class: it has no {', '.join(missing)}")
     if getattr(registered, "name", None) != name:
         raise ValueError(f'it calls itself "{getattr(registered, "name", None)}"')
     return cast(type[RegisteredAuditor], registered)
@@ -28,12 +28,11 @@ AUDITORS: Mapping[str, type[RegisteredAuditor]] = Registered("biasgate.auditors"
 
 
 def build(name: str, settings: AuditorSettings, servers: Servers) -> Auditor:
-    """The auditor of that name (a key of AUDITORS) with its section of the configuration, asking these servers.
-
-    Raises: ValueError for an unknown name or a missing embedder.
+    """The auditor of that name (a key of AUDITORS) with its section of the configuration, asking these servers. Raises
+    ValueError for an unknown name or a missing embedder.
     """
     if name not in AUDITORS:
-        raise ValueError(f'"{name}" is no auditor; known: {", ".join(AUDITORS)}')
+        raise ValueError(f'"{name}" is not an auditor; known: {", ".join(AUDITORS)}')
     if AUDITORS[name].needs_embedder and servers.embedder is None:
         raise ValueError(f'auditor "{name}" needs an embedder')
     return AUDITORS[name].built(settings, servers)

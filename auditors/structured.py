@@ -44,7 +44,7 @@ def tool_contrasts(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Ech
     Returns: the contrasts by metric. No call is a choice too: against a call it differs by 1. The order of calls in
         one answer does not matter for the names; arguments are compared call by call of each name, in order.
     """
-    names = [_names(answer.calls) for answer in (*asked, *swapped)]
+    names = [tuple(sorted(call.name for call in answer.calls)) for answer in (*asked, *swapped)]
     contrasts = {TOOL_NAME: Contrast(_excess(names, lambda left, other: float(left != other)))}
     if not names[0] or len(set(names)) > 1:
         contrasts[TOOL_ARGUMENTS] = Contrast(None, "unrelated", "the answers do not all call the same tools")
@@ -77,10 +77,6 @@ def _excess(answers: Sequence[_T], difference: Callable[[_T, _T], float]) -> flo
     first, second = answers[:2], answers[2:]
     across = [difference(answer, other) for answer, other in product(first, second)]
     return excess(across, [difference(*first), difference(*second)])
-
-
-def _names(calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    return tuple(sorted(call.name for call in calls))
 
 
 def _arguments(calls: Sequence[ToolCall], echo: Echo) -> Fields:

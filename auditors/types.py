@@ -63,8 +63,7 @@ UNREAD = frozenset({UNREAD_LANGUAGE, ONLY_REASONING})
 
 
 Arm = Literal["treated", "control"]
-"""Arm of a comparison on live traffic: treated exchanges come under a policy, control exchanges are left as they are.
-"""
+"""Arm of a comparison on live traffic: treated exchanges come under a policy, control exchanges do not."""
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,14 +117,11 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     first_chunk_seconds: float | None = None
     """Seconds to the first byte of the answer's body. Both are None if they were not kept."""
     sender_rate: float | None = 1.0
-    """Probability with which its recorder sent it on, in (0, 1], a factor of `inclusion_probability`; None if unknown,
-    1 for a relayed exchange."""
+    """Probability with which its recorder sent it on, in (0, 1]; None if unknown, 1 for a relayed exchange."""
     system_fingerprint: str | None = None
-    """Configuration that gave the answer, as the answer states it, such as vLLM's version and digest; None if it states
-    nothing."""
+    """Configuration that gave the answer, as it states, such as vLLM's version and digest; None without."""
     traceparent: str | None = None
-    """The gateway's span of it, else the span that its client named (W3C Trace Context); None if it is not in a trace.
-    """
+    """The gateway's span of it, else the span that its client named (W3C Trace Context); None without."""
     content_encoding: str = ""
     """Compression of the response's body; "" if it is not compressed, and for every stored exchange."""
 
@@ -302,10 +298,7 @@ class Completer(Protocol):
     """Asks a served model. Implementations: auditors.clients.completion, benchmarks.run.client."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Returns the first choice, and of any others their log-probabilities.
-
-        Raises: CompletionError once retries are spent.
-        """
+        """Returns the first choice, and log-probabilities of others. Raises CompletionError once retries are spent."""
         ...
 
     async def aclose(self) -> None: ...
@@ -399,16 +392,13 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     """Servers that an auditor may ask."""
 
     completer_for: Callable[[Exchange], Completer]
-    """Asks the upstream that served an exchange (choose by `exchange.upstream`), at audit priority and with that
-    upstream's key.
-    """
+    """Asks the upstream that served an exchange (`exchange.upstream`), at audit priority and with its key."""
     judge: Completer | None = None
     """An outside judge (`base_url` is set); None lets the exchange's upstream judge."""
     embedder: Embedder | None = None
     """Present for those with `needs_embedder`."""
     decider_for: Callable[[Exchange], Decider] | None = None
-    """Returns the decider of an exchange, as `completer_for` does a completer, for requests that are answered by
-    probabilities."""
+    """Returns the decider of an exchange, as `completer_for`, for requests answered by probabilities."""
 
     @property
     def present_embedder(self) -> Embedder:

@@ -24,9 +24,7 @@ class WallClock:
         self._offset = wall() - steady()
 
     def jump(self) -> float:
-        """Return by how many seconds the wall clock has jumped since the last call, negative backwards; 0.0 if it has
-        not.
-        """
+        """Return by how many seconds the wall clock jumped since the last call, negative backwards; else 0.0."""
         offset = self._wall() - self._steady()
         jump = offset - self._offset
         if abs(jump) <= TOLERANCE_SECONDS:  # what drifts slowly does not add up to a jump

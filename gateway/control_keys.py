@@ -39,9 +39,8 @@ class _Key(NamedTuple):
 
 
 class ControlKeys:
-    """The keys of a single configuration; falsy without any, when the control plane is open.
-
-    Raises: ConfigError when a key's variable is not set, or two keys have the same value.
+    """The keys of a single configuration; falsy without any, when the control plane is open. Raises ConfigError when a
+    key's variable is not set, or two keys have the same value.
     """
 
     def __init__(self, config: Config) -> None:
@@ -74,9 +73,7 @@ class ControlKeys:
         return f"{unsigned}.{_signature(key, unsigned)}", expires
 
     def session_holder(self, value: str, now: float | None = None) -> tuple[Holder, int] | None:
-        """Return the holder of a session by its cookie's value, and the time of its end; None for a session that is
-        over, made up or withdrawn.
-        """
+        """Return the holder of a session by its cookie, and its end; None if it is over, made up or withdrawn."""
         unsigned, _, signature = value.rpartition(".")
         name, _, rest = unsigned.partition(".")
         expires = rest.partition(".")[0]

@@ -92,10 +92,10 @@ class Feature:
         return ()
 
     def inserts(self) -> Mapping[str, str]:
-        """Return the templates that pages of the core include, by the place where they stand.
+        """Return the templates that other pages include, by the place where they stand.
 
         Places are "audit.downloads", on the page of a finished run, which the template has as `run`, and
-        "fingerprints.choices", on the page of fingerprints. A template is named as `Panel.template` is.
+        "fingerprints.choices", on the page of the feature `fingerprints`. A template is named as `Panel.template` is.
         """
         return {}
 

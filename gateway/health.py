@@ -46,13 +46,7 @@ async def readiness(probe: Probe) -> Readiness:
 
 
 def circuit_text(opened_at: float, n_waiting: int, error: str) -> str:
-    """Return the text about an open circuit for /readyz of the auditor and for the console.
-
-    Args:
-        opened_at: Unix seconds.
-        n_waiting: exchanges that wait for it to close.
-        error: the last one.
-    """
+    """Return the text about an open circuit, and the exchanges that wait for it, for /readyz and the console."""
     began = time.gmtime(opened_at)
     is_today = time.time() - opened_at < 12 * 3600
     since = time.strftime("%H:%M UTC" if is_today else "%Y-%m-%d %H:%M UTC", began)

@@ -19,9 +19,7 @@ class Invitations(Protocol):
     """The links that a feature keeps."""
 
     async def find(self, token: str) -> Invited | None:
-        """Return the rater that a token lets in; None for a token that is unknown, revoked or expired. Raises
-        StoreError.
-        """
+        """Return the rater that a token lets in; None if it is unknown, revoked or expired. Raises StoreError."""
 
     async def any_exists(self) -> bool:
         """Return whether any rater has a link. Raises StoreError."""

@@ -60,4 +60,4 @@ async def every(seconds: float, work: Callable[[float], None]) -> NoReturn:
     finally:
         if timer is not None:
             timer.cancel()
-    raise AssertionError("nobody completes this future")
+    raise AssertionError("this future is never completed")

@@ -3,7 +3,6 @@ app.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import msgspec
 
@@ -49,9 +48,3 @@ class WorkerPart:
 
     async def stop(self) -> None:
         """Stop what `start` began, before the tap stops."""
-
-
-class WorkerFeature(Protocol):
-    """A feature, as a worker sees it."""
-
-    def worker_part(self, context: WorkerContext) -> WorkerPart | None: ...

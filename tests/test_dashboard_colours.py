@@ -162,14 +162,6 @@ def test_a_number_says_what_is_good() -> None:
             assert any(one["type"] == "value" for one in field["mappings"]), panel["title"]
 
 
-def test_what_is_unknown_is_neither_good_nor_bad() -> None:
-    """A share of nothing (0 of 0) is said in words and has no colour."""
-    for _, panel in panels():
-        unknown = [one for one in panel["fieldConfig"]["defaults"]["mappings"] if one["type"] == "special"]
-        assert [one["options"]["match"] for one in unknown] == ["null+nan"]
-        assert unknown[0]["options"]["result"]["color"] == "text"
-
-
 def test_links_lead_to_addresses_that_a_user_sets() -> None:
     """Links begin with the address of the console or of the runbooks, each a box at the top of every dashboard."""
     for name in NAMES:

@@ -1,5 +1,6 @@
 """What is handed to Prometheus, Alertmanager and Grafana is valid, and asks only for what biasgate exports."""
 
+import functools
 import importlib.util
 import json
 import re
@@ -11,19 +12,10 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
-from auditors.streams.drift import DriftSettings
-from gateway.auditor.live_series import ALARM, DAMAGED, OWN, THRESHOLD
-from gateway.auditor.metrics import AuditorMetrics
 from gateway.config.loading import load
-from gateway.features.canary.auditing import families as canary_families
-from gateway.features.coverage.auditing import families as coverage_families
-from gateway.features.evaluations.auditing import families as evaluation_families
-from gateway.features.export.auditing import families as export_families
-from gateway.telemetry.metrics import GatewayCollector
-from gateway.telemetry.shared_counts import SharedCounts
-from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.dashboards import NAMES, dashboard, filled, panels
 from tests.support.prometheus_tools import amtool, promtool
+from tools.reference.metrics import read_families
 
 ROOT = Path(__file__).parent.parent
 PROMETHEUS = ROOT / "deploy" / "prometheus"
@@ -61,19 +53,10 @@ def family(name: str) -> str:
     return name
 
 
+@functools.cache
 def exported_families() -> set[str]:
     """Families of both roles, as their collectors yield them."""
-    gateway = GatewayCollector(SharedCounts(WorkerStats(), None))
-    auditor = AuditorMetrics(DriftSettings())
-    as_text = {f"biasgate_{one.name}" for one in (*OWN, THRESHOLD, ALARM, DAMAGED)}
-    features = (
-        *canary_families([]),
-        *coverage_families(None),
-        *evaluation_families({}, 0.0),
-        *export_families({}, None, every_seconds=1.0),
-    )
-    of_features = {metric.name for metric in features}
-    return as_text | of_features | {metric.name for collector in (gateway, auditor) for metric in collector.collect()}
+    return {family(exported.name) for families in read_families().values() for exported in families}
 
 
 def test_prometheus_config(tmp_path: Path) -> None:
@@ -232,15 +215,6 @@ def test_dashboards_use_only_their_variables() -> None:
         known = {one["name"] for one in dashboard(name)["templating"]["list"]} | {"__rate_interval", "__field"}
         text = json.dumps([dashboard(name)["panels"], dashboard(name)["annotations"]])
         assert set(re.findall(r"\$\{?(\w+)", text)) <= known, name
-
-
-@pytest.mark.parametrize(("name", "panel"), panels(), ids=lambda one: one if isinstance(one, str) else one["title"])
-def test_panel_says_what_it_shows(name: str, panel: dict[str, Any]) -> None:
-    """A panel has a title with a unit, a description in a sentence, and the chosen data source only."""
-    assert re.search(r"\(.+\)$", panel["title"])
-    assert panel["description"].endswith(".")
-    sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
-    assert {source["uid"] for source in sources} == {"${datasource}"}
 
 
 def test_a_table_is_one_table() -> None:

@@ -73,13 +73,3 @@ def test_cycle_of_rooms(tmp_path: Path) -> None:
     _, figures = measure(tmp_path, FILES | files)
 
     assert figures["rooms_in_cycles"] == 2
-
-
-def test_large_folder(tmp_path: Path) -> None:
-    """A folder of more than twenty modules counts; its __init__.py is not one of the modules."""
-    twenty = {f"gateway/many/m{number}.py": "" for number in range(20)} | {"gateway/many/__init__.py": ""}
-    _, figures = measure(tmp_path, FILES | twenty)
-    assert figures["large_folders"] == 0
-
-    _, figures = measure(tmp_path, {"gateway/many/m20.py": ""})
-    assert figures["large_folders"] == 1

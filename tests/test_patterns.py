@@ -93,7 +93,7 @@ def test_time_grows_with_the_text(name: str) -> None:
     assert number is None or any(is_linear(pattern, number) for _ in range(TRIES))
 
 
-@pytest.mark.parametrize("slow", [r"\beyJ[\w-]{8,}\.[\w-]{8,}", r"promot\w+ stereotypes", r"\s+$", r"“[^”]*”"])
+@pytest.mark.parametrize("slow", [r"\beyJ[\w-]{8,}\.[\w-]{8,}", r"promot\w+ stereotypes", r"“[^”]*”"])
 def test_a_quadratic_pattern_is_found(slow: str) -> None:
     """The attacks find what was wrong in earlier versions."""
     pattern = re.compile(slow)

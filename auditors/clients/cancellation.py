@@ -47,9 +47,7 @@ async def all_of(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
 
 
 async def _ended(tasks: Sequence[asyncio.Task[Any]], *, again: bool = False) -> None:
-    """Cancel the tasks that still run and were not cancelled yet, and wait for them even if the waiting task is
-    cancelled meanwhile.
-    """
+    """Cancel the tasks that run and were not cancelled yet, and wait for them even if the caller is cancelled."""
     now = asyncio.get_running_loop().time
     for task in tasks:
         if not task.cancelling():

@@ -106,15 +106,14 @@ def batch_body(requests: Sequence[CompletionRequest], priority: int | None = Non
 
 
 def parse_batch(body: bytes, n: int) -> list[Completion]:
-    """One completion for each of n conversations, in order; the usage of all is the first one's.
-
-    Raises: CompletionError of kind "malformed" if any of them is missing.
+    """One completion for each of n conversations, in order; the usage of all is the first one's. Raises CompletionError
+    of kind "malformed" if any of them is missing.
     """
     try:
         reply = _batch_decoder.decode(body)
         choices = {_index_decoder.decode(choice).index: choice for choice in reply.choices}
     except UNREADABLE as exc:
-        raise CompletionError("malformed", f"the reply is no chat completion: {exc}", status_code=200) from exc
+        raise CompletionError("malformed", f"the reply is not a chat completion: {exc}", status_code=200) from exc
     if len(reply.choices) != n or sorted(choices) != list(range(n)):
         raise CompletionError("malformed", f"the reply has no choice for each of {n} conversations", status_code=200)
     usages = (reply.usage, *[_NOTHING] * (n - 1))
@@ -123,9 +122,8 @@ def parse_batch(body: bytes, n: int) -> list[Completion]:
 
 
 def parse_chat(body: bytes) -> Completion:
-    """First choice of a chat completion, its answer apart from its thoughts, with the others in `further`.
-
-    Raises: CompletionError of kind "malformed" if there is none to read.
+    """First choice of a chat completion, its answer apart from its thoughts, with the others in `further`. Raises
+    CompletionError of kind "malformed" if there is none to read.
     """
     try:
         chat = _chat_decoder.decode(body)
@@ -135,7 +133,7 @@ def parse_chat(body: bytes) -> Completion:
         choices = sorted(chat.choices, key=lambda choice: choice.index)
         first, *further = [_completion_of(choice, chat.system_fingerprint) for choice in choices]
     except UNREADABLE as exc:
-        raise CompletionError("malformed", f"the reply is no chat completion: {exc}", status_code=200) from exc
+        raise CompletionError("malformed", f"the reply is not a chat completion: {exc}", status_code=200) from exc
     return msgspec.structs.replace(first, usage=usage, further=tuple(further))
 
 

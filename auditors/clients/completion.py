@@ -31,8 +31,7 @@ UNSAMPLED: Mapping[str, str] = {"x-biasgate-audit": "off"}
 """Sent with everything an auditor asks: a biasgate gateway that honours it from this key samples no probe."""
 
 TAKING_PRIORITY = frozenset({"/v1/chat/completions", "/v1/systemone"})
-"""Endpoints of decisions whose body may have a priority; `/v1/decisions` does not belong to vLLM, and other servers
-refuse a priority."""
+"""Endpoints of decisions that take a priority; `/v1/decisions` is not vLLM's, and other servers refuse one."""
 
 Sign = Callable[[bytes], Mapping[str, str]]
 """Function that makes further headers of a request from its body."""
@@ -117,9 +116,8 @@ class HttpEndpoint:
         return response.content
 
     async def post(self, path: str, body: bytes, *, longest: int = LONGEST_REPLY_BYTES, replies: int = 1) -> bytes:
-        """Body of the 200 reply, of at most `longest` bytes. Raises CompletionError once retries are spent.
-
-        `replies`: how many sequences the server computes for it (`auditors.clients.pacing.Turn`).
+        """Body of the 200 reply, of at most `longest` bytes. Raises CompletionError once retries are spent. `replies`:
+        how many sequences the server computes for it (`auditors.clients.pacing.Turn`).
         """
         return await self._send("POST", path, body, longest, replies)
 
@@ -181,9 +179,7 @@ class HttpEndpoint:
 
 @functools.cache
 def trusted() -> ssl.SSLContext:
-    """Return the TLS context that all endpoints share: reading the certificates takes 20 ms, and models are asked for
-    every half minute.
-    """
+    """Return the TLS context that all endpoints share: reading the certificates takes 20 ms."""
     return httpx.create_ssl_context()
 
 

@@ -9,9 +9,8 @@ if TYPE_CHECKING:
 
 
 def move_to_cuda(model: "SentenceTransformer", device: str = "cuda") -> None:
-    """Changes the model: moves it to the first GPU that the process may see (CUDA_VISIBLE_DEVICES).
-
-    Raises: ConversionError when a GPU is missing, it cannot be used, or the model's distances change on it.
+    """Changes the model: moves it to the first GPU that the process may see (CUDA_VISIBLE_DEVICES). Raises
+    ConversionError when a GPU is missing, it cannot be used, or the model's distances change on it.
     """
     import torch
 

@@ -21,8 +21,7 @@ def minilm_folder() -> Path:
 
 def require_packages(name: str = "minilm", backend: str = "torch") -> None:
     """Check what `load_embedder` needs on this machine; a model that only a hub or a cache has is not looked for.
-
-    Raises: EmbedderError for a missing package, or a directory that does not exist.
+    Raises EmbedderError for a missing package, or a directory that does not exist.
     """
     if not name.strip():
         raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')
@@ -35,4 +34,4 @@ def require_packages(name: str = "minilm", backend: str = "torch") -> None:
     if name == "minilm":
         minilm_folder()
     elif name.startswith(("/", ".", "~")) and not Path(name).is_dir():
-        raise EmbedderError(f'embedder "{name}": there is no such directory')
+        raise EmbedderError(f'embedder "{name}": no such directory')

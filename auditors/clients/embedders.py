@@ -86,10 +86,7 @@ def verify_sha256(file: Path, expected: str) -> None:
 
 
 def normalised(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Rows (n, dim) scaled to length 1, as float32.
-
-    Raises: ValueError if a row is not finite or all zero: it has no direction.
-    """
+    """Rows (n, dim) scaled to length 1, as float32. Raises ValueError for a row that is not finite or all zero."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     bad = np.flatnonzero(~np.isfinite(lengths[:, 0]) | (lengths[:, 0] == 0))
     if bad.size:

@@ -15,8 +15,7 @@ BACKOFF_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_MESSAGE = 300
 LIMIT_OF_TOKENS = "max_tokens"
-"""Word in the message with which a server refuses a request for more tokens than its model's context has, as vLLM's
-messages do."""
+"""Word with which a server refuses a request for more tokens than its model's context has, as vLLM does."""
 REFUSED_FOR_WORDS = frozenset({400, 422, None})
 """Statuses of a request that is refused for what it says; None where the client knows of none."""
 LONGEST_ERROR_BYTES = 64 * 1024

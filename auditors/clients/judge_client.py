@@ -94,9 +94,8 @@ class JudgeClient:
 
     async def ask(self, question: Callable[[], JudgeQuestion], read: Callable[[str | None], T]) -> Judgement[T]:
         """Asks up to ATTEMPTS times, until `read` accepts a reply (raises no UnreadableError); each time in another
-        draw with a new question and, where a reply was cut off, with more tokens, if the server has them.
-
-        Raises: CompletionError when the judge's server gives no reply.
+        draw with a new question and, where a reply was cut off, with more tokens, if the server has them. Raises
+        CompletionError when the judge's server gives no reply.
         """
         attempt, longer, has_room = 0, 1, True
         while True:

@@ -20,9 +20,7 @@ _decoder = msgspec.json.Decoder(_ModelList)
 
 
 def read_models(body: bytes) -> list[dict[str, Any]]:
-    """Return the entries that have a name ("id"). Raises CompletionError of kind "malformed" when the body is not such
-    a list.
-    """
+    """Return the entries that have a name ("id"). Raises CompletionError of kind "malformed" for another body."""
     return [entry for entry in _entries(body) if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 
@@ -35,9 +33,9 @@ def _entries(body: bytes) -> list[Any]:
     try:
         entries = _decoder.decode(body).data
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: {exc}") from exc
+        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is not a list of models: {exc}") from exc
     if entries and not any(isinstance(entry, dict) for entry in entries):
-        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is no list of models: no entry is an object")
+        raise CompletionError("malformed", f"the reply to {MODELS_PATH} is not a list of models: no entry is an object")
     return entries
 
 

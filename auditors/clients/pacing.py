@@ -37,8 +37,7 @@ class Gate(Protocol):
 
     def slot(self, turn: Turn) -> AbstractAsyncContextManager[None]:
         """Entered once one more attempt may be in flight, left when it ends. The attempt's time limit begins inside.
-
-        Raises: EvictedError, on leaving, when it was cut off.
+        Raises EvictedError, on leaving, when it was cut off.
         """
         ...
 
@@ -80,9 +79,7 @@ class _Body(msgspec.Struct):
 
 
 def is_deferred(status_code: int, body: bytes) -> bool:
-    """Return whether an answer only asks for the same request again later, which is neither a failure nor an
-    attempt.
-    """
+    """Return whether an answer only asks for the same request later, which is neither failure nor attempt."""
     if status_code != 429:
         return False
     try:

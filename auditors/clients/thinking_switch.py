@@ -117,9 +117,7 @@ class ThinkingSwitch:
     async def _looked_behind(
         self, cut: Completion, send: Send, request: CompletionRequest, place: int, note: Note
     ) -> Completion:
-        """Return the same reply with room for the mark that ends its thoughts, if it has any; `cut` if there is not
-        enough room.
-        """
+        """Return the same reply with room for the mark that ends its thoughts; `cut` if there is not enough room."""
         while (room := self._fitting(DEFAULT_BUDGET, request)) >= LEAST_ROOM:
             try:
                 completion = await self._sent(send, request, place, room)

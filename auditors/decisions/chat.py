@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from auditors.decisions.questions import MOST_LABELS, Answered, Decision, Question, Read, Unread, favourable_of
+from auditors.decisions.questions import MOST_LABELS, Answered, Decision, Question, Reading, Unread, favourable_of
 from auditors.decisions.typed import NOT_REPEATED, OWN
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.lenient_json import read_json
@@ -56,9 +56,8 @@ class ChatDecision(Decision):
         favourable: Sequence[str],
         instruction: str | None = None,
     ) -> None:
-        """`instruction`: what a policy of the gateway added (`auditors.types.Exchange`).
-
-        Raises NotAuditableError for a request that asks for no log-probabilities, or whose labels are not known.
+        """`instruction`: what a policy of the gateway added (`auditors.types.Exchange`). Raises NotAuditableError for a
+        request that asks for no log-probabilities, or whose labels are not known.
         """
         if not request.get("logprobs"):
             raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
@@ -102,13 +101,13 @@ class ChatDecision(Decision):
             limit: MOST_STRUCTURED_TOKENS if is_inside else 1,
         }
 
-    def read(self, reply: bytes) -> list[Read]:
+    def read(self, reply: bytes) -> list[Reading]:
         try:
             return [self._read(read_json(reply))]
         except (ValueError, KeyError, IndexError, TypeError, AttributeError):
             return [Unread("malformed", "no log-probabilities")]
 
-    def _read(self, reply: Any) -> Read:
+    def _read(self, reply: Any) -> Reading:
         [choice, *_] = reply["choices"]
         if choice["message"].get("refusal"):
             return Unread("refusal", "the question was declined")
@@ -223,12 +222,12 @@ def _alternatives(token: Mapping[str, Any]) -> dict[str, float]:
             probabilities[alternative["token"]] = 0.0
             continue
         if isinstance(logprob, bool) or math.isnan(logprob) or logprob > 0.01:
-            raise ValueError(f"{logprob} is no log-probability")
+            raise ValueError(f"{logprob} is not a log-probability")
         probabilities[alternative["token"]] = min(1.0, math.exp(logprob))
     return probabilities
 
 
-def _answered(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Read:
+def _answered(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Reading:
     """Probabilities of the labels by the alternatives at the token in which they begin."""
     masses, shared = [0.0] * len(labels), 0.0
     for token, probability in alternatives.items():

@@ -1,7 +1,7 @@
-"""Typed questions, a server's answers to them, and the decisions that an application takes by them.
+"""Typed questions, a server's answers to them, and the decisions that an application makes with them.
 
-A server answers with a probability for each label. The compared value is a number in 0..1, the outcome: the probability
-of yes, or of the favourable option of a choice, or the place on a scale from its first level (0) to its last (1).
+A server answers with a probability for each label. The compared value, the outcome, is a number in 0..1: the
+probability of yes, or of the favourable option of a choice, or the place on a scale from first (0) to last level (1).
 """
 
 import math
@@ -19,36 +19,35 @@ _FAVOURABLE = (
     "invited interview admit admitted eligible qualified pass passed offer shortlist recommend advance"
 )
 FAVOURABLE = frozenset(_FAVOURABLE.split())
-"""Names of options that are good to get, ours; `auditors.decision.favourable` adds to them."""
+"""Names of favourable options, a list of ours; `auditors.decision.favourable` adds to them."""
 MOST_QUESTIONS = 64
-"""Most questions of a request; vLLM takes no more."""
+"""Most questions of a request; vLLM refuses more."""
 MOST_LABELS = 256
 LEAST_LABEL_MASS = 0.5
-"""Least mass of the labels: below it the model mostly wanted to say something else than a label, and its probabilities
-do not count as a decision."""
+"""Least mass of the labels: below it the model mostly preferred tokens other than labels, and its probabilities do not
+count as a decision."""
 LOW_MASS = "low label mass"
 SUM_TOLERANCE = 0.05
-"""Largest distance from 1 of the sum of the probabilities, as servers round; they are then divided by their sum."""
+"""Largest distance from 1 of the sum of the probabilities, which servers round; they are divided by their sum."""
 
 
 class Question(NamedTuple):
-    """One question as its application asks it."""
+    """A question as its application asks it."""
 
     kind: Kind
     labels: tuple[str, ...]
-    """Labels that probabilities are given for, in the order of the request; of a score, from the first level to the
-    last."""
+    """Labels that have probabilities, in the order of the request; of a score, from the first level to the last."""
     favourable: int | None = None
-    """Index of the label that is good to get; None if that is not known."""
+    """Index of the favourable label; None if it is unknown."""
 
 
 class Answered(NamedTuple):
     """A server's answer to a question."""
 
     probabilities: tuple[float, ...]
-    """One for each label; they sum to 1."""
+    """Probability of each label; they sum to 1."""
     label_mass: float | None = None
-    """Probability of all labels together among everything the model could have said; None where it is not told."""
+    """Probability of all labels together among all tokens; None if the server does not state it."""
 
 
 class Unread(NamedTuple):
@@ -59,7 +58,7 @@ class Unread(NamedTuple):
     """Reason from a small closed set."""
 
 
-Read = Answered | Unread
+Reading = Answered | Unread
 
 
 class Decision(ABC):
@@ -80,43 +79,43 @@ class Decision(ABC):
 
     @abstractmethod
     def body(self, content: Any, model: str) -> dict[str, Any]:
-        """The request with this content in place of its own, for this model, without what identifies its sender."""
+        """Return the request with this content and model, without fields that identify its sender."""
 
     @abstractmethod
-    def read(self, reply: bytes) -> list[Read]:
+    def read(self, reply: bytes) -> list[Reading]:
         """Return the reply's answer to each question, in order."""
 
 
 def outcome(question: Question, answered: Answered) -> float | None:
-    """The number in 0..1 that is compared; None for a choice of which no option is known to be favourable."""
+    """Return the number in 0..1 that is compared; None for a choice without a known favourable option."""
     p = answered.probabilities
     if question.kind == "score":
         return sum(place * probability for place, probability in enumerate(p)) / (len(p) - 1)
     return None if question.favourable is None else p[question.favourable]
 
 
-def decided(question: Question, answered: Answered, threshold: float | None) -> int | bool | None:
-    """Return an application's decision by an answer, by which two decisions are compared.
+def decision_of(question: Question, answered: Answered, threshold: float | None) -> int | bool | None:
+    """Return an application's decision from an answer, in a form in which two decisions can be compared.
 
-    The application acts from the threshold on; None stands for 0.5, and in a choice for the option that leads.
+    The application acts at or above the threshold; None stands for 0.5, and in a choice for the likeliest option.
 
-    Returns: whether the outcome reaches the threshold; of a choice without threshold, or of which no option is known to
-        be favourable, the option that leads, None where that does not reach the threshold.
+    Returns: whether the outcome reaches the threshold; of a choice without a threshold or a known favourable option,
+        the index of the likeliest option, or None if that option does not reach the threshold.
     """
     if question.kind == "choice":
         p = answered.probabilities
-        leading = max(range(len(p)), key=p.__getitem__)
+        likeliest = max(range(len(p)), key=p.__getitem__)
         if threshold is None:
-            return leading
+            return likeliest
         if question.favourable is None:
-            return leading if p[leading] >= threshold else None
+            return likeliest if p[likeliest] >= threshold else None
     value = outcome(question, answered)
     return value is not None and value >= (0.5 if threshold is None else threshold)
 
 
-def selected(question: Question, answered: Answered, threshold: float | None) -> bool | None:
-    """Return whether the application decides for the outcome; None if no outcome is known."""
-    decision = decided(question, answered, threshold)
+def is_selected(question: Question, answered: Answered, threshold: float | None) -> bool | None:
+    """Return whether the application decides for the favourable outcome; None if no outcome is known."""
+    decision = decision_of(question, answered, threshold)
     if question.kind == "choice":
         if question.favourable is None:
             return None
@@ -125,9 +124,8 @@ def selected(question: Question, answered: Answered, threshold: float | None) ->
 
 
 def favourable_of(labels: Sequence[str], favourable: Sequence[str]) -> int | None:
-    """Return the index of the label of a choice that is good to get: the first of `favourable` that is a label, or the
-    only label in FAVOURABLE, or else the first of two labels, as the other's probability is 1 less it; None if it
-    cannot be known.
+    """Return the index of the favourable label of a choice: the first of `favourable` that is a label, or the only
+    label in FAVOURABLE, or else the first of two labels, as their probabilities sum to 1; None if it is unknown.
     """
     lowered = [label.strip().lower() for label in labels]
     for name in favourable:
@@ -140,11 +138,11 @@ def favourable_of(labels: Sequence[str], favourable: Sequence[str]) -> int | Non
 
 
 def probabilities_of(values: Sequence[Any]) -> tuple[float, ...] | Unread:
-    """The numbers of a server as probabilities that sum to 1, or why they are none."""
+    """Return the numbers of a server as probabilities that sum to 1, or the reason why they are not probabilities."""
     if not all(
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
     ):
-        return Unread("malformed", "a probability is no number")
+        return Unread("malformed", "a probability is not a number")
     if any(value < 0.0 or value > 1.0 + SUM_TOLERANCE for value in values):
         return Unread("malformed", "a probability is outside 0..1")
     total = float(sum(values))
@@ -153,8 +151,8 @@ def probabilities_of(values: Sequence[Any]) -> tuple[float, ...] | Unread:
     return tuple(value / total for value in values)
 
 
-def mass_of(value: Any) -> float | Unread | None:
-    """A label mass that a server tells; None where it tells none."""
+def read_label_mass(value: Any) -> float | Unread | None:
+    """Return the label mass that a server states; None if it states none."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0 + SUM_TOLERANCE:

@@ -17,11 +17,11 @@ from auditors.decisions.questions import (
     Answered,
     Decision,
     Question,
-    Read,
+    Reading,
     Unread,
     favourable_of,
-    mass_of,
     probabilities_of,
+    read_label_mass,
 )
 from auditors.text.conversation import NotAuditableError
 from auditors.text.lenient_json import read_json
@@ -74,7 +74,7 @@ class SystemOne(Decision):
         changed = {"instructions": instructions} if instructions is not None else {}
         return _repeated_fields(self._request) | {"model": model, "state": state, "questions": questions} | changed
 
-    def read(self, reply: bytes) -> list[Read]:
+    def read(self, reply: bytes) -> list[Reading]:
         answer = _reply(reply)
         answers = answer.get("answers") if answer else None
         if not isinstance(answers, dict):
@@ -129,7 +129,7 @@ class OpenAIDecisions(Decision):
             "questions": questions,
         }
 
-    def read(self, reply: bytes) -> list[Read]:
+    def read(self, reply: bytes) -> list[Reading]:
         answer = _reply(reply)
         answers = answer.get("answers") if answer else None
         if not isinstance(answers, list) or len(answers) != len(self.questions):
@@ -180,7 +180,7 @@ def _options_of(definition: Mapping[str, Any]) -> str:
     return {"choice": "choices", "score": "levels"}.get(definition["type"], "")
 
 
-def _of_system_one(question: Question, answer: Any) -> Read:
+def _of_system_one(question: Question, answer: Any) -> Reading:
     if not isinstance(answer, dict):
         return _NO_ANSWER
     if answer.get("type") == "refusal":
@@ -196,7 +196,7 @@ def _of_system_one(question: Question, answer: Any) -> Read:
     return _answered(by_label, keys)
 
 
-def _of_open_ai(question: Question, definition: Mapping[str, Any], answer: Any) -> Read:
+def _of_open_ai(question: Question, definition: Mapping[str, Any], answer: Any) -> Reading:
     if not isinstance(answer, dict):
         return _NO_ANSWER
     if answer.get("type") == "refusal":
@@ -213,25 +213,25 @@ def _of_open_ai(question: Question, definition: Mapping[str, Any], answer: Any) 
     return _answered(by_label, [str(level) for level in range(len(question.labels))] if is_score else question.labels)
 
 
-def _answered(by_label: Mapping[str, Any], keys: Sequence[str]) -> Read:
+def _answered(by_label: Mapping[str, Any], keys: Sequence[str]) -> Reading:
     if set(by_label) != set(keys) or len(set(keys)) != len(keys):
         return Unread("malformed", "probabilities of other labels")
     probabilities = probabilities_of([by_label[key] for key in keys])
     return probabilities if isinstance(probabilities, Unread) else Answered(probabilities)
 
 
-def _yes(value: Any) -> Read:
+def _yes(value: Any) -> Reading:
     if not isinstance(value, int | float) or isinstance(value, bool):
-        return Unread("malformed", "a probability is no number")
+        return Unread("malformed", "a probability is not a number")
     probabilities = probabilities_of([value, 1.0 - value])
     return probabilities if isinstance(probabilities, Unread) else Answered(probabilities)
 
 
-def _with_mass(read: Read, diagnostics: Any, name: str) -> Read:
+def _with_mass(read: Reading, diagnostics: Any, name: str) -> Reading:
     about = diagnostics.get(name) if isinstance(diagnostics, dict) else None
     if isinstance(read, Unread) or not isinstance(about, dict):
         return read
-    mass = mass_of(about.get("label_mass"))
+    mass = read_label_mass(about.get("label_mass"))
     return mass if isinstance(mass, Unread) else read._replace(label_mass=mass)
 
 
@@ -245,7 +245,7 @@ def _texts_of(request_input: Any) -> list[str]:
         for part in [content] if isinstance(content, str) else _list(content or []):
             if not isinstance(part, str):
                 if _object(part).get("type") not in ("input_text", "text"):
-                    raise NotAuditableError("media", "the input has parts that are no text")
+                    raise NotAuditableError("media", "the input has parts other than text")
                 part = str(part.get("text"))
             texts.append(part)
     return texts
@@ -281,13 +281,13 @@ def _check_number(questions: Any) -> None:
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise NotAuditableError("unexpected_shape", "a part of the request is no object")
+        raise NotAuditableError("unexpected_shape", "a part of the request is not an object")
     return value
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise NotAuditableError("unexpected_shape", "a part of the request is no list")
+        raise NotAuditableError("unexpected_shape", "a part of the request is not a list")
     return value
 
 

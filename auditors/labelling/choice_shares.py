@@ -36,14 +36,13 @@ class ChoiceShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choice_shares(choices: Iterable[Choice]) -> Mapping[tuple[str, str], ChoiceShare]:
-    """Return the share of each identity, by axis and name; an identity that could never be chosen has none.
-
-    Raises: ValueError for a choice of what was not offered.
+    """Return the share of each identity, by axis and name; an identity that could never be chosen has none. Raises
+    ValueError for a choice of what was not offered.
     """
     by_identity: dict[tuple[str, str], dict[str, list[float]]] = {}
     for choice in choices:
         if choice.chosen not in choice.names:
-            raise ValueError(f'"{choice.chosen}" was chosen, and is none of {", ".join(choice.names)}')
+            raise ValueError(f'"{choice.chosen}" was chosen, but is not one of {", ".join(choice.names)}')
         for name in choice.names:
             by_cluster = by_identity.setdefault((choice.axis, name), {})
             by_cluster.setdefault(choice.cluster, []).append(float(name == choice.chosen))

@@ -172,16 +172,13 @@ SCORES: Mapping[FormName, tuple[float | str, ...] | None] = {
 
 
 def filled_in(form: FormName, label: Mapping[str, Any], material: Mapping[str, Any]) -> Form:
-    """A label, checked against its form and what was shown.
-
-    Raises: LabelError.
-    """
+    """Return a label, checked against its form and what was shown. Raises LabelError."""
     try:
         filled_form = msgspec.convert(label, FORMS[form])
     except msgspec.ValidationError as exc:
-        raise LabelError(f"the label is no {form} form: {exc}") from exc
+        raise LabelError(f"the label does not fit the {form} form: {exc}") from exc
     if filled_form.refused and filled_form.rejected:
-        raise LabelError("refused and rejected exclude one another: a refusal is a usable answer, a reject is none")
+        raise LabelError("refused and rejected exclude one another: a refusal is a usable answer, a reject is not")
     if not (filled_form.refused or filled_form.rejected) and (fault := filled_form.fault(material)):
         raise LabelError(fault)
     return filled_form

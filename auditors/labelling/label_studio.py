@@ -39,7 +39,7 @@ def configuration(form: FormName, n_texts: int) -> str:
     for name, options in _fields(form, n_texts).items():
         lines += [f"  <Header value={quoteattr(name.replace('_', ' '))}/>", *_choices(name, options, names[0])]
     lines += [
-        '  <Header value="outcome, only where it is none of the above"/>',
+        '  <Header value="outcome, only if nothing above applies"/>',
         *_choices(OUTCOME, _outcomes(form), names[0]),
         f'  <TextArea name="note" toName="{names[0]}" rows="2" maxSubmissions="1"/>',
         "</View>",
@@ -56,10 +56,7 @@ def tasks(all_tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
 
 
 def annotations(document: Any, form: FormName) -> Iterator[Imported]:
-    """Yield the annotations of an export in JSON.
-
-    Raises: LabelError with the number of the task for a file of another form.
-    """
+    """Yield the annotations of an export in JSON. Raises LabelError with the task for a file of another form."""
     if not isinstance(document, Sequence) or isinstance(document, str):
         raise LabelError("a Label Studio export is a JSON list of tasks")
     for number, task in enumerate(document, start=1):
@@ -107,7 +104,7 @@ def _label(result: Sequence[Mapping[str, Any]], form: FormName) -> dict[str, Any
         elif name == OUTCOME:
             [outcome] = value["choices"]
             if outcome not in _outcomes(form):
-                raise LabelError(f'outcome "{outcome}" is none of {", ".join(_outcomes(form))}')
+                raise LabelError(f'outcome "{outcome}" is not one of {", ".join(_outcomes(form))}')
             label[outcome.replace(" ", "_")] = True
         elif name in fields:
             [chosen] = value["choices"]

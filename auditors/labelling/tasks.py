@@ -44,8 +44,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Stable: the same reply drawn again is the same task."""
     form: FormName
     shown: dict[str, Any]
-    """Material that a rater sees: question, text or texts, statement. Empty for a live exchange: its text stays in its
-    place."""
+    """Material that a rater sees: question, texts, statement. Empty for a live exchange, whose text stays."""
     origin: Origin
 
 
@@ -57,5 +56,4 @@ class LabellingQuestion(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     reference: str | None = None
     judge: Reading | None = None
-    """Reading of the same reply by the judge of the run, or by the evaluating model; None if it gave nothing readable.
-    """
+    """Reading of the reply by the run's judge, or the evaluating model; None if it gave nothing readable."""

@@ -288,7 +288,7 @@ def _coded(values: Floats) -> tuple[Floats, Indices]:
     distinct, codes = np.unique(values, return_inverse=True)
     if len(distinct) > MOST_VALUES:
         raise ValueError(
-            f"{len(distinct)} different values are no categories: {MOST_VALUES} at most, or level interval"
+            f"{len(distinct)} different values are too many for categories: {MOST_VALUES} at most, or level interval"
         )
     return distinct, codes
 

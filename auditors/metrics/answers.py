@@ -129,10 +129,7 @@ SECTION_SCORES = (-1, 0, 1, 2)
 
 
 def final_score(title_intro: int, reasons: int, conclusions: int) -> int:
-    """Mean of the three sections, rounded to the nearest integer; thirds have no ties.
-
-    Raises: ValueError for a section outside -1, 0, 1, 2.
-    """
+    """Mean of the three sections, rounded to an integer. Raises ValueError for a section outside -1, 0, 1, 2."""
     sections = (title_intro, reasons, conclusions)
     if any(section not in SECTION_SCORES for section in sections):
         raise ValueError(f"sections must be -1, 0, 1 or 2, not {sections}")

@@ -78,9 +78,7 @@ def cluster_bootstrap(
 
 
 def is_one_value(values: Floats) -> bool:
-    """Return whether all values are the same but for the last bits: sums of the same numbers in another order differ
-    there.
-    """
+    """Return whether all values are equal but for the last bits, in which the order of summing differs."""
     return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
 
 

@@ -24,8 +24,7 @@ Counts = tuple[Floats, Floats]
 FEWEST_TELLING = 10
 """Clusters with a difference of their own that a t interval of a difference takes: with fewer it covers 75 to 99 %."""
 _FEWEST_DEGREES = 2.0
-"""Fewest degrees of freedom, even if a few clusters cause nearly all of the variance: below, the quantile grows without
-bound."""
+"""Fewest degrees of freedom, even if few clusters cause most of the variance: the quantile grows below."""
 _ROUNDING = 1e-15
 """Variances of shares below the square of this are sums of the same numbers in another order."""
 
@@ -127,11 +126,7 @@ class ClusteredDifference:
 
 
 def cluster_difference(
-    first: Counts,
-    second: Counts,
-    *,
-    confidence_level: float = 0.95,
-    is_exact: bool = False,
+    first: Counts, second: Counts, *, confidence_level: float = 0.95, is_exact: bool = False
 ) -> ClusteredDifference | None:
     """Interval of the first share less the second, both over the same clusters.
 
@@ -182,11 +177,7 @@ def _newcombe(a: ClusteredShare, b: ClusteredShare, confidence_level: float) -> 
 
 
 def peaked_interval(
-    outer: Counts,
-    inner: Counts,
-    *,
-    confidence_level: float = 0.95,
-    is_exact: bool = False,
+    outer: Counts, inner: Counts, *, confidence_level: float = 0.95, is_exact: bool = False
 ) -> Interval | None:
     """Interval of L * min(S, 1 - S) / 0.5, which is greatest at S = 0.5: ICAT of LMS and SS.
 
@@ -279,9 +270,7 @@ def stratified_t(
 
 
 def degrees_of_freedom(deviations: Floats) -> float:
-    """Return the degrees of freedom of a variance that is the sum of the squares of these deviations: 2 E² / Var, at
-    most n - 1.
-    """
+    """Return the degrees of freedom of a variance that sums these squared deviations: 2 E² / Var, at most n - 1."""
     squares = deviations**2
     n = len(squares)
     spread = float(squares.var(ddof=1)) / n

@@ -204,8 +204,7 @@ class GroupShare:
     """Error rates by which it is corrected; None without a label."""
     corrected: CorrectedShare
     moves: tuple[Floats, Floats] | None
-    """Amounts by which each cluster of the labels, and of the judged exchanges, moves the corrected share; None without
-    such a share."""
+    """Moves of the corrected share by each cluster of labels, and of exchanges; None without a share."""
 
 
 def shares_by_group(labelled: Labelled, judged: Judged, *, confidence_level: float = 0.95) -> dict[str, GroupShare]:
@@ -280,9 +279,7 @@ def _share(name: str, sums: Floats, rates: ErrorRates | None, confidence_level: 
 
 
 def _moves(judged: ClusteredShare, rates: ErrorRates, corrected: CorrectedShare) -> tuple[Floats, Floats] | None:
-    """Return the first-order moves of the corrected share: d share = (d q - share d se + (1 - share) d sp) / (se + sp -
-    1).
-    """
+    """Return the first-order moves of the share: d share = (d q - share d se + (1 - share) d sp) / (se + sp - 1)."""
     se, sp = rates.sensitivity.clustered, rates.specificity.clustered
     if corrected.value is None or se is None or sp is None:
         return None

@@ -37,11 +37,7 @@ class Rank:
 
 
 def ranks(
-    values: Sequence[float],
-    unreadable_shares: Sequence[float],
-    *,
-    best: Best,
-    ties: Ties = "lower",
+    values: Sequence[float], unreadable_shares: Sequence[float], *, best: Best, ties: Ties = "lower"
 ) -> list[Rank]:
     """Ranks of the models on one (aspect, dataset) row; `best` is the end of the statistic that has rank 1.
 
@@ -152,10 +148,7 @@ def normalised_rank_scores(rank_sums: Mapping[Key, float]) -> dict[Key, float | 
 
 
 def mean_rank(rank_sum: float, n_rows: int) -> float:
-    """Rank sum over the number of dataset rows of its aspect: comparable between aspects.
-
-    Returns: NaN without rows.
-    """
+    """Rank sum over the number of dataset rows of its aspect: comparable between aspects. NaN without rows."""
     return rank_sum / n_rows if n_rows else math.nan
 
 

@@ -23,9 +23,7 @@ _ROUNDS = 50
 
 
 def nearest(rows: Vectors, candidates: Vectors) -> tuple[Floats, Indices]:
-    """Return for each row (n, dim) the cosine of the nearest candidate (m, dim) and its index, each (n,); -1 and 0
-    without any.
-    """
+    """Return for each row (n, dim) cosine and index of the nearest candidate (m, dim), each (n,); else -1 and 0."""
     cosines, indices = np.full(len(rows), -1.0), np.zeros(len(rows), dtype=np.intp)
     if len(candidates) == 0:
         return cosines, indices
@@ -37,9 +35,7 @@ def nearest(rows: Vectors, candidates: Vectors) -> tuple[Floats, Indices]:
 
 
 def nearest_outside(rows: Vectors, labels: Indices, candidates: Vectors, other_labels: Indices) -> Floats:
-    """Return the cosine of `nearest` alone, among the candidates with another label than the row's; -1 if there are
-    none.
-    """
+    """Return the cosine of `nearest` among the candidates with another label than the row's; -1 without any."""
     cosines = np.full(len(rows), -1.0)
     if len(candidates) == 0:
         return cosines

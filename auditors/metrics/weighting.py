@@ -11,8 +11,7 @@ from auditors.metrics.intervals import Interval, require_finite
 from auditors.metrics.sequential import empirical_bernstein_interval
 
 MAX_MOMENT_WEIGHT = 8.0
-"""Largest weight of an exchange that is due to low rates at its moment, as a multiple of an exchange's weight at full
-rates."""
+"""Largest weight of an exchange that is due to low rates, as a multiple of that at full rates."""
 
 
 class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):

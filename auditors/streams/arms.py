@@ -121,9 +121,8 @@ def _with_unit(seen: bytes, unit: str) -> bytes | None:
 
 
 def difference(state: ArmsState, error: float) -> Difference | None:
-    """Return the amount by which the treated arm is above the control arm; None until both have a value.
-
-    `error`: each end of the bounds is ever wrong, over all looks, with at most this probability.
+    """Return the amount by which the treated arm is above the control arm; None until both have a value. `error`: each
+    end of the bounds is ever wrong, over all looks, with at most this probability.
     """
     if not (state.treated.n and state.control.n):
         return None

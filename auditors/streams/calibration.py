@@ -32,8 +32,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     """Inverse of the probability with which it was audited and chosen for a label."""
     cluster: str | None = None
-    """Cluster of pairs that depend on each other, e.g. the exchange if it has several pairs; None if this pair stands
-    alone."""
+    """Cluster of pairs that depend on each other, e.g. their exchange; None if this pair stands alone."""
 
 
 class Corrected(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,9 +142,7 @@ def _variance(terms: Sequence[float]) -> float:
 
 
 def _degrees(terms: Sequence[float]) -> float:
-    """Return the degrees of freedom of that variance (Satterthwaite 1946, with its own variance from the fourth
-    moment).
-    """
+    """Return the degrees of freedom of that variance (Satterthwaite 1946, its variance from the fourth moment)."""
     n = len(terms)
     squares = [term * term for term in terms]
     mean = sum(squares) / n

@@ -46,8 +46,7 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
     reference_window: int = 2000
     """The first audits of a stream that make its reference, unless a run has one for it."""
     smallest_change: float = 0.1
-    """Smallest change to be found, on the 0..1 scale: until it can be found, a reference of a stream's own audits goes
-    on learning."""
+    """Smallest change to be found, on the 0..1 scale: until then a stream's own reference goes on learning."""
     reference_run: str | None = None
     """Id of the suite run whose estimates are the reference."""
     references: Mapping[str, Interval] = {}
@@ -304,9 +303,7 @@ class _Value(NamedTuple):
 
 
 def _behind_after(behind: Behind, exchange_id: str, gain: float, value: _Value, *, is_over: bool) -> Behind:
-    """Update the evidence for a change with another value; once the alarm is up (`is_over`) only the mean since goes
-    on.
-    """
+    """Update the evidence with another value; once the alarm is up (`is_over`) only the mean since goes on."""
     level = behind.level.plus(1, value.inverse, value.inverse * value.y)
     if is_over:
         return msgspec.structs.replace(behind, level=level)

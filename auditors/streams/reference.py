@@ -22,8 +22,7 @@ LOOKS = 5
 FIRST_LEVEL = 0.96
 LATER_LEVEL = 0.9975
 HALVES_LEVEL = 0.99
-"""Confidence level of the intervals of both halves of a window, which show that the mean moved when they do not
-overlap."""
+"""Confidence level of the intervals of a window's halves: the mean moved when they do not overlap."""
 WITHIN = 2000
 """Values (of a gap: blocks) within which a change is to be found on average."""
 

@@ -10,8 +10,7 @@ import msgspec
 GAP_SUFFIX = "_gap"
 """Metric of the stream of differences between a group and the others of its axis: "favoritism_gap"."""
 WITH_GAPS = frozenset({"favoritism", "representative_distance", "refusal_rate", "over_protection_rate"})
-"""Metrics whose groups are also compared with each other; the rest are differences already, or shares of the same
-whole."""
+"""Metrics whose groups are compared with each other; the rest are differences or shares of a whole."""
 
 
 LARGEST_RATIO = 100.0
@@ -79,21 +78,17 @@ UNITS: dict[str, str] = {
 
 
 def scale_of(metric: str) -> Scale:
-    """Range of a live metric; that of a gap is twice as wide as its metric's, around 0.
-
-    Raises: ValueError for an unknown metric.
-    """
+    """Range of a live metric; that of a gap is twice as wide, around 0. Raises ValueError for an unknown one."""
     scale = SCALES.get(metric.removesuffix(GAP_SUFFIX)) or QUALITY_SCALES.get(metric)
     if scale is None:
-        raise ValueError(f'"{metric}" is no live metric; known: {", ".join(SCALES)}')
+        raise ValueError(f'"{metric}" is not a live metric; known: {", ".join(SCALES)}')
     width = scale.high - scale.low
     return Scale(-width, width, neutral=0.0) if metric.endswith(GAP_SUFFIX) else scale
 
 
 def scaled(metric: str, value: float) -> float:
-    """A measured value on [0, 1]: (s + 1) / 3 for favouritism, d / 2 for distances, SDs as they are; clipped.
-
-    Raises: ValueError for an unknown metric or a value that is not finite.
+    """A measured value on [0, 1]: (s + 1) / 3 for favouritism, d / 2 for distances, SDs as they are; clipped. Raises
+    ValueError for an unknown metric or a value that is not finite.
     """
     if not math.isfinite(value):
         raise ValueError(f"{metric} of {value} is not a number that can be averaged")

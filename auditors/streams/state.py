@@ -27,13 +27,7 @@ import msgspec
 from auditors.metrics import sequential
 from auditors.metrics.intervals import Interval, require_finite
 from auditors.metrics.sequential import ConfidenceSums
-from auditors.metrics.weighting import (
-    WeightedSums,
-    add_weighted,
-    bounded_weight,
-    check_rate_factor,
-    less,
-)
+from auditors.metrics.weighting import WeightedSums, add_weighted, bounded_weight, check_rate_factor, less
 from auditors.streams import drift, gaps, pace, sender_weights
 from auditors.streams import reference as learning
 from auditors.streams.drift import ALONE, Detector, DriftSettings, Others
@@ -200,12 +194,7 @@ def record(
 
 
 def exclude(
-    state: StreamState,
-    status: Status,
-    probability: float = 1.0,
-    *,
-    rate_factor: float = 1.0,
-    sender_rate: float = 1.0,
+    state: StreamState, status: Status, probability: float = 1.0, *, rate_factor: float = 1.0, sender_rate: float = 1.0
 ) -> StreamState:
     """The stream after an audit without a value: one more in `excluded`; a missing one moves the bounds apart."""
     if status not in MISSING:
@@ -367,9 +356,7 @@ def _moved(
 
 
 def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
-    """Return whether the detector's reference is a suite run that is no longer the reference; an active alarm keeps
-    it.
-    """
+    """Return whether the reference is a suite run that no longer is the reference; an active alarm keeps it."""
     detector = state.detector
     return detector is not None and detector.reference_run is not None and reference is None and not detector.alarm
 

@@ -82,7 +82,7 @@ def cuts(text: str) -> Iterator[int]:
     plain = text.translate(_LOOK_ALIKES)
     places = set[int]()
     for match in _BETWEEN_ANGLES.finditer(plain):
-        if _ANGLE.fullmatch(_folded(match[0])) and not _is_generic(plain, match):
+        if _ANGLE.fullmatch(_bare(match[0]).lower()) and not _is_generic(plain, match):
             places.update((match.end("begin"), match.start("end")))
     for match in _BETWEEN_SQUARES.finditer(plain):
         bare = _bare(match[0])
@@ -110,14 +110,8 @@ def _bare(mark: str) -> str:
     return _UNSEEN.sub("", html.unescape(mark.replace("\\u003c", "<").replace("\\u003e", ">")))
 
 
-def _folded(mark: str) -> str:
-    return _bare(mark).lower()
-
-
 def _is_generic(text: str, match: re.Match[str]) -> bool:
-    """Return whether the match is a type's parameter, as in `List<User>`: no tokenizer has a token that is a single
-    capitalised word.
-    """
+    """Return whether the match is a type's parameter, as in `List<User>`: tokens are not capitalised words."""
     inside = match[0][1:-1]
     return inside.isalpha() and inside.istitle() and match.start() > 0 and text[match.start() - 1].isalnum()
 

@@ -62,7 +62,7 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
 
 
 def _constant(_: str) -> Never:
-    raise FieldsError("a number that is none")
+    raise FieldsError("NaN or Infinity in place of a number")
 
 
 def _whole(digits: str) -> int:

@@ -23,9 +23,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def read_json(body: bytes) -> Any:
-    """Return the value of a body, every string of which can be encoded. Raises ValueError when no reader takes it as
-    JSON.
-    """
+    """Return the value of a body; every string can be encoded. Raises ValueError when it is not JSON to any reader."""
     try:
         value = _strict(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -50,9 +48,7 @@ def count_containers(body: bytes | str) -> int:
 
 
 def _strict(body: bytes | str) -> Any:
-    """Decode strict JSON; raises the exceptions of msgspec. A value with many containers is taken apart level by level
-    first.
-    """
+    """Decode strict JSON, a value with many containers level by level. Raises the exceptions of msgspec."""
     if count_containers(body) <= MOST_CONTAINERS_AT_ONCE:
         return msgspec.json.decode(body)
     return _in_steps(body.encode() if isinstance(body, str) else body, 0)

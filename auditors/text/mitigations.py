@@ -44,9 +44,7 @@ def category(axis: str) -> str:
 
 
 def own_text(path: Path) -> str | None:
-    """Return the text of a UTF-8 file without outer space; None when the file does not exist. Raises
-    MitigationTextError.
-    """
+    """Return the text of a UTF-8 file without outer space; None without the file. Raises MitigationTextError."""
     try:
         if not path.is_file():
             return None

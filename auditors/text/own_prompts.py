@@ -77,10 +77,7 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 def read_prompts(content: bytes) -> list[OwnPrompt]:
-    """The prompts of a file, in order; empty lines are passed over.
-
-    Raises: PromptFileError, one line: which line, what is wrong, what to do.
-    """
+    """The prompts of a file, in order, without empty lines. Raises PromptFileError: line, fault and remedy."""
     if len(content) > MOST_BYTES:
         raise PromptFileError(f"{len(content)} bytes are more than {MOST_BYTES}: split the file")
     try:
@@ -147,7 +144,7 @@ def _faults(record: _Line) -> Iterator[str]:
         yield f"has {' and '.join(members) or 'none of prompt, messages, swaps'}: give exactly one"
         return
     if record.axis is not None and record.axis not in AXES:
-        yield f'axis "{record.axis}" is none: use one of {", ".join(AXES)}'
+        yield f'axis "{record.axis}" is unknown: use one of {", ".join(AXES)}'
         return
     for name in ("swaps", "groups"):
         if getattr(record, name) is not None and record.axis is None:
@@ -155,20 +152,20 @@ def _faults(record: _Line) -> Iterator[str]:
             return
     if record.swaps is not None:
         if record.groups is not None:
-            yield "swaps says about whom it asks: leave groups away"
+            yield "swaps names its groups: leave groups out"
         if not 2 <= len(record.swaps) <= 20:
             yield f"swaps has {len(record.swaps)} versions: give 2 to 20"
     for group in (*(record.swaps or ()), *(record.groups or ())):
         if (record.axis, group) not in GROUPS:
             group_names = ", ".join(name for axis, name in sorted(GROUPS) if axis == record.axis)
-            yield f'"{group}" is no group of {record.axis}: use one of {group_names}'
+            yield f'"{group}" is not a group of {record.axis}: use one of {group_names}'
             return
     for version in (record.prompt, record.messages, *(record.swaps or {}).values()):
         if isinstance(version, list) and version[-1].role != "user":
             yield f'the last message is of role "{version[-1].role}": a model answers one of role "user"'
             return
         if isinstance(version, str) and not re.search(r"\S", version):
-            yield "a prompt of blank space alone: leave it away"
+            yield "a prompt of blank space alone: leave it out"
             return
 
 

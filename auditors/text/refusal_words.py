@@ -35,9 +35,7 @@ def read_reply(text: str) -> Reading:
 
 
 def lectures(text: str) -> bool:
-    """Return whether an English answer admonishes: reminds of stereotypes, respect or sensitivity, anywhere in the
-    text.
-    """
+    """Return whether an English answer admonishes: reminds of stereotypes, respect or sensitivity anywhere."""
     return bool(_LECTURES.search(text.replace("’", "'")))
 
 

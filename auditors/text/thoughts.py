@@ -1,10 +1,10 @@
-"""Tells the thoughts that a reply has in its text from its answer, where no server has done that before.
+"""Separates the thoughts in the text of a reply from its answer, if the server did not separate them.
 
-A server without a parser for its model's thoughts leaves them where they are: between two marks (`<think>…</think>`),
-before a closing mark alone (the template of the prompt has opened them), after an opening mark alone (the reply ended
-within them), or in the channels of a format with several. A mark counts where it begins a line or follows a thought;
-a closing mark alone counts at the beginning or end of a line, so that a tag in running text is none. Takes time
-in proportion to the text.
+A server without a parser for its model's thoughts leaves them in the text: between two marks (`<think>…</think>`),
+before a closing mark alone (the prompt's template opened the thought), after an opening mark alone (the reply ended
+within the thought), or in the channels of a format that has several. A mark counts where it begins a line or follows a
+thought; a closing mark alone counts at the beginning or end of a line, so that a tag within a sentence does not count.
+The time is linear in the length of the text.
 """
 
 import re
@@ -13,29 +13,29 @@ from typing import NamedTuple
 
 
 class Split(NamedTuple):
-    """A reply in its two parts."""
+    """The two parts of a reply."""
 
     answer: str
-    """The text as it came where it has no thoughts; else what is left of it, without blanks around it."""
+    """The unchanged text if it has no thoughts; else the rest of it, without surrounding blanks."""
     thoughts: str | None = None
     """The thoughts; None if the text shows no marks, empty if the marks have nothing between them."""
     is_complete: bool = True
-    """False: the text ends within a thought."""
+    """False if the text ends within a thought."""
     is_begun_before: bool = False
-    """The text begins within a thought: its first mark is a closing one, or it has none and was said to begin so."""
+    """True if the text begins within a thought: its first mark closes one, or `is_begun` was given without a mark."""
 
 
 def split(text: str, *, is_begun: bool = False) -> Split:
-    """Answer and thoughts of a reply as the model wrote it.
+    """Return answer and thoughts of a reply as the model wrote it.
 
-    With is_begun the prompt's template has opened a thought: a text without any mark is a thought that did not end,
-    and every closing mark counts.
+    `is_begun`: the prompt's template opened a thought. Then a text without any mark is a thought that did not end, and
+    every closing mark counts.
     """
     if not is_begun and not text.startswith(_ANALYSIS) and _MARK.search(text) is None:
         return Split(text)
     answers, thoughts = list[str](), list[str]()
     at, is_complete = 0, True
-    is_begun_before = is_begun and not _starts_with_mark(text)
+    is_begun_before = is_begun and not (_OPENING_HERE.match(text) or _OPENING.match(text))
     if is_begun_before:
         closing = _CLOSING.search(text)
         if closing is None:
@@ -57,7 +57,7 @@ def split(text: str, *, is_begun: bool = False) -> Split:
         if opening is None:
             break
         answers.append(text[at : opening.start()])
-        closing_mark = _closing_of(opening)
+        closing_mark = _MARKS[opening["mark"]] if opening["mark"] else _BARE_FINAL
         end = text.find(closing_mark, opening.end())
         if end < 0:
             thoughts.append(text[opening.end() :])
@@ -69,7 +69,7 @@ def split(text: str, *, is_begun: bool = False) -> Split:
         return Split(text)
     answer = "\n".join(part.strip() for part in [*answers, text[at:]] if part.strip())
     return Split(
-        _AFTER.sub("", answer).strip(),
+        _TRAILING_MARKS.sub("", answer).strip(),
         "\n".join(part.strip() for part in thoughts if part.strip()),
         is_complete,
         is_begun_before,
@@ -103,12 +103,12 @@ _MARKS = {
 
 
 def _any_of(marks: Iterable[str]) -> str:
-    """A pattern of each of them, the longest first."""
+    """Return a pattern of the marks, the longest first."""
     return "|".join(map(re.escape, sorted(set(marks), key=lambda mark: (-len(mark), mark))))
 
 
 def _may_begin(marks: Iterable[str]) -> str:
-    """A pattern that every mark matches, and little else; it passes over other text ten times as fast as `_any_of`."""
+    """Return a pattern that matches the marks and little else; it skips other text ten times as fast as `_any_of`."""
     first, second = ("".join(sorted({re.escape(mark[place]) for mark in marks})) for place in (0, 1))
     return rf"[{first}](?=[{second}])(?:{_any_of(mark[1:] for mark in marks)})"
 
@@ -123,13 +123,5 @@ _OPENING_HERE = re.compile(rf"\s{{0,20}}{_OPENS}")
 _CLOSES = _any_of([*_MARKS.values(), "<|start|>assistant" + _CHANNEL_FINAL])
 _CLOSING = re.compile(_CLOSES)
 _LONE_CLOSING = re.compile(rf"^[ \t]{{0,20}}(?:{_CLOSES})|(?:{_CLOSES})(?=[ \t]{{0,20}}$)", re.MULTILINE)
-_AFTER = re.compile(r"(?:<\|(?:return|end|call)\|>\s{0,20})$")
+_TRAILING_MARKS = re.compile(r"(?:<\|(?:return|end|call)\|>\s{0,20})$")
 """Pattern of the marks that may follow an answer in a format with channels."""
-
-
-def _starts_with_mark(text: str) -> bool:
-    return bool(_OPENING_HERE.match(text) or _OPENING.match(text))
-
-
-def _closing_of(opening: re.Match[str]) -> str:
-    return _MARKS[opening["mark"]] if opening["mark"] else _BARE_FINAL

@@ -15,14 +15,8 @@ from benchmarks.errors import DatasetError
 
 
 def content(name: str, stored_as: str, source: Path) -> bytes:
-    """The bytes of a data set's one file.
-
-    Args:
-        name: of the data set, for messages.
-        stored_as: path of the packed file under a mirror, e.g. "eec/Corpus.csv.gz".
-        source: the file itself (plain, gzip or zip), or a directory that has it under its own name or as a mirror does.
-
-    Raises: DatasetError when there is none, or it cannot be unpacked.
+    """The bytes of a data set's one file: `source` itself (plain, gzip or zip), or a directory that has it under its
+    own name or at `stored_as`, as a mirror does. Raises DatasetError when there is none, or it cannot be unpacked.
     """
     path = _find(name, stored_as, source)
     key = PurePosixPath(stored_as).name.removesuffix(".gz")
@@ -36,13 +30,10 @@ def content(name: str, stored_as: str, source: Path) -> bytes:
 
 
 def read_file(name: str, path: Path) -> bytes:
-    """Return what a file of a data set holds.
-
-    Raises: DatasetError when it is not a regular file, cannot be read, or has more than `LARGEST_BYTES`.
-    """
+    """Return a data set's file. Raises DatasetError if irregular, unreadable or longer than `LARGEST_BYTES`."""
     try:
         if path.exists() and not path.is_file():
-            raise DatasetError(f"{name}: {path} is no regular file")
+            raise DatasetError(f"{name}: {path} is not a regular file")
         if path.stat().st_size > LARGEST_BYTES:
             raise DatasetError(f"{name}: {path} has more than {LARGEST_BYTES} bytes: this is another file")
         return path.read_bytes()
@@ -71,7 +62,7 @@ def _find(name: str, stored_as: str, source: Path) -> Path:
     path = next((source / name for name in names if (source / name).is_file()), None)
     if path is None:
         raise DatasetError(
-            f"{name}: {source} is no such file, and no directory that holds one of {', '.join(dict.fromkeys(names))}"
+            f"{name}: {source} is neither a file nor a directory with one of {', '.join(dict.fromkeys(names))}"
         )
     return path
 

@@ -184,9 +184,8 @@ def _unpack(where: str, content: bytes) -> bytes:
 
 
 def _download(url: str, part: Path, on_progress: Progress | None) -> bytes:
-    """Download into `part`, continuing one that was cut off. The caller verifies, so a wrong joint is noticed.
-
-    Raises: DatasetError, also for a file of more than `LARGEST_BYTES`, of which nothing is kept; OSError of the disk.
+    """Download into `part`, continuing one that was cut off. The caller verifies, so a wrong joint is noticed. Raises
+    DatasetError, also for a file of more than `LARGEST_BYTES`, of which nothing is kept; OSError of the disk.
     """
     have = part.stat().st_size if part.is_file() else 0
     if not is_http_url(url):

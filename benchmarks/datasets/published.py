@@ -44,10 +44,7 @@ def home(data_dir: Path | None = None) -> Path:
 
 
 def load(spec: DatasetSpec, data_dir: Path | None = None) -> Any:
-    """The normalised records, verified.
-
-    Raises: DatasetError when absent (with the command that fetches it) or not the pinned content (with both hashes).
-    """
+    """The normalised records, verified. Raises DatasetError when absent (how to fetch), or with both hashes."""
     path = cached(spec, data_dir)
     try:
         content = path.read_bytes()
@@ -72,10 +69,7 @@ def _decoded(content: bytes) -> Any:
 
 
 def load_embedded(name: str, sha256: str) -> Any:
-    """The records of benchmarks/suites/NAME/embedded.json, which are part of this software.
-
-    Raises: DatasetError when they are not the pinned ones.
-    """
+    """The records of benchmarks/suites/NAME/embedded.json, a part of this software. Raises DatasetError."""
     packaged = resources.files("benchmarks").joinpath(f"suites/{name}/embedded.json")
     records = msgspec.json.decode(packaged.read_bytes())["data"]
     demand(sha256, content_sha256(records), f"{name}: the embedded items differ", "install again")

@@ -39,16 +39,8 @@ def draw(
     label: str,
     reference: float | None = None,
 ) -> str:
-    """The panels as SVG, `columns` of them in a line.
-
-    Args:
-        panels: at least one.
-        low: left end of the scale, at most 0. Bars start at 0; what lies beyond an end is cut there, its number is not.
-        high: right end, above 0.
-        ticks: values with a label under each panel.
-        columns: panels in a line.
-        label: read out in place of the picture.
-        reference: where a dashed line marks the value of an even-handed model.
+    """The panels as SVG, `columns` of them in a line, on a scale from `low` (at most 0) to `high` (above 0): bars start
+    at 0 and are cut at the ends. `reference`: a dashed line at the value of an even-handed model.
     """
     height = HEAD + max(sum(map(_height, panel.rows)) for panel in panels) + FOOT
     headings, size = [panel.heading for panel in panels], (PANEL_WIDTH, height)

@@ -38,12 +38,8 @@ def spoken(at: float) -> str:
 
 
 def ticks(start: float, end: float, most: int) -> list[Tick]:
-    """Return round moments from `start` to `end`, at most `most`; an empty list beyond the years that have dates.
-
-    Args:
-        start: Unix seconds.
-        end: after `start`.
-        most: 2 or more.
+    """Return round moments from `start` to a later `end`, in Unix seconds, at most `most` (2 or more); an empty list
+    beyond the years that have dates.
     """
     if not start < end or not _has_date(start) or not _has_date(end):
         return []

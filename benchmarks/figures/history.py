@@ -92,12 +92,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figure(chart: Chart, *, notes: Sequence[str] = ()) -> Figure:
-    """The chart with its legend, and in words what it cannot show.
-
-    Args:
-        chart: what is drawn.
-        notes: more of them.
-    """
+    """Return the chart with its legend, and in words what it cannot show."""
     reading = "Dots are means of periods with intervals of 95 %, each for its period alone. Times are in UTC."
     svg = in_both_widths(partial(draw, chart))
     picture = Picture(title="Over time", reading=summary(chart) if chart.buckets else "", svg=svg)
@@ -182,9 +177,7 @@ def _across(chart: Chart, width: float) -> Scale:
 
 
 def _down(chart: Chart) -> Scale:
-    """Return the vertical scale: it spans the means and limits, with some space, or the metric's own range if there are
-    none.
-    """
+    """Return the vertical scale: means and limits with some space, or the metric's own range without any."""
     seen = keep_finite([bucket.value for bucket in chart.buckets] + [*(chart.reference or ()), *(chart.limits or ())])
     low, high = (min(seen), max(seen)) if seen else (chart.low, chart.high)
     least = LEAST_SHARE * (chart.high - chart.low) or 1.0

@@ -37,15 +37,7 @@ def mark(parent: Element | None, series: int, x: float, y: float, *, radius: flo
 
 
 def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at: float, *, is_upright: bool) -> None:
-    """Draws an interval, if there is one, with a bar at both ends.
-
-    Args:
-        parent: to draw in.
-        scale: of the numbers.
-        ends: of the interval.
-        at: pixels: the place in the other direction.
-        is_upright: whether the scale goes up.
-    """
+    """Draws an interval, if there is one, with a bar at both ends. `at`: the pixel across the scale."""
     if ends is None:
         return
     low, high = map(scale.at, ends)
@@ -57,13 +49,8 @@ def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at:
 
 
 def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], down: Scale) -> None:
-    """Draws points with their intervals and the line that joins them; undefined points are left out.
-
-    Args:
-        parent: to draw in.
-        series: number of the run.
-        places: pixels from the left, the number there, and what a reader sees who points at it.
-        down: scale of the numbers.
+    """Draws points with their intervals and the line that joins them; undefined points are left out. `places`: pixels
+    from the left, the number there, and what a reader sees who points at it.
     """
     defined = [
         (x, down.at(value), measure, words) for x, measure, words in places if (value := measure.drawable) is not None
@@ -122,15 +109,8 @@ def tile(
     *,
     is_hatched: bool = False,
 ) -> None:
-    """Draws a box with lines of text; each line covers the hatching below it.
-
-    Args:
-        group: to draw in.
-        corner: upper left, pixels.
-        size: width and height, pixels.
-        fill: colour; None is an undefined tile.
-        lines: words and font size of two or three lines.
-        is_hatched: whether the tile is hatched.
+    """Draws a box with two or three lines of text (words and font size); each covers the hatching below it. `corner`:
+    upper left; `size`: width and height; `fill`: None is an undefined tile.
     """
     (x, y), (width, height) = corner, size
     place = {"x": x, "y": y, "width": width, "height": height}

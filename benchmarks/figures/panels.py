@@ -88,17 +88,8 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 def lay_out(
     headings: Sequence[str], *, columns: int, size: tuple[float, float], gap: float, room: float, label: str
 ) -> tuple[Element, Iterator[tuple[Element, float, float]]]:
-    """A picture of panels in lines of `columns`, each under its heading.
-
-    Args:
-        headings: one or more.
-        columns: panels in a line.
-        size: width and height of a panel in pixels.
-        gap: pixels between two panels.
-        room: pixels that a heading may take.
-        label: read out in place of the picture.
-
-    Returns: the picture, and the group of each panel with its left and upper edge.
+    """A picture of panels of equal size, in lines of `columns`, each under its heading, which may take `room` pixels.
+    Returns the picture, and the group of each panel with its left and upper edge.
     """
     columns = min(columns, len(headings))
     n_lines = -(-len(headings) // columns)
@@ -145,13 +136,7 @@ def interval_between(lower: float | None, upper: float | None) -> tuple[float, f
 
 
 def ticks(low: float, high: float, most: int = 6) -> tuple[list[float], int]:
-    """Round numbers from `low` to `high`, 2 to `most` of them as far as there are any, and their decimals.
-
-    Args:
-        low: finite, below `high`.
-        high: finite.
-        most: 2 or more.
-    """
+    """Return round numbers between finite `low` and `high`, 2 to `most` if there are any, and their decimals."""
     if not low < high or not math.isfinite(high - low):
         return [], 0
     power = 10.0 ** math.floor(math.log10((high - low) / most))

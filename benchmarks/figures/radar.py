@@ -67,12 +67,8 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline]) -> Figure:
-    """Return the affinity polygon; on a narrow page numbers stand at the corners, and the names below.
-
-    Args:
-        title: name of the model.
-        spokes: the identities, axis by axis.
-        outlines: an evaluator each, with an estimate a spoke.
+    """Return the affinity polygon of a model, with an outline for each evaluator; on a narrow page numbers stand at the
+    corners, and the names below.
     """
     undefined = [
         f"{outline.name}: {spoke.label} is undefined: "
@@ -130,14 +126,8 @@ def draw(
     has_intervals: bool = False,
     width: float | None = None,
 ) -> str:
-    """The radar as SVG, clockwise from the top. An outline has a gap at a spoke whose share is undefined.
-
-    Args:
-        spokes: three or more, else there is nothing to go around.
-        outlines: an estimate a spoke each.
-        label: read out in place of the picture.
-        has_intervals: whether each share has its interval drawn along its spoke, those of several side by side.
-        width: None draws it as large as it is; NARROW only what is around the rings, for labels of a few letters.
+    """The radar as SVG, clockwise from the top, of three spokes or more; an undefined share leaves a gap.
+    `has_intervals` draws intervals along the spokes, side by side. `width`: NARROW has only what is around the rings.
     """
     top = outermost(outlines, has_intervals=has_intervals)
     picture = canvas(WIDTH, HEIGHT, label, kind="" if width is None else kind_of(width))
@@ -212,9 +202,7 @@ def _value(share: Estimate | None) -> float | None:
 def _draw_intervals(
     picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], top: float, *, beside: float
 ) -> None:
-    """Draw the intervals along the spokes, moved to their clockwise side so that those of several outlines lie
-    apart.
-    """
+    """Draw the intervals along the spokes, moved to the clockwise side so that those of outlines lie apart."""
     for place, (spoke, share) in enumerate(zip(spokes, outline.estimates, strict=True)):
         ends = None if share is None or _value(share) is None else interval_between(share.lower, share.upper)
         if ends is None:

@@ -19,9 +19,7 @@ _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 def canvas(width: float, height: float, label: str | None, *, description: str = "", kind: str = "") -> Element:
     """Return an empty picture. `label` is read out in place of it; without a label it is an ornament next to words that
-    say the same.
-
-    `description` is what it shows in a few sentences; `kind` a class of its own.
+    say the same. `description` is what it shows in a few sentences; `kind` a class of its own.
     """
     size = {
         "width": _written(width),

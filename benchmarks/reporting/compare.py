@@ -123,10 +123,7 @@ def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Co
 
 
 def compare_runs(run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: float = 0.95) -> Comparison:
-    """Compares two runs.
-
-    Raises: BenchmarkError if they measure different things (suite, version, protocol, mode, examples or data).
-    """
+    """Compares two runs. Raises BenchmarkError for different suites, versions, protocols, modes or data."""
     manifest_a, manifest_b = run_a.manifest, run_b.manifest
     _demand_comparable(run_a, run_b)
     paired_a, paired_b, n_unpaired = paired(run_a.observations(), run_b.observations())
@@ -167,12 +164,7 @@ def compare_runs(run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: fl
 
 
 def compared(
-    cells_a: Sequence[Cell],
-    cells_b: Sequence[Cell],
-    *,
-    seed: int,
-    confidence_level: float = 0.95,
-    penalty: float = 1.0,
+    cells_a: Sequence[Cell], cells_b: Sequence[Cell], *, seed: int, confidence_level: float = 0.95, penalty: float = 1.0
 ) -> list[Difference]:
     """Every number that both sides have, over the same replies, B minus A.
 
@@ -241,9 +233,7 @@ NO_REPLY = ("error", "thinking_exhausted")
 
 
 def paired(a: Observations, b: Observations) -> tuple[list[Observation], list[Observation], int]:
-    """Return the replies that both runs have, in the same order, and how many only one run has; errors do not count as
-    replies.
-    """
+    """Return the replies that both runs have, in order, and how many only one run has; errors do not count."""
 
     def answered(observations: Observations) -> dict[tuple[str, int], Observation]:
         return {(o.reply.item_id, o.reply.sample): o for o in observations if o.reply.status not in NO_REPLY}
@@ -355,18 +345,14 @@ def _adjusted(rows: list[Difference]) -> list[Difference]:
 
 
 def _shares(rows: Sequence[Difference]) -> dict[int, float]:
-    """Return the share of the 5 % that each comparison has, by its place: half for each of the two families, or all for
-    a single family.
-    """
+    """Return the share of the 5 % that each comparison has: half for each of two families, all for a single one."""
     places = [n for n, row in enumerate(rows) if row.p_value is not None]
     sizes = Counter(rows[n].is_whole for n in places)
     return {n: 1 / (len(sizes) * sizes[rows[n].is_whole]) for n in places}
 
 
 def _expected_by_chance(rows: Sequence[Difference], penalty: float) -> float | None:
-    """Return the number of stars expected by chance, from the comparisons whose share the permutations can reach at
-    all.
-    """
+    """Return the number of stars expected by chance, from the comparisons that the permutations can reach."""
     levels = [FALSE_STARS * share for share in _shares(rows).values()]
     return sum(level for level in levels if level >= penalty * LEAST_P_VALUE) if levels else None
 

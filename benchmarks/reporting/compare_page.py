@@ -36,13 +36,7 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(comparison: Comparison, flips: Sequence[Flip], n_flipped: int) -> str:
-    """The page.
-
-    Args:
-        comparison: of two runs.
-        flips: items that they answered differently, as many as are to be shown.
-        n_flipped: how many such items there are.
-    """
+    """The page of two runs, with some of the `n_flipped` items that they answered differently."""
     suite = registry.known(comparison.suite)
     page: str = template("compare.html").render(
         comparison=comparison,

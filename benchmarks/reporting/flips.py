@@ -52,9 +52,7 @@ def flipped_between(first: Sequence[Observation], second: Sequence[Observation])
 
 
 def read_as(reply: Reply) -> tuple[Status, Any]:
-    """Return the value that a reply counts as when two are compared: its status, and its value or the most probable
-    value.
-    """
+    """Return the value that a reply counts as in a comparison: its status, and its value or most probable value."""
     likely = {value: p for value, p in (reply.choice_probabilities or {}).items() if value not in UNREAD_LABELS}
     value = max(likely, key=likely.__getitem__) if likely else reply.parsed
     return (reply.status, value)

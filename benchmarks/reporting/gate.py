@@ -80,10 +80,8 @@ def parse(text: str) -> Requirement:
 
 
 def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
-    """One verdict per estimate the requirement speaks of.
-
-    Raises: BenchmarkError if it speaks of none, naming the nearest known word, or of results that do not belong
-        together.
+    """One verdict per estimate the requirement speaks of. Raises BenchmarkError if it speaks of none, naming the
+    nearest known word, or of results that do not belong together.
     """
     own = [result for result in results if result.suite == requirement.suite]
     if not own:
@@ -113,14 +111,7 @@ def refused(requirement: Requirement, results: Sequence[Result], *, allow_unvali
     own = (result for result in results if result.suite == requirement.suite)
     faults = ((result, _fault(result, allow_unvalidated_judge)) for result in own)
     return [
-        Verdict(
-            requirement=requirement.text,
-            result=result,
-            where="not judged",
-            found=None,
-            passed=False,
-            reason=fault,
-        )
+        Verdict(requirement=requirement.text, result=result, where="not judged", found=None, passed=False, reason=fault)
         for result, fault in faults
         if fault is not None
     ]

@@ -90,12 +90,7 @@ def sarif(checked: Checked) -> str:
     return msgspec.json.format(msgspec.json.encode(log), indent=1).decode() + "\n"
 
 
-FORMATS: Mapping[str, Callable[[Checked], str]] = {
-    "text": text,
-    "markdown": markdown,
-    "junit": junit,
-    "sarif": sarif,
-}
+FORMATS: Mapping[str, Callable[[Checked], str]] = {"text": text, "markdown": markdown, "junit": junit, "sarif": sarif}
 
 
 def _print(verdict: Verdict) -> str:
@@ -148,9 +143,7 @@ def _result(verdict: Verdict, path: Path, rule: int) -> dict[str, Any]:
         "ruleIndex": rule,
         "level": "error",
         "message": {"text": _describe(verdict)},
-        "locations": [
-            {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}},
-        ],
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}}],
         "partialFingerprints": {
             "requirementAndKeys/v1": f"{verdict.result.model}: {verdict.requirement} ({verdict.where})"
         },

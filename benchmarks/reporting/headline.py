@@ -13,8 +13,7 @@ from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Scale
 
 LEAST_READABLE = 0.1
-"""Smallest share of all replies that must be readable. Below it a run is not assessable: the few readable replies speak
-for themselves alone."""
+"""Least share of readable replies. Below it a run is not assessable: they speak for themselves alone."""
 
 Tone = Literal["unknown", "apart", "neutral", "plain"]
 """unknown: nothing can be said. apart: the interval leaves the neutral value out. neutral: it holds it. plain: the

@@ -23,10 +23,7 @@ from benchmarks.run.score import LEVEL
 from benchmarks.suites import registry
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.common.rank_statistics import declined_rate
-from benchmarks.suites.protocol import (
-    JointTable,
-    RankRule,
-)
+from benchmarks.suites.protocol import JointTable, RankRule
 from benchmarks.suites.registry import SUITES
 
 
@@ -148,12 +145,10 @@ class JointRows(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folded(self) -> str | None:
-        """Return a note on the columns that are left out because every model would have a dash in them; None if none
-        is.
-        """
+        """Return a note on columns left out because every model would have a dash in them; None without any."""
         gone = [name for at, name in enumerate(self.table.columns) if at not in self.shown]
         if gone:
-            return f"No model has a run of {' or '.join(gone)} here that may stand beside the others: no average."
+            return f"No model has a run of {' or '.join(gone)} here that is comparable with the others: no average."
         return None if self.has_mean else "No model has both numbers: no average."
 
     @staticmethod
@@ -220,7 +215,7 @@ def separation(results: Sequence[Result]) -> str | None:
     split = [f"{name} ({', '.join(dict.fromkeys(values))})" for name, values in ways.items() if len(set(values)) > 1]
     if len({result.model for result in results}) < 2 or not split:
         return None
-    return f"The runs differ in {'; '.join(split)}: each kind has a leaderboard of its own, if it has several models."
+    return f"The runs differ in {'; '.join(split)}: each kind has its own leaderboard, if it has several models."
 
 
 def settings(result: Result) -> Mapping[str, str | float | None]:
@@ -363,17 +358,13 @@ def _ranges(
         of_axis = next((resample.values for resample in result.rank_resamples if resample.axis == axis), [])
         drawn[model] = [math.nan if value is None else value for value in of_axis]
     lengths = {len(row) for row in drawn.values()}
-    is_sparse = any(_n_undefined(row) > MOST_UNDEFINED * len(row) for row in drawn.values())
+    is_sparse = any(sum(map(math.isnan, row)) > MOST_UNDEFINED * len(row) for row in drawn.values())
     if len(lengths) != 1 or lengths == {0} or is_sparse:
         return {}
     level = max(LEVEL if run.precision is None else run.precision.level_of_a_look for run in runs.values())
     places = [values[model] for model in drawn]
     ranges = rank_ranges(places, np.array(list(drawn.values())), best=rule.best, confidence_level=level)
     return dict(zip(drawn, ranges, strict=True))
-
-
-def _n_undefined(row: Sequence[float]) -> int:
-    return sum(map(math.isnan, row))
 
 
 def _by_chance(result: Result, axis: str | None) -> float | None:

@@ -20,14 +20,7 @@ READING = (
 
 
 def figure(by_suite: Mapping[str, Mapping[str, Result]], order: Sequence[str]) -> Figure | None:
-    """A picture for each suite that several models were asked.
-
-    Args:
-        by_suite: comparable results by suite and model.
-        order: models from top to bottom; others follow.
-
-    Returns: None where no suite has two models.
-    """
+    """A picture for each suite that several models were asked, None without any. `order`: from top to bottom."""
     pictures = [
         _picture(SUITES[name], runs, order) for name, runs in by_suite.items() if name in SUITES and len(runs) > 1
     ]

@@ -1,6 +1,7 @@
 """Holds what the pages share: templates, the drawing of an interval, and how numbers and names are written."""
 
 from functools import cache
+from pathlib import Path
 
 import jinja2
 import msgspec
@@ -53,10 +54,10 @@ def _detail(estimate: Estimate) -> str:
 
 
 @cache
-def template(name: str) -> jinja2.Template:
-    """One of `templates/`, with what it may use."""
+def template(name: str, *folders: Path) -> jinja2.Template:
+    """Return a template of `templates/`, or of another folder, with the names that it may use."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("benchmarks.reporting", "templates"),
+        loader=jinja2.FileSystemLoader([Path(__file__).parent / "templates", *folders]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

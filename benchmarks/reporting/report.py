@@ -17,10 +17,7 @@ from benchmarks.run.result import Result, encode, shown_fields
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
-from benchmarks.suites.protocol import (
-    STATUSES,
-    Scale,
-)
+from benchmarks.suites.protocol import STATUSES, Scale
 
 
 def command_of(result: Result) -> str:
@@ -127,13 +124,7 @@ class Comparable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(results: Sequence[Result]) -> str:
-    """The page.
-
-    Args:
-        results: at least one; several runs of a single kind make a table side by side.
-
-    Raises: ValueError if there are none.
-    """
+    """Return the page of the runs; several of a kind make a table. Raises ValueError without any."""
     if not results:
         raise ValueError("a report needs at least one result")
     sections = [_section(f"run-{number}", result) for number, result in enumerate(results, 1)]

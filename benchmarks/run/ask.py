@@ -103,17 +103,9 @@ async def assist(
     judge: JudgeClient | None,
     stop: asyncio.Event,
 ) -> None:
-    """Asks ranges of a run that another process has, until there are none.
-
-    Args:
-        plan: the run's, which was made here as well.
-        share: where the ranges are.
-        read: finds a reply where `share` has put it.
-        answer: asks one item.
-        judge: for suites with a judge.
-        stop: as in `ask`, but nothing is raised.
-
-    Raises: BenchmarkError when a server gives no answer here.
+    """Asks ranges of a run that another process has, until there are none. `read` finds a reply where `share` has put
+    it; `answer` asks one item. `stop`: as in `ask`, but nothing is raised. Raises BenchmarkError when a server gives no
+    answer here.
     """
     asker = Asker(plan, answer, judge, seen_reply=False)
     part = Ranges(plan, Replies(plan.items, plan.options.samples, read), share, None)
@@ -123,11 +115,7 @@ async def assist(
 
 
 async def _ask_part(
-    plan: Plan,
-    asker: Asker,
-    part: Whole | Ranges,
-    stop: asyncio.Event,
-    on_kept: Callable[[Sequence[Reply]], None],
+    plan: Plan, asker: Asker, part: Whole | Ranges, stop: asyncio.Event, on_kept: Callable[[Sequence[Reply]], None]
 ) -> bool:
     """Ask, keep and report what was kept. Return whether all of it was asked."""
     arrived: asyncio.Queue[Reply | None] = asyncio.Queue(MOST_ARRIVED)

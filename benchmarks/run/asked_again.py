@@ -40,13 +40,8 @@ def repeated(plan: Plan) -> Plan:
 
 
 def found(plan: Plan, again: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never) -> Repeats:
-    """Return what changed.
-
-    Args:
-        plan: of the run.
-        again: `repeated` of it.
-        replies: those to `again`; the first of each item is compared with the last.
-        checkpoint: called before each item; may raise to end it.
+    """Return what changed between the first and the last reply to each item of `again`, the plan `repeated`.
+    `checkpoint`: called before each item; may raise to end it.
     """
     share = plan.options.repeat_share
     if share is None:
@@ -127,11 +122,7 @@ def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
         deviation * math.sqrt(degrees / float(chdtri(degrees, tail))) for tail in ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     )
     return HeadlineNoise(
-        metric=metric,
-        standard_deviation=deviation,
-        lower=lower,
-        upper=upper,
-        difference=Z * math.sqrt(2) * deviation,
+        metric=metric, standard_deviation=deviation, lower=lower, upper=upper, difference=Z * math.sqrt(2) * deviation
     )
 
 

@@ -98,9 +98,7 @@ Answer = Callable[[Item, int], Awaitable[Sequence[Reply]]]
 
 
 async def answerer(plan: Plan, completer: Completer, probe: Probe) -> Answer:
-    """Return the function that asks a single item in the mode of the plan, once `probe` has found out how the server
-    handles thinking.
-    """
+    """Return the function that asks an item in the mode of the plan; `probe` finds how the server thinks."""
     thinking = await probe()
     if plan.options.mode == "exact":
         return await open_reader(plan, completer, thinking)

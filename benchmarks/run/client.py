@@ -67,9 +67,8 @@ def read_tokens(body: bytes) -> list[int]:
 
 def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
     """JSON body of POST /v1/completions: every beginning of a text that has `first` tokens or more, the whole left out,
-    with the log-probabilities of those tokens that may follow.
-
-    Raises: CompletionError of kind "rejected" for a text of more than MOST_TOKENS.
+    with the log-probabilities of those tokens that may follow. Raises CompletionError of kind "rejected" for a text of
+    more than MOST_TOKENS.
     """
     following = sorted(set(tokens[first:]))
     if len(following) > MOST_TOKENS:
@@ -80,9 +79,8 @@ def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
 
 
 def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]:
-    """Return the natural log-probability of each token from the token at `first`, given those before it.
-
-    Raises: CompletionError of kind "malformed" for a reply that does not have them all.
+    """Return the natural log-probability of each token from the token at `first`, given those before it. Raises
+    CompletionError of kind "malformed" for a reply that does not have them all.
     """
     try:
         choices = {choice.index: choice for choice in _decoder.decode(body).choices}
@@ -127,26 +125,16 @@ def open_client(
     gate: Gate = OPEN,
     endpoint: type[HttpEndpoint] = HttpEndpoint,
 ) -> "SuiteClient":
-    """A client for one OpenAI-compatible server; opens no connection yet.
-
-    Args:
-        base_url: e.g. "http://127.0.0.1:8000"; a trailing /v1 is allowed.
-        api_key: sent as a bearer token; never logged.
-        concurrency: connections at most.
-        priority: vLLM scheduling priority (larger is later); None leaves it out.
-        timeout: seconds for one attempt.
-        retries: further attempts after a failed connection, 429 or 5xx.
-        headers: sent with every request, e.g. GATEWAY_HEADERS.
-        gate: lets each attempt through; its time limit begins then.
-        endpoint: how the server is reached.
-
-    Raises: BenchmarkError if the URL is none, or the key can be in no header.
+    """A client for one OpenAI-compatible server (a trailing /v1 is allowed); opens no connection yet. The key is a
+    bearer token, never logged; `priority` is vLLM's (larger is later; None: none); `timeout` is of one attempt,
+    `retries` follow a failed connection, 429 or 5xx; `gate` lets each attempt through. Raises BenchmarkError if the URL
+    is none, or the key can be in no header.
     """
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     if urlsplit(origin).scheme not in ("http", "https") or not urlsplit(origin).hostname:
-        raise BenchmarkError(f'"{base_url}" is no URL of a model server: it must look like http://127.0.0.1:8000')
+        raise BenchmarkError(f'"{base_url}" is not a URL of a model server: it must look like http://127.0.0.1:8000')
     if api_key and not (api_key.isascii() and api_key.isprintable()):
-        raise BenchmarkError(f"the client for {host(base_url)} cannot be set up: its key is no printable ASCII")
+        raise BenchmarkError(f"the client for {host(base_url)} cannot be set up: its key is not printable ASCII")
     try:
         opened = endpoint(
             origin,
@@ -188,9 +176,7 @@ class SuiteClient:
             return None
 
     async def served(self) -> list[dict[str, Any]]:
-        """Return the models that the server serves, each with its name as "id". Raises CompletionError if it tells
-        none.
-        """
+        """Return the models that the server serves, each with its name as "id". Raises CompletionError without any."""
         return read_models(await self._endpoint.get_once(MODELS_PATH, longest=LONGEST_LIST_BYTES))
 
     async def tokenized(self, model: str, text: str) -> list[int]:
@@ -199,8 +185,7 @@ class SuiteClient:
 
     async def logprobs(self, model: str, tokens: Sequence[int], first: int) -> list[float]:
         """Return the natural log-probability of each token of a text from the token at `first`, which is at least 1.
-
-        Raises: CompletionError where the server does not tell.
+        Raises CompletionError where the server does not tell.
         """
         body = beginnings_body(model, tokens, first)
         content = await self._endpoint.post(COMPLETIONS_PATH, body, replies=len(tokens) - first)

@@ -79,9 +79,8 @@ def complete_items(path: Path, plan: Plan) -> None:
 
 
 def begin(path: Path, about: Manifest) -> None:
-    """Makes a new run directory with run.json alone: enough for --resume.
-
-    Raises: BenchmarkError if the directory holds anything already, or cannot be written.
+    """Makes a new run directory with run.json alone: enough for --resume. Raises BenchmarkError if the directory holds
+    anything already, or cannot be written.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,9 +101,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def began(path: Path) -> float:
-    """Return when the run in a directory was begun, in Unix seconds. Raises BenchmarkError if `path` is not a run
-    directory.
-    """
+    """Return when the run in a directory was begun, in Unix seconds. Raises BenchmarkError for another directory."""
     try:
         return (path / MANIFEST).stat().st_mtime
     except OSError as exc:
@@ -172,9 +169,7 @@ def observations(path: Path) -> Observations:
 
 
 def n_answered(path: Path) -> int:
-    """Return how many replies of the run in a directory --resume does not ask for again: the latest of each that is not
-    an error.
-    """
+    """Return how many replies --resume does not ask for again: the latest of each that is not an error."""
     latest = {(reply.item_id, reply.sample): reply.status for reply in _lines(path / RESPONSES, Reply)}
     return sum(status != "error" for status in latest.values())
 
@@ -283,10 +278,7 @@ class DirectoryLog:
 
 
 def read_recorded(path: Path) -> list[Reply]:
-    """Replies recorded elsewhere: a JSON lines file with at least item_id and text.
-
-    Raises: BenchmarkError naming the file and line.
-    """
+    """Replies recorded elsewhere: JSON lines with item_id and text. Raises BenchmarkError with file and line."""
     if not path.is_file():
         raise BenchmarkError(f"{path}: no such file of replies")
     replies: list[Reply] = _lines(path, Reply, keep_last=True)

@@ -40,8 +40,7 @@ from benchmarks.suites.protocol import UNRELATED, RankRule, Scale
 
 
 GROWTH = 1.5
-"""Growth of the number of items from look to look: closer looks stop sooner and need wider intervals, which about
-cancels out."""
+"""Growth of the number of items from look to look: closer looks stop sooner and need wider intervals."""
 FEWEST = 60
 """Items before the first look."""
 
@@ -64,8 +63,7 @@ class Precision(msgspec.Struct, frozen=True, kw_only=True):
     """Looks taken; all of `looks_planned` where everything was asked."""
     looks_planned: int
     level_of_a_look: float
-    """Confidence level of the interval of each look, so that those of all looks hold with the confidence level of the
-    estimates."""
+    """Confidence level of each look's interval, so that all together hold with the estimates' level."""
 
     @property
     def words(self) -> str:
@@ -170,14 +168,8 @@ class RankResamples(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_resamples(rule: RankRule, cells: Sequence[Cell]) -> list[RankResamples]:
-    """Bayesian bootstrap of a suite's ranking number, by axis: each cluster has an exponential weight.
-
-    Args:
-        rule: of the suite.
-        cells: of a single run.
-
-    Returns: an entry for each axis that has the rule's metric.
-    Source: Rubin 1981, doi:10.1214/aos/1176345338.
+    """Bayesian bootstrap of a suite's ranking number, for each axis that has the rule's metric: each cluster has an
+    exponential weight. Source: Rubin 1981, doi:10.1214/aos/1176345338.
     """
     axes = dict.fromkeys(cell.axis for cell in cells if cell.metric == rule.metric)
     used = {rule.metric, *rule.beside}

@@ -49,8 +49,7 @@ def observed(plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], 
 
 async def embedded(plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder | None) -> list[Reply]:
     """Return the replies that their vectors change; empty if the suite compares no embeddings or has no embedder.
-
-    Raises: BenchmarkError when a served embedder does not answer.
+    Raises BenchmarkError when a served embedder does not answer.
     """
     return [reply async for changed in embedded_parts(plan, replies, embedder) for reply in changed]
 
@@ -58,9 +57,7 @@ async def embedded(plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder 
 async def embedded_parts(
     plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder | None
 ) -> AsyncIterator[list[Reply]]:
-    """Yield the replies of `embedded`, a cluster at a time, so that memory holds the texts and vectors of a single
-    cluster.
-    """
+    """Yield the replies of `embedded` cluster by cluster, so that memory holds a single cluster's vectors."""
     if embedder is None or not plan.suite.needs_embedder:
         return
     by_cluster: dict[str, list[Item]] = {}
@@ -159,10 +156,7 @@ class EmbeddedBeside:
                     self._put([name])
 
     async def finish(self) -> None:
-        """Embeds what is left, whether all of its replies came or not, and waits for it.
-
-        Raises: BenchmarkError when a served embedder did not answer.
-        """
+        """Embeds what is left, replies or not, and waits. Raises BenchmarkError if the embedder did not answer."""
         self._put(list(self._items))
         if self._working is None:
             return

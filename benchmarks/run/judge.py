@@ -36,8 +36,7 @@ async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, cl
     if question is None:
         return reply
     judgement = await client.ask(
-        lambda: question,
-        lambda text: suite.read_judgement(item, text, protocol=options.protocol, seed=options.seed),
+        lambda: question, lambda text: suite.read_judgement(item, text, protocol=options.protocol, seed=options.seed)
     )
     record = {**msgspec.structs.asdict(judgement.stamp), "text": judgement.text}
     if judgement.value is None:
@@ -112,13 +111,7 @@ class JudgeUsed(msgspec.Struct, frozen=True, kw_only=True):
 def judge_used(
     judges: Sequence[str], model: str, stamps: Sequence[JudgeStamp], validation: Validation | None
 ) -> JudgeUsed:
-    """
-    Args:
-        judges: the models that judged, at least one.
-        model: the model under test.
-        stamps: every question that a judge was asked.
-        validation: of the judge, if there is one.
-    """
+    """`stamps`: every question that a judge was asked. `validation`: of the judge, if there is one."""
     reason = _fault(judges, model, stamps, validation)
     return JudgeUsed(model=", ".join(judges), validated=reason is None, reason=reason)
 

@@ -27,15 +27,9 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed: int = 0) -> Drawn:
-    """Tasks of the run in a directory.
-
-    Args:
-        path: of a finished or unfinished run.
-        form: None takes the suite's usual one.
-        n: how many, each reply with the same probability; None takes all.
-        seed: of the drawing, the order, and the orders of choices.
-
-    Raises: BenchmarkError if `path` is not a run directory, its suite has no such form, or it has fewer than n replies.
+    """Tasks of the run in a directory, in the suite's usual form unless `form` is given: `n` replies, each with the
+    same probability, or all. Raises BenchmarkError if `path` is not a run directory, its suite has no such form, or it
+    has fewer than n replies.
     """
     options = directory.read_manifest(path).options
     suite = registry.find(options.suite)

@@ -71,11 +71,7 @@ class ReplyLines:
     """Replies as lines of JSON in a file that is only appended to. A reply's place is the offset of its line."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        """
-        Args:
-            file: open for reading, and for appending without a buffer of its own in use; may be closed afterwards.
-            name: of the file, for messages.
-        """
+        """`file`: open for reading and for unbuffered appending; may be closed afterwards. `name`: for messages."""
         self._name = name
         self._fd = os.dup(file.fileno())  # stays open as long as somebody may read
         weakref.finalize(self, os.close, self._fd)
@@ -110,8 +106,7 @@ class ReplyLines:
 
     def batches(self) -> Iterator[list[Placed]]:
         """Yield every reply in the file now, a block at a time; text after the last newline does not count as a reply.
-
-        Raises: BenchmarkError for a line that is not a reply.
+        Raises BenchmarkError for a line that is not a reply.
         """
         end, start, number, size = self._end, 0, 0, BLOCK_BYTES
         while start < end:

@@ -18,15 +18,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation
 from benchmarks.suites.common.observations import never
-from benchmarks.suites.protocol import (
-    DataKind,
-    Dataset,
-    Item,
-    Mode,
-    Observation,
-    ProtocolName,
-    Suite,
-)
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Mode, Observation, ProtocolName, Suite
 
 
 class _Set(msgspec.Struct, frozen=True):
@@ -68,9 +60,7 @@ def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
 
 
 def beginnings(items: Sequence[Item], limits: Sequence[int], seed: int) -> list[list[Item]]:
-    """Return what `select` chooses under each of several limits, sorting just once; limits under which no set fits are
-    left out.
-    """
+    """Return what `select` chooses under each limit, sorting just once, without limits that no set fits under."""
     ordered = _ordered(items, seed)
     place = {item.item_id: number for number, item in enumerate(items)}
     chosen_places = (sorted(map(place.__getitem__, _beginning(ordered, limit))) for limit in limits)
@@ -129,9 +119,7 @@ Key = tuple[str, int]
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of a run. All but `concurrency` and `keep_reasoning` is a run's identity: resume refuses when it
-    differs.
-    """
+    """The options of a run. All but `concurrency` and `keep_reasoning` identify it: resume refuses another."""
 
     suite: str
     model: str
@@ -212,15 +200,9 @@ def prepare(
     outputs: Mapping[str, Sequence[Observation]] | None = None,
     checkpoint: Callable[[], None] = never,
 ) -> Plan:
-    """Checks the options and renders the items. Reads data; asks nothing.
-
-    Args:
-        options: what to run.
-        data_dir: dataset cache.
-        outputs: by model, what the runs in `options.evaluate` hold.
-        checkpoint: called between the steps and before each item; may raise to end it.
-
-    Raises: BenchmarkError for an option the suite does not offer, DatasetError for missing or wrong data.
+    """Checks the options and renders the items. Reads data; asks nothing. `outputs`: by model, what the runs in
+    `options.evaluate` hold. `checkpoint`: called between steps and items; may raise. Raises BenchmarkError for an
+    option not offered, DatasetError for missing or wrong data.
     """
     suite = registry.find(options.suite)
     check(options, suite)
@@ -261,7 +243,7 @@ def check(options: RunOptions, suite: Suite) -> None:
     if options.mode == "exact" and options.samples != 1:
         raise BenchmarkError(f"mode exact reads probabilities, not replies: samples must be 1, not {options.samples}")
     if options.temperature is not None and options.mode == "exact":
-        raise BenchmarkError("mode exact reads the probabilities at the protocol's own temperature: leave it away")
+        raise BenchmarkError("mode exact reads the probabilities at the protocol's own temperature: leave it out")
     try:
         thinking = parse_thinking(options.thinking)
     except ValueError as exc:
@@ -281,7 +263,7 @@ def _check_own(options: RunOptions, suite: Suite) -> None:
     """Raises BenchmarkError for prompts that nothing asks, and for what their numbers cannot be formed with."""
     if not suite.takes_prompts:
         if options.prompts is not None:
-            raise BenchmarkError(f"{suite.name}: asks questions of its own: leave the prompts away")
+            raise BenchmarkError(f"{suite.name}: has its own questions: leave the prompts out")
         return
     if options.prompts is None:
         raise BenchmarkError(f"{suite.name}: its questions are yours: biasgate audit prompts FILE.jsonl")
@@ -344,7 +326,7 @@ def _checked(items: Iterable[Item], checkpoint: Callable[[], None]) -> list[Item
 def _about(outputs: Mapping[str, Sequence[Observation]], options: RunOptions, suite: Suite) -> list[Item]:
     items = suite.items_about(outputs, protocol=options.protocol)
     if items is None:
-        raise BenchmarkError(f"{suite.name}: has no texts to evaluate: leave --evaluate away")
+        raise BenchmarkError(f"{suite.name}: has no texts to evaluate: omit --evaluate")
     return list(mitigation.placed(items, options.mitigating))
 
 

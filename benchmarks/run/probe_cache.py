@@ -29,13 +29,7 @@ class ProbeCache(Remembering):
     """Remembers the answers to a run's first questions."""
 
     def __init__(self, inner: Completer, origin: str, began: Callable[[], Awaitable[str | None]], folder: Path) -> None:
-        """
-        Args:
-            inner: asks the server.
-            origin: its address.
-            began: when its process began, as the server says; None where it does not.
-            folder: of the files; made when the first is written.
-        """
+        """`inner` asks the server at `origin`, whose process `began` then. `folder`: made at the first write."""
         super().__init__(inner, folder)
         self._origin = origin
         self._began = began
@@ -45,9 +39,7 @@ class ProbeCache(Remembering):
         """How often each question was asked in this run."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Complete as the inner completer does. An answer that is used again has `requests` 0 and FROM_CACHE 1 in its
-        usage.
-        """
+        """Complete as the inner completer does. An answer used again has `requests` 0 and FROM_CACHE 1 in its usage."""
         if request.messages[0].content not in _QUESTIONS:
             return await self._inner.complete(request)
         if not self._has_asked:

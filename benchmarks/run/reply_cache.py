@@ -48,12 +48,8 @@ class ReplyCache(Remembering):
     """Remembers what is asked at temperature 0."""
 
     def __init__(self, inner: Completer, origin: str, folder: Path, *, before: float) -> None:
-        """
-        Args:
-            inner: asks the server.
-            origin: address of that server.
-            folder: of the files; made when the first is written.
-            before: when the run began, in Unix seconds; replies kept since then are its own.
+        """`inner` asks the server at `origin`. `folder`: made when the first file is written. `before`: when the run
+        began, in Unix seconds; replies kept since then are its own.
         """
         super().__init__(inner, folder)
         self._before = before
@@ -63,9 +59,7 @@ class ReplyCache(Remembering):
         self._looked = set[str]()
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Complete as the inner completer does. A reply that is used again has `requests` 0 and FROM_CACHE 1 in its
-        usage.
-        """
+        """Complete as the inner completer does. A reply used again has `requests` 0 and FROM_CACHE 1 in its usage."""
         name = self._name(request) if request.temperature == 0 else None
         if name is not None and name not in self._looked:
             self._looked.add(name)
@@ -93,9 +87,7 @@ class ReplyFiles:
         return self._folder / name[:2] / name
 
     def read(self, name: str, *, before: float = math.inf) -> Completion | None:
-        """Return the completion; None if it is missing, is not a reply of this version or was not written `before`, in
-        Unix seconds.
-        """
+        """Return the completion; None if missing, of another version, or not written `before`, in Unix seconds."""
         path = self._path(name)
         try:
             return msgspec.json.decode(path.read_bytes(), type=Completion) if path.stat().st_mtime < before else None

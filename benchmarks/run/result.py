@@ -12,14 +12,7 @@ from benchmarks.run.estimation import Precision, RankResamples
 from benchmarks.run.judge import JudgeUsed
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
 from benchmarks.suites.common.observations import items_of, without_exhausted
-from benchmarks.suites.protocol import (
-    STATUSES,
-    DataKind,
-    JointScore,
-    Mode,
-    Observation,
-    ProtocolName,
-)
+from benchmarks.suites.protocol import STATUSES, DataKind, JointScore, Mode, Observation, ProtocolName
 
 
 class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,9 +144,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _in_words(stamp: JudgeStamp) -> str:
-    """Return the judge in words. A judge does not think by default, so records from before this was kept are read that
-    way.
-    """
+    """Return the judge in words; records without a setting of thinking are of judges that do not think."""
     thinking = "" if stamp.thinking in (None, "off") else f", thinking {stamp.thinking}"
     return f"{stamp.model}, question {stamp.prompt_sha256[:12]}, as {stamp.form}{thinking}"
 
@@ -264,14 +255,7 @@ def encode(result: Result) -> bytes:
 
 
 def joined(result: Result, joint: JointScore, own: Sequence[Observation], partners: Sequence[Observation]) -> Result:
-    """The result with the score of it and a run of the partner, of the same model and options.
-
-    Args:
-        result: of the suite that declares the score.
-        joint: the score.
-        own: what the result rests on.
-        partners: what the partner's result rests on.
-    """
+    """The declaring suite's result with the joint score of it and a run of the partner with the same options."""
     rest = [estimate for estimate in result.estimates if estimate.metric != joint.metric]
     estimates = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
     if result.precision is not None:
@@ -282,4 +266,4 @@ def joined(result: Result, joint: JointScore, own: Sequence[Observation], partne
     return msgspec.structs.replace(result, estimates=[*rest, *estimates])
 
 
-STOPPED = "no interval: the two runs stopped at looks of their own (--precision)"
+STOPPED = "no interval: the two runs stopped at different looks (--precision)"

@@ -67,9 +67,7 @@ def no_full_collections() -> Iterator[None]:
 
 @contextmanager
 def set_aside() -> Iterator[None]:
-    """Keep the objects that exist at the beginning of the block out of garbage collection until its end, or that of the
-    last such block.
-    """
+    """Keep the present objects out of garbage collection until the end of the last block of this kind."""
     global _kept
     gc.freeze()
     _kept += 1
@@ -125,17 +123,9 @@ async def run(
     data_dir: Path | None = None,
     **parts: Unpack[Parts],
 ) -> Result:
-    """Prepares, asks what the log does not have yet, and scores.
-
-    Args:
-        options: what to run.
-        completer: asks the model; the caller closes it.
-        log: see `RunLog`; replies with status error are asked again.
-        stop: when set, no further item is asked, and RunStopped is raised within a second, whatever the run is at;
-            replies that arrive within stopping.GRACE_SECONDS are kept.
-        data_dir: dataset cache.
-
-    Raises: BenchmarkError, DatasetError, RunStopped.
+    """Prepares, asks what the log does not have yet (errors again), and scores. When `stop` is set, no further item is
+    asked, and RunStopped is raised within a second; replies that arrive within stopping.GRACE_SECONDS are kept. Raises
+    BenchmarkError, DatasetError, RunStopped.
     """
     stop = stop or asyncio.Event()
     plan = await _prepared(options, data_dir, stop)
@@ -159,9 +149,8 @@ async def assist(
     stop: asyncio.Event,
     data_dir: Path | None = None,
 ) -> None:
-    """Asks ranges of a run that another process has, until there are none; see `ask.assist`.
-
-    Raises: BenchmarkError when it cannot be asked here as it is there; RunStopped while its items are made.
+    """Asks ranges of a run that another process has, until there are none; see `ask.assist`. Raises BenchmarkError when
+    it cannot be asked here as it is there; RunStopped while its items are made.
     """
     if terms.biasgate != (here := version("biasgate")):
         raise BenchmarkError(f"the run is of biasgate {terms.biasgate}, this is {here}")
@@ -182,12 +171,7 @@ async def assist(
 
 
 async def run_plan(
-    plan: Plan,
-    *,
-    completer: Completer,
-    log: RunLog,
-    stop: asyncio.Event | None = None,
-    **parts: Unpack[Parts],
+    plan: Plan, *, completer: Completer, log: RunLog, stop: asyncio.Event | None = None, **parts: Unpack[Parts]
 ) -> Result:
     """Run a plan already made; otherwise the same as `run`."""
     stop = stop or asyncio.Event()
@@ -271,9 +255,7 @@ class _Run:
         return await in_thread(self._scored, complete, replies, about, precision, repeats)
 
     async def _asked_enough(self) -> tuple[Plan, Replies, Precision | None]:
-        """Return the part of the plan that was asked, with the replies: all of it, or as much as the precision that it
-        demands needs.
-        """
+        """Return the part of the plan that was asked, with the replies: all, or what its precision needs."""
         if self._plan.options.precision is None:
             return self._plan, await self._asked(self._plan, share=self._parts.get("share")), None
         looks = await in_thread(looks_of, self._plan)
@@ -343,12 +325,7 @@ class _Run:
             raise RunStopped(n_before + exc.done, total) from None
 
     def _scored(
-        self,
-        plan: Plan,
-        replies: Replies,
-        about: dict[str, Any],
-        precision: Precision | None,
-        repeats: Repeats | None,
+        self, plan: Plan, replies: Replies, about: dict[str, Any], precision: Precision | None, repeats: Repeats | None
     ) -> Result:
         thinking: ThinkingFound | None = about["thinking"]
         n_requests, n_used_again = thinking.requests if thinking is not None else 0, 0

@@ -163,9 +163,8 @@ def _unread(cell: Cell) -> Cell:
 
 def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
     """Return the reply with status and value read again from its text and judgement, or from its probabilities in mode
-    exact; without either it stays as it is.
-
-    Raises: BenchmarkError, in mode exact, for probabilities that cannot be of this item.
+    exact; without either it stays as it is. Raises BenchmarkError, in mode exact, for probabilities that cannot be of
+    this item.
     """
     if plan.options.mode == "exact":
         return _read_probabilities(plan, item, reply)
@@ -188,7 +187,7 @@ def _read_probabilities(plan: Plan, item: Item, reply: Reply) -> Reply:
         return msgspec.structs.replace(reply, status="error", error="no choice_probabilities")
     labels = Reading(plan.suite, item, plan.options.protocol).labels | UNREAD_LABELS
     if strange := sorted(by_label.keys() - labels):
-        raise BenchmarkError(f'{item.item_id}: "{strange[0]}" is no answer: the labels are {", ".join(sorted(labels))}')
+        raise BenchmarkError(f'{item.item_id}: "{strange[0]}" is not one of the labels {", ".join(sorted(labels))}')
     if not all(0 <= p <= 1 for p in by_label.values()) or abs(sum(by_label.values()) - 1) > TOLERANCE:
         raise BenchmarkError(
             f"{item.item_id}: choice_probabilities must be in [0, 1] and add up to 1, not to {sum(by_label.values()):g}"
@@ -212,15 +211,9 @@ def score_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tupl
 
 
 def read_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple[Plan, dict[Key, Reply]]:
-    """Reads replies recorded elsewhere.
-
-    Args:
-        plan: the items the replies answer, rendered with the same protocol and seed.
-        recorded: replies in any order; a later one to the same (item_id, sample) counts.
-        where: file name, for messages.
-
-    Returns: the plan with the items that the replies gave rise to; all its replies, in item order.
-    Raises: BenchmarkError for a reply to an item the suite does not have, or for impossible probabilities.
+    """Reads replies recorded elsewhere to the plan's items (same protocol and seed), in any order; a later one to the
+    same (item_id, sample) counts. Returns the plan with the items that they gave rise to, and its replies in item
+    order. Raises BenchmarkError for a reply to an unknown item, or impossible probabilities.
     """
     if plan.total > MOST_REPLIES:
         raise BenchmarkError(

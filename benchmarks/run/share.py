@@ -18,8 +18,7 @@ from benchmarks.run.thinking import ThinkingFound
 from benchmarks.suites.protocol import Item, Reply
 
 MOST_IN_RANGE = 256
-"""Replies to be asked for in a range: what a process that dies leaves to another, and for which a run may wait at its
-end."""
+"""Replies to be asked for in a range: what a dead process leaves, and a run may wait for at its end."""
 LEAST_IN_RANGE = 32
 """More than runner.ask.GIVE_UP_AFTER, so that a process which reaches no server finishes no range."""
 RANGES = 64

@@ -27,8 +27,7 @@ async def unless_stopped(
     within: float = LIMIT_SECONDS,
 ) -> T:
     """Return the result of `work`; once `stop` is set it has `within` seconds to end by itself and is then cancelled.
-
-    Raises: what `work` raises, or `stopped()`.
+    Raises what `work` raises, or `stopped()`.
     """
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
@@ -47,9 +46,7 @@ async def unless_stopped(
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function as asyncio.to_thread does, except that nothing waits for the thread: neither a cancelled caller
-    nor the end of the process.
-    """
+    """Run a function as asyncio.to_thread does, but neither a cancelled caller nor the process waits for it."""
     future = concurrent.futures.Future[T]()
     future.set_running_or_notify_cancel()  # a caller that is cancelled leaves it to its end
 

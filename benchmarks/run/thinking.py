@@ -62,8 +62,7 @@ class WithEmptyThought(msgspec.Struct, frozen=True):
 
 async def ends_thinking(completer: Completer, request: CompletionRequest) -> bool:
     """Return whether an empty thought is kept in the prompt, and the model answers after it without another thought.
-
-    Raises: BenchmarkError where the server does not answer.
+    Raises BenchmarkError where the server does not answer.
     """
     try:
         plain = await completer.complete(msgspec.structs.replace(request, max_tokens=1))
@@ -132,9 +131,8 @@ async def probe_off(
     completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]
 ) -> ThinkingFound:
     """Probe for a mode that reads the first words of a reply: a thinking model is told not to think; if it still
-    thinks, its replies are begun with an empty thought.
-
-    Raises: BenchmarkError where its template keeps none, or it thinks behind it.
+    thinks, its replies are begun with an empty thought. Raises BenchmarkError where its template keeps none, or it
+    thinks behind it.
     """
     handling = await probe(completer, model, thinking, extra_body)
     if handling.thinks and thinking.mode == "default":
@@ -167,15 +165,8 @@ async def _fitting(
 
 
 async def probe(completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]) -> ThinkingFound:
-    """Asks until a form is obeyed, in most cases once.
-
-    Args:
-        completer: asks the model.
-        model: its name.
-        thinking: what is set.
-        extra_body: the user's own fields, which win.
-
-    Raises: BenchmarkError where the server refuses every request (wrong key, model not served).
+    """Asks until a form is obeyed, in most cases once; the user's `extra_body` wins. Raises BenchmarkError where the
+    server refuses every request (wrong key, model not served).
     """
     accepted = list[tuple[dict[str, Any], Completion]]()
     refused: CompletionError | None = None
@@ -208,9 +199,9 @@ def demand_fields(extra_body: Mapping[str, Any] | None) -> None:
     """Raises BenchmarkError for a field that a run sets itself."""
     for name in extra_body or {}:
         if name in OWNED_FIELDS:
-            raise BenchmarkError(f'extra body: "{name}" is set by the run itself: leave it away')
+            raise BenchmarkError(f'extra body: "{name}" is set by the run itself: leave it out')
         if name == "temperature":
-            raise BenchmarkError('extra body: "temperature" has an option of its own: use --temperature')
+            raise BenchmarkError('extra body: "temperature" has its own option: use --temperature')
 
 
 def exhausted_reason(n_exhausted: int, n_replies: int, thinking: str) -> str | None:
@@ -252,9 +243,7 @@ def _obeys(thinking: Thinking, completion: Completion) -> bool | None:
 
 
 def _best(thinking: Thinking, accepted: list[tuple[dict[str, Any], Completion]]) -> tuple[dict[str, Any], Completion]:
-    """Return the best form of those that are taken and not obeyed: the form with the fewest thoughts if they should be
-    off, else the first.
-    """
+    """Return the best form of those taken and not obeyed: that with the fewest thoughts for off, else the first."""
     if thinking.mode != "off":
         return accepted[0]
     return min(accepted, key=lambda pair: len(pair[1].reasoning or ""))

@@ -98,9 +98,7 @@ def yes_or_no(question: str, errors: JudgeErrors, seed: int) -> str | None:
 
 
 def fault(question: str, errors: JudgeErrors, seed: int) -> Fault | None:
-    """Return the way in which the judge fails at this question of the judge auditor; None when it does not fail, or for
-    any other question.
-    """
+    """Return the way in which the judge fails at this question; None when it does not, or for another question."""
     match = _QUESTION.fullmatch(question)
     if match is None:
         return None
@@ -197,9 +195,7 @@ class Answers:
         return self.can_be_silent and fault(request.user, self._profile.judge, self._seed) == "silent"
 
     def calls(self, request: Asked) -> bool:
-        """Return whether the reply is a call of a tool, because a call is demanded or is planted for a user's
-        message.
-        """
+        """Return whether the reply is a call of a tool, because one is demanded, or planted for the message."""
         if not request.offer.tools or request.choices is not None or request.prefix:
             return False
         last, is_planted = request.turns[-1], self._profile.structured.tool is not None

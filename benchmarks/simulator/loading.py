@@ -62,12 +62,8 @@ def _with_suites() -> type[Profile]:
 
 
 def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:
-    """Signature and fact of everything that the answer key holds.
-
-    Args:
-        data_dir: dataset cache; None takes the default one, if anything is in it.
-
-    Raises: ProfileError when a named cache holds no data set; DatasetError when one is damaged.
+    """Signature and fact of everything that the answer key holds; `data_dir` None takes the default cache, if it has
+    anything. Raises ProfileError for a named cache without a data set, DatasetError for a damaged one.
     """
     folder = None if data_dir is None else Path(data_dir)
     fetched = {name for name, source in datasets().items() if published.state(source, folder).state != "absent"}

@@ -118,11 +118,7 @@ def chat_opening(index: int) -> Json:
 
 
 def chat_deltas(
-    index: int,
-    generated: Generated,
-    steps: Sequence[Step] | None,
-    reported: Reported | None,
-    field: str | None = None,
+    index: int, generated: Generated, steps: Sequence[Step] | None, reported: Reported | None, field: str | None = None
 ) -> Iterator[tuple[int, Json]]:
     """(tokens so far, choice) of each chunk after the opening one; the last carries the finish reason. `field` is where
     a parser puts thoughts; their marks are in no chunk.

@@ -52,8 +52,7 @@ class Favoritism(Section, frozen=True, kw_only=True, forbid_unknown_fields=True)
     groups: dict[str, dict[str, Levels]] = msgspec.field(default_factory=dict)
     """axis -> group -> probabilities."""
     instructed: Levels | None = None
-    """Probabilities for every group when the question begins with a line about stereotypes; None: such a line changes
-    nothing."""
+    """Probabilities for every group after a line about stereotypes; None: such a line changes nothing."""
 
     def faults(self) -> Iterator[str]:
         yield from unknown_groups(self.groups, "groups")

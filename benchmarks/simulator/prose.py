@@ -58,9 +58,7 @@ SIGNATURES: Mapping[str, str] = {
     "straight": "The last line is for the key on the nail.",
     "queer": "The last line is for the key in the drawer.",
 }
-"""Closing sentence of a creative reply by identity: tells whose it is without naming a group, and weighs nothing in an
-embedding.
-"""
+"""Closing sentence by identity: it tells whose the reply is, names no group and weighs nothing."""
 
 
 def compose(prompt: str, *, fraction: float, seed: int) -> list[str]:

@@ -74,14 +74,8 @@ def faults_of_parts(
     valid: Iterable[str],
     fault: Callable[[AnySection], str | None],
 ) -> Iterator[str]:
-    """The faults of a section and of those of its parts that have odds of their own.
-
-    Args:
-        base: the section.
-        parts: the field with these odds, and what a part is, e.g. ("axes", "axis").
-        own: odds by part.
-        valid: the parts there are.
-        fault: what is wrong with odds, None when all is well.
+    """The faults of a section and of its parts with odds of their own. `parts`: the field with these odds, and what a
+    part is, e.g. ("axes", "axis"). `fault`: what is wrong with odds, None when all is well.
     """
     field, part = parts
     yield from unknown(part, own, valid, field)

@@ -74,9 +74,8 @@ class Simulator:
 
 
 def create_simulator(profile: Profile, seed: int = 0) -> Simulator:
-    """A simulated model server; the same profile and seed give the same replies to the same requests.
-
-    Raises: ProfileError when the profile names benchmark data that cannot be read.
+    """A simulated model server; the same profile and seed give the same replies to the same requests. Raises
+    ProfileError when the profile names benchmark data that cannot be read.
     """
     return Simulator(Engine(profile, seed, AnswerKey(known_items(profile.data_dir))))
 
@@ -126,10 +125,7 @@ def make_server(profile: Profile, seed: int) -> uvicorn.Server:
 def serve_simulator(
     profile: Profile, seed: int, host: str, port: int, on_ready: Callable[[str], None] | None = None
 ) -> None:
-    """Serves until SIGINT or SIGTERM. `on_ready` is told the base URL once the port is open.
-
-    Raises: OSError when the port is taken; ProfileError.
-    """
+    """Serves until SIGINT or SIGTERM; `on_ready` gets the base URL. Raises OSError (port taken), ProfileError."""
     with listen(host, port) as bound:
         server = make_server(profile, seed)
         bound.listen(2048)

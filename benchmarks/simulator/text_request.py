@@ -55,9 +55,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def case(self) -> str:
-        """Return the text by which tools and values are chosen: the texts that tools have returned, then the message
-        that is answered.
-        """
+        """Return the text by which tools and values are chosen: what tools returned, then the message answered."""
         return "\n".join([*(turn.text for turn in self.turns if turn.role == "tool"), self.user])
 
     @property

@@ -32,8 +32,7 @@ class ThinkingModel(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     is_default: bool = True
     """True when it thinks unless a request says otherwise."""
     place: Literal["reasoning", "reasoning_content", "text", "begun"] = "reasoning"
-    """Place where its server puts the thoughts; the last two without a parser, "begun" where the template opens them.
-    """
+    """Place of the thoughts; the last two without a parser, "begun" where the template opens them."""
     tokens: Annotated[int, Meta(ge=1)] = 60
     """Length of a thought."""
     p_long: Probability = 0.0

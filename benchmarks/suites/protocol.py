@@ -291,10 +291,9 @@ class Suite(ABC):
         return tuple(self.scales)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        """Read and verify the data: that of `source`, or the items in the folder of the suite.
-
-        Raises: DatasetError when canonical data is missing or not the pinned version; NotImplementedError where a
-            suite has neither a `source` nor a `load` of its own.
+        """Read and verify the data: that of `source`, or the items in the folder of the suite. Raises DatasetError when
+        canonical data is missing or not the pinned version; NotImplementedError where a suite has neither a `source`
+        nor a `load` of its own.
         """
         if self.source is None:
             raise NotImplementedError(f"{self.name}: a suite without a source loads its data itself")
@@ -328,9 +327,8 @@ class Suite(ABC):
         return self.generation if isinstance(self.generation, Sampling) else self.generation[protocol]
 
     def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
-        """Return texts that are an answer when a reply begins with them; case and punctuation do not matter.
-
-        `parse` reads each of them as ok, and says what it means. Default: the ways to name an offered choice.
+        """Return texts that are an answer when a reply begins with them; case and punctuation do not matter. `parse`
+        reads each of them as ok, and says what it means. Default: the ways to name an offered choice.
         """
         texts = spellings([choice.text for choice in item.choices])
         return [text for text in texts if self.parse(item, text, protocol=protocol).status == "ok"]
@@ -339,17 +337,15 @@ class Suite(ABC):
         self, dataset: Dataset, *, protocol: ProtocolName, seed: int, few_shot: int
     ) -> Iterator[Item]:
         """Render as `items` does, with `few_shot` > 0 examples before each. Items that serve as examples are not asked.
-
-        Raises: NotImplementedError where `few_shots` offers 0 alone, with which no run is started.
+        Raises NotImplementedError where `few_shots` offers 0 alone, with which no run is started.
         """
         raise NotImplementedError(f"{self.name} has no examples")
 
     def items_with_mitigation(
         self, dataset: Dataset, *, protocol: ProtocolName, seed: int, name: str, text: str | None
     ) -> Iterator[Item] | None:
-        """Render as `items` does, with a mitigation prompt in a place and wording of the suite's own.
-
-        `text` is the user's own, None for a mitigation known by `name`. None: `suites.common.mitigation` places it.
+        """Render as `items` does, with a mitigation prompt in a place and wording of the suite's own. `text` is the
+        user's own, None for a mitigation known by `name`. None: `suites.common.mitigation` places it.
         """
         return None
 
@@ -358,10 +354,9 @@ class Suite(ABC):
         return None
 
     def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
-        """Read the questions of a user's file. `checkpoint` is called before each, and may raise to end it.
-
-        Raises: BenchmarkError, one line, for a file that cannot be taken; NotImplementedError where `takes_prompts` is
-            false, for which no command calls it.
+        """Read the questions of a user's file. `checkpoint` is called before each, and may raise to end it. Raises
+        BenchmarkError, one line, for a file that cannot be taken; NotImplementedError where `takes_prompts` is false,
+        for which no command calls it.
         """
         raise NotImplementedError(f"{self.name} takes no prompts")
 
@@ -382,9 +377,8 @@ class Suite(ABC):
         return None
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
-        """Read what a reply means from the judge's.
-
-        Raises: UnreadableError: ask again, then a failure; NotImplementedError where `judge_question` asks nothing.
+        """Read what a reply means from the judge's. Raises UnreadableError: ask again, then a failure;
+        NotImplementedError where `judge_question` asks nothing.
         """
         raise NotImplementedError(f"{self.name} asks no judge")
 
@@ -415,14 +409,10 @@ class Suite(ABC):
         return []
 
     def figures(self, runs: "Sequence[Run]") -> "list[Figure]":
-        """Draw from stored estimates alone: those of a single run, or of several made in the same way, side by side.
-        May be empty.
-        """
+        """Draw from stored estimates alone, of a single run or of several made in the same way. May be empty."""
         return []
 
 
 def item_rng(seed: int, item_id: str) -> random.Random:
-    """Return the generator for the random choices of a single item (protocols 1.8). Seeded by a string: the same on
-    every machine.
-    """
+    """Return the generator for an item's random choices (protocols 1.8), seeded by a string on every machine."""
     return random.Random(f"{seed}/{item_id}")

@@ -20,9 +20,7 @@ from benchmarks.suites.protocol import Suite
 
 
 def _usable(name: str, registered: object) -> Suite:
-    """Return the suite itself, or an instance of its class. Raises ValueError for an object that is not a suite of that
-    name.
-    """
+    """Return the suite itself, or an instance of its class. Raises ValueError for anything but that suite."""
     suite = registered() if isinstance(registered, type) else registered
     if not isinstance(suite, Suite):
         raise ValueError("it does not derive from benchmarks.suites.protocol.Suite")

@@ -26,7 +26,7 @@ class AuditViewsController(Controller):
 
     @get(
         "/{audit_id:str}/items",
-        summary="The replies of a run one by one, with what was asked and how each was read",
+        summary="Replies with questions and readings",
         responses={200: ResponseSpec(ItemsPage, generate_examples=False), **announced(404, 409)},
     )
     async def items(
@@ -40,17 +40,13 @@ class AuditViewsController(Controller):
     ) -> Response[bytes]:
         """`after` is `next` of the page before; `changed_from` is another run of the suite."""
         query = ItemsWanted(
-            audit_id=audit_id,
-            status=read_as,
-            changed_from=changed_from,
-            after=place(after),
-            limit=limit,
+            audit_id=audit_id, status=read_as, changed_from=changed_from, after=place(after), limit=limit
         )
         return Response((await run_views.items(config, query)).json, media_type="application/json")
 
     @get(
         "/compare",
-        summary="Two finished runs of a suite: differences (b minus a), and items that flipped",
+        summary="Differences of two finished runs (docs/suites.md#comparing-two-runs) and flipped replies",
         responses=announced(404, 409),
     )
     async def compare(self, request: Asked, a: FromQuery[str], b: FromQuery[str], config: Settings) -> Response[bytes]:
@@ -60,7 +56,7 @@ class AuditViewsController(Controller):
 
     @get(
         "/compare/report",
-        summary="The same as one self-contained page: forest plot, items that flipped",
+        summary="Comparison of two finished runs as HTML",
         media_type="text/html",
         responses=announced(404, 409),
     )
@@ -70,7 +66,7 @@ class AuditViewsController(Controller):
 
     @get(
         "/{audit_id:str}/gate",
-        summary="Requirements on the numbers of a finished run: which hold",
+        summary="Requirements on a finished run (docs/suites.md#gates-in-continuous-integration)",
         responses={200: ResponseSpec(Gate, generate_examples=False), **announced(404, 409)},
     )
     async def gate(
@@ -87,7 +83,7 @@ class AuditViewsController(Controller):
     @post(
         "/estimate",
         status_code=200,
-        summary="What runs would send and how long they would take; starts nothing",
+        summary="Requests, tokens and time of runs; starts nothing",
         responses={200: ResponseSpec(Costs, generate_examples=False), **announced(409, 415)},
     )
     async def estimate(
@@ -106,9 +102,7 @@ class AuditViewsController(Controller):
 
 
 def _host(model: str, dataplane: DataPlane) -> str | None:
-    """Return the host of the upstream that a run of the model would ask: an upstream that is configured to serve it, or
-    else an upstream found to serve it.
-    """
+    """Return the host of the upstream that a run would ask: configured for the model, or seen to serve it."""
     configured = [upstream for upstream in dataplane.upstreams if model in upstream.config.models]
     upstreams = configured or [upstream for upstream in dataplane.upstreams if model in upstream.models]
     return upstreams[0].address[0] if upstreams else None

@@ -73,7 +73,7 @@ class AuditsController(Controller):
     path = "/audits"
     tags = ("audits",)
 
-    @post("/", status_code=202, summary="Start a run of each suite named", responses=announced(415, 429))
+    @post("/", status_code=202, summary="Start a run of each named suite", responses=announced(415, 429))
     async def start(
         self,
         data: JSONBody[AuditStart],
@@ -103,13 +103,13 @@ class AuditsController(Controller):
         listed_runs = await runs.list_runs(database, model=model, suite=suite, status=run_status, limit=limit)
         return [audit_of(run, request.user) for run in listed_runs]
 
-    @get("/{audit_id:str}", summary="One run and its progress", responses=announced(404))
+    @get("/{audit_id:str}", summary="A run and its progress", responses=announced(404))
     async def audit(self, request: Asked, audit_id: FromPath[str], database: Store) -> Audit:
         return audit_of(await _find(database, audit_id), request.user)
 
     @get(
         "/{audit_id:str}/events",
-        summary="Progress as server-sent events, until the run has ended",
+        summary="Progress as server-sent events",
         media_type="text/event-stream",
         responses=announced(404),
     )
@@ -124,7 +124,7 @@ class AuditsController(Controller):
 
     @get(
         "/{audit_id:str}/responses",
-        summary="Replies so far, one JSON object a line",
+        summary="Replies so far, JSON lines",
         media_type="application/x-ndjson",
         responses=announced(404),
     )
@@ -134,7 +134,7 @@ class AuditsController(Controller):
 
     @get(
         "/{audit_id:str}/report",
-        summary="The report of a finished run, one self-contained page",
+        summary="HTML report of a finished run",
         media_type="text/html",
         responses=announced(404, 409),
     )
@@ -146,7 +146,7 @@ class AuditsController(Controller):
     @post(
         "/{audit_id:str}/cancel",
         status_code=200,
-        summary="Stop a run; its replies so far are kept",
+        summary="Stop a run within a second; replies are kept",
         responses=announced(404, 409),
     )
     async def cancel(self, request: Asked, audit_id: FromPath[str], database: Store) -> Audit:
@@ -156,7 +156,7 @@ class AuditsController(Controller):
     @post(
         "/{audit_id:str}/resume",
         status_code=202,
-        summary="Complete a run that was cancelled or failed",
+        summary="Complete a cancelled or failed run",
         responses=announced(404, 409, 429),
     )
     async def resume(

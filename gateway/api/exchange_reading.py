@@ -35,19 +35,9 @@ async def read_list(
     limit: int,
     excerpt: int | None = None,
 ) -> Page:
-    """A page of exchanges.
-
-    Args:
-        request: who asks.
-        database: has the record of who read.
-        config: of the gateway.
-        criteria: which exchanges.
-        before: place where the page before this one ended, as `written`.
-        limit: entries at most.
-        excerpt: characters that are kept of each text; None for all.
-
-    Raises: RequestError for a place that is none; NotFoundError when the request id of the criteria stands for no
-        stored exchange; StoreError.
+    """A page of exchanges that `criteria` choose, of at most `limit` entries, and on record as read by who asks.
+    `before`: place where the page before ended. `excerpt`: characters kept of each text; None for all. Raises
+    RequestError for a place that is none; NotFoundError for a request id of no stored exchange; StoreError.
     """
     place = None if before is None else _read_place(before)
     page = await exchange_pages.make_page(config, Wanted(criteria=criteria, before=place, limit=limit, excerpt=excerpt))
@@ -83,10 +73,7 @@ async def read_comparison(
     limit: int,
     excerpt: int | None = None,
 ) -> Encoded[Comparison]:
-    """Return exchanges from before an alarm's change and since, at most `limit` a side.
-
-    Raises: NotFoundError, ConflictError, StoreError.
-    """
+    """Return exchanges before and since a change, `limit` a side. Raises NotFoundError, ConflictError, StoreError."""
     query = Compared(stream=stream, limit=limit, excerpt=excerpt)
     page = await make_comparison(config, query)
     await note(request, database, "read", {"stream": stream, "limit": limit}, len(page.ids))
@@ -125,5 +112,5 @@ def _read_place(text: str) -> Place:
     except ValueError:
         place = None
     if not place or not math.isfinite(place.received_at):
-        raise RequestError(f'before "{text[:80]}" is no place in the list: take it from x-next-before of an answer')
+        raise RequestError(f'before "{text[:80]}" is not a place in the list: take it from a header x-next-before')
     return place

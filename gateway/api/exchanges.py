@@ -47,11 +47,11 @@ class ExchangesController(Controller):
     """Texts that people wrote and the answers to them: administrators only, redacted, and every access is on record."""
 
     path = "/live/exchanges"
-    tags = ("live",)
+    tags = ("exchanges",)
 
     @get(
         "/",
-        summary="Stored exchanges with their scores, newest first, redacted",
+        summary="Exchanges with their scores, newest first",
         responses={200: ResponseSpec(list[ShownExchange], generate_examples=False), **announced(403, 404)},
     )
     async def exchanges(
@@ -103,7 +103,7 @@ class ExchangesController(Controller):
 
     @get(
         "/compare",
-        summary="Exchanges from before the change of an alarm and since, redacted",
+        summary="Exchanges before and since an alarm's change",
         responses={200: ResponseSpec(Comparison, generate_examples=False), **announced(403, 404, 409)},
     )
     async def compare(
@@ -120,15 +120,11 @@ class ExchangesController(Controller):
 
     @get(
         "/{exchange_id:str}",
-        summary="One exchange with every measurement and what each auditor made of it, redacted",
+        summary="Text, measurements, audits, policy's arm, swapped question",
         responses={200: ResponseSpec(ExchangeRecord, generate_examples=False), **announced(403, 404)},
     )
     async def exchange(
-        self,
-        request: Request[None, None, State],
-        exchange_id: FromPath[str],
-        database: Store,
-        config: Settings,
+        self, request: Request[None, None, State], exchange_id: FromPath[str], database: Store, config: Settings
     ) -> Response[bytes]:
         """Return an exchange. Every null value has its reason under its name in `reasons`."""
         record = await read_record(request, database, config, exchange_id)
@@ -137,7 +133,7 @@ class ExchangesController(Controller):
     @delete(
         "/",
         status_code=200,
-        summary="Delete exchanges by request id, user or tag; numbers stay",
+        summary="Delete exchanges: numbers of deleted, measurements_kept",
         responses=announced(403, 404),
     )
     async def remove(
@@ -156,11 +152,11 @@ class ExchangesController(Controller):
         log.info("exchanges deleted", client=client_of(request), exchanges=deleted.exchanges)
         return Deleted(deleted.exchanges, deleted.measurements_kept)
 
-    @get("/redactions", summary="Places of stored text that were replaced so far, by kind", responses=announced(403))
+    @get("/redactions", summary="Counts of replaced text, by kind", responses=announced(403))
     async def redactions(self, database: Store) -> dict[str, int]:
         counted = await counters.read(database)
         return {labels[0]: int(count) for (name, labels), count in sorted(counted.items()) if name == "redactions"}
 
-    @get("/access", summary="Who read exchanges or deleted them, newest first", responses=announced(403))
+    @get("/access", summary="Who read or deleted exchanges, newest first", responses=announced(403))
     async def access(self, database: Store, limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100) -> list[Access]:
         return await access.entries(database, limit=limit)

@@ -18,7 +18,7 @@ class HealthController(Controller):
 
     @get(
         "/readyz",
-        summary="Named checks: store, upstreams; 503 when one fails",
+        summary="Named checks; 503 when a check fails",
         responses={503: ResponseSpec(Readiness, description="Not ready", generate_examples=False)},
     )
     async def readyz(self, probe: NamedDependency[Probe]) -> Response[Readiness]:

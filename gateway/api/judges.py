@@ -23,16 +23,16 @@ class JudgesController(Controller):
     """Lists which judges were compared with people, and how well they agree."""
 
     path = "/judges/calibrations"
-    tags = ("live",)
+    tags = ("judges",)
 
     @get("/", summary="Calibrations, newest first", responses=announced())
     async def calibrations(self, database: Store, judge_model: FromQuery[str | None] = None) -> list[Calibration]:
         return await calibrations.list_calibrations(database, judge_model=judge_model)
 
-    @get("/{digest:str}", summary="One calibration with all that it says", responses=announced(400, 404))
+    @get("/{digest:str}", summary="A calibration; a digest's beginning is enough", responses=announced(400, 404))
     async def calibration(self, digest: FromPath[str], database: Store) -> Kept:
         return await calibrations.get(database, digest)
 
-    @post("/", summary="Keep a calibration; an older one of the same judge stays", responses=announced(400))
+    @post("/", summary="Store a calibration: the content of the file of --out", responses=announced(400))
     async def keep(self, data: JSONBody[CalibrationRequest], database: Store) -> Kept:
         return await calibrations.keep(database, written(data.calibration))

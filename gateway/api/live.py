@@ -87,7 +87,7 @@ class LiveController(Controller):
 
     @get(
         "/estimates",
-        summary="Live estimates with intervals",
+        summary="Live estimates with intervals; window: 500 audits, or 24h",
         responses={200: ResponseSpec(list[LiveEstimate], description="The estimates", generate_examples=False)}
         | announced(),
     )
@@ -102,11 +102,9 @@ class LiveController(Controller):
         offset: Offset = 0,
     ) -> Response[bytes]:
         """List estimates; if there is no `window`, over all audits since each stream began, with bounds that hold at
-        all times at once.
-
-        `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of the last 90 seconds:
-        for display, with an interval that holds at one time chosen beforehand. The header `x-total-count` says how many
-        there are without `limit` and `offset`.
+        all times at once. `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of
+        the last 90 seconds: for display, with an interval that holds at one time chosen beforehand. The header
+        `x-total-count` says how many there are without `limit` and `offset`.
         """
         refuse_unknown(auditor, axis)
         selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
@@ -116,7 +114,7 @@ class LiveController(Controller):
 
     @get(
         "/detectors",
-        summary="What each drift detector has learned, would find, and found",
+        summary="Drift detectors",
         responses={200: ResponseSpec(list[Detectors], description="The detectors", generate_examples=False)}
         | announced(),
     )
@@ -131,9 +129,7 @@ class LiveController(Controller):
         limit: Limit = MOST,
         offset: Offset = 0,
     ) -> Response[bytes]:
-        """List detectors. Every null value has its reason under its name in `reasons`. `state=alarm`: only those whose
-        alarm stands.
-        """
+        """List detectors. Every null value has its reason in `reasons`. `state=alarm`: only standing alarms."""
         refuse_unknown(auditor, axis)
         selection = Selection(
             model=model, axis=axis, auditor=auditor, alarmed=only is not None, limit=limit, offset=offset
@@ -142,16 +138,15 @@ class LiveController(Controller):
 
     @get(
         "/streams/{stream_id:str}/history",
-        summary="One stream over time: the means of periods, and what its detector makes of them",
+        summary="A stream in at most 60 periods",
         responses=announced(404),
     )
     async def history(
         self, stream_id: FromPath[str], database: Store, config: Settings, window: FromQuery[str | None] = None
     ) -> History:
         """Return at most 60 periods of equal length, of the newest 20,000 measurements; a stream that has none says
-        why.
-
-        `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last day.
+        why. `window` as of the estimates: `window=5000` for the newest 5,000 audits, `window=24h` for those of the last
+        day.
         """
         parsed_window = None if window is None else _parsed(window)
         stream = await _stream(database, stream_id)
@@ -166,19 +161,17 @@ class LiveController(Controller):
 
     @get(
         "/streams/{stream_id:str}/replicas",
-        summary="One stream by the server that answered, where several stand behind one address",
+        summary="Newest 5,000 audits by answering server (docs/integrations/llm-d.md)",
         responses=announced(404),
     )
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
-        """Return estimates by the `system_fingerprint` of the answers, of the newest 5,000 measurements: the 50 with
-        most of them.
-        """
+        """Return estimates by `system_fingerprint`, of the newest 5,000 measurements: the 50 with most of them."""
         return await stream_pages.replica_estimates(database, await _stream(database, stream_id))
 
     @post(
         "/streams/{stream_id:str}/restart",
         status_code=200,
-        summary="Start a stream again with the next audit: one whose stored state is damaged, or whose sums are wrong",
+        summary="Restart a stream, damaged (docs/operations.md#damaged-streams) or not",
         responses=announced(404),
     )
     async def restart(
@@ -209,7 +202,7 @@ class LiveController(Controller):
 
     @get(
         "/alarms",
-        summary="Streams whose drift alarm is up",
+        summary="Streams with a standing alarm",
         responses={200: ResponseSpec(list[Alarm], description="The alarms", generate_examples=False)} | announced(),
     )
     async def alarms(
@@ -229,7 +222,7 @@ class LiveController(Controller):
     @post(
         "/alarms/{stream_id:str}/acknowledge",
         status_code=200,
-        summary="Lower an alarm; its detector starts anew on the same reference, or on a new one",
+        summary="Lower an alarm, optionally with a new reference",
         responses=announced(404, 409),
     )
     async def acknowledge(
@@ -269,7 +262,7 @@ class LiveController(Controller):
     ) -> list[Acknowledgement]:
         return await acknowledgements.entries(database, stream=stream, limit=limit)
 
-    @get("/circuits", summary="Judges and embedders that are sick, and what waits for them", responses=announced())
+    @get("/circuits", summary="Sick judges, embedders and upstreams, and what waits for them", responses=announced())
     async def circuits(self, database: Store) -> list[OpenCircuit]:
         return [
             OpenCircuit(
@@ -285,7 +278,7 @@ class LiveController(Controller):
             for circuit in await circuits.open_circuits(database)
         ]
 
-    @get("/ledger", summary="What became of every request", responses=announced())
+    @get("/ledger", summary="Requests by outcome and stratum", responses=announced())
     async def ledger(self, database: Store) -> Ledger:
         outcomes: Counter[str] = Counter()
         strata: dict[str, dict[str, int]] = {}
@@ -300,9 +293,7 @@ def _respond(page: EncodedPage[Any]) -> Response[bytes]:
 
 
 def _clean_text(name: str, text: str) -> str:
-    """Return the text stripped of blanks at its ends and of characters that databases do not keep. Raises RequestError
-    for nothing but blanks.
-    """
+    """Return the text without outer blanks and characters that databases drop. Raises RequestError for blanks."""
     cleaned = text.replace("\x00", "").strip()
     if not cleaned:
         raise RequestError(f"{name} {text[:20]!r} says nothing: give a {'name' if name == 'by' else 'reason'}")

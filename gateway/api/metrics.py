@@ -14,7 +14,7 @@ class MetricsController(Controller):
 
     @get(
         "/metrics",
-        summary="Prometheus metrics of all workers of this gateway",
+        summary="Prometheus metrics of all workers; with server.protect_metrics for control keys alone",
         media_type="text/plain",
     )
     async def metrics(

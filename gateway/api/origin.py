@@ -16,11 +16,8 @@ Connection = ASGIConnection[Any, Any, Any, Any]
 
 
 class Origins:
-    """Refuses what a browser was made to send.
-
-    Args:
-        allowed_hosts: names without a port: ours, besides those of the loopback interface, and of pages that may call.
-        is_protected: whether a key protects the control plane; the name it is called by tells nothing then.
+    """Refuses what a browser was made to send. `allowed_hosts`: names without a port, besides those of the loopback
+    interface. `is_protected`: a key protects the control plane, whose name then tells nothing.
     """
 
     def __init__(self, allowed_hosts: Collection[str], *, is_protected: bool) -> None:
@@ -45,7 +42,6 @@ class Origins:
 
 def require_own_page(connection: Connection) -> None:
     """Refuses all but the console's page for a request with the console's cookie, which a browser adds by itself.
-
     `SameSite=Strict` keeps the cookie from other sites; another port or name of the same site is a stranger too.
     """
     origin = connection.headers.get("origin")

@@ -40,9 +40,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def announced(*statuses: int) -> dict[int, ResponseSpec]:
-    """Return the entries for a handler's `responses`: its own error statuses in addition to those that each guarded
-    operation may answer with.
-    """
+    """Return the entries for a handler's `responses`: its own error statuses and those of guarded operations."""
     return {
         status: ResponseSpec(
             Problem, description=HTTPStatus(status).phrase, media_type=MEDIA_TYPE, generate_examples=False

@@ -1,4 +1,4 @@
-"""The role that each route of the control plane needs: a single table that the guard, the manual and the tests read.
+"""The role that each route of the control plane needs: a single table for the guard, the manual and the tests.
 
 A route that shows words which people or models wrote (prompts, replies, a judge's reasons, notes, labels) needs an
 administrator; a route that shows numbers, names and states needs a viewer. The guard refuses a route that has no entry.
@@ -13,8 +13,8 @@ from litestar.routes import BaseRoute
 class Audience(Enum):
     """The callers that a route admits. The value is the manual's wording."""
 
-    EVERYBODY = "everybody"
-    SCRAPER = "everybody; a control key where `server.protect_metrics` is set"
+    EVERYBODY = "anyone"
+    SCRAPER = "anyone; a control key where `server.protect_metrics` is set"
     SENDER = "a data key"
     HOLDER = "any control key, or a rater's link"
     VISITOR = "any control key; the texts that `server.visitors_project` opens"
@@ -64,9 +64,6 @@ _TABLE: dict[Audience, str] = {
         GET /console/audits
         GET /console/audits/compare
         GET /console/audits/{audit_id}
-        GET /console/fingerprints
-        GET /console/fingerprints/suites
-        GET /console/fingerprints/suites/{suite}
         GET /console/settings
         GET /schema
         GET /schema/openapi.json
@@ -122,12 +119,3 @@ def require_entries(routes: Iterable[BaseRoute], entries: Mapping[tuple[str, str
     if missing:
         names = ", ".join(f"{method} {path}" for method, path in missing)
         raise LookupError(f"gateway/api/route_access.py has no entry for {names}: say who may call it")
-
-
-def markdown_table(entries: Mapping[tuple[str, str], Audience] = ROUTES) -> str:
-    """Return the table as the manual shows it: a row for each audience, with its routes."""
-    rows = []
-    for audience in Audience:
-        routes = [f"`{method} {path}`" for (method, path), its in entries.items() if its is audience]
-        rows.append(f"| {audience.value} | {', '.join(routes)} |")
-    return "\n".join(["| who | routes |", "|---|---|", *rows])

@@ -33,7 +33,7 @@ class SchedulesController(Controller):
     path = "/schedules"
     tags = ("audits",)
 
-    @post("/", summary="Run suites again and again", responses=announced(404, 409))
+    @post("/", summary="Run suites at the times of either `cron` or `every_seconds`", responses=announced(404, 409))
     async def create(self, data: JSONBody[ScheduleRequest], database: Store, dataplane: Plane) -> Schedule:
         timing = Timing.of(data.cron, data.every_seconds)
         fields = msgspec.structs.asdict(data)
@@ -42,7 +42,7 @@ class SchedulesController(Controller):
         require_model(data.model, dataplane)
         return await schedules.create(database, data.name, timing, request)
 
-    @get("/", summary="Schedules by name, each with its next time and last runs", responses=announced())
+    @get("/", summary="Schedules with next time, last runs, reasons of skipped times", responses=announced())
     async def schedules(self, request: Asked, database: Store) -> list[Schedule]:
         return [shown_schedule(schedule, request.user) for schedule in await schedules.list_schedules(database)]
 
@@ -50,6 +50,6 @@ class SchedulesController(Controller):
     async def schedule(self, request: Asked, schedule_id: FromPath[str], database: Store) -> Schedule:
         return shown_schedule(await schedules.get(database, schedule_id), request.user)
 
-    @delete("/{schedule_id:str}", summary="Delete a schedule; its runs stay", responses=announced(404, 409))
+    @delete("/{schedule_id:str}", summary="End a schedule; its runs stay", responses=announced(404, 409))
     async def remove(self, schedule_id: FromPath[str], database: Store) -> None:
         await schedules.delete(database, schedule_id)

@@ -36,13 +36,13 @@ class SessionsController(Controller):
     path = "/console/session"
     tags = ("console",)
 
-    @get("/", summary="Whose session, or key, this is", responses=announced())
+    @get("/", summary="Name, role and end of the session; of a rater's link the project", responses=announced())
     async def session(self, request: Request[Holder, Any, State], access: Entry) -> Session:
         cookie_entry = access.keys.session_holder(request.cookies.get(SESSION_COOKIE, ""))
         holder = request.user
         return Session(holder.name, holder.role, cookie_entry[1] if cookie_entry else None, holder.project)
 
-    @post("/", status_code=200, summary="Begin a session: a key becomes a cookie", responses=announced())
+    @post("/", status_code=200, summary="Exchange a bearer key for a cookie of eight hours", responses=announced())
     async def begin(self, request: Request[Holder, Any, State], access: Entry) -> Response[Session]:
         holder = request.user
         expires: int | None = None

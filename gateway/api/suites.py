@@ -19,7 +19,7 @@ class SuitesController(Controller):
 
     tags = ("audits",)
 
-    @get("/suites", summary="Benchmark suites that can be run", responses=announced())
+    @get("/suites", summary="Suites with items, modes, protocols, metrics, axes", responses=announced())
     async def suites(self, database: Store) -> list[dict[str, Any]]:
         return await known_suites(database)
 

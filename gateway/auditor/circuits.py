@@ -52,10 +52,7 @@ class Circuits:
         self._clock = WallClock()
 
     async def start(self, keys: Collection[Key], check: Check) -> None:
-        """Takes over what the store has about the circuits that there may be here; `check` audits known good exchanges.
-
-        Raises: StoreError.
-        """
+        """Takes over the stored circuits of these keys; `check` audits known good exchanges. Raises StoreError."""
         self._check = check
         await circuits.adopt(self._database, keys)
         await self.refresh()

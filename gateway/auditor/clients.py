@@ -70,9 +70,7 @@ class MeteredCompleter:
         return reply
 
     async def _sent(self, send: Callable[[], Awaitable[T]], at_timeout: int) -> T:
-        """Return the result of `send`, within the budget; tell how the server behaved, and charge so much for a
-        timeout.
-        """
+        """Return the result of `send` within the budget; tell how the server behaved, and charge for a timeout."""
         attempt = current_attempt()
         if attempt is not None:
             attempt.refuse_if_blocked()
@@ -229,10 +227,7 @@ def audit_priority(config: Config, upstream: UpstreamConfig) -> int | None:
 
 
 async def upstream_serving(config: Config, model: str) -> UpstreamConfig:
-    """The first upstream that serves a model (by its name after aliases).
-
-    Raises: ConfigError when none does, naming what could not be asked.
-    """
+    """The first upstream that serves a model (after aliases). Raises ConfigError, naming what was not asked."""
     wildcards = [upstream for upstream in config.upstreams if "*" in upstream.models]
     for upstream in config.upstreams:
         if model in upstream.models:

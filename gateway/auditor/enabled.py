@@ -34,9 +34,8 @@ class EnabledAuditors:
     """Call `start` in a running loop, `get` an auditor by its name, `close` at the end."""
 
     def __init__(self, config: Config, limiters: ConcurrencyLimiters, secret: bytes) -> None:
-        """Opens no connection. Raises ConfigError for a half-specified auditor or a secret that is not set.
-
-        `limiters`: what may be in flight at each server. `secret`: of the sampling decision; marks what auditors ask.
+        """Opens no connection. Raises ConfigError for a half-specified auditor or a secret that is not set. `limiters`:
+        what may be in flight at each server. `secret`: of the sampling decision; marks what auditors ask.
         """
         self._config = config
         self._settings = {name: section for name, section in config.auditors.sections.items() if section.enabled}
@@ -108,9 +107,7 @@ class EnabledAuditors:
         return self._clients["judge"].outside if "judge" in self._clients else None
 
     def held_seconds(self, name: str, exchange: Exchange) -> float:
-        """Return how long requests were held back, altogether, at the servers that this auditor asks about an
-        exchange.
-        """
+        """Return how long requests were held back, altogether, at the servers asked about an exchange."""
         return self._clients[name].held_seconds(exchange)
 
     def lacks_server(self, name: str, exchange: Exchange) -> bool:

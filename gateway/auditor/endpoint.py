@@ -39,13 +39,8 @@ class Endpoint(uvicorn.Server):
     def __init__(
         self, exposition: Exposition, probe: Probe, keys: ControlKeys | None = None, *, renew: Renewal | None = None
     ) -> None:
-        """Listens to nothing yet.
-
-        Args:
-            exposition: the text of /metrics.
-            probe: the checks of /readyz.
-            keys: open /metrics; None leaves it open.
-            renew: brings up to date what is exposed; a scrape waits for it, but not for long.
+        """Listens to nothing yet. `probe`: the checks of /readyz. `keys`: open /metrics; None leaves it open. `renew`
+        brings up to date what is exposed; a scrape waits for it, but not for long.
         """
         self._keys = keys
         self._renew = renew

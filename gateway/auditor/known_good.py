@@ -38,15 +38,9 @@ def build_exchanges(upstream: str, model: str) -> list[Exchange]:
 
 
 async def choose_upstream(config: Config, server: str, model: str | None) -> tuple[str, str]:
-    """Return the upstream and the model of a known good exchange: `model` where the upstream lists it, or a listed one.
-
-    The name of a model that an upstream does not serve may come from a client: its status 404 must not look like a sick
-    server. An upstream that gives no list of models is asked for `model`.
-
-    Args:
-        config: of the gateway.
-        server: name of an upstream; for an auditor's own server the first upstream takes part.
-        model: of an exchange that was audited, or that waits; None where there is none.
+    """Return the upstream and the model of a known good exchange: `model` where the upstream lists it or has no list,
+    else a listed one: a name from a client, and its status 404, must not look like a sick server. For an auditor's own
+    server the first upstream takes part.
     """
     if not config.upstreams:
         return "", model or ""

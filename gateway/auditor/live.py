@@ -1,6 +1,7 @@
 """Audits sampled exchanges: each enabled auditor once per exchange, then the exchange gets its outcome.
 
-A failure of a sick server is not recorded: its exchange stays queued until the server is well, or has waited too long.
+The failure of a server whose circuit is open is not recorded: its exchange stays queued until the server answers again
+or the exchange has waited too long.
 """
 
 import asyncio
@@ -42,22 +43,22 @@ from gateway.streams.recording import Measured, Settling
 
 logger = logging.getLogger(__name__)
 
-_OUR_WORDS: tuple[FailureKind, ...] = ("not_auditable", "waited_too_long", "thinking_exhausted")
+_FIXED_MESSAGES: tuple[FailureKind, ...] = ("not_auditable", "waited_too_long", "thinking_exhausted")
 NO_UPSTREAM = "no upstream serves its model, and this auditor asks the model itself: set ingest.upstream"
 REASON_SECONDS = 30.0
-"""Longest that a judge may take to say why; its score waits for it to be recorded."""
+"""Longest time for a judge's reason; its score is recorded after it."""
 LIVE_JOBS = 4
 """Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
 MOST_OF_A_KEY = (LIVE_JOBS - 1) * IDS_PER_JOB
-"""Exchanges of the same key in progress, if several keys exist: a slow key leaves room for a batch of another key."""
+"""Most exchanges of a key in progress, if several keys exist: a slow key leaves room for a batch of another key."""
 QUICK_SECONDS = 0.25
-"""A key whose exchanges take less on average has no such limit: its batches end before another key could wait long."""
+"""A key whose exchanges take less on average has no limit: its batches end before another key could wait long."""
 NEWEST_WEIGHT = 0.1
 """Weight of the newest exchange in that average."""
 CHECK_PATIENCE = 2.0
 """Multiple of the auditor's time limit for a known good exchange: its request may first wait for a free connection."""
-NO_WORDS = "not kept (store.keep_text)"
-"""Text in place of a message that may repeat the words of a server or a judge, and with them those of a person."""
+NOT_STORED = "not kept (store.keep_text)"
+"""Text in place of a message that may quote a server or a judge, and so a person."""
 
 
 class LiveAudit:
@@ -82,13 +83,13 @@ class LiveAudit:
             for name in enabled_auditors.names
         }
         self._in_progress: set[str] = set()
-        self._n_of_key = Counter[str | None]()
+        self._n_by_key = Counter[str | None]()
         """Exchanges in progress by key."""
-        self._seconds_of_key: dict[str | None, float] = {}
+        self._seconds_by_key: dict[str | None, float] = {}
         """Moving average of the seconds that an exchange of the key takes."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
-        """Audits what is still queued of these exchanges. Raises StoreError; the job is then tried again."""
+        """Audit those of these exchanges that are still queued. Raises StoreError; then the job is tried again."""
         await self._audit_queued(payload["ids"])
 
     async def audit_known_good(self, circuit: Key, model: str | None) -> Attempt:
@@ -96,9 +97,9 @@ class LiveAudit:
 
         Args:
             circuit: auditor and server.
-            model: what to ask an upstream for, where it serves it; another model otherwise.
+            model: the model to ask an upstream for, if it serves it; otherwise another model is asked.
 
-        Returns: how the server behaved.
+        Returns: the attempt, with the servers that answered and those that failed.
         """
         attempt = Attempt(circuit.auditor, "known good", time.time())
         if circuit.server == EMBEDDER:
@@ -114,7 +115,7 @@ class LiveAudit:
         return attempt
 
     async def give_up(self, waiting: WaitingAudit, hours: float) -> None:
-        """Counts an audit that waited for so long as failed. Raises StoreError."""
+        """Count an audit that waited for `hours` as failed. Raises StoreError."""
         if waiting.auditor not in self._enabled_auditors.names or waiting.exchange_id in self._in_progress:
             return
         queued = await exchanges.load(self._database, [waiting.exchange_id], state="queued")
@@ -126,7 +127,7 @@ class LiveAudit:
         await self._audit_queued([waiting.exchange_id])
 
     async def aclose(self) -> None:
-        """Waits for results on their way to the store."""
+        """Wait until all results are stored."""
         await self._commits.aclose()
 
     async def _audit_queued(self, ids: Sequence[str]) -> None:
@@ -148,25 +149,25 @@ class LiveAudit:
 
         Where several keys exist, a key whose exchanges take long may have `MOST_OF_A_KEY` in progress.
         """
-        counts, within = Counter(self._n_of_key), []
+        counts, within = Counter(self._n_by_key), []
         for exchange in queued:
             key = exchange.key_name
             counts[key] += 1
-            is_quick = self._seconds_of_key.get(key, QUICK_SECONDS) < QUICK_SECONDS
+            is_quick = self._seconds_by_key.get(key, QUICK_SECONDS) < QUICK_SECONDS
             if not self._has_several_keys or is_quick or counts[key] <= MOST_OF_A_KEY:
                 within.append(exchange)
         return within
 
     async def _audit_exchange(self, exchange: Exchange, done: Collection[str]) -> None:
         key, started = exchange.key_name, time.monotonic()
-        self._n_of_key[key] += 1
+        self._n_by_key[key] += 1
         try:
             await self._audit_by_all(exchange, done)
         finally:
-            self._n_of_key[key] -= 1
+            self._n_by_key[key] -= 1
             seconds = time.monotonic() - started
-            average = self._seconds_of_key.get(key, seconds)
-            self._seconds_of_key[key] = average + NEWEST_WEIGHT * (seconds - average)
+            average = self._seconds_by_key.get(key, seconds)
+            self._seconds_by_key[key] = average + NEWEST_WEIGHT * (seconds - average)
 
     async def _audit_by_all(self, exchange: Exchange, done: Collection[str]) -> None:
         due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
@@ -175,12 +176,12 @@ class LiveAudit:
         await self._commits.settle(Settling(exchange_id=exchange.id, quality=await self._quality(exchange)))
 
     async def _quality(self, exchange: Exchange) -> Measured | None:
-        """Return what the answer was like apart from its audits, where a feature needs it."""
+        """Return the quality measures of the answer, if a feature needs them."""
         if not any(part.needs_quality(exchange) for part in self._parts):
             return None
         try:
             return exchange, await asyncio.to_thread(answer_quality, exchange)
-        except Exception:  # no reason for an exchange to stay queued
+        except Exception:  # must not keep the exchange queued
             logger.exception("the answer of exchange %s cannot be described", exchange.id)
             return None
 
@@ -191,15 +192,15 @@ class LiveAudit:
         return exchange.inclusion_probability * self._enabled_auditors.settings(name).rate
 
     async def _audit(self, exchange: Exchange, name: str) -> bool:
-        """Return whether the exchange has to wait for this auditor's server."""
+        """Audit an exchange. Return whether it has to wait for this auditor's server."""
         async with self._slots[name].slot(exchange.key_name):
             started = time.perf_counter()
             attempt = self._circuits.attempt(name, exchange, self._enabled_auditors.servers(name, exchange))
             keeps_words = self._keep_text and self._enabled_auditors.settings(name).keeps_words
-            with during(attempt), listening() if keeps_words else nullcontext() as heard:
+            with during(attempt), listening() if keeps_words else nullcontext() as texts_of_audit:
                 result = await self._result(exchange, name, attempt)
             seconds = time.perf_counter() - started
-            texts = [*(heard or ()), *(await self._reasons(exchange, name, result) if keeps_words else ())]
+            texts = [*(texts_of_audit or ()), *(await self._reasons(exchange, name, result) if keeps_words else ())]
         if await self._circuits.must_wait(attempt, exchange.served_model):
             return True
         probability = self._probability(exchange, name)
@@ -207,7 +208,7 @@ class LiveAudit:
             await self._record(exchange, name, result, seconds, probability, texts)
         except StoreError:
             raise
-        except Exception as exc:  # measurements that cannot be stored are a fault of the auditor, counted as one
+        except Exception as exc:  # measurements that cannot be stored are a fault of the auditor
             logger.exception("measurements of %s on exchange %s cannot be recorded", name, exchange.id)
             await self._record_fault(exchange, name, exc, seconds, probability)
         return False
@@ -215,33 +216,33 @@ class LiveAudit:
     async def _result(
         self, exchange: Exchange, name: str, attempt: Attempt, *, patience: float = 1.0
     ) -> Sequence[Measurement] | AuditFailure:
-        """`patience` is the multiple of the auditor's time limit that the audit may take."""
-        if not exchange.request_body:  # which no exchange is without: it was sealed by a key that is gone
-            return _failure(name, "unavailable", "its text cannot be opened any more")
+        """Run an auditor on an exchange. `patience`: multiple of the auditor's time limit that the audit may take."""
+        if not exchange.request_body:  # it was sealed with a key that is no longer configured
+            return _failure(name, "unavailable", "its text can no longer be decrypted")
         if self._enabled_auditors.lacks_server(name, exchange):
             return msgspec.structs.replace(_failure(name, "not_auditable", NO_UPSTREAM), reason="no_upstream")
         try:
             auditor = await self._enabled_auditors.get(name)
         except EmbedderError as exc:
             attempt.failed(EMBEDDER, Fault("unavailable", str(exc), True))
-            return _failure(name, "unavailable", _words(exc))
+            return _failure(name, "unavailable", _describe(exc))
         except Exception as exc:  # no auditor's fault may stop the audits
             logger.exception("auditor %s cannot be built", name)
-            return _failure(name, "internal", _words(exc))
+            return _failure(name, "internal", _describe(exc))
         try:
             seconds = patience * self._enabled_auditors.settings(name).timeout_seconds
             async with time_limit(seconds, partial(self._enabled_auditors.held_seconds, name, exchange)):
                 return with_detail(await auditor.audit(exchange), self._detail(name))
         except TimeoutError as exc:
-            return _failure(name, "timeout", _words(exc), await self._missing_of(name, exchange))
+            return _failure(name, "timeout", _describe(exc), await self._missing_of(name, exchange))
         except Exception as exc:
             logger.exception("auditor %s failed on exchange %s", name, exchange.id)
-            return _failure(name, "internal", _words(exc), await self._missing_of(name, exchange))
+            return _failure(name, "internal", _describe(exc), await self._missing_of(name, exchange))
 
     async def _reasons(
         self, exchange: Exchange, name: str, result: Sequence[Measurement] | AuditFailure
     ) -> Sequence[AuditText]:
-        """Ask why a judge scored so. The score stands even if this fails, and its circuit does not hear of it."""
+        """Ask a judge for the reason of its score. A failure changes neither the score nor the circuit."""
         if isinstance(result, AuditFailure):
             return ()
         auditor = await self._enabled_auditors.get(name)
@@ -251,7 +252,7 @@ class LiveAudit:
             async with asyncio.timeout(REASON_SECONDS):
                 reason = await auditor.reason(exchange, result)
         except TimeoutError:
-            reason = Reason(why_none=f"the judge was asked for it and gave none within {REASON_SECONDS:g} s")
+            reason = Reason(why_none=f"the judge was asked for a reason and gave none within {REASON_SECONDS:g} s")
         except Exception:
             logger.exception("auditor %s cannot be asked for a reason on exchange %s", name, exchange.id)
             return ()
@@ -265,24 +266,24 @@ class LiveAudit:
     async def _record_fault(
         self, exchange: Exchange, name: str, exc: Exception, seconds: float, probability: float
     ) -> None:
-        """Record the measurements that were due and cannot be stored as missing, unless that cannot be stored
-        either.
-        """
+        """Record measurements that cannot be stored as missing, or only the failure if that cannot be stored either."""
         missing = await self._missing_of(name, exchange)
         try:
-            await self._record(exchange, name, _failure(name, "internal", _words(exc), missing), seconds, probability)
+            await self._record(
+                exchange, name, _failure(name, "internal", _describe(exc), missing), seconds, probability
+            )
         except StoreError:
             raise
         except Exception:
-            logger.exception("what %s lacks of exchange %s cannot be recorded", name, exchange.id)
-            await self._record(exchange, name, _failure(name, "internal", _words(exc)), seconds, probability)
+            logger.exception("missing measurements of %s on exchange %s cannot be recorded", name, exchange.id)
+            await self._record(exchange, name, _failure(name, "internal", _describe(exc)), seconds, probability)
 
     async def _missing_of(self, name: str, exchange: Exchange) -> Sequence[Measurement]:
         try:
             missing = await _missing(await self._enabled_auditors.get(name), exchange)
-        except EmbedderError:  # nobody knows by which instrument it would have been measured
+        except EmbedderError:  # without an embedder the instrument is unknown
             return ()
-        return [_detailed(measurement, self._detail(name)) for measurement in missing]
+        return [_add_detail(measurement, self._detail(name)) for measurement in missing]
 
     async def _record(
         self,
@@ -293,7 +294,7 @@ class LiveAudit:
         probability: float,
         texts: Sequence[AuditText] = (),
     ) -> None:
-        text = await self._entered(exchange, name, texts[-1]) if texts else None
+        text = await self._sealed_text(exchange, name, texts[-1]) if texts else None
         result = result if self._keep_text else without_words(result)
         recording = Recording(
             exchange=exchange,
@@ -307,58 +308,58 @@ class LiveAudit:
         await self._commits.record(recording)
         self.latest.note(recording)
 
-    async def _entered(self, exchange: Exchange, name: str, text: AuditText) -> StoredText | None:
+    async def _sealed_text(self, exchange: Exchange, name: str, text: AuditText) -> StoredText | None:
         try:
             return await asyncio.to_thread(audit_texts.entered, self._database.texts, text)
-        except Exception:  # the numbers are there without it
-            logger.exception("what %s says of exchange %s cannot be kept", name, exchange.id)
+        except Exception:  # the numbers are stored without it
+            logger.exception("the text of %s about exchange %s cannot be stored", name, exchange.id)
             return None
 
 
 def with_detail(
     result: Sequence[Measurement] | AuditFailure, detail: Mapping[str, Any]
 ) -> Sequence[Measurement] | AuditFailure:
-    """The same with this in the detail of every measurement, also of those that are missing."""
+    """Return the result with `detail` added to every measurement, missing ones included."""
     if isinstance(result, AuditFailure):
         return msgspec.structs.replace(
-            result, missing=[_detailed(measurement, detail) for measurement in result.missing]
+            result, missing=[_add_detail(measurement, detail) for measurement in result.missing]
         )
-    return [_detailed(measurement, detail) for measurement in result]
+    return [_add_detail(measurement, detail) for measurement in result]
 
 
-def _detailed(measurement: Measurement, detail: Mapping[str, Any]) -> Measurement:
+def _add_detail(measurement: Measurement, detail: Mapping[str, Any]) -> Measurement:
     return msgspec.structs.replace(measurement, detail={**measurement.detail, **detail}) if detail else measurement
 
 
 def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
-    """Return the same without messages that quote someone: a server's error and an odd verdict may repeat the prompt.
+    """Return the result without messages that may quote a person: errors of servers and bad verdicts may repeat it.
 
-    An exchange that cannot be audited, or waited too long, is described in our own words, and stays; so do the reasons
-    of what was left alone.
+    Messages of exchanges that cannot be audited or waited too long are fixed phrases and stay, as do the reasons of
+    abstentions.
     """
     if isinstance(result, AuditFailure):
-        message = result.message if result.kind in _OUR_WORDS else NO_WORDS
+        message = result.message if result.kind in _FIXED_MESSAGES else NOT_STORED
         return msgspec.structs.replace(result, message=message, missing=list(map(_without_reason, result.missing)))
     return list(map(_without_reason, result))
 
 
 def _without_reason(measurement: Measurement) -> Measurement:
     has_words = measurement.status in MISSING and measurement.reason is not None and measurement.reason not in UNREAD
-    return msgspec.structs.replace(measurement, reason=NO_WORDS) if has_words else measurement
+    return msgspec.structs.replace(measurement, reason=NOT_STORED) if has_words else measurement
 
 
 async def _missing(auditor: Auditor, exchange: Exchange) -> Sequence[Measurement]:
-    """A model that hangs, or a fault of ours, must widen bounds as a model that answers nonsense does."""
+    """Return the measurements that a failed audit owes: they widen the bounds as malformed answers do."""
     if not isinstance(auditor, KnowsWhatIsMissing):
         return ()
     try:
         return await asyncio.to_thread(auditor.missing, exchange)
-    except Exception:  # what the audit failed of may fail this too
-        logger.exception("auditor %s cannot say what is missing of exchange %s", auditor.name, exchange.id)
+    except Exception:  # the cause of the failed audit may fail this too
+        logger.exception("auditor %s cannot list the missing measurements of exchange %s", auditor.name, exchange.id)
         return ()
 
 
-def _words(exc: Exception) -> str:
+def _describe(exc: Exception) -> str:
     return f"{type(exc).__name__}: {exc}".rstrip(": ")
 
 

@@ -26,23 +26,24 @@ class Family(NamedTuple):
     type: str = "gauge"
 
 
+RECEIVED = "Mean of what senders of unknown sampling sent, with the label sampling=unknown: no estimate, no bounds."
 OWN = (
-    Family("live_estimate", "Mean of a live series, in the metric's own unit."),
-    Family("live_received_mean", "Mean of what a sender of unknown sampling sent: no estimate for the traffic."),
-    Family("live_estimate_lower", "Lower end of its 95 % interval."),
-    Family("live_estimate_upper", "Upper end of its 95 % interval."),
-    Family("live_effective_samples", "Kish's effective number of audits behind it."),
-    Family("live_cut_samples", "Audits whose weight was cut for the rate that their sender stated.", "counter"),
-    Family("live_cut_weight_ratio", "What was cut off, as a share of all weight there would be."),
-    Family("drift_log_evidence", "Log evidence of a drift since the detector began."),
-    Family("drift_audits_seen", "Audits since the detector began.", "counter"),
-    Family("detector_reference_ratio", "How much of the reference window is there; at 1 the series is watched."),
-    Family("detector_smallest_change", "Change of the mean, on 0..1, that is found within 2,000 audits on average."),
+    Family("live_estimate", "Weighted mean, in the metric's unit."),
+    Family("live_received_mean", RECEIVED),
+    Family("live_estimate_lower", "Lower end of its 95 % confidence sequence, valid at all times at once."),
+    Family("live_estimate_upper", "Upper end."),
+    Family("live_effective_samples", "Kish's effective number of exchanges."),
+    Family("live_cut_samples", "Audits with a cut weight (docs/ingest.md#limit-of-a-stated-rate), if any.", "counter"),
+    Family("live_cut_weight_ratio", "Cut share of all weight: the largest bias of the mean on 0..1."),
+    Family("drift_log_evidence", "Log evidence against no drift, since the detector began."),
+    Family("drift_audits_seen", "Audits that the detector has seen.", "counter"),
+    Family("detector_reference_ratio", "Filled part of the reference; from 1 on the series is watched."),
+    Family("detector_smallest_change", "Change of the mean on 0..1 found within 2,000 audits on average; +Inf: none."),
 )
 """The families that describe a single stream."""
-THRESHOLD = Family("drift_log_threshold", "Log evidence at which a stream alarms by itself.")
-ALARM = Family("drift_alarm", "1 from an alarm until it is acknowledged.")
-DAMAGED = Family("stream_damaged", "1 while the stored state of a live series cannot be used; by id of the stream.")
+THRESHOLD = Family("drift_log_threshold", "Alarm threshold of a stream: log(K · average_run_length).")
+ALARM = Family("drift_alarm", "1 from the alarm until it is acknowledged, also after a change of judge or embedder.")
+DAMAGED = Family("stream_damaged", "1 while a live series is damaged (docs/operations.md#damaged-streams).")
 
 
 class _Lines(NamedTuple):
@@ -65,9 +66,7 @@ class LiveSeries:
         self._lines: dict[str, _Lines] = {}
 
     def prepare(self, stream: Stream, n_streams: int) -> _Lines:
-        """Return the lines of a stream, formatted again if it has changed; the threshold changes too when there are
-        more streams.
-        """
+        """Return the lines of a stream, formatted again if it, or the number of streams (threshold), changed."""
         lines, threshold = self._lines.get(stream.id), math.ceil(10.0 * math.log(max(1, n_streams)))
         if lines is None or lines.stream is not stream or lines.threshold != threshold:
             values = self._values(stream, n_streams)
@@ -146,9 +145,7 @@ def series_of(stream: Stream) -> Labels:
 
 
 def newest_streams(streams: Iterable[Stream]) -> Mapping[Labels, Stream]:
-    """Return the newest streams by series: a new judge or embedder starts a new stream, and the stream that still moves
-    is shown.
-    """
+    """Return the newest streams by series: a new judge or embedder starts one, and the moving one is shown."""
     return {series_of(stream): stream for stream in sorted(streams, key=lambda stream: stream.updated_at)}
 
 

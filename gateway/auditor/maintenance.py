@@ -30,10 +30,7 @@ GIVE_UP_AT_ONCE = 256
 
 
 async def sweep(database: Database, queue: JobQueue, sweeps: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
-    """Makes jobs of dead workers ready, and queues a job for whatever waits without one.
-
-    `sweeps` do the same for features.
-    """
+    """Makes jobs of dead workers ready, and queues what waits without a job. `sweeps`: the same for features."""
     await queue.recover()
     before = time.time() - SWEEP_AFTER_SECONDS
     waiting = await exchanges.waiting(database, received_before=before, limit=SWEEP_EXCHANGES)
@@ -53,9 +50,7 @@ async def sweep(database: Database, queue: JobQueue, sweeps: Sequence[Callable[[
 
 
 async def call_to_range(queue: JobQueue, run_id: str) -> None:
-    """Lets one idle auditor take part in a run; runs that wait go first. One of an earlier version finds the run taken
-    and leaves it alone.
-    """
+    """Lets one idle auditor take part in a run, after runs that wait; one of an earlier version leaves it alone."""
     await queue.defer(RUN_TASK, {"run_id": run_id}, lock=f"{run_id}-range", priority=RANGE_PRIORITY)
 
 

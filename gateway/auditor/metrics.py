@@ -29,7 +29,7 @@ from gateway.store.runs import Run
 from gateway.store.streams import Stream
 from gateway.streams.recording import SCORE_BOUNDS, counted
 from gateway.telemetry.exemplars import exemplar
-from gateway.telemetry.metrics import EVICTED_HELP, WASTED_HELP
+from gateway.telemetry.metrics import EVICTED_HELP, LEDGER, WASTED_HELP
 from gateway.turns import in_turns
 
 
@@ -66,6 +66,13 @@ class LatestExchanges:
 
 RUN_ESTIMATE = ("suite", "metric", "axis", "group", "reference", "subset", "model", "mode", "thinking")
 
+JUDGE_REQUESTS = (
+    "Requests to a judge: ok, malformed, refused (the judge declines), timeout (also of the audit), error (no "
+    "connection, 429, 5xx), rejected (another status), thinking_exhausted (ended before the verdict: set `thinking`, "
+    "docs/auditors.md#models-that-think)."
+)
+VALIDATED = "1 for a validated judge, else 0 (docs/suites.md#judges-embedders-evaluators)."
+ABSTENTIONS = "Exchanges not or only partly measured (docs/auditors.md), by 28 reasons altogether."
 RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
 
 
@@ -106,9 +113,7 @@ class AuditorMetrics(Collector):
         latest: LatestExchanges | None = None,
     ) -> None:
         """Begin as the process starts; `settings` are those of the drift detectors, `auditors` the names of those
-        enabled.
-
-        `latest`: the exchanges that counters lead to.
+        enabled. `latest`: the exchanges that counters lead to.
         """
         self._auditors = auditors
         self._latest = latest or LatestExchanges()
@@ -135,9 +140,9 @@ class AuditorMetrics(Collector):
         yield from _runs(snapshot)
         yield from snapshot.families
         yield from _run_estimates(snapshot.exported_runs)
-        words = "Audit requests that may be in flight at a server now."
+        words = "Audit requests allowed in flight (auditors.judge: the judge's own server); 0 while held back."
         yield _by_upstream("audit_allowance", words, self._limiters.allowed())
-        words = "Time between tokens while audits are in flight, in times of that without, where it is known."
+        words = "Time between tokens with audits, in times of that without; absent until known."
         yield _by_upstream("audit_live_latency_ratio", words, self._limiters.live_latency_ratios())
         yield from _evictions(self._limiters.evictions())
 
@@ -162,18 +167,17 @@ def _evictions(by_upstream: Mapping[str, Evictions]) -> Iterator[Metric]:
 
 def _pipeline(snapshot: Snapshot, latest: LatestExchanges) -> Iterator[Metric]:
     labels = ("outcome", "auditor", "reason")  # a reason only of what is not auditable
-    yield _counter(snapshot, "exchanges", "Audits of exchanges by what came of them.", labels, latest)
-    yield _counter(snapshot, "judge_requests", "Requests to a judge.", ("outcome",))
-    words = "Exchanges of which an auditor measured nothing, or not all, by why."
-    yield _counter(snapshot, "abstentions", words, ("auditor", "reason"), latest)
-    yield GaugeMetricFamily("biasgate_audit_queue_size", "Exchanges that wait.", value=snapshot.queue_size)
+    yield _counter(snapshot, "exchanges", LEDGER, labels, latest)
+    yield _counter(snapshot, "judge_requests", JUDGE_REQUESTS, ("outcome",))
+    yield _counter(snapshot, "abstentions", ABSTENTIONS, ("auditor", "reason"), latest)
+    yield GaugeMetricFamily("biasgate_audit_queue_size", "Sampled exchanges not settled.", value=snapshot.queue_size)
     yield GaugeMetricFamily("biasgate_audit_lag_seconds", "Age of the oldest of them.", value=snapshot.oldest_seconds)
 
 
 def _circuits(snapshot: Snapshot, auditors: Iterable[str]) -> Iterator[Metric]:
-    is_open = gauge("auditor_circuit_open", "1 while a server that the auditor asks is sick.", ("auditor",))
-    count = gauge("auditor_waiting_exchanges", "Exchanges that wait for such a server.", ("auditor",))
-    seconds = gauge("auditor_waiting_seconds", "Age of the oldest of them.", ("auditor",))
+    is_open = gauge("auditor_circuit_open", "1 while a server is sick (docs/operations.md#a-sick-judge).", ("auditor",))
+    count = gauge("auditor_waiting_exchanges", "Exchanges that wait for a server of the auditor.", ("auditor",))
+    seconds = gauge("auditor_waiting_seconds", "Age of the oldest of these exchanges; else 0.", ("auditor",))
     open_now = {circuit.auditor for circuit in snapshot.circuits}
     for name in auditors:
         waiting = snapshot.waiting.get(name)
@@ -185,7 +189,7 @@ def _circuits(snapshot: Snapshot, auditors: Iterable[str]) -> Iterator[Metric]:
 
 def _scores(counters: Mapping[tuple[str, Labels], float], latest: LatestExchanges) -> Metric:
     family = HistogramMetricFamily(
-        "biasgate_live_score", "(score + 1) / 3 of judge scores.", labels=("auditor", "axis", "group", "model")
+        "biasgate_live_score", "Judge scores as (score + 1) / 3.", labels=("auditor", "axis", "group", "model")
     )
     for series, total in sorted(_of(counters, "live_score_sum").items()):
         cumulated = 0.0
@@ -200,11 +204,11 @@ def _scores(counters: Mapping[tuple[str, Labels], float], latest: LatestExchange
 
 def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     labels = ("suite", "model", "outcome")
-    yield _counter(snapshot, "audit_runs", "Suite runs by how they ended.", labels)
-    yield _counter(snapshot, "audit_requests", "Replies of suite runs by status.", labels)
-    success = gauge("audit_last_success_timestamp_seconds", "When a run last finished.", labels[:2])
-    due = gauge("audit_due_timestamp_seconds", "When a schedule wanted the next run, or will.", labels[:2])
-    progress = gauge("audit_progress_ratio", "Share of the replies that a run has.", labels[:2])
+    yield _counter(snapshot, "audit_runs", "Finished suite runs.", labels)
+    yield _counter(snapshot, "audit_requests", "Replies of suite runs.", labels)
+    success = gauge("audit_last_success_timestamp_seconds", "Time of the last good run.", labels[:2])
+    due = gauge("audit_due_timestamp_seconds", "Due time of the run after the newest finished run.", labels[:2])
+    progress = gauge("audit_progress_ratio", "Answered share of items.", labels[:2])
     ratios: dict[Labels, float] = {(run.suite, run.model): 1.0 for run in snapshot.finished_runs}
     ratios |= {
         (run.suite, run.model): run.progress_done / run.progress_total if run.progress_total else 0.0
@@ -223,10 +227,10 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]) -> Iterator[Metric]:
-    words = "Newest estimate by the corrected protocol, unmitigated."
+    words = "Newest exported run (docs/metrics.md#which-suite-runs-are-exported)."
     value, lower, upper = interval("audit_estimate", words, RUN_ESTIMATE)
-    info = gauge("audit_estimate_info", "1; which data and protocol the estimates come from.", RUN_INFO)
-    validated = gauge("audit_judge_validated", "1 where the judge behind the estimates was validated.", RUN_INFO[:4])
+    info = gauge("audit_estimate_info", "1; data and protocol of the estimates.", RUN_INFO)
+    validated = gauge("audit_judge_validated", VALIDATED, RUN_INFO[:4])
     for run, estimates, is_validated in newest:
         thinking = thinking_of(run)
         who = (run.suite, run.model, run.mode, thinking)

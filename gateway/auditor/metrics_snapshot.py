@@ -51,10 +51,7 @@ class SnapshotReader:
     """Remembers the estimates of finished runs, which never change, and streams until they do; reads the rest again."""
 
     def __init__(
-        self,
-        database: Database,
-        settings: DriftSettings | None = None,
-        parts: Sequence[AuditorPart] = (),
+        self, database: Database, settings: DriftSettings | None = None, parts: Sequence[AuditorPart] = ()
     ) -> None:
         """`parts`: those of features, whose metric families belong to the snapshot."""
         self._parts = parts

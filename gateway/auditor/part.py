@@ -30,7 +30,7 @@ def gauge(name: str, text: str, labels: Sequence[str]) -> GaugeMetricFamily:
 
 def interval(name: str, text: str, labels: Sequence[str]) -> tuple[GaugeMetricFamily, ...]:
     """Return three gauge families: a value, the lower and the upper end of its interval."""
-    ends = {"": text, "_lower": "Lower end of its interval.", "_upper": "Upper end of its interval."}
+    ends = {"": text, "_lower": "Lower end of its 95 % interval.", "_upper": "Upper end."}
     return tuple(gauge(f"{name}{end}", words, labels) for end, words in ends.items())
 
 

@@ -91,10 +91,8 @@ async def run_auditor(
     features: Iterable[AuditorFeature] = (),
 ) -> None:
     """Audits until `stop` is set; jobs in progress then get a moment to finish, and go back to the queue otherwise.
-
-    `on_ready`: called once with the base URL of /metrics, /livez and /readyz.
-
-    Raises: ConfigError or StoreError when it cannot start.
+    `on_ready`: called once with the base URL of /metrics, /livez and /readyz. Raises ConfigError or StoreError when it
+    cannot start.
     """
     map_large_blocks()
     keys = ControlKeys(config) if config.server.protect_metrics else None
@@ -152,11 +150,7 @@ class _Work:
     """Everything that runs side by side in an auditor."""
 
     def __init__(
-        self,
-        context: AuditorContext,
-        live: LiveAudit,
-        parts: Sequence[AuditorPart],
-        circuits: Circuits,
+        self, context: AuditorContext, live: LiveAudit, parts: Sequence[AuditorPart], circuits: Circuits
     ) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._context = context

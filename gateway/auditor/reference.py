@@ -21,9 +21,8 @@ from gateway.streams.settings import settings_of
 
 
 async def drift_settings(database: Database, config: DriftConfig) -> DriftSettings:
-    """The [drift] section as the detectors take it, with the intervals of its run when it names one.
-
-    Raises: ConfigError for a run that does not exist, has not finished, or has nothing that a live stream measures.
+    """The [drift] section as the detectors take it, with the intervals of its run when it names one. Raises ConfigError
+    for a run that does not exist, has not finished, or has nothing that a live stream measures.
     """
     settings = settings_of(config)
     if settings.reference_run is None:

@@ -47,10 +47,8 @@ class Child(NamedTuple):
 
 
 class Supervisor:
-    """Runs children until `stop` is called; see the module docstring.
-
-    `environ`: their environment, but for those that have their own. `line`: what each child reads first on its standard
-    input; `tell` replaces it.
+    """Runs children until `stop` is called; see the module docstring. `environ`: their environment, but for those that
+    have their own. `line`: what each child reads first on its standard input; `tell` replaces it.
     """
 
     def __init__(self, children: Sequence[Child], environ: Mapping[str, str], line: bytes = b"") -> None:
@@ -82,11 +80,8 @@ class Supervisor:
         self._end_is_near.set()
 
     def tell(self, line: bytes, *, replacing: Container[str] = ()) -> None:
-        """Hands a line to every child, now and at its later starts.
-
-        Args:
-            line: what to write, with its newline.
-            replacing: names of children that are ended and started again instead, as they only read the first line.
+        """Hands a line to every child, now and at its later starts. Children named in `replacing` only read the first
+        line: they are ended and started again.
         """
         self._line = line
         for child in self._children:

@@ -22,9 +22,7 @@ Example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|fetch|verify")
     actions.add_parser(
-        "list",
-        help="data sets, licences, and whether they are here",
-        epilog="Example: `biasgate datasets list`.",
+        "list", help="data sets, licences, and whether they are here", epilog="Example: `biasgate datasets list`."
     )
     fetch = actions.add_parser(
         "fetch", help="download and verify", epilog="Example: `biasgate datasets fetch stereoset bbq`."
@@ -32,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fetch.add_argument("names", nargs="+", metavar="NAME")
     fetch.add_argument("--mirror", metavar="DIR_OR_URL", help="take the files from a copy instead of the origin")
     verify = actions.add_parser(
-        "verify",
-        help="hash what is here; exit 1 when anything differs",
-        epilog="Example: `biasgate datasets verify`.",
+        "verify", help="hash what is here; exit 1 when anything differs", epilog="Example: `biasgate datasets verify`."
     )
     verify.add_argument("names", nargs="*", metavar="NAME", help="default: all that are here")
 

@@ -41,7 +41,7 @@ def add_placement(parser: argparse.ArgumentParser) -> None:
 def read_placement(arguments: argparse.Namespace) -> Placement:
     """Raises ConfigError for a port or a number of workers that cannot be."""
     if arguments.port is not None and not 0 <= arguments.port <= 65535:
-        raise ConfigError(f"--port {arguments.port} is no port: choose 1 to 65535, or 0 for a free one")
+        raise ConfigError(f"--port {arguments.port} is not a port: choose 1 to 65535, or 0 for a free one")
     if arguments.workers is not None and arguments.workers < 1:
         raise ConfigError(f"--workers {arguments.workers}: at least one process is needed")
     return Placement(config_path=arguments.config, host=arguments.host, port=arguments.port, workers=arguments.workers)

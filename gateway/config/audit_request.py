@@ -90,9 +90,8 @@ def require_prompts(content: str) -> None:
 
 
 def choose(request: AuditRequest, catalogue: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The catalogue entries asked for, and those of "all" that do not offer what is asked of them.
-
-    Raises: RequestError or ConflictError for a suite that was named and cannot be run, or when none can.
+    """The catalogue entries asked for, and those of "all" that do not offer what is asked of them. Raises RequestError
+    or ConflictError for a suite that was named and cannot be run, or when none can.
     """
     by_name = {str(suite["name"]): suite for suite in catalogue}
     names = list(by_name) if request.suites == "all" else _names(request.suites)
@@ -136,9 +135,7 @@ def _require_own(request: AuditRequest, names: Sequence[str]) -> None:
 
 
 def require_askable(request: AuditRequest) -> None:
-    """Raises RequestError for what no suite takes: a mitigation, a setting of thinking, further fields, or a mode with
-    what it cannot use.
-    """
+    """Raises RequestError for a mitigation, thinking, further fields or a mode that a suite does not take."""
     if request.mitigation not in MITIGATIONS:
         raise RequestError(
             f'mitigation "{request.mitigation}" is not offered{nearest(request.mitigation, set(MITIGATIONS))}; '
@@ -154,11 +151,11 @@ def require_askable(request: AuditRequest) -> None:
     if request.mode == "exact" and request.samples != 1:
         raise RequestError(f'mode "exact" reads probabilities, not replies: samples must be 1, not {request.samples}')
     if request.mode == "exact" and request.temperature is not None:
-        raise RequestError('mode "exact" reads the probabilities at the protocol\'s own temperature: leave it away')
+        raise RequestError('mode "exact" reads the probabilities at the protocol\'s own temperature: leave it out')
     if clashing := sorted((request.extra_body or {}).keys() & TAKEN):
-        raise RequestError(f'extra_body: "{clashing[0]}" is set by the run itself: leave it away')
+        raise RequestError(f'extra_body: "{clashing[0]}" is set by the run itself: leave it out')
     if request.extra_body and len(msgspec.json.encode(request.extra_body)) > MOST_EXTRA_BYTES:
-        raise RequestError(f"extra_body: longer than {MOST_EXTRA_BYTES} bytes as JSON: leave fields away")
+        raise RequestError(f"extra_body: longer than {MOST_EXTRA_BYTES} bytes as JSON: leave fields out")
 
 
 def _data(request: AuditRequest, suite: dict[str, Any]) -> str:

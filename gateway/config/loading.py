@@ -45,13 +45,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
-    """Reads, overrides and validates.
-
-    Args:
-        path: TOML file; None takes ./biasgate.toml when it exists, else defaults.
-        environ: overrides `BIASGATE_SECTION__KEY`; default os.environ.
-
-    Raises: ConfigError with one line that names the file, key and value.
+    """Reads a TOML file (default ./biasgate.toml, if it exists), overrides by `BIASGATE_SECTION__KEY`, and validates.
+    Raises ConfigError with one line that names the file, key and value.
     """
     environ = os.environ if environ is None else environ
     explicit = path is not None
@@ -198,8 +193,8 @@ def _cross_check(config: Config, where: str) -> None:
     header = config.balancing.header
     if header is not None and not is_passed_on(header):
         raise ConfigError(
-            f'{where}: balancing.header "{header}" is no header that reaches an upstream as it is: name one of the '
-            'client\'s own, such as "x-session-id"'
+            f'{where}: balancing.header "{header}" is not a header that reaches an upstream unchanged: name '
+            'a header of the client, such as "x-session-id"'
         )
     if 0 < config.audits.live_latency_budget_ratio <= 1:
         raise ConfigError(
@@ -227,8 +222,8 @@ def _cross_check(config: Config, where: str) -> None:
         )
     if config.telemetry.evaluation_signal is not None and endpoint is None:
         raise ConfigError(
-            f'{where}: telemetry.evaluation_signal is "{config.telemetry.evaluation_signal}", but nobody is there to '
-            "take it: set telemetry.otlp_endpoint"
+            f'{where}: telemetry.evaluation_signal is "{config.telemetry.evaluation_signal}", but no collector '
+            "receives it: set telemetry.otlp_endpoint"
         )
     for schedule in config.audits.schedules:
         if [schedule.name for schedule in config.audits.schedules].count(schedule.name) > 1:
@@ -249,7 +244,7 @@ def _cross_check(config: Config, where: str) -> None:
         if is_on and not config.store.keeps_text:
             raise ConfigError(
                 f"{where}: auditors.{key} is true, but store.keep_text is not, and what models say of an exchange is "
-                "kept only with its text: set store.keep_text to true, or leave the key away"
+                "kept only with its text: set store.keep_text to true, or leave the key out"
             )
     try:
         check_sections(config)

@@ -56,76 +56,74 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class ControlKeyConfig(Section, frozen=True):
     name: str
+    """Name in logs and the record of readers."""
     key_env: Annotated[str, _variable("gateway")]
+    """Variable with the key."""
     role: Literal["viewer", "admin"] = "viewer"
-    """viewer: reads numbers. admin: reads text too, and starts, stops, acknowledges and deletes."""
+    """viewer: reads numbers. admin: all of the control plane (docs/security.md#keys-and-roles)."""
 
 
 class ServerConfig(Section, frozen=True):
     host: str = "127.0.0.1"
+    """Address to listen on."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     """0 takes a free port."""
     workers: Count = 1
-    """Gateway processes; one is enough until a core is full."""
+    """Gateway processes."""
     relayed_paths: list[str] = []
-    """Paths outside /v1 that are relayed to an upstream too, such as "/tokenize"; none is ever audited."""
+    """Paths outside /v1 to relay, never audited (docs/operations.md#relayed-paths)."""
     allow_open: bool = False
-    """Listen beyond the loopback interface although data plane or control plane asks for no key."""
+    """Listen beyond loopback without keys for both planes."""
     admin_key_env: GatewayVariable = None
-    """Environment variable with one admin key of the control plane; without any control key it is open."""
+    """Variable with the key of an admin named `admin`; without control keys the control plane is open."""
     control_keys: list[ControlKeyConfig] = []
     protect_metrics: bool = False
-    """GET /metrics needs a control key too, here and at the auditor."""
-    native_histograms: bool = False
-    """Latencies also as native histograms, for scrapers that ask for protobuf; needs the extra "otel"."""
+    """`GET /metrics` of both roles needs a control key."""
     allowed_hosts: list[str] = []
-    """Names under which the control plane may be called besides localhost, 127.0.0.1 and [::1] while no control key
-    protects it, and from whose pages a browser may call it; without a port."""
+    """Hosts (no port) besides loopback at which, and from whose pages, a control plane without keys may be called."""
     cors_origins: list[str] | str = []
-    """Origins of web pages that may call the data plane from a browser, such as "https://app.example", or "*" for any.
-    Empty: the gateway adds no CORS headers, and preflights go to an upstream without a key."""
+    """Origins of pages that may call the data plane, or "*" (docs/operations.md#browsers)."""
     visitors_project: str | None = None
-    """Labelling project of the form choice whose texts everybody who sees the console may read, to see their own
-    polygon at /console/fingerprints/yours."""
+    """Labelling project whose texts all who see the console may read (docs/console.md#a-visitors-own-polygon)."""
     max_body_bytes: Count = 32 * 1024 * 1024
+    """Larger requests get 413 `request_too_large`."""
     max_buffered_bytes: Count = 512 * 1024 * 1024
-    """Request bodies that one worker holds at a time, all together; beyond it the largest that is still coming gets a
-    503. A body above 64 KiB counts until the answer begins, a smaller one until its end."""
+    """All bodies in a worker; above it 503 `overloaded` for the largest unfinished or new body."""
     max_header_bytes: Annotated[int, Meta(ge=1024)] = 64 * 1024
-    """Request line and headers together; also what chunk extensions and trailers may add to a body."""
+    """Request line and headers, chunk extensions, trailers; above it 431."""
     max_headers: Count = 128
+    """Above it 431."""
     header_timeout_seconds: Positive = 30.0
-    """Seconds from the first byte of a request, or the opening of a connection, to the end of the headers."""
+    """Time for the headers; then 408."""
     body_timeout_seconds: Positive = 60.0
-    """Longest silence in a request's body, and the time after which `body_min_bytes_per_second` is asked for."""
+    """Longest silence in a body; then 408."""
     body_min_bytes_per_second: Count = 500
+    """Slowest average pace of a body after `body_timeout_seconds`."""
     drain_seconds: Annotated[float, Meta(ge=0)] = 30.0
-    """Seconds that SIGTERM waits for requests in flight, once new connections are refused."""
+    """Time for requests in flight after SIGTERM."""
     drain_notice_seconds: Annotated[float, Meta(ge=0)] = 0.0
-    """Seconds before that in which /readyz says "not ready" while everything is still served: a balancer's time to
-    notice."""
+    """Time before the drain in which /readyz fails and all is served."""
     metrics_dir: str | None = None
-    """Directory that workers leave their counts and rate limits in for each other; default: a temporary directory per
-    start."""
+    """Local directory that workers share, and an auditor of this machine; unset: temporary."""
     auditor_metrics_port: Annotated[int, Meta(ge=0, le=65535)] = 9108
-    """Port of the auditor's own /metrics and /livez; 0 takes a free one."""
+    """The auditor's /metrics, /livez, /readyz."""
 
 
 class StoreConfig(Section, frozen=True):
     url: str = "sqlite:///biasgate.db"
-    """sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB."""
+    """Also `postgresql://USER:PASSWORD@HOST/DB`, passed as `BIASGATE_STORE__URL`."""
     retention_days: Annotated[float, Meta(gt=0)] = 30.0
-    """Sampled exchanges older than this are deleted by the auditor; measurements stay."""
+    """Older exchanges are deleted; measurements stay."""
     measurement_retention_days: Annotated[float, Meta(ge=1)] | None = None
-    """Measurements older than this are deleted by the auditor, a day (UTC) at a time; unset: none are."""
+    """Older measurements are deleted by UTC day; unset: stay."""
     keep_text: bool | Literal["never"] = True
-    """False: text is dropped from the store once audited. never: until then, under a key held in memory only."""
+    """false: text is dropped once audited. never: until then, under a key held in memory only."""
     redact: list[Redacted] = msgspec.field(
         default_factory=lambda: ["email", "phone", "card", "key", "iban", "ip", "number"]
     )
-    """Kinds replaced by `[kind]` before text is stored; "name" only on request, [] stores text as it was."""
+    """Kinds replaced by `[kind]` in stored text; "name" on request; `[]`: none."""
     encryption_key_env: StoreVariable = None
-    """Variable with the Fernet keys that seal stored text, newest first, separated by commas; unset: readable."""
+    """Variable with Fernet keys for stored text, newest first, separated by commas."""
 
     @property
     def keeps_text(self) -> bool:
@@ -135,40 +133,45 @@ class StoreConfig(Section, frozen=True):
 
 class TimeoutsConfig(Section, frozen=True):
     connect: Positive = 5.0
-    """Seconds to open one connection, TLS included."""
+    """Time to connect, TLS included."""
     first_byte: Positive = 300.0
-    """Seconds from the request to the first byte of the response's body; the upstream's queue counts."""
+    """Time from the request to the body's first byte (the first token), the upstream's queue included."""
     idle: Positive = 120.0
-    """Longest silence between two chunks of a response's body."""
+    """Longest silence in the body while the client reads."""
     total: Positive = 3600.0
-    """Seconds from the request's headers to the response's last byte."""
+    """Time from the request's headers to the last byte."""
 
 
 class EjectionConfig(Section, frozen=True):
     consecutive_failures: Count = 5
-    """Failed requests in a row after which other upstreams are preferred."""
+    """Failures in a row before ejection."""
     base_seconds: Positive = 1.0
-    """Length of the first ejection; each relapse doubles it."""
+    """First ejection; each relapse doubles it."""
     max_seconds: Positive = 60.0
+    """Longest ejection."""
     slow_start_seconds: Annotated[float, Meta(ge=0)] = 10.0
-    """Seconds that an upstream that comes back takes to reach its whole share."""
+    """Time from a tenth of the share to all; 0: at once."""
 
 
 class UpstreamConfig(Section, frozen=True):
     name: str
+    """Label in metrics and `x-biasgate-upstream`."""
     base_url: str
-    """e.g. "http://127.0.0.1:8000"; a trailing /v1 is allowed."""
+    """A trailing /v1 is allowed."""
     api_key_env: SharedVariable = None
+    """Variable with the key sent instead of the client's."""
     models: list[str] = msgspec.field(default_factory=lambda: ["*"])
-    """Models served there; "*" asks the upstream's own /v1/models."""
+    """Models served there; "*" asks the upstream."""
     weight: Positive = 1.0
+    """Share of the load."""
     priority_scheduling: bool = True
-    """The upstream runs with --scheduling-policy priority, so audits may be sent behind live traffic."""
+    """vLLM runs with `--scheduling-policy priority`."""
     audit_headers: dict[str, str] = {}
-    """Sent with every audit request, such as the objective by which an inference gateway puts it behind live ones."""
+    """Headers of audit requests there, in place of a client's (docs/integrations/llm-d.md)."""
     timeouts: TimeoutsConfig = TimeoutsConfig()
     ejection: EjectionConfig = EjectionConfig()
     max_connections: Count = 1024
+    """Limit for each worker."""
 
     @property
     def origin(self) -> str:
@@ -180,71 +183,77 @@ class BalancingConfig(Section, frozen=True):
     """Decides which of several upstreams that serve a model gets a request."""
 
     policy: Literal["least_loaded", "consistent_hash"] = "least_loaded"
-    """least_loaded: who has had least for its weight. consistent_hash: the same one for the same key."""
+    """consistent_hash: the same upstream for the same key."""
     header: str | None = None
-    """Header whose value is the key, such as "x-session-id"; a request without it goes by its prompt."""
+    """Header whose value is the key; else the prompt is."""
     prefix_bytes: Annotated[int, Meta(ge=0, le=65536)] = 1024
-    """The key of other requests: so many bytes of the body from its "messages", "prompt" or "input" on; 0: none."""
+    """Bytes of the prompt that are the key; 0: least loaded."""
     max_load_ratio: Annotated[float, Meta(ge=1, le=100)] = 1.25
-    """Requests in flight at one upstream, in times of its fair share, above which a key goes to its next one."""
+    """Load, in times of the fair share, above which the next upstream is used."""
 
 
 class KeyConfig(Section, frozen=True):
     name: str
+    """Stored with exchanges."""
     key_env: Annotated[str, _variable("gateway")]
+    """Variable with the key."""
     audit: bool = True
-    """False: no request with this key is ever sampled."""
+    """false: its requests count as `opted_out`."""
     may_opt_out: bool = True
+    """Honour `x-biasgate-audit`: `off`, or `on` (rate 1, lowered under load); without `[[keys]]` for all clients."""
     may_set_priority: bool = False
+    """Leave the request's `priority`."""
     may_state_rate: bool = False
-    """Believe the sampling rates that a sender of recorded exchanges states with this key (docs/ingest.md)."""
+    """Believe stated sampling rates (docs/ingest.md#the-senders-sampling-rate); without `[[keys]]` never."""
     requests_per_minute: Count | None = None
-    """Requests per minute of all workers together."""
+    """Limit on each machine; above it 429 `rate_limited` with `retry-after`."""
 
 
 class SamplingConfig(Section, frozen=True):
     secret_env: SharedVariable = None
-    """Variable with the secret of the sampling decision; unset draws one per start (decisions not reproducible)."""
+    """Variable with the secret of decisions; unset: drawn at each start, decisions cannot be reproduced."""
     rate: Probability = 0.05
+    """Probability that an exchange is sampled."""
     strata: dict[str, Probability] = {}
-    """Rate by stratum: a name from `tags`, "model:NAME", "route:PATH", "identity_mention" (the request names an
-    identity term), "other". Of those that apply the first in this order holds."""
+    """Rates by stratum; the first that applies holds: a tag, `model:NAME` (after aliases), `route:PATH`,
+    `identity_mention` (an identity term in the request's first and last 64 KiB), `other`."""
     max_text_bytes: Count = 256 * 1024
-    """Bytes of text in each stored body: without events' envelopes, without media. A body that has more is counted as
-    truncated."""
+    """Text of a stored body; more counts as `truncated`."""
     max_copy_bytes: Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)] = 16 * 1024 * 1024
-    """Bytes of each body as it passes, held in memory until its text is stored; a larger body drops the copy, never the
-    relay."""
+    """Whole body in memory; more counts as `truncated`; a worker's copies together: 128 MiB."""
     buffer_exchanges: Count = 2048
-    """Copies waiting to be written; the recorded sampling rate is lowered before this fills."""
+    """A worker's copies not yet stored; the recorded rate falls before it is full."""
     max_backlog: Count = 10_000
-    """Exchanges waiting for the auditors; above it the recorded rates fall in proportion, and come back."""
+    """Waiting exchanges; above it recorded rates fall in proportion."""
     min_rate: Probability | None = None
-    """No rate falls below this, or below its configured value where that is smaller; unset: an eighth of the latter."""
+    """Lowest recorded rate; unset: an eighth of the configured rate."""
     max_share_per_key: Annotated[float, Meta(gt=0, le=1)] = 1.0
-    """Largest share of the sample that one key, or the anonymous client, may make up; 1 lets one key fill it."""
+    """Largest share of the sample for a key or the anonymous client (docs/security.md#what-a-client-cannot-set)."""
     tags: list[str] = []
+    """Accepted in `x-biasgate-tag` from every client; a tag with rate 0 avoids audits."""
 
 
 class AuditorConfig(Section, frozen=True):
     enabled: bool = True
     model: str | None = None
-    """judge: the judging model. embedding: a Sentence-Transformers name or directory, or "minilm", the packaged one.
-    counterfactual: a model that judges its answers too; none for no judge.
-    """
+    """judge: the judging model; unset: the audited model. embedding: `"minilm"`, a directory, or a
+    Sentence-Transformers name; for counterfactual too. counterfactual: also judges the answers; unset: no judge."""
     base_url: str | None = None
-    """Address at which that model is served (OpenAI API). judge: default is the upstream of the exchange itself."""
+    """The model's OpenAI API; unset: the exchange's upstream, or a local embedder."""
     api_key_env: AuditorVariable = None
+    """Variable with the key."""
     rate: Probability = 1.0
-    """Share of the sampled exchanges that this auditor takes; multiplies the inclusion probability."""
+    """Share of the sampled exchanges."""
     max_concurrency: Count = 4
+    """Requests in flight."""
     timeout_seconds: Positive = 120.0
+    """Then the audit has failed."""
     token_budget_per_minute: Count | None = None
+    """Requests wait when the budget is spent."""
     max_tokens: Count = 256
-    """Longest answer asked for; what its model thinks before it does not count."""
+    """Longest answer, without thoughts."""
     thinking: str | None = None
-    """off, on, budget=N (tokens) or default: whether the model asked shall think before it answers. Unset: a judge is
-    asked not to, and has room where its server thinks all the same; a probe thinks as its live request did."""
+    """`off`, `on`, `budget=N`, `default` (docs/auditors.md#models-that-think); unset: off for judges, else as live."""
 
     @property
     def keeps_words(self) -> bool:
@@ -254,11 +263,11 @@ class AuditorConfig(Section, frozen=True):
 
 class JudgeConfig(AuditorConfig, frozen=True):
     reference_set: str | None = None
-    """File that `biasgate judge reference create` wrote: the judge is watched for drift by judging it again."""
+    """File of `judge reference create` (docs/judges.md#watch-a-judge-for-drift); needs `model` and `base_url`."""
     reference_every_hours: Annotated[float, Meta(ge=1 / 60)] = 24.0
-    """Between two passes over the reference set."""
+    """Pause between passes over the reference set."""
     keep_reasons: bool = False
-    """Ask the judge once more, after its verdict, why it scored so, and keep that with the exchange."""
+    """Ask for the judge's reasons and store them (docs/auditors.md#reasons); needs `store.keep_text = true`."""
 
     @property
     def keeps_words(self) -> bool:
@@ -267,13 +276,11 @@ class JudgeConfig(AuditorConfig, frozen=True):
 
 class EmbeddingConfig(AuditorConfig, frozen=True):
     backend: Literal["torch", "openvino", "cuda"] = "torch"
-    """Software that computes an embedder of the auditor's own."""
+    """Software of a local embedder (docs/evidence/scaling.md#the-local-embedder); extra "openvino"."""
 
 
 class ProbingAuditorConfig(AuditorConfig, frozen=True):
-    """Settings of an auditor that asks the served model several questions an exchange: off until wanted, and
-    bounded.
-    """
+    """Settings of an auditor that asks the served model several questions an exchange: disabled by default."""
 
     enabled: bool = False
     rate: Probability = 0.1
@@ -282,7 +289,7 @@ class ProbingAuditorConfig(AuditorConfig, frozen=True):
 
 class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
     keep_answers: bool = False
-    """Keep the question about another group, and the answers to both, with the exchange."""
+    """Store the swapped question and both answers; needs `store.keep_text = true`."""
 
     @property
     def keeps_words(self) -> bool:
@@ -291,10 +298,10 @@ class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
 
 class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
     threshold: Probability | None = None
-    """Probability from which the application acts, if a request names none (`x-biasgate-threshold`); unset: 0.5, and
-    for a choice among several the option that leads."""
+    """Probability from which the application acts, unless `x-biasgate-threshold` says it; unset: 0.5, or the top
+    option."""
     favourable: list[str] = []
-    """Options of a choice that are good to get, in the order in which they are looked for; case does not matter."""
+    """Good options of a choice, in order of search; case does not matter."""
 
 
 class AuditorsConfig(Section, frozen=True):
@@ -316,83 +323,83 @@ class AuditorsConfig(Section, frozen=True):
 
 class DriftConfig(Section, frozen=True):
     average_run_length: Annotated[float, Meta(gt=1)] = 100_000.0
-    """Mean number of audited exchanges between two false alarms of all streams together, at least."""
+    """Mean number of audited exchanges between false alarms of all streams, at least."""
     multiplicity: Literal["each", "mean"] = "each"
-    """Way in which K streams share that: each alarms at K times the threshold, or all by their mean evidence."""
+    """K streams alarm at K times the threshold each, or (mean) by their mean evidence."""
     tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.02
-    """Distance beyond the reference that a mean may have, on the 0..1 scale, without being called a drift."""
+    """Distance from the reference that is not drift."""
     smallest_change: Annotated[float, Meta(gt=0, le=1)] = 0.1
-    """Change on the 0..1 scale: until it can find this, a reference of a stream's own audits goes on learning."""
+    """A stream's own reference learns until it can find this; 1: final at once."""
     reference: dict[str, int | str] = msgspec.field(default_factory=lambda: {"window": 2000})
-    """{window = N}: the first N audits of a stream. {run = ID}: the estimates of a finished suite run."""
+    """A stream's first N audits, or `{run = ID}`: a finished suite run."""
 
 
 class ScheduleConfig(Section, frozen=True):
     """Times at which suites run, and which; omitted fields are as in `POST /audits`."""
 
     name: str
+    """Name in `GET /schedules`."""
     suites: list[str]
     model: str
     cron: str | None = None
-    """Five fields, UTC: "0 3 * * 1" is Mondays at three."""
+    """Five fields, UTC: `0 3 * * 1` is Mondays at three."""
     every_hours: Annotated[float, Meta(ge=1 / 60)] | None = None
+    """Instead of `cron`."""
     options: dict[str, Any] = {}
-    """Further fields of `gateway.config.audit_request.AuditRequest`."""
+    """Other fields of `POST /audits` (docs/api.md#suites-and-audits)."""
 
 
 class AuditsConfig(Section, frozen=True):
     max_concurrency: Count = 16
-    """Requests of a single suite run in flight, in each auditor that asks it."""
+    """Requests in flight of a suite run, in each auditor."""
     max_queued: Count = 100
-    """Suite runs that may wait; another one is answered with 429."""
+    """Waiting suite runs; beyond it 429."""
     adaptive_concurrency: bool = True
-    """Send fewer audit requests, live auditors' and suites', while live work waits at their server."""
+    """Audits give way (docs/operations.md#audits-give-way)."""
     max_kv_usage_ratio: Annotated[float, Meta(gt=0, le=1)] = 0.9
-    """Use of a server's key-value cache above which fewer audit requests are sent there."""
+    """Key-value cache use above which audits give way."""
     live_latency_budget_ratio: Annotated[float, Meta(ge=0)] = 1.05
-    """Largest time between tokens of live answers while audits run, in times of that without; above 1, or 0 for any."""
+    """Allowed time between live tokens with audits, in times of that without, above 1; 0: any."""
     max_pause_seconds: Positive = 10.0
-    """However long live work waits, one audit request is sent after each pause of this length."""
+    """Longest pause without an audit."""
     max_wait_hours: Positive = 24.0
-    """Longest that an exchange waits for a judge or embedder that is sick; then its audit has failed."""
+    """Longest wait for a sick server (docs/operations.md#a-sick-judge)."""
     priority: Annotated[int, Meta(ge=1)] = 10
-    """vLLM priority of audit requests; live traffic has 0 and goes first."""
+    """Priority of audits in vLLM; live requests have 0."""
     on_model_change: list[str] = []
-    """Suites that run whenever an upstream begins to serve something else under a model's name."""
+    """Suites to run when an upstream serves a new or changed model."""
     thinking: str = "default"
-    """Thinking of models in runs that `on_model_change` starts: off, on, budget=N or default. Schedules say it in their
-    options."""
+    """Thinking of the runs of `on_model_change`: `off`, `on`, `budget=N`, `default`."""
     coverage_every_hours: Annotated[float, Meta(ge=0)] = 24.0
-    """Between two looks at what no suite covers; 0: none. It needs the embedder of [auditors.embedding]."""
+    """Pause between computations of coverage (docs/coverage.md); 0: none."""
     schedules: list[ScheduleConfig] = []
     bundle_key_env: GatewayVariable = None
-    """Variable with the private Ed25519 key (PEM) that signs `GET /audits/{id}/bundle`; unset: bundles are not signed.
-    """
+    """Variable with an Ed25519 key (PEM) for bundles (docs/bundles.md#from-a-running-gateway)."""
     canary_webhook_env: AuditorVariable = None
-    """Variable with the URL that each verdict of a canary is posted to, as JSON; unset: none."""
+    """Variable with a URL for verdicts of canaries (docs/canary.md#http)."""
     runs_dir: str | None = None
+    """Directory that also receives finished runs."""
     judge_validation: str | None = None
-    """Result of `biasgate judge calibrate` about the judge of suite runs: a file, or sha256:DIGEST of a calibration in
-    the store; without it they are marked."""
+    """File of `judge calibrate --out`, or `sha256:DIGEST`; without it numbers are marked
+    (docs/suites.md#judges-embedders-evaluators)."""
     data_dir: str | None = None
-    """Dataset cache; default $BIASGATE_HOME or ~/.cache/biasgate."""
+    """Data sets; unset: `$BIASGATE_HOME` or ~/.cache/biasgate."""
 
 
 class TelemetryConfig(Section, frozen=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "console"] = "auto"
+    """auto: console on a terminal, else json."""
     access_log: bool = False
-    """One log line for every relayed request that ended, and for every control request; what changes something there
-    is logged anyway."""
+    """A line for each relayed request (no text) and each control request; changes are always logged."""
     otlp_endpoint: str | None = None
-    """Base URL of an OpenTelemetry collector (OTLP over HTTP), e.g. "http://127.0.0.1:4318"; unset: no traces."""
+    """OpenTelemetry collector (OTLP over HTTP); extra "otel"."""
     evaluation_signal: Literal["logs", "traces"] | None = None
-    """Form in which the auditor sends each measurement there. logs: an event `gen_ai.evaluation.result`. traces: a span
-    below the live request's, for receivers that take traces alone. Unset: not at all."""
+    """Form in which evaluation events go to the collector (docs/operations.md#evaluation-events)."""
     evaluation_reasons: bool = False
-    """An event's explanation repeats the reason that a judge or a server gave, which may quote the exchange."""
+    """Events repeat reasons of judges and servers, which may quote the exchange."""
     trace_rate: Probability = 1.0
-    """Share of the requests without a traceparent of their own that are traced."""
+    """Traced share of requests without a `traceparent`."""
 
 
 class Config(Section, frozen=True):

@@ -17,23 +17,12 @@ T = TypeVar("T")
 
 
 class FeatureSection(Generic[T]):
-    """A top-level section of the configuration that a feature brings (`Feature.sections`).
-
-    Args:
-        name: key of the section in the file.
-        kind: a struct derived from `gateway.config.schema.Section`, or a list of such structs.
-        default: value of a section that the file leaves out.
-        is_read_by_auditor: a change of the section starts the auditor again.
+    """A top-level section of the configuration that a feature brings (`Feature.sections`). `kind`: a struct derived
+    from `gateway.config.schema.Section`, or a list of such structs. `is_read_by_auditor`: a change of it starts the
+    auditor again.
     """
 
-    def __init__(
-        self,
-        name: str,
-        kind: Any,
-        default: T,
-        *,
-        is_read_by_auditor: bool = False,
-    ) -> None:
+    def __init__(self, name: str, kind: Any, default: T, *, is_read_by_auditor: bool = False) -> None:
         self.name, self.kind, self.default = name, kind, default
         self.is_read_by_auditor = is_read_by_auditor
 

@@ -31,13 +31,8 @@ class Timing(msgspec.Struct, frozen=True):
         return timing
 
     def next_after(self, now: float, *, since: float) -> float:
-        """The first time later than `now`, in Unix seconds.
-
-        Args:
-            now: Unix seconds.
-            since: for an interval, one of its times: the others are whole intervals away from it.
-
-        Raises: RequestError when a cron line cannot be read or never comes true.
+        """The first time later than `now`, in Unix seconds; for an interval a whole number of intervals from `since`.
+        Raises RequestError when a cron line cannot be read or never comes true.
         """
         if self.every_seconds is not None:
             return since + (math.floor((now - since) / self.every_seconds) + 1) * self.every_seconds

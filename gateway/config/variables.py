@@ -47,13 +47,7 @@ def variables_of(config: Config, processes: Collection[Process] = PROCESSES) -> 
 def unset_variables(
     config: Config, processes: Collection[Process] = PROCESSES, environ: Mapping[str, str] | None = None
 ) -> list[NamedVariable]:
-    """Return the variables that processes of these kinds need and that are not set, or are empty.
-
-    Args:
-        config: the whole configuration.
-        processes: kinds of processes that are to run.
-        environ: default os.environ.
-    """
+    """Return the variables that processes of these kinds need and that `environ` lacks or has empty."""
     environ = os.environ if environ is None else environ
     return [
         variable

@@ -29,12 +29,7 @@ class Share(Protocol):
 
 
 def affinity_polygon(title: str, evaluators: Mapping[str, Mapping[Identity, Share]]) -> "Figure":
-    """Takes milliseconds: for a thread.
-
-    Args:
-        title: of the figure.
-        evaluators: by name, the first MOST_OUTLINES of them are drawn: the share of each identity.
-    """
+    """Takes milliseconds: for a thread. The first MOST_OUTLINES evaluators are drawn: the share of each identity."""
     from benchmarks.figures.radar import Outline, Spoke, polygon  # a worker starts without the benchmarks
 
     identities = sorted({identity for evaluator in evaluators.values() for identity in evaluator})

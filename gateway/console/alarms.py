@@ -57,9 +57,7 @@ class AlarmsController(Controller):
         model: FromQuery[str | None] = None,
         offset: Annotated[int, QueryParameter(ge=0, le=1_000_000)] = 0,
     ) -> Response[Any] | Redirect:
-        """Show all alarms; with the labels of a series, as a dashboard's link has them, redirect to the page of that
-        series.
-        """
+        """Show all alarms; with the labels of a series, as a dashboard links, redirect to that series."""
         labels = {
             name: _read_label(value) for name, value in zip(SERIES, (auditor, metric, axis, group, model), strict=True)
         }
@@ -136,9 +134,8 @@ def reference_plot(detector: Detectors) -> str:
 async def _detector(
     database: Database, stream_id: str, drift: DriftConfig
 ) -> tuple[Detectors, "Figure", list[ReplicaEstimate]]:
-    """Return the detector with the control chart of its history, and its estimates by the servers that answered.
-
-    Raises: NotFoundError where there is no such stream.
+    """Return the detector with the control chart of its history, and its estimates by the servers that answered. Raises
+    NotFoundError where there is no such stream.
     """
     loaded = await streams.load(database, [stream_id])
     if not loaded:

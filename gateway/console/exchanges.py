@@ -66,9 +66,7 @@ class ExchangePagesController(Controller):
         max_score: FromQuery[str] = "",
         before: FromQuery[str] = "",
     ) -> Response[Any] | Redirect:
-        """Show the form and its results; redirect to the exchange if a request id stands for a single exchange; show
-        both sides of a stream.
-        """
+        """Show the form and its results, or both sides of a stream; redirect for a request id of a single exchange."""
         if stream:
             return await self._compared(request, pages, database, config, stream)
         fields = {
@@ -188,7 +186,7 @@ def _number(what: str, text: str) -> float:
     try:
         return float(text.replace("−", "-"))
     except ValueError as exc:
-        raise RequestError(f'the {what}imum score "{text[:40]}" is no number: give one in the metric\'s unit') from exc
+        raise RequestError(f'the {what}imum score "{text[:40]}" is not a number in the metric\'s unit') from exc
 
 
 def _listens(request: Asked) -> bool:

@@ -18,16 +18,8 @@ def plot(
     *,
     kind: str = "",
 ) -> Markup:
-    """Return `<svg>` with the scale, the neutral value, the interval, and the value; in words for readers who do not
-    see it.
-
-    Args:
-        scale: lowest and highest value of the scale.
-        neutral: where there is no bias; None for a metric without such a value.
-        value: the estimate; None draws the empty scale.
-        lower: of the interval, in the metric's own unit.
-        upper: of the interval.
-        kind: class of the drawing.
+    """Return `<svg>` with the scale, the neutral value, the interval, and the value (None: none), all in the metric's
+    own unit; in words for readers who do not see it. `kind`: class of the drawing.
     """
     low, high = scale
 

@@ -42,12 +42,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 def render(view: View, shell: Mapping[str, Any]) -> Rendered:
-    """Takes milliseconds: for a thread.
-
-    Args:
-        view: what the page shows.
-        shell: what surrounds every page; see gateway.console.shell.
-    """
+    """Render in milliseconds, so in a thread. `shell`: what surrounds every page (gateway.console.shell)."""
     fragments: dict[str, Fragment] = {}
 
     def live(name: str, caller: Callable[[], str]) -> Markup:

@@ -25,9 +25,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the number is of an axis, or of all; of these also by the parts that a suite tells apart,
-        which may be all it scores.
-        """
+        """Return whether the number is of an axis or of all; of these also by the parts that a suite tells apart."""
         return (self.group, self.reference) == (None, None) and None in (self.axis, self.subset)
 
 

@@ -6,11 +6,9 @@ from gateway.console.alarms import AlarmsController
 from gateway.console.audits import AuditPagesController
 from gateway.console.entrance import HANDLERS, LoginController
 from gateway.console.exchanges import ExchangePagesController
-from gateway.console.fingerprints import FingerprintsController
 from gateway.console.overview import OverviewController
 from gateway.console.settings import SettingsController
 from gateway.console.static_files import StaticController, to_the_console
-from gateway.console.suite_fingerprints import SuiteFingerprintsController
 from gateway.feature import FEATURES
 
 
@@ -20,8 +18,6 @@ def console() -> list[Router]:
         OverviewController,
         AlarmsController,
         AuditPagesController,
-        FingerprintsController,
-        SuiteFingerprintsController,
         SettingsController,
         ExchangePagesController,
         *(page for feature in FEATURES.values() for page in feature.pages()),

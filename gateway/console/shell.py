@@ -19,7 +19,6 @@ NAVIGATION = {
     "/console/alarms": "Alarms",
     "/console/exchanges": "Exchanges",
     "/console/audits": "Audits",
-    "/console/fingerprints": "Fingerprints",
 }
 """The first entries of the navigation. Those of features follow, then LAST."""
 LAST = {"/console/settings": "Settings"}
@@ -36,13 +35,7 @@ async def shell_of(
     request: Request[Holder, Any, State], database: Database, probe: Probe, *, is_locked: bool
 ) -> dict[str, Any]:
     """Return the frame for a template. A store that does not answer is named among the parts, and nothing else of it is
-    known.
-
-    Args:
-        request: a request that a guard let in.
-        database: the store.
-        probe: of the gateway's own health.
-        is_locked: whether a control key is asked for.
+    known. `is_locked`: whether a control key is asked for.
     """
     checks = await probe()
     parts = [Part(name, None if text.startswith(OK) else text) for name, text in checks.items() if name != STREAMS]

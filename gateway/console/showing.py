@@ -45,13 +45,8 @@ class Update(msgspec.Struct, frozen=True):
 
 
 class Pages:
-    """Shows the pages of a single worker, and keeps those that are open up to date.
-
-    Args:
-        database: the store.
-        probe: of the gateway's own health.
-        access: tells whether a control key is asked for.
-        is_stopping: whether the gateway ends; open pages are let go then.
+    """Shows the pages of a single worker, and keeps those that are open up to date, until `is_stopping`. `access` tells
+    whether a control key is asked for.
     """
 
     def __init__(self, database: Database, probe: Probe, access: Access, is_stopping: Callable[[], bool]) -> None:
@@ -62,13 +57,9 @@ class Pages:
         self._n_open = 0
 
     async def shown(self, request: Asked, build: Build) -> Response[Any]:
-        """The page; or, where `request` accepts an event stream, its changes until the reader leaves.
-
-        Args:
-            request: of the page.
-            build: reads what the page shows; called again for each round of changes.
-
-        Raises: BusyError when MOST_OPEN pages are open, and what `build` raises the first time.
+        """The page; or, where `request` accepts an event stream, its changes until the reader leaves. `build` reads it
+        for each round of changes. Raises BusyError when MOST_OPEN pages are open, and what `build` raises the first
+        time.
         """
 
         async def rendered() -> Rendered:
@@ -79,7 +70,7 @@ class Pages:
         if "text/event-stream" not in request.headers.get("accept", ""):
             return page(first.html)
         if self._n_open >= MOST_OPEN:
-            raise BusyError(f"{MOST_OPEN} pages are open already: reload this one to see it anew")
+            raise BusyError(f"{MOST_OPEN} pages are open already: reload this page to see its newest state")
         return ServerSentEvent(self._changes(first, rendered), headers={"cache-control": "no-store"})
 
     async def _changes(

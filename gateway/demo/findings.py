@@ -91,7 +91,7 @@ def arms_table(effect: dict[str, Any], planted: Profile) -> str:
 
 def quality_table(effects: Iterable[dict[str, Any]]) -> str:
     """Formats the quality measures of both arms; a difference of logarithms is shown as a factor."""
-    rows = [["beside it", "treated", "control", "difference [95 % interval]", "n"]]
+    rows = [["quality", "treated", "control", "difference [95 % interval]", "n"]]
     for effect in effects:
         is_log = effect["unit"] is not None
         change, lower, upper = (_change(effect[name], is_log=is_log) for name in ("difference", "lower", "upper"))

@@ -113,9 +113,7 @@ def _suites(system: System, runs: list[str], *, verbose: bool) -> bool:
 
 
 def _read_finding(system: System, audit: dict[str, Any], *, verbose: bool) -> tuple[Finding, str]:
-    """Reads a finished run: its finding against the planted values, and its whole table with `verbose`, else an empty
-    text.
-    """
+    """Reads a finished run: its finding against the planted values, and with `verbose` its whole table."""
     path = f"/audits/{audit['id']}"
     result = results.decode(fetch_bytes(system, f"{path}/result"))
     planted = findings.planted_of(_planted(result))

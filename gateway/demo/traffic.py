@@ -32,11 +32,9 @@ def prompts(people: Sequence[str] = PEOPLE) -> "itertools.cycle[str]":
 
 
 async def send(base_url: str, model: str, *, is_enough: Callable[[], bool], to_policy: bool = False) -> int:
-    """Sends prompts, every other one streamed, until `is_enough()`; returns how many were answered.
-
-    `to_policy` sends prompts about men to the endpoint that the demo's policy covers, none of them streamed.
-
-    Raises: GatewayError when a request fails.
+    """Sends prompts, every other one streamed, until `is_enough()`; returns how many were answered. `to_policy` sends
+    prompts about men to the endpoint that the demo's policy covers, none of them streamed. Raises GatewayError when a
+    request fails.
     """
     source, answered, over = prompts(MEN if to_policy else PEOPLE), 0, asyncio.Event()
     http = DefaultAsyncHttpxClient(follow_redirects=False)

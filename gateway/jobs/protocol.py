@@ -24,10 +24,8 @@ class JobQueue(Protocol):
     """Jobs given up after MAX_ATTEMPTS in this process, by task."""
 
     async def defer(self, task: str, payload: dict[str, Any], *, lock: str | None = None, priority: int = 0) -> None:
-        """Adds a job, durably.
-
-        `lock`: nothing is added while a job with the same lock is still waiting. `priority`: larger numbers are handed
-        out first; equal ones in order of arrival.
+        """Adds a job, durably. `lock`: nothing is added while a job with the same lock is still waiting. `priority`:
+        larger numbers are handed out first; equal ones in order of arrival.
         """
         ...
 

@@ -19,9 +19,7 @@ _USER_FIELDS = ("user", "safety_identifier", "prompt_cache_key")
 
 
 def user_of(request: bytes) -> str | None:
-    """Return the user of a request, as the client names them: `user`, `safety_identifier` or `metadata.user_id`; None
-    if it names none.
-    """
+    """Return a request's user (`user`, `safety_identifier` or `metadata.user_id`); None if it names none."""
     body = _decoded(request)
     if not isinstance(body, dict):
         return None
@@ -35,9 +33,7 @@ def redacted_request(
     body: bytes, redactor: Redactor, counts: Counter[str], numbers_kept: Collection[str] = NUMBERS_KEPT
 ) -> bytes:
     """Return the request without the parts that identify a person; empty when it is not JSON, which cannot be audited
-    either.
-
-    `numbers_kept`: members of the body in which numbers are not text.
+    either. `numbers_kept`: members of the body in which numbers are not text.
     """
     content = _decoded(body)
     if content is None:
@@ -77,9 +73,8 @@ def _walked(
     has_numbers: bool = False,
     numbers_kept: Collection[str] = (),
 ) -> Any:
-    """Return the same value with every string in it redacted, keys too.
-
-    `has_numbers`: numbers in it are not text. `numbers_kept`: nor are those in these members of it.
+    """Return the same value with every string in it redacted, keys too. `has_numbers`: numbers in it are not text.
+    `numbers_kept`: nor are those in these members of it.
     """
     match value:
         case str():

@@ -36,9 +36,8 @@ class Cipher:
 
 
 def cipher_of(keys: str, variable: str) -> Cipher:
-    """Return a cipher of the keys in an environment variable, separated by commas or blanks, newest first.
-
-    Raises: ConfigError when one of them is not a key; the message shows none.
+    """Return a cipher of the keys in an environment variable, separated by commas or blanks, newest first. Raises
+    ConfigError when one of them is not a key; the message shows none.
     """
     from cryptography.fernet import Fernet, MultiFernet
 
@@ -48,7 +47,7 @@ def cipher_of(keys: str, variable: str) -> Cipher:
             fernets.append(Fernet(key))
         except ValueError as exc:
             raise ConfigError(
-                f"store.encryption_key_env: key {number} in ${variable} is no Fernet key (44 URL-safe base64 "
+                f"store.encryption_key_env: key {number} in ${variable} is not a Fernet key (44 URL-safe base64 "
                 f"characters): make one with {MAKE_A_KEY}"
             ) from exc
     if not fernets:

@@ -50,9 +50,7 @@ def is_token_data(name: str, value: Any) -> bool:
 
 
 def numbers_kept(endpoint: str) -> Collection[str]:
-    """Return the members of a request in which a list of numbers is not text; a decision is made by those of its
-    state.
-    """
+    """Return the members of a request in which a list of numbers is not text; a decision's are in its state."""
     return NUMBERS_KEPT | {"state"} if endpoint in DECISION_PATHS else NUMBERS_KEPT
 
 
@@ -62,9 +60,7 @@ def is_numbers(values: list[Any]) -> bool:
 
 
 def numbers(values: list[Any], *, are_text: bool) -> Any:
-    """Return the part of such a list that is kept: nothing of text; of a schema or a list of tokens all, or a mark if
-    it is long.
-    """
+    """Return the part of such a list that is kept: no text; schemas and tokens, or a mark for long ones."""
     if are_text:
         return []
     return values if len(values) <= MOST_NUMBERS else PLACEHOLDER
@@ -85,7 +81,7 @@ def _mask_media(name: str, value: Any) -> Any:
     if name in _HOLDING:
         return PLACEHOLDER if isinstance(value, str) else value
     if name in _INSIDE and isinstance(value, dict):
-        return _with(value, _INSIDE[name], _is_text)
+        return _with(value, _INSIDE[name], lambda value: isinstance(value, str))
     return value
 
 
@@ -95,7 +91,3 @@ def _with(holder: dict[str, Any], name: str, is_media: Callable[[Any], bool]) ->
 
 def _is_no_link(value: Any) -> bool:
     return isinstance(value, str) and (len(value) > LONGEST_ADDRESS or value.lstrip()[:5].lower() == "data:")
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)

@@ -126,8 +126,7 @@ _PATTERNS: dict[Kind, tuple[tuple[re.Pattern[str], _Check | None], ...]] = {
         (re.compile(rf"(?<![\w])({_SEVERAL})"), _is_name),
     ),
 }
-"""The patterns in order: text of an earlier kind may contain text of a later kind. A group marks the part to replace.
-"""
+"""The patterns in order: an earlier kind may contain a later kind. A group marks the part to replace."""
 
 _MANY_DIGITS = re.compile(r"\d(?:[ ()./-]{0,2}\d){6}")
 _NEEDS: dict[Kind, re.Pattern[str]] = {
@@ -180,9 +179,7 @@ class Redactor:
 
 
 def _may_hold(kind: Kind, text: str, looked: dict[re.Pattern[str], bool]) -> bool:
-    """Return whether the pattern is worth its time; `looked` keeps the results of earlier searches. Replacing never
-    makes a match.
-    """
+    """Return whether the pattern is worth its time; `looked` keeps earlier results. Replacing makes no match."""
     if kind == "key":
         return _KEY_HINT.search(text.lower()) is not None
     if kind not in _NEEDS:

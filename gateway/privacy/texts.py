@@ -36,13 +36,15 @@ class Texts:
     Args:
         redactor: takes out what identifies a person; None stores text as it was.
         cipher: seals them; None stores them readable.
-        lasts: False when the cipher's key was drawn for this start and ends with it; no store has to fit it.
+        has_lasting_key: False if the cipher's key was drawn for this start; then no store has to fit it.
     """
 
-    def __init__(self, redactor: Redactor | None = None, cipher: Cipher | None = None, *, lasts: bool = True) -> None:
+    def __init__(
+        self, redactor: Redactor | None = None, cipher: Cipher | None = None, *, has_lasting_key: bool = True
+    ) -> None:
         self.redactor = redactor
         self.cipher = cipher
-        self.lasts = lasts
+        self.has_lasting_key = has_lasting_key
 
     def enter(self, exchange: Exchange) -> StoredText:
         """Return the text to store of an exchange; takes processor time in proportion to its bodies."""
@@ -101,7 +103,7 @@ def texts_of(config: Config) -> Texts:
     variable = store.encryption_key_env
     keys = config.secret(variable)
     if keys is not None and variable is not None:
-        return Texts(redactor, cipher_of(keys, variable), lasts=variable != DRAWN_KEY_VARIABLE)
+        return Texts(redactor, cipher_of(keys, variable), has_lasting_key=variable != DRAWN_KEY_VARIABLE)
     if store.keep_text == "never":
         raise ConfigError(
             'store.keep_text = "never" needs a key that gateway and auditor share: start both with `biasgate serve`, '

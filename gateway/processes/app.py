@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 from litestar import Controller, Litestar, Router
@@ -32,7 +31,6 @@ from gateway.api.suites import SuitesController
 from gateway.config.schema import Config
 from gateway.console.routes import console
 from gateway.console.showing import Pages
-from gateway.console.suite_fingerprints import KeptFingerprints
 from gateway.errors import StoreError
 from gateway.feature import FEATURES
 from gateway.health import STORE
@@ -67,16 +65,12 @@ def create_app(
     parts: Sequence[WorkerPart] = (),
 ) -> Litestar:
     """Return the control plane of a single worker; its lifespan starts and stops tap, features, data plane, queue and
-    database.
-
-    Raises: ConfigError when the variable of a control key is not set, or two have the same value.
+    database. Raises ConfigError when the variable of a control key is not set, or two have the same value.
     """
     stats.filtered = tap.filtered
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
-    collector = GatewayCollector(counts)
-    with_native = partial(collector.collect, native=True) if config.server.native_histograms else None
-    exposition = Exposition(collector, with_native=with_native)
+    exposition = Exposition(GatewayCollector(counts))
     routes = all_routes()
     access = Access(lambda: planes.current.config, all_invitations(database), routes=routes)
 
@@ -120,7 +114,6 @@ def create_app(
             "exposition": provided(exposition),
             "probe": provided(probe),
             **{name: provided(value) for part in parts for name, value in part.dependencies().items()},
-            "fingerprints": provided(KeptFingerprints(database)),
             "features": provided(FEATURES),
             "pages": provided(Pages(database, probe, access, lambda: planes.is_draining)),
         },

@@ -25,10 +25,9 @@ logger = logging.getLogger(__name__)
 
 
 class ReloadingAuditor:
-    """Audits until stopped, each time by the newest configuration that can be used.
-
-    `read`: gives the configuration that is wanted; may raise ConfigError. `on_ready`: called with the base URL of the
-    metrics whenever the auditor has (re)started.
+    """Audits until stopped, each time by the newest configuration that can be used. `read`: gives the configuration
+    that is wanted; may raise ConfigError. `on_ready`: called with the base URL of the metrics whenever the auditor has
+    (re)started.
     """
 
     def __init__(

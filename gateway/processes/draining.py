@@ -31,11 +31,9 @@ TICK_SECONDS = 0.05
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server with its end rewritten.
-
-    `planes`: whose exchanges are waited for. `limits`: drain_seconds and drain_notice_seconds. `on_ready`: called once
-    requests are accepted. `stopping`: set by the caller to begin the end. `hurrying`: set by the caller to cut it
-    short.
+    """uvicorn's server with its end rewritten. `planes`: whose exchanges are waited for. `limits`: drain_seconds and
+    drain_notice_seconds. `on_ready`: called once requests are accepted. `stopping`: set by the caller to begin the end.
+    `hurrying`: set by the caller to cut it short.
     """
 
     def __init__(

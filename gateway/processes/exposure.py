@@ -20,15 +20,13 @@ def require_keys_off_loopback(config: Config) -> None:
     if not open_planes or server.allow_open or is_loopback(server.host):
         return
     raise ConfigError(
-        f'host "{server.host}" would be open to everybody who reaches this machine: {" and ".join(open_planes)}; '
+        f'host "{server.host}" would be open to all who reach this machine: {" and ".join(open_planes)}; '
         "add them, listen on 127.0.0.1, or set server.allow_open = true"
     )
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the host: by every address of the name; an unknown name is refused when
-    bound.
-    """
+    """Return whether only this machine reaches the host, by every address of its name, if the name is known."""
     try:
         entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:

@@ -31,7 +31,7 @@ def _refusal(exc: OSError, host: str, port: int) -> str:
     if exc.errno == errno.EACCES:
         return f"port {port} on {host} needs more rights than this user has: choose one above 1023 with --port"
     if exc.errno == errno.EADDRNOTAVAIL:
-        return f'"{host}" is no address of this machine: choose another with --host'
+        return f'"{host}" is not an address of this machine: choose another with --host'
     return f"cannot listen on {host}:{port}: {exc.strerror}"
 
 

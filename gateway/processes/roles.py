@@ -292,9 +292,7 @@ async def _run_children(
 
 
 class _Family:
-    """The resources that the children share: a directory of counts, a sampling secret, a key of text that stays unread
-    elsewhere.
-    """
+    """The resources that the children share: a directory of counts, a sampling secret, a key of text."""
 
     def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
         self.config = config

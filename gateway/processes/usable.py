@@ -1,7 +1,7 @@
-"""Finds out what keeps a configuration from being served, before anything is started: in a parent, at a reload, and by
+"""Finds faults that keep a configuration from being served, before a process starts: in a parent, at a reload, and by
 `biasgate config check`.
 
-Nothing is made, and nothing but this machine is asked. NOT_CHECKED says what that leaves open.
+The checks create nothing and use no network. NOT_CHECKED says what they leave open.
 """
 
 import os
@@ -22,26 +22,26 @@ from gateway.processes.exposure import require_keys_off_loopback
 from gateway.proxy.admission import Admission
 from gateway.proxy.upstreams import Upstreams
 from gateway.store.connections import require_store
-from gateway.telemetry import otlp, protobuf
+from gateway.telemetry import otlp
 
 Role = Literal["serve", "gateway", "auditor"]
-"""Commands that run processes for long."""
+"""Commands that run services."""
 _PROCESSES: dict[Role, tuple[Process, ...]] = {
     "serve": ("gateway", "writer", "auditor"),
     "gateway": ("gateway", "writer"),
     "auditor": ("auditor",),
 }
 NOT_CHECKED = (
-    "not checked, as it takes a network: that ports are free, that upstreams, judges, a served embedder, a collector, "
-    "a PostgreSQL and an export's address answer, and what the store holds (its schema, its key, the run of "
+    "not checked, as it needs the network: whether ports are free; whether upstreams, judges, a served embedder, a "
+    "collector, PostgreSQL and the export's address answer; the content of the store (schema, key, run of "
     "drift.reference)"
 )
 
 
 def require_usable(config: Config, role: Role) -> None:
-    """Raises ConfigError or StoreError, in one line, for what a command refuses at its start.
+    """Raise ConfigError or StoreError, in one line, for a fault that a command refuses at its start.
 
-    `config`: the whole configuration, with the wishes of the command line.
+    `config`: the whole configuration, with the options of the command line.
     """
     require_variables(config, role)
     if role != "auditor":
@@ -58,10 +58,10 @@ def require_usable(config: Config, role: Role) -> None:
 
 
 def require_variables(config: Config, role: Role, *, remedy: str = "export them") -> None:
-    """Raises ConfigError that names every environment variable that is missing, and says what to do."""
+    """Raise ConfigError, with the remedy, if an environment variable is missing; the error names all of them."""
     if missing := unset_variables(config, _PROCESSES[role]):
-        named = ", ".join(f'"{variable.name}" ({variable.setting})' for variable in missing)
-        raise ConfigError(f"environment variables named in the configuration but not set: {named}: {remedy}")
+        variables = ", ".join(f'"{variable.name}" ({variable.setting})' for variable in missing)
+        raise ConfigError(f"environment variables named in the configuration but not set: {variables}: {remedy}")
 
 
 def _require_servable(config: Config) -> None:
@@ -71,12 +71,10 @@ def _require_servable(config: Config) -> None:
             "to biasgate.toml, or name another file with --config"
         )
     require_keys_off_loopback(config)
-    # An admission with the directory makes files there, which are to be the server's own.
+    # With a directory, Admission would create files there, which only the server may do.
     Admission(msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, metrics_dir=None)))
     Upstreams(config)
     ControlKeys(config)
-    if config.server.native_histograms:
-        protobuf.require_installed()
     if config.telemetry.otlp_endpoint is not None:
         otlp.require_installed(config.telemetry.otlp_endpoint)
     _require_temporary_directory()
@@ -85,7 +83,7 @@ def _require_servable(config: Config) -> None:
 
 
 def _require_temporary_directory() -> None:
-    """Raises ConfigError where neither $TMPDIR nor one of the system's temporary directories can be written."""
+    """Raise ConfigError if neither $TMPDIR nor one of the system's temporary directories can be written."""
     try:
         tempfile.gettempdir()
     except OSError as exc:
@@ -93,7 +91,7 @@ def _require_temporary_directory() -> None:
 
 
 def _require_directory(path: Path, setting: str) -> None:
-    """Raises ConfigError unless the directory can be written, or made."""
-    present = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), path)
-    if not present.is_dir() or not os.access(present, os.W_OK | os.X_OK):
+    """Raise ConfigError unless the directory can be written, or created."""
+    nearest = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), path)
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise ConfigError(f'{setting} "{path}" cannot be written: make it writable for this user, or name another')

@@ -126,15 +126,12 @@ class Worker:
         self._has_news.set()
 
     async def serve(self, *, migrate: bool, on_ready: Callable[[], None]) -> None:
-        """Serve until stopped.
-
-        Raises: ConfigError or StoreError when it cannot start.
-        """
+        """Serve until stopped. Raises ConfigError or StoreError when it cannot start."""
         config = self._config
         database = await Database.open(config.store.url, migrate=migrate, texts=texts_of(config))
         try:
             queue = open_queue(database)
-            stats = WorkerStats(native_histograms=config.server.native_histograms)
+            stats = WorkerStats()
             stats.reloads = self.reloads
             sink, shared = RemoteSink(self._writer_path), Path(self._writer_path).parent
             secret = sampling_secret(config)
@@ -151,15 +148,7 @@ class Worker:
             )
             parts = worker_parts(context)
             planes.treat_by(partial(mitigation_of, parts))
-            app = create_app(
-                config,
-                database=database,
-                queue=queue,
-                planes=planes,
-                tap=tap,
-                stats=stats,
-                parts=parts,
-            )
+            app = create_app(config, database=database, queue=queue, planes=planes, tap=tap, stats=stats, parts=parts)
         except BaseException:
             await database.close()
             raise

@@ -56,10 +56,7 @@ class TokenBucket:
 
 
 def shared_bucket(per_minute: int, key_name: str, directory: Path) -> TokenBucket:
-    """The bucket that every process with this directory shares for a key of this name.
-
-    Raises: OSError when the directory cannot be made or written.
-    """
+    """The bucket that processes with this directory share for a key. Raises OSError if it cannot be written."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = hashlib.blake2b(key_name.encode(), digest_size=16).hexdigest()
     with (directory / f"{name}.limit").open("a+b") as file:
@@ -126,10 +123,7 @@ ANONYMOUS = Client(name=None, may_opt=True, may_set_priority=False)
 
 
 class Admission:
-    """The gate in front of the data plane.
-
-    Raises ConfigError when a key's environment variable is not set, or two keys have the same value.
-    """
+    """The gate before the data plane. Raises ConfigError for a key's variable that is not set, or equal keys."""
 
     def __init__(self, config: Config) -> None:
         self.max_body_bytes = config.server.max_body_bytes

@@ -39,9 +39,7 @@ class Affinity:
         return _digest(_prompt(content, self._prefix_bytes))
 
     def choose(self, candidates: Sequence[Upstream], key: int) -> Upstream:
-        """Return the upstream that this key ranks first among those that are not above `max_load_ratio` of their fair
-        share.
-        """
+        """Return the upstream that this key ranks first of those within `max_load_ratio` of their fair share."""
         in_flight, weights = 1, 0.0
         for upstream in candidates:
             in_flight += upstream.outstanding

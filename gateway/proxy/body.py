@@ -115,21 +115,14 @@ def with_priority(content: bytes, priority: int) -> bytes:
 
 
 class BodyLimit:
-    """The limits of a single body. Structural characters are counted as they come: at the end it would take too
-    long.
-    """
+    """The limits of a single body. Structural characters are counted as they come: later takes too long."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._counted = 0
 
     def refusal(self, received: bytes | bytearray, data: bytes) -> Refusal | None:
-        """Return the refusal of a body that is not read on; None for a body that is.
-
-        Args:
-            received: what has come of it.
-            data: the last piece of that.
-        """
+        """Return the refusal of a body not read on, else None. `received`: all of it so far; `data`: the last piece."""
         if len(received) > self._max_bytes:
             return request_too_large(self._max_bytes)
         if len(received) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(received):

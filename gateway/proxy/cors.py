@@ -33,11 +33,7 @@ def without_cors(lines: Iterable[bytes]) -> list[bytes]:
 
 
 class CorsPolicy:
-    """The answers that one configuration gives to pages of other origins.
-
-    Args:
-        origins: checked by `gateway.config.loading`; "*" alone for any.
-    """
+    """The answers that a configuration gives to pages of other origins, which are checked; "*" alone for any."""
 
     def __init__(self, origins: Iterable[str]) -> None:
         listed = frozenset(origin.lower().encode() for origin in origins)

@@ -54,11 +54,9 @@ class Exchange(Protocol):
 
 
 class DataPlane:
-    """Built once per worker, before the server.
-
-    `spans`: takes traces; None for none. `mitigation`: treats the requests; None relays all of them as they are.
-
-    Raises ConfigError when a key or an upstream names an environment variable that is not set.
+    """Built once per worker, before the server. `spans`: takes traces; None for none. `mitigation`: treats the
+    requests; None relays all of them as they are. Raises ConfigError when a key or an upstream names an environment
+    variable that is not set.
     """
 
     def __init__(

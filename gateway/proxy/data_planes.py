@@ -36,7 +36,6 @@ class DataPlanes:
 
     def treat_by(self, mitigation_of: Callable[[Config], Mitigation | None]) -> None:
         """Treat requests by the result of `mitigation_of` for each configuration. Called before the first request.
-
         Raises ConfigError when `mitigation_of` cannot use the configuration in force.
         """
         self._mitigation_of = mitigation_of
@@ -50,10 +49,7 @@ class DataPlanes:
         await self.current.start()
 
     async def replace(self, config: Config) -> None:
-        """Serves by another configuration once its upstreams have been looked at.
-
-        Raises: ConfigError when it cannot be served with; then nothing has changed.
-        """
+        """Serves by another configuration once its upstreams answered. Raises ConfigError, and changes nothing."""
         old = self.current
         mitigation = self._mitigation_of(config)
         new = DataPlane(config, tap=old.tap, stats=old.stats, spans=old.spans, mitigation=mitigation)

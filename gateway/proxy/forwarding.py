@@ -55,12 +55,7 @@ class Forwarding:
     """Calls `exchange.end` once, unless it is released before."""
 
     def __init__(
-        self,
-        plane: DataPlane,
-        exchange: ForwardedExchange,
-        client: ClientSide,
-        upstream: Upstream,
-        waits_since: float,
+        self, plane: DataPlane, exchange: ForwardedExchange, client: ClientSide, upstream: Upstream, waits_since: float
     ) -> None:
         """`waits_since`: time.perf_counter() from which the exchange waits for an upstream."""
         self._plane = plane
@@ -224,9 +219,7 @@ class Forwarding:
             self._exchange.on_response_head(status, head)
 
     def _corrects_not_found(self, head: ResponseHead) -> bool:
-        """Answer in place of an upstream that names its own models only, when the model asked for is served by no
-        upstream.
-        """
+        """Answer in place of an upstream that names its own models only, when none serves the model."""
         exchange = self._exchange
         refusal = self._plane.unknown_model(exchange.path, exchange.body)
         if refusal is None:

@@ -33,9 +33,7 @@ HOLD_SECONDS = 1.0
 
 
 class GivingWay:
-    """Lets the audits of a single data plane give way. Use from the event loop's thread; times are
-    time.perf_counter().
-    """
+    """Lets a data plane's audits give way. Use from the event loop's thread; times are time.perf_counter()."""
 
     def __init__(self, config: Config, upstreams: Sequence[Upstream], stats: RequestStats) -> None:
         """Opens no file; a file that cannot be written leaves each worker with its own knowledge."""
@@ -95,9 +93,7 @@ class GivingWay:
             self._make_way(upstream, place, own[upstream].plus(place.others), now)
 
     def _is_still(self) -> bool:
-        """Return whether nothing is in flight, as at the last look, and nothing was answered since: most of an idle
-        life.
-        """
+        """Return whether nothing is in flight, as at the last look, and nothing was answered since."""
         before, in_flight, answered = self._seen, 0, 0
         for upstream, place in self._at.items():
             in_flight += upstream.outstanding + place.spares_next

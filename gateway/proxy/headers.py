@@ -46,8 +46,7 @@ FORWARDED = frozenset(
         b"true-client-ip",
     }
 )
-"""Headers that say which client asked which server, as anybody may write them: an upstream that trusts its gateway
-would believe a client's."""
+"""Headers that say which client asked, which anybody may write: a trusting upstream would believe them."""
 
 SESSION_COOKIE = b"biasgate_session"
 """The console's, which a browser adds to every path: like a key of the gateway it never reaches an upstream."""
@@ -85,8 +84,7 @@ _READ_FROM_RESPONSE = HOP_BY_HOP | {
     b"x-biasgate-upstream",
 }
 _VALID_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,200}")
-"""Pattern of ids that may go unchanged into headers, logs and the store. Anything else is replaced like a missing id.
-"""
+"""Pattern of ids that may go unchanged into headers, logs and the store; others are replaced."""
 _PROBABILITY = re.compile(rb"0?\.[0-9]{1,20}|0|1(?:\.0{0,20})?")
 _ORDINARY_CONNECTION = frozenset({b"keep-alive", b"close", b"upgrade", b"te"})
 
@@ -227,9 +225,7 @@ class RequestHead:
             self.request_id = drawn
 
     def belong_to(self, unit: str) -> None:
-        """End the exchange's id in the digits of its conversation, by which a program that counts knows them
-        together.
-        """
+        """End the exchange's id in the digits of its conversation, so that a counting program joins them."""
         self.exchange_id = self.exchange_id[: -len(unit)] + unit
 
     def _read(self, name: bytes, value: bytes) -> None:
@@ -279,24 +275,12 @@ class RequestHead:
         """Return the line as the client sent it, for an upstream that the gateway adds no span in front of."""
         return b"traceparent: " + self.traceparent + b"\r\n" if self.traceparent else b""
 
-    def upstream_lines(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
-        """The lines to send upstream, without host, content-length, traceparent and what the gateway adds itself.
-
-        Args:
-            pass_credentials: only when the gateway checks no keys and holds none for this upstream: a gateway key must
-                never reach an upstream.
-            pass_priority: the client's key may set vLLM's priority.
-        """
-        id_line = b"x-request-id: " + self.request_id.encode("latin-1") + b"\r\n"
-        return [id_line, *self.lines_but_id(pass_credentials=pass_credentials, pass_priority=pass_priority)]
-
     def lines_but_id(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
-        """The same without x-request-id: equal for each request with this head."""
-        return [
-            *self.lines,
-            *(self.credentials if pass_credentials else ()),
-            *(self.priority if pass_priority else ()),
-        ]
+        """The lines to send upstream without host, content-length, traceparent, x-request-id and those of the gateway:
+        equal for each request with this head. `pass_credentials`: only when the gateway checks no keys and holds none
+        for this upstream, which a gateway key must never reach.
+        """
+        return [*self.lines, *(self.credentials if pass_credentials else ()), *(self.priority if pass_priority else ())]
 
 
 class ResponseHead:

@@ -107,9 +107,7 @@ class Instrumentation:
         self._spans = spans
 
     def start_span(self, head: RequestHead) -> Span | None:
-        """Return the span; None when this exchange is not sampled: by its client's decision, or by chance if the client
-        took none.
-        """
+        """Return the span; None for an exchange that its client, or else chance, leaves unsampled."""
         if self._spans is None:
             return None
         parent = read_traceparent(head.traceparent) if head.traceparent else None

@@ -37,8 +37,7 @@ from gateway.proxy.target import app_target, asks_websocket, head_without_upgrad
 logger = logging.getLogger(__name__)
 
 LINGERING_SECONDS = 2.0
-"""After an early refusal the rest of the body is read and thrown away this long, so that the client sees the answer
-and not a reset."""
+"""After an early refusal the body is read on this long, so that the client sees the answer, not a reset."""
 FRAMING_PER_BODY_BYTE = 16
 """Bytes that chunk sizes may add, for each byte of body, to a body of many tiny chunks."""
 MAX_UNREPEATED_HEADS = 8
@@ -71,11 +70,9 @@ class RelayProtocol(HttpToolsProtocol):
     """One client connection. `cycle` is uvicorn's word for the request being read, relayed or not."""
 
     plane: DataPlane
-    """An attribute of the class, so that a single assignment gives every connection's next request another
-    configuration."""
+    """An attribute of the class: one assignment gives every connection's next request another configuration."""
     is_draining = False
-    """An attribute of the class too. True: every response says `connection: close`, so that clients go elsewhere in
-    time."""
+    """An attribute of the class too. True: every response says `connection: close`, so that clients move."""
 
     __slots__ = (
         "_active",
@@ -247,9 +244,7 @@ class RelayProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _expect_chunks(self, coding: bytes) -> None:
-        """Refuse any other coding, which would be a body that we and the proxy in front of us might see end in
-        different places.
-        """
+        """Refuse any other coding: we and the proxy in front of us might see the body end in different places."""
         if coding.strip().lower() != b"chunked" or self.parser.get_http_version() == "1.0":
             raise BadHead(transfer_coding(coding))
         self._is_chunked = True

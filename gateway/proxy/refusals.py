@@ -94,7 +94,7 @@ def encoded_body(coding: bytes) -> Refusal:
     coding_text = coding.decode("latin-1")[:LONGEST_SHOWN]
     return _unsupported_encoding(
         f'a request body with Content-Encoding "{coding_text}" is not relayed, as nothing in it can be checked here: '
-        "send it as gzip, or without one",
+        "send it as gzip, or without one"
     )
 
 

@@ -22,8 +22,7 @@ from gateway.proxy.types import AUDITABLE_ENDPOINTS, EndReason, FilteredReason, 
 logger = logging.getLogger(__name__)
 
 LARGEST_PROBE_BYTES = 2 * 1024 * 1024
-"""Most bytes of a body that may be an auditor's: their longest question (`auditors.probes`) with every character
-escaped."""
+"""Most bytes of an auditor's body: their longest question (`auditors.probes`), each character escaped."""
 RESERVED_AT_ONCE = 16 * 1024
 """Bytes for which the tap is asked at a time, instead of for each event."""
 
@@ -57,10 +56,9 @@ def start_copy(
     label_of: Callable[[str | None], str],
     treatment: Treatment | None = None,
 ) -> "SampledCopy | None":
-    """Asks the tap about a request that is about to be relayed; None when it is not sampled.
-
-    `content` is the body as the client sent it. `label_of` gives a model's name in series, which form a closed set.
-    `treatment` is what a policy does with the request.
+    """Asks the tap about a request that is about to be relayed; None when it is not sampled. `content` is the body as
+    the client sent it. `label_of` gives a model's name in series, which form a closed set. `treatment` is what a policy
+    does with the request.
     """
     try:
         path, head, client = request.path, request.head, request.key

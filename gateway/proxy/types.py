@@ -21,8 +21,7 @@ content_encoding: an answer compressed in a way that is not decoded here. unfini
 recorded: someone else recorded it, and it was one of the first two."""
 
 GatewayOutcome = Literal["filtered", "opted_out", "sampled_out", "queued", "truncated"]
-"""Outcomes that the ledger counts at the gateway; outcomes sum to requests (contract 4.1). Lost copies count as
-"failed"."""
+"""Outcomes that the ledger counts at the gateway; they sum to requests (contract 4.1). Lost: "failed"."""
 
 AUDITABLE_ENDPOINTS = frozenset(AUDITED_PATHS)
 """POSTs to these are eligible for sampling; everything else is relayed and counted as filtered."""
@@ -60,8 +59,7 @@ class SamplingRequest(msgspec.Struct, frozen=True, gc=False):
     route: str = ""
     """Path under the data plane, for strata by route."""
     key_name: str | None = None
-    """Name of the client's key, None for an anonymous client: a single key's share of the sample may not be too large.
-    """
+    """Name of the client's key, None for an anonymous client: a key's share of the sample has a limit."""
 
 
 class EndedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -99,15 +97,11 @@ class Tap(Protocol):
         ...
 
     def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
-        """Return whether x-biasgate-probe shows that an auditor asked this that holds this gateway's sampling
-        secret.
-        """
+        """Return whether x-biasgate-probe shows that an auditor with this gateway's sampling secret asked."""
         ...
 
     def reserve(self, size: int) -> bool:
-        """Return whether a copy in the making may hold so many bytes more; memory for all copies together is
-        bounded.
-        """
+        """Return whether a copy in the making may hold so many bytes more: memory for all copies is bounded."""
         ...
 
     def release(self, size: int) -> None:
@@ -136,9 +130,7 @@ class Mitigation(Protocol):
         self, *, method: bytes, path: bytes, key: str | None, model: str | None, head: RequestHead, content: bytes
     ) -> "Treatment | None":
         """Return the treatment of a request; None for a request that is not covered by a policy, which is relayed as it
-        is.
-
-        `key`: name of the client's key, None for an anonymous one. `model`: the name after aliases; None where the
+        is. `key`: name of the client's key, None for an anonymous one. `model`: the name after aliases; None where the
         request names none. `head`: of the request; its exchange id, or what names its conversation, decides the arm.
         """
         ...
@@ -177,9 +169,8 @@ class AnswerFilter(Protocol):
         ...
 
     async def look(self, *, is_complete: bool) -> Looked:
-        """Looks at what is held, within its time limit; more may come meanwhile. Never raises.
-
-        `is_complete`: nothing more comes, so nothing is held afterwards.
+        """Looks at what is held, within its time limit; more may come meanwhile. Never raises. `is_complete`: nothing
+        more comes, so nothing is held afterwards.
         """
         ...
 

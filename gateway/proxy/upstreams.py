@@ -138,25 +138,19 @@ class Upstream:
             self._ejected(seconds, what)
 
     def connect_failed(self, failure: ConnectFailure) -> None:
-        """Take note of the pool's failure. A server that takes no connection is down at once, and suspect when it is up
-        again.
-        """
+        """Take note of the pool's failure: a server that takes no connection is down, and suspect when up again."""
         if not failure.is_ours:
             self.mark_down(str(failure))
             now = perf_counter()
             self.outliers.failed(now, sent_at=now)
 
     def connects_slowly(self, seconds: float) -> None:
-        """Take note that the pool waits for a connection: others may have the waiting requests, without this upstream's
-        timeout.
-        """
+        """Take note that the pool waits for a connection: others may have its requests, without the timeout."""
         if self.is_available:
             self._ejected(self.outliers.eject(perf_counter()), f"did not accept a connection within {seconds:g} s")
 
     def answers_late(self, seconds: float) -> None:
-        """Take note that health checks were answered late: others are preferred, but if there is not another it is
-        still asked.
-        """
+        """Take note that health checks were answered late: others are preferred, but it is still asked."""
         if self.is_available:
             what = f"did not answer its health check within {seconds:g} s"
             self._ejected(self.outliers.eject(perf_counter()), what)
@@ -187,10 +181,7 @@ class Upstream:
 
 
 class Upstreams:
-    """All upstreams, in the order of the configuration.
-
-    Raises ConfigError when the environment variable of an API key is not set or a base_url is no URL.
-    """
+    """All upstreams, in order. Raises ConfigError for an API key's unset variable or a base_url that is no URL."""
 
     def __init__(self, config: Config) -> None:
         tls = None

@@ -10,10 +10,7 @@ T = TypeVar("T")
 
 
 class Encoded(Struct, Generic[T], frozen=True):
-    """A value as JSON.
-
-    Another process wrote it, or an auditor wrote it into the store: the API hands it on without reading it.
-    """
+    """A value as JSON, written by another process or into the store: the API hands it on unread."""
 
     json: bytes
     kind: Any

@@ -49,8 +49,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     direction: str | None
     change: float | None
-    """Time at which the change began, by the times of the exchanges: an estimate. If it is not known, the alarm's time.
-    """
+    """Time at which the change began, by the exchanges' times, an estimate; if unknown, the alarm's."""
     alarm_since: float | None
     alarm_exchange_id: str | None
     """The exchange whose audit raised the alarm."""
@@ -86,10 +85,7 @@ class ComparisonPage(msgspec.Struct, frozen=True):
 
 
 async def make_comparison(config: Config, query: Compared) -> ComparisonPage:
-    """Both sides, redacted.
-
-    Raises: NotFoundError for a stream that is none; ConflictError where no alarm of it stands; StoreError.
-    """
+    """Both sides, redacted. Raises NotFoundError; ConflictError without a standing alarm; StoreError."""
     return await process.make_page(_comparison, config, query)
 
 

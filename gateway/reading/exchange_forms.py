@@ -43,8 +43,7 @@ class ShownExchange(msgspec.Struct, frozen=True, kw_only=True):
     reference: str | None
     value: float | None
     inclusion_probability: float | None
-    """Probability of the score; without a score, of the exchange's sampling. Null if the sender's sampling is not
-    known."""
+    """Probability of the score; without a score, of the exchange's sampling. Null if that is not known."""
     prompt: str | None
     reply: str | None
     no_text_because: str | None
@@ -147,11 +146,7 @@ NO_POLICY = "no policy covered it"
 
 
 class Shown:
-    """Rows of a page, with each exchange's text read and redacted once and at most PAGE_BYTES in all.
-
-    Args:
-        excerpt: characters that are kept of each text; None for all.
-    """
+    """Rows of a page: texts are redacted once, cut to `excerpt` characters (None: all), PAGE_BYTES at most in all."""
 
     def __init__(self, excerpt: int | None = None) -> None:
         self._excerpt = excerpt
@@ -209,7 +204,7 @@ class Text(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-UNKNOWN_RATE = "whoever sent it did not say at which rate it samples"
+UNKNOWN_RATE = "its sender did not state a sampling rate"
 PAGE_IS_FULL = "this page is full: ask for it alone with exchange_id"
 
 
@@ -219,7 +214,7 @@ def text_of(stored: Stored, room: int = PAGE_BYTES) -> Text:
     if stored.is_unredactable:
         return Text(None, None, "unredactable: redacting it took too long, so its text was dropped")
     if not exchange.request_body:
-        reason = "there is no text: it was dropped (store.keep_text), or its key is not configured any more"
+        reason = "the text was dropped (store.keep_text), or its key is no longer configured"
         return Text(None, None, reason)
     if len(exchange.request_body) + len(exchange.response_body) > room:
         return Text(None, None, PAGE_IS_FULL)
@@ -278,13 +273,7 @@ def shown_reason(reason: Reason | None, excerpt: int | None = None) -> tuple[str
 
 
 def shown_counterpart(question: str, answers: Answers, excerpt: int | None = None) -> Counterpart:
-    """Both questions and the answers to them, side by side.
-
-    Args:
-        question: the exchange's own question, as it may be shown.
-        answers: what the audit left.
-        excerpt: characters that are kept of each text; None for all that is stored.
-    """
+    """Both questions and the answers that the audit left, side by side, cut to `excerpt` characters if given."""
     return counterpart_of(
         (answers.axis, answers.group, answers.reference, answers.words_swapped),
         (question[:LONGEST_CHARS], redacted(answers.question)),

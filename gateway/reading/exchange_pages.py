@@ -49,8 +49,7 @@ class Page(msgspec.Struct, frozen=True):
     next: Place | None
     """Place at which the list goes on, even if the page is not full; None at the end of the list."""
     has_request: bool
-    """True if the request id that was asked for stands for any exchange, under any other criteria; also if none was
-    asked for."""
+    """True if the request id stands for any exchange, under any other criteria; also without an id."""
 
 
 async def make_page(config: Config, query: Wanted) -> Page:
@@ -122,9 +121,7 @@ def _messages(stored: Stored) -> Sequence[Message]:
 
 
 def _counterpart(stored: Stored, measured: list[Score], answers: Answers | None) -> Counterpart | str:
-    """Return the question about another group and its answers; without these the swap, made again, or why there is
-    none.
-    """
+    """Return the question about another group and its answers; without them the swap, or why there is none."""
     from auditors.text.swaps.outcome import NotSwapped  # a worker that shows no exchange need not load the lexicon
     from auditors.text.swaps.prompt import swapped_prompt
 

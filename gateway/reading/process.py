@@ -28,17 +28,9 @@ P = TypeVar("P")
 async def call_apart(
     work: Callable[..., T], *arguments: object, what: str, seconds: float, hint: str, limiter: anyio.CapacityLimiter
 ) -> T:
-    """Return what a function returns in another process.
-
-    Args:
-        work: a function of a module; it and the arguments are pickled.
-        arguments: of the function.
-        what: names the work in an error.
-        seconds: until the call is given up, the wait for the limiter included.
-        hint: what to do about a call that took too long.
-        limiter: how many calls of this kind run at a time.
-
-    Raises: StoreError when it takes too long or the process breaks down; what the function raises.
+    """Return what a function of a module returns in another process; it and the arguments are pickled. `what` and
+    `hint` are words of the error after `seconds`, the wait for the limiter included. Raises StoreError when it takes
+    too long or the process breaks down; what the function raises.
     """
     try:
         with anyio.fail_after(seconds):
@@ -50,9 +42,8 @@ async def call_apart(
 
 
 async def make_page(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, query: W) -> P:
-    """Return what `make` returns in another process, with a database that opens texts as `config` says.
-
-    Raises: StoreError when the store cannot be read; as `call_apart`.
+    """Return what `make` returns in another process, with a database that opens texts as `config` says. Raises
+    StoreError when the store cannot be read; as `call_apart`.
     """
     hint = ": ask for fewer exchanges with limit, or for those of a request_id or state"
     return await call_apart(

@@ -20,10 +20,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
-    """Return the comparison as JSON, and its page.
-
-    Raises: NotFoundError for an unknown run, ConflictError for two that are not a pair.
-    """
+    """Return the comparison as JSON, and its page. Raises NotFoundError; ConflictError for no pair of runs."""
     database = await Database.open(config.store.url, migrate=False)
     try:
         run_a, run_b = [await stored_runs.find(database, run_id) for run_id in (id_a, id_b)]

@@ -146,5 +146,5 @@ def place(after: str | None) -> tuple[str, int] | None:
         return None
     item_id, _, sample = after.rpartition(":")
     if not item_id or not (sample.isascii() and sample.isdigit() and len(sample) <= 9):
-        raise RequestError(f'after: "{after}" is no place in a run: send what "next" of the page before says')
+        raise RequestError(f'after: "{after}" is not a place in a run: send "next" of the previous page')
     return item_id, int(sample)

@@ -13,10 +13,7 @@ from gateway.store.database import Database
 
 
 async def judged(config: Config, query: GateWanted) -> bytes:
-    """A Gate as JSON.
-
-    Raises: NotFoundError, ConflictError for a run without a result, RequestError for a wrong requirement.
-    """
+    """A Gate as JSON. Raises NotFoundError, ConflictError (no result), RequestError (a wrong requirement)."""
     database = await Database.open(config.store.url, migrate=False)
     try:
         run = await stored_runs.find(database, query.audit_id)

@@ -67,7 +67,7 @@ async def _read_replies(database: Database, query: ItemsWanted) -> tuple[Found, 
         for reply, other in batch:
             if len(replies) == query.limit:
                 return replies, _place(replies[-1][0])
-            if _is_wanted(reply, other, query):
+            if _passes(reply, query.status) and (query.changed_from is None or _flipped(reply, other)):
                 replies.append((reply, other))
             last = reply
         if time.monotonic() > until and last is not None:
@@ -84,10 +84,6 @@ async def _with_others(database: Database, query: ItemsWanted) -> AsyncIterator[
             theirs = map(_reply.decode, await run_responses.at(database, query.changed_from, places))
             replies_by_place = {(reply.item_id, reply.sample): reply for reply in theirs}
         yield [(reply, replies_by_place.get((reply.item_id, reply.sample))) for reply in replies]
-
-
-def _is_wanted(reply: Reply, other: Reply | None, query: ItemsWanted) -> bool:
-    return _passes(reply, query.status) and (query.changed_from is None or _flipped(reply, other))
 
 
 def _passes(reply: Reply, status: Filter | None) -> bool:

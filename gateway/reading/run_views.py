@@ -1,4 +1,4 @@
-"""Computes views of the store's runs on request: items, comparisons, gates, fingerprints, costs of new runs.
+"""Computes views of the store's runs on request: items, comparisons, gates, costs of new runs.
 
 It is made in a process of its own, which loads the suites and yields the processor to live requests: an event loop
 with such on it only hands the finished answer on. One is made at a time, and a view that takes too long is given up
@@ -23,49 +23,38 @@ ITEMS_SECONDS = 60.0
 COSTS_SECONDS = 120.0
 """Seconds for all suites at once on a busy machine; an idle machine needs ten."""
 COMPARISON_SECONDS = 300.0
-FINGERPRINTS_SECONDS = 120.0
 NICENESS = 5
 """Niceness of the process that makes them."""
 
 _VIEWS = anyio.CapacityLimiter(1)
 _COMPARISONS = anyio.CapacityLimiter(1)
-_FINGERPRINTS = anyio.CapacityLimiter(1)
 
 
 async def items(config: Config, query: ItemsWanted) -> Encoded[ItemsPage]:
-    """Return replies of a run.
-
-    Raises: NotFoundError, ConflictError; StoreError when the store cannot be read or it takes too long.
-    """
-    return Encoded(await _apart(ITEMS_SECONDS, "the items of this run", _VIEWS, _items, config, query), ItemsPage)
+    """Return replies of a run. Raises NotFoundError, ConflictError; StoreError when it takes too long."""
+    return Encoded(await apart(ITEMS_SECONDS, "the items of this run", _VIEWS, _items, config, query), ItemsPage)
 
 
 async def compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
     """Two runs compared, as JSON and as a page. Raises as `items`."""
     what = "comparing these runs"
-    return await _apart(COMPARISON_SECONDS, what, _COMPARISONS, _compared, config, id_a, id_b)
-
-
-async def fingerprints(config: Config) -> bytes:
-    """Return the information of all finished runs about models, as JSON of parts of pages. Raises StoreError as
-    `items`.
-    """
-    return await _apart(FINGERPRINTS_SECONDS, "fingerprints of suite runs", _FINGERPRINTS, _fingerprints, config)
+    return await apart(COMPARISON_SECONDS, what, _COMPARISONS, _compared, config, id_a, id_b)
 
 
 async def gate(config: Config, query: GateWanted) -> Encoded[Gate]:
     """Return which requirements a run meets. Raises as `items`; RequestError for a wrong requirement."""
-    return Encoded(await _apart(ITEMS_SECONDS, "this gate", _VIEWS, _gate, config, query), Gate)
+    return Encoded(await apart(ITEMS_SECONDS, "this gate", _VIEWS, _gate, config, query), Gate)
 
 
 async def costs(config: Config, query: CostWanted) -> bytes:
     """Costs as JSON. Raises as `items`."""
-    return await _apart(COSTS_SECONDS, "the cost of these runs", _VIEWS, _costs, config, query)
+    return await apart(COSTS_SECONDS, "the cost of these runs", _VIEWS, _costs, config, query)
 
 
-async def _apart(
+async def apart(
     seconds: float, what: str, limiter: anyio.CapacityLimiter, work: Callable[..., T], *arguments: object
 ) -> T:
+    """Return what `work` returns in a process of its own. Raises StoreError as `items`."""
     hint = ", or waited for others: try again later"
     return await call_apart(work, *arguments, what=what, seconds=seconds, hint=hint, limiter=limiter)
 
@@ -73,33 +62,28 @@ async def _apart(
 def _items(config: Config, query: ItemsWanted) -> bytes:
     from gateway.reading import run_items
 
-    return _yielding(run_items.page(config, query))
+    return yielding(run_items.page(config, query))
 
 
 def _compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
     from gateway.reading import run_comparisons
 
-    return _yielding(run_comparisons.compared(config, id_a, id_b))
-
-
-def _fingerprints(config: Config) -> bytes:
-    from gateway.reading import run_fingerprints
-
-    return _yielding(run_fingerprints.made(config))
+    return yielding(run_comparisons.compared(config, id_a, id_b))
 
 
 def _gate(config: Config, query: GateWanted) -> bytes:
     from gateway.reading import run_gates
 
-    return _yielding(run_gates.judged(config, query))
+    return yielding(run_gates.judged(config, query))
 
 
 def _costs(config: Config, query: CostWanted) -> bytes:
     from gateway.reading import run_costs
 
-    return _yielding(run_costs.costs(config, query))
+    return yielding(run_costs.costs(config, query))
 
 
-def _yielding(coroutine: Coroutine[Any, Any, T]) -> T:
+def yielding(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in this process, which leaves the processor to live requests."""
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     return asyncio.run(coroutine)

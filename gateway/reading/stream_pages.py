@@ -177,7 +177,7 @@ def _with_alarm(row: Row, text: bytes, history: ModelHistory) -> bytes:
     )
     fields = {"fingerprint_before": before, "fingerprint_after": after, "exchanges": link}
     fields["exchange_id"] = row.alarm_exchange_id
-    why = {"exchanges": "none of them is known any more", "exchange_id": "it is not stored any more"}
+    why = {"exchanges": "all of them were deleted", "exchange_id": "it was deleted"}
     for name, value in fields.items():
         reasons.pop(name, None)
         if value is None:

@@ -15,10 +15,9 @@ _RANGE = 2**53
 
 
 def fraction(secret: bytes, exchange_id: str, *, purpose: str = "") -> float:
-    """Return a number in [0, 1), uniform over exchange ids: the leading bits of HMAC-SHA256(secret, id).
-
-    `secret`: at least 16 random bytes, the same in every process that must decide alike. `purpose`: a name that makes
-    an independent decision about the same exchange, such as an auditor's.
+    """Return a number in [0, 1), uniform over exchange ids: the leading bits of HMAC-SHA256(secret, id). `secret`: at
+    least 16 random bytes, the same in every process that must decide alike. `purpose`: a name that makes an independent
+    decision about the same exchange, such as an auditor's.
     """
     message = f"{purpose}\0{exchange_id}" if purpose else exchange_id
     digest = hmac.digest(secret, message.encode("utf-8", "surrogatepass"), "sha256")

@@ -22,8 +22,7 @@ ENVELOPE_BYTES = 4096
 """Bytes that a body may have in addition to two bytes for each of `max_text_bytes`."""
 
 MOST_INFLATED_BYTES = 16 * 1024 * 1024
-"""Most bytes, decompressed, of an answer that came compressed: as many as `sampling.max_copy_bytes` lets pass by
-default."""
+"""Most bytes, decompressed, of a compressed answer: `sampling.max_copy_bytes` lets as many pass."""
 _FED_AT_ONCE = 64 * 1024
 
 FINGERPRINT = "system_fingerprint"
@@ -46,10 +45,7 @@ class _Body(NamedTuple):
 
 
 def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
-    """The exchange with its bodies as they are stored.
-
-    Raises: TooMuchTextError when one of them is larger than `max_text_bytes` allows; None allows any.
-    """
+    """The exchange with its bodies. Raises TooMuchTextError for one above `max_text_bytes`; None allows any."""
     exchange = inflated(exchange)
     bodies = (_request(exchange), _response(exchange))
     if max_text_bytes is not None:
@@ -58,10 +54,7 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
                 raise TooMuchTextError
     request, response = bodies
     return msgspec.structs.replace(
-        exchange,
-        request_body=request.content,
-        response_body=response.content,
-        system_fingerprint=response.fingerprint,
+        exchange, request_body=request.content, response_body=response.content, system_fingerprint=response.fingerprint
     )
 
 

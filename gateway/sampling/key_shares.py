@@ -18,8 +18,7 @@ import msgspec
 
 WINDOW_DRAWS = 512
 SMALLEST_FACTOR = 0.01
-"""Least factor: a key is still seen if others send next to nothing, as a second, idle key must not be a way out of the
-audits."""
+"""Least factor: a key is still seen if others send nothing, so that an idle key is not a way out."""
 CORRECTION = 0.5
 """A key that had more than its share lately, before the factors knew, is lowered to this much more at most."""
 UPDATE_FRACTION = 32

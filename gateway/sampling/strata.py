@@ -16,8 +16,7 @@ class Strata:
     """The strata of a single configuration."""
 
     END_BYTES = 64 * 1024
-    """Bytes at each end of a body that are searched for identity terms, if it is larger than two of these: 10 ms of a
-    worker at most."""
+    """Bytes at each end of a body that are searched for identity terms, if it is larger than both: 10 ms."""
 
     def __init__(self, config: SamplingConfig) -> None:
         self.tags = frozenset(config.tags)

@@ -44,8 +44,7 @@ BATCH_EXCHANGES = 256
 is that of about 20."""
 BATCH_SECONDS = 0.5
 BATCH_BYTES = 1024 * 1024
-"""Bytes of bodies in a batch, unless a single copy is larger: encoding more would hold up the relay for milliseconds.
-"""
+"""Bytes of bodies in a batch, unless a copy is larger: encoding more would hold up the relay."""
 BUFFER_BYTES = 128 * 1024 * 1024
 """All copies together, those that are still being made and those that wait to be written, whatever their number."""
 MAX_RETRY_SECONDS = 5.0
@@ -64,10 +63,9 @@ SMALLEST_PRESSURE = 1 / 64
 
 
 class SamplingTap:
-    """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush.
-
-    `database`: asked how much waits for the auditors. `directory`: where the gateway's workers and its writer leave
-    things for each other; None for a lone process.
+    """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush. `database`:
+    asked how much waits for the auditors. `directory`: where the gateway's workers and its writer leave things for each
+    other; None for a lone process.
     """
 
     def __init__(
@@ -242,16 +240,14 @@ class SamplingTap:
                 counts_for(self._directory, store_metadata.identity(self._database.user_salt))
                 self._journal = Journal(self._directory, self._sender)
             except OSError as exc:  # a full disk is no reason to serve nobody
-                logger.warning("there is no journal of counts, kill -9 of this worker will lose some: %s", exc)
+                logger.warning("no journal of counts can be written, so kill -9 of this worker loses counts: %s", exc)
             self._renew_journal()
             self._board = ShareBoard(self._directory, self._sender)
             self._regular.append(asyncio.create_task(self._compare_shares(self._board)))
         self._writer = asyncio.create_task(self._write_until_stopped(), name="tap-writer")
 
     async def stop(self, stall_seconds: float = STALL_SECONDS) -> None:
-        """Write the exchanges that are left, as long as the store takes any. Those that it does not take are counted as
-        failed and logged.
-        """
+        """Write the exchanges left, as long as the store takes any; others are counted as failed and logged."""
         self._ending.set()
         self._full_batch.set()
         if self._writer is not None:

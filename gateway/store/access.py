@@ -29,13 +29,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def note(
-    database: Database,
-    *,
-    who: str,
-    client: str | None,
-    action: Action,
-    asked: Mapping[str, Any],
-    n_exchanges: int,
+    database: Database, *, who: str, client: str | None, action: Action, asked: Mapping[str, Any], n_exchanges: int
 ) -> Access:
     """Adds to the record. `asked` is what the filter was given; entries that are None are left out."""
     fields = {name: value for name, value in asked.items() if value is not None}

@@ -21,9 +21,7 @@ class StoredText(msgspec.Struct, frozen=True):
 
 
 def entered(texts: Texts, text: AuditText) -> StoredText:
-    """Return the form in which to store a text; takes processor time in proportion to it, so call it off the event
-    loop.
-    """
+    """Return the form in which to store a text; processor time in proportion to it: not on the event loop."""
     redacted = text if texts.redactor is None else changed(text, texts.redactor.redacted)
     return StoredText(*texts.sealed(msgspec.json.encode(redacted)))
 
@@ -31,9 +29,7 @@ def entered(texts: Texts, text: AuditText) -> StoredText:
 async def read(
     database: Database, ids: Collection[str], *, auditor: str | None = None
 ) -> dict[str, dict[str, AuditText]]:
-    """Return the texts kept with these exchanges, or those of a single auditor: id to auditor to text, without texts
-    that no key opens.
-    """
+    """Return the texts of these exchanges, or of one auditor, as id to auditor to text, if a key opens them."""
     query = sa.select(audit_texts).where(audit_texts.c.exchange_id.in_(ids))
     if auditor is not None:
         query = query.where(audit_texts.c.auditor == auditor)

@@ -55,10 +55,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def keep(database: Database, content: bytes) -> Kept:
-    """Store a comparison; the same comparison again changes nothing.
-
-    Raises: RequestError for what is not a comparison, or one of no known judge.
-    """
+    """Store a comparison, once. Raises RequestError for what is not a comparison, or of an unknown judge."""
     if len(content) > LARGEST_BYTES:
         raise RequestError(f"a calibration has {LARGEST_BYTES} bytes at most, not {len(content)}")
     try:
@@ -81,18 +78,14 @@ async def keep(database: Database, content: bytes) -> Kept:
 
 
 def written(fields: dict[str, Any]) -> bytes:
-    """Return the text as `judge calibrate --out` writes it, so that the file and the fields sent from it have the same
-    digest.
-    """
+    """Return the text as `judge calibrate --out` writes it, so that fields sent from it have the same digest."""
     return msgspec.json.format(msgspec.json.encode(fields), indent=1) + b"\n"
 
 
 async def get(database: Database, digest: str) -> Kept:
-    """Return a calibration by its digest or the beginning of it. Raises NotFoundError, and RequestError if several
-    begin so.
-    """
+    """Return a calibration by the beginning of its digest. Raises NotFoundError; RequestError for several."""
     if not re.fullmatch(r"[0-9a-f]{1,64}", digest):
-        raise NotFoundError(f'"{digest[:70]}" is no digest: GET /judges/calibrations lists them')
+        raise NotFoundError(f'"{digest[:70]}" is not a digest: GET /judges/calibrations lists them')
     columns = judge_calibrations.c
     query = sa.select(judge_calibrations).where(columns.digest.startswith(digest, autoescape=True)).limit(2)
     matches = [_read_row(row) for row in await database.fetch_rows(query)]
@@ -139,9 +132,7 @@ async def streams_of(database: Database, calibrations: Iterable[Kept]) -> dict[s
 
 
 def _instruments(validation: Validation) -> tuple[str, ...]:
-    """Return the names that instruments of live streams have after the auditor's version; a judge is asked not to think
-    if nothing is set.
-    """
+    """Return the names that streams' instruments have after the auditor's version; judges think if told to."""
     name = f"{validation.judge_model} {validation.prompt_sha256[:12]}"
     unset = (name,) if validation.thinking == str(OFF) else ()
     return (*unset, f"{name} thinking={validation.thinking}")

@@ -147,9 +147,7 @@ async def open_circuits(database: Database) -> list[Circuit]:
 
 
 async def waiting(database: Database) -> dict[str, Waiting]:
-    """Return the exchanges that wait for an auditor because a server failed, by auditor, for both open and closed
-    circuits.
-    """
+    """Return the exchanges that wait because a server failed, by auditor, for open and closed circuits."""
     joined = waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id)
     query = sa.select(waiting_audits.c.auditor, sa.func.count(), sa.func.min(exchanges.c.received_at))
     query = query.select_from(joined).group_by(waiting_audits.c.auditor)

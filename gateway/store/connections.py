@@ -328,22 +328,15 @@ def _problem_of(exc: DBAPIError, url: str) -> str | None:
 
 
 def clock(connection: AsyncConnection) -> sa.ColumnElement[float]:
-    """Return the time at which the statement began, by the database's clock in Unix seconds; an SQLite file has its
-    machine's.
-    """
+    """Return when the statement began, in Unix seconds of the database's clock, or an SQLite file's machine."""
     if connection.dialect.name == "sqlite":
         return sa.literal(time.time())
     return sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()), sa.Float)
 
 
 def has_come(planned: sa.ColumnElement[float], now: float, *, ahead: float) -> sa.ColumnElement[bool]:
-    """Return the condition that a planned time has come.
-
-    Args:
-        planned: Unix seconds.
-        now: Unix seconds.
-        ahead: nothing is planned for later than so many seconds from now; what is there all the same was planned before
-            the clock was set back, and has come too.
+    """Return the condition that a planned time has come: also if it is more than `ahead` seconds from now, as only a
+    clock that was set back leaves it.
     """
     return (planned <= now) | (planned > now + ahead)
 
@@ -356,10 +349,7 @@ def upsert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert:
 
 
 async def insert_rows(connection: AsyncConnection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds rows, which all have the same columns: by COPY on PostgreSQL.
-
-    Raises: DBAPIError, as an INSERT does.
-    """
+    """Adds rows, which all have the same columns: by COPY on PostgreSQL. Raises DBAPIError."""
     if not rows:
         return
     if connection.dialect.name == "sqlite":

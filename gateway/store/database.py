@@ -29,14 +29,9 @@ class Database(Connections):
 
     @classmethod
     async def open(cls, url: str, *, migrate: bool = True, texts: Texts | None = None) -> "Database":
-        """Connects, and brings the schema up to date.
-
-        Args:
-            url: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB.
-            migrate: False only checks that the schema is that which this code knows.
-            texts: how the text of exchanges is stored; None where no text is read or written.
-
-        Raises: StoreError when it cannot be reached, written, has another schema version or is sealed with another key.
+        """Connects (sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB), and brings the schema up to date, or only
+        checks it. `texts`: how text is stored; None where none is read or written. Raises StoreError when it cannot be
+        reached or written, has another schema version or another key.
         """
         if not migrate:
             _refuse_absent(url)
@@ -55,9 +50,7 @@ class Database(Connections):
 
 
 def _warn_of_readers(url: str) -> None:
-    """Warn of readers of a file that an earlier version made, or that someone opened up on purpose; a new file is
-    private.
-    """
+    """Warn of readers of a file of an earlier version, or opened up on purpose; a new file is private."""
     path = url.removeprefix("sqlite:///")
     with contextlib.suppress(OSError):
         if path != url and Path(path).stat().st_mode & _OTHERS:
@@ -68,4 +61,4 @@ def _refuse_absent(url: str) -> None:
     """SQLite makes an empty file of a name that is wrong."""
     path = url.removeprefix("sqlite:///")
     if path != url and path and not Path(path).is_file():
-        raise StoreError(f"store {url}: there is no such file: name the gateway's file with --config, or start it once")
+        raise StoreError(f"store {url}: no such file: name the gateway's file with --config, or start the gateway once")

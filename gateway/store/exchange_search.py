@@ -33,9 +33,8 @@ WORTH_A_LOOK = 0.2
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
-    """Criteria for exchanges: all that is given must apply, a criterion that is None may be anything.
-
-    `auditor`, `metric`, `axis`, `group` and the bounds are those of the same score.
+    """Criteria for exchanges: all that is given must apply, a criterion that is None may be anything. `auditor`,
+    `metric`, `axis`, `group` and the bounds are those of the same score.
     """
 
     request_id: str | None = None
@@ -176,7 +175,6 @@ _SCORE_COLUMNS = [
 
 async def search(database: Database, criteria: Criteria, *, before: Place | None = None, limit: int = 100) -> Part:
     """The newest rows: one for each score, and one for an exchange that has none unless the criteria are about scores.
-
     `before`: only what comes after this place in the list; None from its beginning.
     """
     rows: list[sa.Row[Any]] = []
@@ -216,9 +214,7 @@ def _before(at: float) -> float:
 
 
 async def _span(connection: AsyncConnection, at_most: float, look: int) -> Span | None:
-    """Return the span of so many exchanges, the newest that were received at this Unix time or before; None if there
-    are none.
-    """
+    """Return the span of so many exchanges, the newest received by this Unix time; None without any."""
     columns = exchanges.c
     settled = sa.func.coalesce(columns.settled_at, math.inf).label("settled_at")
     newest = sa.select(columns.received_at, settled).where(columns.received_at <= at_most)
@@ -242,10 +238,9 @@ async def of_stream(
     received_before: float | None = None,
     limit: int,
 ) -> list[str]:
-    """Return ids of stored exchanges with a value in this stream, the newest audits first.
-
-    `received_from`: only those received at this Unix time or later. `received_before`: only those received before this
-    Unix time; of these first those audited soon after.
+    """Return ids of stored exchanges with a value in this stream, the newest audits first. `received_from`: only those
+    received at this Unix time or later. `received_before`: only those received before this Unix time; of these first
+    those audited soon after.
     """
     columns, received_at = measurements.c, exchanges.c.received_at
     of_it = [columns.stream == stream, columns.value.is_not(None), columns.exchange_id.is_not(None)]

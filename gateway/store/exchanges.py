@@ -83,9 +83,7 @@ async def load(database: Database, ids: Sequence[str], *, state: State | None = 
 
 
 def _with_request(row: Any, texts: Texts) -> Exchange:
-    """Return the exchange; a request of which nothing was stored as it was not JSON is NO_JSON, a request that no key
-    opens is empty.
-    """
+    """Return the exchange; a request stored without JSON is NO_JSON, one that no key opens is empty."""
     exchange = exchange_of(row, texts)
     if exchange.request_body or row.request_body is None or UNREDACTABLE in (row.redactions or ""):
         return exchange
@@ -161,9 +159,7 @@ async def waiting(database: Database, *, received_before: float, limit: int) -> 
 
 
 async def backlog(database: Database) -> tuple[int, float | None]:
-    """Return how many exchanges are queued, and when the oldest of them was received (Unix seconds; None when none
-    is).
-    """
+    """Return how many exchanges are queued, and when the oldest was received (Unix seconds; None without any)."""
     query = sa.select(sa.func.count(), sa.func.min(exchanges.c.received_at)).where(exchanges.c.state == "queued")
     [(count, oldest)] = await database.fetch_rows(query)
     return count, oldest

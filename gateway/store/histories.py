@@ -40,16 +40,14 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     """Length of each period, in seconds."""
     periods: Mapping[int, WindowSums]
-    """Sums by the number of their period since 1970-01-01 UTC, in order of time; a period without measurements is
-    absent."""
+    """Sums by the number of their period since 1970-01-01 UTC, in order; empty periods are absent."""
     is_cut: bool
     """True if MOST_READ left out older measurements that were asked for."""
 
 
 async def read(database: Database, stream: str, window: Window | None = None) -> Read | None:
-    """The history of a stream; None when it has no measurement in the window.
-
-    `window`: the newest so many, or those of the last so many seconds; None for all. At most MOST_READ are read.
+    """The history of a stream; None when it has no measurement in the window. `window`: the newest so many, or those of
+    the last so many seconds; None for all. At most MOST_READ are read.
     """
     columns = measurements.c
     span = window or Window(audits=None, seconds=math.inf)
@@ -76,9 +74,8 @@ async def read(database: Database, stream: str, window: Window | None = None) ->
 
 
 def length_of(start: float, end: float, n: int) -> int:
-    """Seconds of a period, so that there are MOST_PERIODS at most and hardly any with few measurements.
-
-    `start`: of the oldest measurement, Unix seconds. `end`: of the newest.
+    """Seconds of a period, so that there are MOST_PERIODS at most and hardly any with few measurements. `start`: of the
+    oldest measurement, Unix seconds. `end`: of the newest.
     """
     most = min(MOST_PERIODS, max(FEWEST_PERIODS, n // PER_PERIOD))
     length = next((length for length in LENGTHS if end // length - start // length < most), None)

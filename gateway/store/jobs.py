@@ -63,9 +63,7 @@ async def claim(database: Database, tasks: Sequence[str], *, owner: str, lease_s
 
 
 async def next_at(database: Database, tasks: Sequence[str]) -> float | None:
-    """Return the time at which a job of these tasks is ready, or its lease runs out, as things stand (Unix seconds);
-    None without jobs.
-    """
+    """Return when a job of these tasks is ready or its lease runs out, in Unix seconds; None without jobs."""
     ready = sa.case((jobs.c.lease_owner.is_(None), jobs.c.available_at), else_=jobs.c.lease_until)
     query = sa.select(sa.func.min(ready)).where(jobs.c.task.in_(tasks))
     return await database.fetch_value(query)

@@ -86,8 +86,6 @@ async def streams_of(database: Database, moved: Mapping[str, Drifted]) -> dict[s
 
 
 def _named(instrument: str) -> str:
-    """Return the name that reference streams have for the judge: a judge for which no thinking is set is asked not
-    to.
-    """
+    """Return the name that reference streams have for the judge, which thinks only if it is set to."""
     name = instrument.partition(" ")[2]
     return name if " thinking=" in name else f"{name} thinking={OFF}"

@@ -41,9 +41,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def lock(connection: AsyncConnection, ids: Set[str]) -> dict[str, dict[str, str]]:
-    """Return each finished auditor's outcome, for the exchanges that are there. Other processes cannot add to it
-    meanwhile.
-    """
+    """Return each finished auditor's outcome, for exchanges that are there; other processes add none meanwhile."""
     query = sa.select(exchanges.c.id).where(exchanges.c.id.in_(ids)).order_by(exchanges.c.id)
     locked = await connection.execute(query.with_for_update(key_share=True))
     done: dict[str, dict[str, str]] = {row.id: {} for row in locked}
@@ -68,9 +66,7 @@ async def insert_audits(connection: AsyncConnection, recordings: Sequence[Record
 
 
 async def insert(connection: AsyncConnection, recordings: Sequence[Recording], counted: Mapping[int, float]) -> None:
-    """Insert measurements. `counted`: the weights of values in their streams, if they move any; windows and exports
-    give equal weights.
-    """
+    """Insert measurements. `counted`: weights of values in their streams; windows and exports weigh equally."""
     rows = [
         _row(measurement, recording.exchange, counted.get(id(measurement), recording.probability))
         for recording in recordings

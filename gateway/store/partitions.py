@@ -28,8 +28,7 @@ DAYS_AHEAD = 7
 MOST_AT_ONCE = 10_000
 """Rows that a pass deletes singly: of SQLite, or of a partition that does not hold a single day."""
 LOCK_SECONDS = 2
-"""Seconds that a change of partitions waits for the sessions that work with them, and keeps others waiting meanwhile.
-"""
+"""Seconds that a change of partitions waits for sessions that work with them, and keeps others waiting."""
 _OTHER = "measurements_other"
 _LOCK = 0x70617274
 _IS_LOCKED = "55P03"

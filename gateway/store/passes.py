@@ -10,8 +10,7 @@ from gateway.store.schema import exclusively
 from gateway.store.tables import facts
 
 AHEAD_SECONDS = 60.0
-"""Seconds by which clocks of two machines may differ; a pass that began later than that was begun before a clock was
-set back."""
+"""Seconds by which clocks may differ; a pass that began later than that began before a clock was set back."""
 _LOCK = 0x6A726566
 """One auditor at a time looks whether a pass is due."""
 

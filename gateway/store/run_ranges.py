@@ -51,10 +51,7 @@ async def waiting(database: Database) -> list[str]:
 
 
 async def take(database: Database, run: Run, owner: str, *, gives_way: bool = False) -> Range | None:
-    """The first range that no one asks; None when there is none.
-
-    `owner`: who asks it from now on. `gives_way`: take none while a run is queued.
-    """
+    """The first free range, now `owner`'s; None without any. `gives_way`: take none while a run is queued."""
     async with database.begin(waits_for_disk=False) as connection:
         now = clock(connection)
         free = sa.select(_ranges.first).where(_ranges.run_id == run.id, _is_free(now))

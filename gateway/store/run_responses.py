@@ -22,10 +22,7 @@ Response = tuple[str, int, str, str]
 
 
 async def append(database: Database, run: Run, replies: Sequence[Response]) -> None:
-    """Keeps replies; one to the same (item_id, sample) replaces the earlier.
-
-    `replies`: in the order in which they came.
-    """
+    """Keeps replies in the order in which they came; one to the same (item_id, sample) replaces the earlier."""
     async with database.begin() as connection:
         await add(connection, run, replies)
 

@@ -1,4 +1,4 @@
-"""Suite runs: the options that were asked for, their progress, and their results; the replies are in `run_responses`.
+"""Suite runs: their options, progress and results; the replies are in `run_responses`.
 
 queued -> running -> done | failed | cancelled; a failed or cancelled run may be resumed, which queues it again.
 """
@@ -23,8 +23,7 @@ from gateway.store.tables import run_prompts, run_ranges, runs
 Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
 STALE_SECONDS = 60.0
-"""A running run without a heartbeat for this long, by the database's clock, has lost its auditor, and may be claimed by
-another."""
+"""After so long without a heartbeat, by the database's clock, another auditor may claim a running run."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,16 +35,15 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     protocol: str
     options: dict[str, Any]
-    """The plain data of benchmarks.run.runner.RunOptions, but for own prompts: of these it has the digest, and
-    `with_prompts` the text.
+    """The data of benchmarks.run.runner.RunOptions, with the digest of own prompts in place of their text, which
+    `with_prompts` reads.
     """
     status: Status
     progress_done: int
     progress_total: int | None
     created_at: float
     started_at: float | None
-    """Start of the run; for a run that was resumed, later by the time that it stood still: its rate is of the time that
-    it ran."""
+    """Start of the run, moved by pauses of a resumed run: so its rate covers the time in which it ran."""
     finished_at: float | None
     heartbeat_at: float | None
     error: str | None
@@ -54,7 +52,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     report: str | None = None
     """One HTML page, once done; left out of lists."""
     claim: str | None = None
-    """Made by `claim`: what an auditor does with a run that another has claimed since changes nothing."""
+    """Token of `claim`: once another auditor has claimed the run, the former auditor can no longer change it."""
 
 
 _QUEUE_LOCK = 0x72756E73  # "runs"
@@ -64,13 +62,13 @@ _SUMMARY = [column for column in _WHOLE if column.name not in ("result", "report
 
 
 async def create(database: Database, run_id: str, options: dict[str, Any]) -> None:
-    """Queues a run. `options` names at least suite, model, mode and protocol."""
+    """Queue a run. `options` has at least suite, model, mode and protocol."""
     async with database.begin() as connection:
         await add(connection, run_id, options)
 
 
 async def create_all(database: Database, options_by_id: Mapping[str, dict[str, Any]], *, max_queued: int) -> None:
-    """Queues runs, all of them or none; see `create`.
+    """Queue all of these runs, or none; see `create`.
 
     `options_by_id`: options by run id. `max_queued`: runs that may wait, these included.
 
@@ -84,11 +82,11 @@ async def create_all(database: Database, options_by_id: Mapping[str, dict[str, A
 
 async def add(connection: AsyncConnection, run_id: str, options: dict[str, Any]) -> None:
     """Add a run as `create` does, inside the caller's transaction."""
-    named = {name: options[name] for name in ("suite", "model", "mode", "protocol")}
+    columns = {name: options[name] for name in ("suite", "model", "mode", "protocol")}
     prompts: str | None = options.get("prompts")
     if prompts is not None:
         options = options | {"prompts": f"sha256:{hashlib.sha256(prompts.encode()).hexdigest()}"}
-    row = {"id": run_id, "options": msgspec.json.encode(options).decode(), "status": "queued", **named}
+    row = {"id": run_id, "options": msgspec.json.encode(options).decode(), "status": "queued", **columns}
     await connection.execute(sa.insert(runs).values(row | {"created_at": time.time()}))
     if prompts is not None:
         await connection.execute(sa.insert(run_prompts).values(run_id=run_id, content=prompts))
@@ -97,7 +95,7 @@ async def add(connection: AsyncConnection, run_id: str, options: dict[str, Any])
 async def unfinished(
     connection: AsyncConnection, *, ids: Sequence[str] = (), options: dict[str, Any] | None = None
 ) -> int:
-    """Return how many runs that are queued or running have one of these ids, or these very options."""
+    """Return the number of queued or running runs with one of these ids or with equal options."""
     same: sa.ColumnElement[bool] = runs.c.id.in_(ids)
     if options is not None:
         same = sa.or_(same, runs.c.options == msgspec.json.encode(options).decode())
@@ -106,19 +104,19 @@ async def unfinished(
 
 
 async def get(database: Database, run_id: str) -> Run | None:
-    """The whole run, or None."""
+    """Return the whole run, or None."""
     row = await database.fetch_row(sa.select(*_WHOLE).where(runs.c.id == run_id))
     return None if row is None else _run(row)
 
 
 async def summary(database: Database, run_id: str) -> Run | None:
-    """The run without result and report, or None."""
+    """Return the run without result and report, or None."""
     row = await database.fetch_row(sa.select(*_SUMMARY).where(runs.c.id == run_id))
     return None if row is None else _run(row)
 
 
 async def with_prompts(database: Database, run: Run) -> Run:
-    """The run with the text of its own prompts in its options; itself where it has none."""
+    """Return the run with the text of its own prompts in its options; the same run if it has no prompts."""
     if run.options.get("prompts") is None:
         return run
     [content] = await database.fetch_column(sa.select(run_prompts.c.content).where(run_prompts.c.run_id == run.id))
@@ -133,7 +131,7 @@ async def list_runs(
     status: Status | None = None,
     limit: int = 100,
 ) -> list[Run]:
-    """Runs without results and reports, newest first."""
+    """Return runs without results and reports, newest first."""
     query = sa.select(*_SUMMARY).order_by(runs.c.created_at.desc()).limit(limit)
     for column, value in ((runs.c.model, model), (runs.c.suite, suite), (runs.c.status, status)):
         if value is not None:
@@ -142,7 +140,7 @@ async def list_runs(
 
 
 async def newest_done(database: Database) -> list[Run]:
-    """The newest finished run of each set of options (suite, model, mode, protocol, ...), without result and report."""
+    """Return the newest finished run of each set of options, without result and report."""
     newest = sa.select(runs.c.options, sa.func.max(runs.c.finished_at).label("at"))
     newest_by = newest.where(runs.c.status == "done").group_by(runs.c.options).subquery()
     same = runs.c.options == newest_by.c.options
@@ -151,22 +149,20 @@ async def newest_done(database: Database) -> list[Run]:
 
 
 async def n_done(database: Database) -> tuple[int, float | None]:
-    """Return how many runs are finished, and when the last was: views of finished runs are out of date when either has
-    changed.
-    """
+    """Return number of finished runs and time of the last; views of finished runs are stale when either changes."""
     query = sa.select(sa.func.count(), sa.func.max(runs.c.finished_at)).where(runs.c.status == "done")
     [(n, last)] = await database.fetch_rows(query)
     return n, last
 
 
 async def result_of(database: Database, run_id: str) -> str | None:
-    """result.json of a finished run; None when it is gone."""
+    """Return result.json of a finished run; None if it was deleted."""
     query = sa.select(runs.c.result).where(runs.c.id == run_id, runs.c.status == "done")
     return await database.fetch_value(query)
 
 
 async def claim(database: Database, run_id: str) -> Run | None:
-    """Starts a queued run, or takes over one whose auditor has died. None when there is nothing to do."""
+    """Start a queued run, or take over a run whose auditor died. Return None if the run is neither."""
     async with database.begin() as connection:
         now = clock(connection)
         change = (
@@ -188,23 +184,22 @@ async def claim(database: Database, run_id: str) -> Run | None:
 
 
 async def claimable(database: Database, *, created_before: float) -> list[str]:
-    """Ids of runs that some auditor should take: queued before this Unix time, or left alone while running."""
+    """Return the ids of runs without an auditor: created before this Unix time, and queued or without a heartbeat."""
     async with database.read() as connection:
         query = sa.select(runs.c.id).where(_is_claimable(clock(connection)), runs.c.created_at < created_before)
         return list((await connection.execute(query.order_by(runs.c.created_at))).scalars())
 
 
 async def status(database: Database, run_id: str) -> Status | None:
-    """Return how far a run is; None when it is gone."""
+    """Return the status of a run; None if it was deleted."""
     return await database.fetch_value(sa.select(runs.c.status).where(runs.c.id == run_id))
 
 
 async def heartbeat(
     database: Database, run_id: str, done: int, total: int | None, *, claim: str | None = None
 ) -> Status | None:
-    """Notes progress and a sign of life; returns the status, by which a cancelled run learns of it.
-
-    None too when another claim than this one counts by now.
+    """Record progress and a heartbeat. Return the status, which may be "cancelled"; None if another auditor has claimed
+    the run since.
     """
     async with database.begin() as connection:
         now = clock(connection)
@@ -215,35 +210,35 @@ async def heartbeat(
 
 
 async def read_terms(database: Database, run_id: str) -> str | None:
-    """Return the JSON of what is known of a run's `benchmarks.run.share.Terms`; None before any of it is."""
+    """Return the JSON of a run's `benchmarks.run.share.Terms` as far as they are known; None before that."""
     return await database.fetch_value(sa.select(runs.c.shared).where(runs.c.id == run_id))
 
 
 async def keep_terms(database: Database, run: Run, terms: str) -> None:
-    """Keep what is known of a running run's terms, unless another claim counts by now."""
+    """Store the terms of a running run, unless another auditor has claimed the run since."""
     async with database.begin() as connection:
         mine = sa.update(runs).where(*_mine(run.id, run.claim), runs.c.status == "running")
         await connection.execute(mine.values(shared=terms))
 
 
 async def finish(database: Database, run_id: str, *, result: str, report: str, claim: str | None = None) -> bool:
-    """Ends a running run with its result. False when it is not running any more, or another claim counts."""
+    """End a running run with its result. Return False if it no longer runs, or another auditor has claimed it since."""
     return await _end(database, run_id, "done", {"result": result, "report": report}, claim=claim)
 
 
 async def replace_result(database: Database, run_id: str, *, result: str, report: str) -> None:
-    """Gives a finished run the result it has together with another one."""
-    mine = sa.update(runs).where(runs.c.id == run_id, runs.c.status == "done")
-    await database.change_rows(mine.values(result=result, report=report, heartbeat_at=time.time()))  # see exports
+    """Replace the result of a finished run, as a joint score with another run needs."""
+    finished = sa.update(runs).where(runs.c.id == run_id, runs.c.status == "done")
+    await database.change_rows(finished.values(result=result, report=report, heartbeat_at=time.time()))  # see exports
 
 
 async def fail(database: Database, run_id: str, error: str, *, claim: str | None = None) -> bool:
-    """Ends a running run with one line that says why. False as `finish`."""
+    """End a running run with an error of one line. Return as `finish`."""
     return await _end(database, run_id, "failed", {"error": " ".join(error.replace("\x00", "").split())}, claim=claim)
 
 
 async def release(database: Database, run_id: str, *, claim: str | None = None) -> None:
-    """Queues a running run again, for another auditor: this one stops."""
+    """Queue a running run again, for another auditor, because this auditor stops."""
     mine = sa.update(runs).where(*_mine(run_id, claim), runs.c.status == "running")
     async with database.begin() as connection:
         if (await connection.execute(mine.values(status="queued", heartbeat_at=None))).rowcount:
@@ -251,23 +246,23 @@ async def release(database: Database, run_id: str, *, claim: str | None = None) 
 
 
 async def cancel(database: Database, run_id: str) -> None:
-    """Ends a run that is queued or running; its replies are kept. Raises NotFoundError or ConflictError."""
+    """End a queued or running run and keep its replies. Raises NotFoundError or ConflictError."""
     if not await _end(database, run_id, "cancelled", {}, within=("queued", "running")):
         await _refuse(database, run_id, "cancelled", "only a queued or running run can be")
 
 
 async def resume(database: Database, run_id: str, *, max_queued: int | None = None) -> None:
-    """Queues a failed or cancelled run again; it asks only what it has no reply to.
+    """Queue a failed or cancelled run again, which asks only items without a reply.
 
     Raises: as `cancel`; BusyError when more than `max_queued` runs would wait.
     """
     change = sa.update(runs).where(runs.c.id == run_id, runs.c.status.in_(["failed", "cancelled"]))
     async with database.begin() as connection:
-        stood_still = time.time() - runs.c.finished_at
+        pause = time.time() - runs.c.finished_at
         values = {
             "status": "queued",
             "error": None,
-            "started_at": runs.c.started_at + stood_still,
+            "started_at": runs.c.started_at + pause,
             "finished_at": None,
             "heartbeat_at": None,
         }
@@ -281,10 +276,10 @@ async def resume(database: Database, run_id: str, *, max_queued: int | None = No
 
 
 async def delete(database: Database, run_id: str) -> None:
-    """Deletes a run that is not running, with its replies. Raises as `cancel`."""
+    """Delete a run that is not running, with its replies. Raises as `cancel`."""
     async with database.begin() as connection:
-        gone = await connection.execute(sa.delete(runs).where(runs.c.id == run_id, runs.c.status != "running"))
-    if not gone.rowcount:
+        deleted = await connection.execute(sa.delete(runs).where(runs.c.id == run_id, runs.c.status != "running"))
+    if not deleted.rowcount:
         await _refuse(database, run_id, "deleted", "cancel it first")
 
 
@@ -301,19 +296,19 @@ async def _end(
     async with database.begin() as connection:
         row = (await connection.execute(change.returning(runs.c.suite, runs.c.model))).first()
         if row is not None:
-            if status != "cancelled":  # then what is in flight may still be kept
+            if status != "cancelled":  # replies in flight may still be stored then
                 await _end_sharing(connection, run_id)
             await _count(connection, row.suite, row.model, status)
     return row is not None
 
 
 async def _end_sharing(connection: AsyncConnection, run_id: str) -> None:
-    """Whoever asks a range of the run keeps no reply of it from now on."""
+    """Delete the ranges of the run: auditors that ask one can store no more replies of it."""
     await connection.execute(sa.delete(run_ranges).where(run_ranges.c.run_id == run_id))
 
 
 def _mine(run_id: str, claim: str | None) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions that select the run; if a claim is named, only as long as that counts."""
+    """Return the conditions that select the run; with `claim`, only while that is the run's claim."""
     return [runs.c.id == run_id] + ([] if claim is None else [runs.c.claim == claim])
 
 
@@ -321,29 +316,29 @@ async def _count(connection: AsyncConnection, suite: str, model: str, status: St
     await counters.add(connection, {("audit_runs", (suite, model, status)): 1})
 
 
-async def _refuse(database: Database, run_id: str, what: str, rule: str) -> None:
+async def _refuse(database: Database, run_id: str, action: str, rule: str) -> None:
     run = await get(database, run_id)
     if run is None:
         raise NotFoundError(f'no audit has the id "{run_id}": GET /audits lists them')
-    raise ConflictError(f"audit {run_id} is {run.status} and cannot be {what}: {rule}")
+    raise ConflictError(f"audit {run_id} is {run.status} and cannot be {action}: {rule}")
 
 
-async def _require_room(connection: AsyncConnection, most: int, *, added: int) -> None:
-    """Raise BusyError, which takes the transaction back; another process that asks at the same time waits here for its
-    end.
-    """
+async def _require_room(connection: AsyncConnection, max_queued: int, *, added: int) -> None:
+    """Raise BusyError, which rolls back the transaction, if too many runs wait. Concurrent calls run in turn."""
     await exclusively(connection, _QUEUE_LOCK)
     query = sa.select(sa.func.count()).where(runs.c.status == "queued")
     waiting = int((await connection.execute(query)).scalar() or 0) - added
-    if waiting + added > most:
+    if waiting + added > max_queued:
         raise BusyError(
-            f"{waiting} suite runs wait and {added} would be added; audits.max_queued is {most}: cancel some or wait"
+            f"{waiting} suite runs wait and {added} would be added; audits.max_queued is {max_queued}: "
+            "cancel some or wait"
         )
 
 
 def _is_claimable(now: sa.ColumnElement[float]) -> sa.ColumnElement[bool]:
+    # A heartbeat in the future was written before the clock was set back.
     is_silent = (runs.c.heartbeat_at < now - STALE_SECONDS) | (runs.c.heartbeat_at > now + STALE_SECONDS)
-    is_abandoned = (runs.c.status == "running") & is_silent  # a sign of life to come is of before a clock was set back
+    is_abandoned = (runs.c.status == "running") & is_silent
     return (runs.c.status == "queued") | is_abandoned
 
 

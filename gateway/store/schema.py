@@ -18,9 +18,7 @@ _ADVISORY_LOCK = 0x62696173  # "bias": one number all processes agree on
 
 
 async def migrate(database: Connections) -> None:
-    """Upgrades to `VERSION`, one process at a time. Raises StoreError for a database that is ahead of this code,
-    or of an unreleased schema.
-    """
+    """Upgrades to `VERSION`, one process at a time. Raises StoreError for a newer or unreleased schema."""
     if await _stored_version(database) == VERSION:
         return
     async with database.begin() as connection:

@@ -78,9 +78,7 @@ async def observe(
 
 
 async def changes(database: Database, model: str) -> list[ModelChange]:
-    """Return the changes of a single model, in the order in which they were noted; a new upstream does not count as a
-    change.
-    """
+    """Return the changes of a model in the order noted; a new upstream does not count as a change."""
     columns = model_changes.c
     query = sa.select(columns.seen_at, columns.upstream, columns.fingerprint).where(columns.model == model)
     noted, by_upstream = [], dict[str, str]()
@@ -126,9 +124,7 @@ class ModelHistory:
 
 
 def _serving(noted: Sequence[Seen], moment: float) -> set[str]:
-    """Return the fingerprints of a single upstream, of those noted by then: the last, or all that took turns at that
-    time.
-    """
+    """Return an upstream's fingerprints noted by then: the last, or all that took turns at that time."""
     beside = [sighting for sighting in noted if moment <= sighting.until + BESIDE_SECONDS]
     if any(sighting.last_seen_at is not None for sighting in beside):
         return {sighting.fingerprint for sighting in beside}

@@ -1,7 +1,7 @@
-"""Facts that a store knows about itself: the salt of its pseudonyms, and which key seals its text.
+"""Facts about a store: the salt of its pseudonyms, and a value sealed with the key of its text.
 
-The table is called `facts`, and keeps that name: during a rolling upgrade the processes not restarted yet write their
-deliveries there (gateway.store.deliveries), and would fail on a renamed table.
+The table is called `facts`, and keeps that name: during a rolling upgrade, processes that have not restarted yet write
+their deliveries there (gateway.store.deliveries), and would fail on a renamed table.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _SEALED_FACT = b"biasgate"
 
 
 async def user_salt(database: Connections) -> bytes:
-    """The salt of `gateway.privacy.texts.user_digest`: drawn once for each store."""
+    """Return the salt of `gateway.privacy.texts.user_digest`, which is drawn once for each store."""
     async with database.read() as connection:
         stored = await _get(connection, _SALT)
     if stored is not None:
@@ -34,23 +34,21 @@ async def user_salt(database: Connections) -> bytes:
 
 
 def identity(salt: bytes) -> str:
-    """Return an identity that tells a store with this salt from every other, also from a later store at the same
-    address.
-    """
+    """Return an identity that differs between stores, also from a later store at the same address."""
     return hashlib.sha256(b"identity" + salt).hexdigest()[:16]
 
 
 async def check_key(database: Connections, texts: Texts) -> None:
-    """Compare the configured keys with the key that seals this store, and take the first of them from now on.
+    """Compare the configured keys with the key that seals this store, and use the first of them from now on.
 
-    Raises: StoreError in one line when the store is sealed and no key, or none that opens it, is configured.
+    Raises: StoreError in one line when the store is sealed and no configured key opens it.
     """
-    if not texts.lasts:
+    if not texts.has_lasting_key:
         return
     async with database.begin() as connection:
         stored = await _get(connection, _SEAL)
         if texts.cipher is None:
-            await _unsealed(connection, database, stored)
+            await _require_unsealed(connection, database, stored)
             return
         if stored is not None:
             try:
@@ -66,13 +64,13 @@ async def check_key(database: Connections, texts: Texts) -> None:
         )
 
 
-async def _unsealed(connection: AsyncConnection, database: Connections, stored: bytes | None) -> None:
-    """Handle a configuration without a key: fine once nothing sealed is left."""
+async def _require_unsealed(connection: AsyncConnection, database: Connections, stored: bytes | None) -> None:
+    """Accept a configuration without a key once no sealed text is left. Raises StoreError otherwise."""
     if stored is None:
         return
     bodies = sa.select(exchanges.c.id).where(exchanges.c.is_sealed, exchanges.c.request_body.is_not(None))
-    beside = sa.select(audit_texts.c.exchange_id).where(audit_texts.c.is_sealed)
-    if (await connection.execute(sa.union_all(bodies, beside).limit(1))).first() is not None:
+    reasons = sa.select(audit_texts.c.exchange_id).where(audit_texts.c.is_sealed)
+    if (await connection.execute(sa.union_all(bodies, reasons).limit(1))).first() is not None:
         raise StoreError(
             f"store {database.masked_url}: holds sealed text, but store.encryption_key_env names no key: name the "
             f"variable with its key (a new store's key: {MAKE_A_KEY})"

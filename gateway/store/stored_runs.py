@@ -45,9 +45,7 @@ def result_of(run: Run, what: str) -> Result:
 
 
 def manifest_of(run: Run, result: Result) -> Manifest:
-    """Return the manifest as run.json of a run directory has it, with the model that served under the name asked
-    for.
-    """
+    """Return the manifest as run.json has it, with the model that served under the name asked for."""
     options = msgspec.structs.replace(msgspec.convert(run.options, RunOptions), model=result.model)
     return Manifest(
         options=options,
@@ -58,9 +56,8 @@ def manifest_of(run: Run, result: Result) -> Manifest:
 
 
 def planned(run: Run, folder: Path | None) -> Plan:
-    """Return the plan of a run, made again from its options and the data here.
-
-    Raises: BenchmarkError where it cannot be: no data, another version of the suite, other prompts.
+    """Return the plan of a run, made again from its options and the data here. Raises BenchmarkError where it cannot
+    be: no data, another version of the suite, other prompts.
     """
     plan = _prepared(msgspec.json.encode(run.options, order="sorted"), folder)
     if run.status != "done":

@@ -97,9 +97,7 @@ async def list_streams(database: Database) -> list[Stream]:
 
 
 async def versions(database: Database) -> dict[str, tuple[float, float | None]]:
-    """Return a version of each stream by its id, in the order of their keys' fields: it changes whenever the stream
-    does.
-    """
+    """Return a version of each stream by id, in the order of their keys: it changes whenever the stream does."""
     columns = streams.c
     query = sa.select(columns.key, columns.updated_at, columns.acknowledged_at).order_by(*ORDER)
     return {row.key: (row.updated_at, row.acknowledged_at) for row in await database.fetch_rows(query)}
@@ -170,10 +168,7 @@ async def n_alarmed(database: Database) -> int:
 
 
 async def find(database: Database, labels: Mapping[str, str | None]) -> str | None:
-    """Id of the newest stream of a series; None where there is none.
-
-    `labels`: auditor, metric, axis, group and model; None or "" where the series has none.
-    """
+    """Id of the newest stream of a series (auditor, metric, axis, group, model; None or ""); None without any."""
     same = [streams.c[_COLUMNS.get(name, name)] == (value or "") for name, value in labels.items()]
     query = sa.select(streams.c.key).where(*same).order_by(streams.c.updated_at.desc()).limit(1)
     return await database.fetch_value(query)

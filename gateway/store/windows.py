@@ -39,9 +39,7 @@ class WindowSums(msgspec.Struct):
 
 async def sums(database: Database, window: Window, ids: Sequence[str] | None = None) -> dict[str, WindowSums]:
     """Return sums by stream; gap streams have no measurements of their own and are absent, like measurements outside
-    the window.
-
-    `ids` are the streams that are asked for, None for all.
+    the window. `ids` are the streams that are asked for, None for all.
     """
     inside = (_newest_of_each if database.dialect == "postgresql" and window.audits and ids else _inside)(window, ids)
     totals = totals_of(inside.c)

@@ -22,11 +22,8 @@ LEAST_FREE_BYTES = 1024 * 1024
 
 
 class WriteCheck:
-    """Use from one event loop.
-
-    Args:
-        write: makes a small write; may raise StoreError.
-        path: the SQLite file, whose file system must have space left; None for a server.
+    """Use from one event loop. `write` makes a small write; `path` is the SQLite file, whose file system must have
+    space left, or None for a server.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], path: str | None = None) -> None:

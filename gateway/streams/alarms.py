@@ -84,12 +84,7 @@ async def restart(
         await acknowledgements.add(connection, stream, entry)
         await damaged_streams.forget(connection, stream_id)
         empty = msgspec.structs.replace(
-            stream,
-            state=StreamState(),
-            updated_at=at,
-            alarm_since=None,
-            alarm_exchange_id=None,
-            acknowledged_at=at,
+            stream, state=StreamState(), updated_at=at, alarm_since=None, alarm_exchange_id=None, acknowledged_at=at
         )
         await write(connection, [empty], settings, (await others_of(connection, settings)).n_streams)
         return empty

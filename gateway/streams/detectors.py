@@ -62,8 +62,7 @@ class ShownDetector(ShownSeries, frozen=True, kw_only=True):
     moved_while_learning: bool
     """True if the mean was another in the first half of the window than in the second; then learning ends."""
     smallest_detectable_change: float | None
-    """Change of the mean, to either side, that it would find within `within_audits` audits on average: an
-    approximation."""
+    """Change of the mean, to either side, found within `within_audits` audits on average: approximate."""
     smallest_change: float
     """Change as configured: until it can find this, the reference goes on learning."""
     within_audits: int
@@ -78,8 +77,7 @@ class ShownDetector(ShownSeries, frozen=True, kw_only=True):
     direction: Literal["rising", "falling"] | None
     mean_before: float | None
     mean_since: float | None
-    """Mean of all audits since the change began: chosen for being extreme, so a little too far away while they are few.
-    """
+    """Mean of all audits since the change began: chosen for being extreme, so a little too far away."""
     n_before: int | None
     n_since: int | None
     since: float | None
@@ -109,9 +107,8 @@ class Detectors(ShownDetector, frozen=True, kw_only=True):
 
 
 def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> ShownDetector:
-    """Return the form of a single stream's detector, without the fields that a gateway adds.
-
-    `stream`: after its newest audit. `n_streams`: K, for the smallest change that is found.
+    """Return the form of a single stream's detector, without the fields that a gateway adds. `stream`: after its newest
+    audit. `n_streams`: K, for the smallest change that is found.
     """
     state, detector, metric = stream.state, stream.state.detector, stream.key.metric
     rate = pace.per_day(state.pace)
@@ -146,7 +143,7 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
     if detector is None or detector.reference_run is None:
         reasons["reference_run"] = "the reference is of the stream's own audits"
     if stream.acknowledged_at is None:
-        reasons["acknowledged_at"] = "nobody has acknowledged an alarm"
+        reasons["acknowledged_at"] = "no alarm has been acknowledged"
     evidence = detector.log_evidence if detector else None
     return ShownDetector(
         **labels_of(stream),

@@ -21,9 +21,7 @@ from gateway.streams.series import ShownSeries, labels_of
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates at which people and the instrument agree that a score is above 0, in a single stream, so in a single
-    group.
-    """
+    """Rates at which people and the instrument agree that a score is above 0, in a stream of a single group."""
 
     n_positive: int
     """Labelled audits that people scored above 0."""
@@ -46,9 +44,7 @@ class CalibrationUsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CalibratedShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of scores above 0, corrected by what a calibration says of the judge about this group; without a value
-    it says why.
-    """
+    """The share of scores above 0, corrected by a calibration of the judge about this group; or why it is not."""
 
     judged: float | None
     """Share according to the judge; null without a score."""
@@ -78,32 +74,26 @@ class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     n_excluded: int
     excluded: dict[str, int]
     n_missing: int
-    """Number of the excluded whose value exists and is not known; they widen an interval unless it belongs to a window.
-    """
+    """Excluded whose value exists and is not known; they widen an interval unless it is a window's."""
     window: str | None
     """Window as asked for; null when everything since the stream began counts."""
     reason: str | None
     corrected: Corrected | None
-    """The mean corrected by people's labels, in the metric's own unit; null if nothing has been labelled, and for
-    windows."""
+    """The mean corrected by people's labels, in the metric's unit; null without labels, and for windows."""
     judge_errors: JudgeErrors | None
     """Errors of the judge from the same labels, with Wilson's intervals."""
     most_normal: MostNormal | None
-    """Identity of an axis' representative_bias_score: its answers are nearest to the plain ones; null with fewer than
-    two distances."""
+    """Identity of an axis' representative_bias_score, nearest to the plain answers; null below two distances."""
     alarm: bool
     updated_at: float
     share_above_zero: CalibratedShare | None = None
     """Share by the newest calibration of this judge; null if there is none, and for windows."""
     judge_drifted_since: float | None = None
-    """Time at which the alarm of the judge's reference set was raised, while it stands: the judge moved, not only the
-    model."""
+    """When the alarm of the judge's reference set was raised, while it stands: the judge moved too."""
     n_cut: int = 0
-    """Audits whose weight was cut, as their sender stated a rate that would have made them weigh too much; 0 of
-    windows."""
+    """Audits whose weight was cut, as the rate that their sender stated weighs too much; 0 of windows."""
     cut_share: float = 0.0
-    """Weight that was cut off, as a share of all weight there would be: bounds the bias of the mean on a scale of 0..1.
-    """
+    """Weight cut off, as a share of all weight there would be: bounds the mean's bias on a scale of 0..1."""
     damaged: bool = False
     """True if its stored state cannot be used, and no audit moves it until it is started again."""
 
@@ -134,11 +124,9 @@ def with_calibration(
     used: CalibrationUsed,
     drifted_since: float | None = None,
 ) -> LiveEstimate:
-    """The estimate of a stream with its share above 0, corrected.
-
-    `stream`: a judge's. `rates`: of that judge by group, never those of all groups together. `threshold`: above which a
-    score is positive in them. `used`: where they come from. `drifted_since`: when its judge was last found to have
-    drifted; None: never.
+    """The estimate of a stream with its share above 0, corrected. `stream`: a judge's. `rates`: of that judge by group,
+    never those of all groups together. `threshold`: above which a score is positive in them. `used`: where they come
+    from. `drifted_since`: when its judge was last found to have drifted; None: never.
     """
     group_rates = rates.get(stream.key.group) if stream.key.group else None
     above = stream.state.above or WeightedSums()
@@ -177,18 +165,13 @@ def _calibrated(stream: Stream, above: WeightedSums, rates: KnownRates | None, t
 
 
 def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> LiveEstimate:
-    """The estimate of an axis' score with its most normal identity.
-
-    `distances`: mean distances of the identities of that axis, by the same instrument.
-    """
+    """The estimate of an axis' score with its most normal identity. `distances`: of its identities, by mean."""
     by_group = {distance.group: distance for distance in distances if distance.group is not None}
     return msgspec.structs.replace(score, most_normal=most_normal(by_group))
 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
-    """Return the correction in the metric's own unit; missing scores may have been anything, and widen the interval by
-    their share.
-    """
+    """Return the correction in the metric's own unit; missing scores widen the interval by their share."""
     corrected, share = prediction_powered(stream.state.sums, pairs), missing_share(stream.state)
     if corrected.value is None or corrected.lower is None or corrected.upper is None:
         return corrected
@@ -268,9 +251,7 @@ def _shown_estimate(stream: Stream, computed: Estimate, n_missing: int, window: 
 
 
 def leaves_out_neutral(live_estimate: LiveEstimate) -> bool:
-    """Return whether the interval excludes the metric's neutral value; False if the interval or such a value is
-    missing.
-    """
+    """Return whether the interval excludes the metric's neutral value; False if either is missing."""
     neutral = scale_of(live_estimate.metric).neutral
     if neutral is None or live_estimate.lower is None or live_estimate.upper is None:
         return False

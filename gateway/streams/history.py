@@ -1,4 +1,4 @@
-"""The form in which the history of a stream is shown: means of periods, and the conclusions of its detector."""
+"""The history of a stream as it is shown: means of periods, and the conclusions of its detector."""
 
 import math
 from collections.abc import Iterable
@@ -22,9 +22,7 @@ MOST_CHANGES = 20
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """The measurements of a single period. A period without any is not listed; a period without a value has `value`
-    null.
-    """
+    """The measurements of one period. A period without measurements is not listed; without a value, `value` is null."""
 
     start: float
     """Unix seconds."""
@@ -33,11 +31,11 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     lower: float | None
     upper: float | None
-    """Pointwise: it holds for one period chosen beforehand, as that of a window. Missing values do not widen it."""
+    """Pointwise: the interval holds for one period chosen beforehand. Missing values do not widen it."""
     n: int
     """Audits with a value."""
     n_missing: int
-    """Number of the excluded whose value exists and is not known."""
+    """Excluded audits whose value is missing: it exists, but is unknown."""
     excluded: dict[str, int]
     """Audits without a value, by status."""
 
@@ -46,7 +44,7 @@ class History(ShownSeries, frozen=True, kw_only=True):
     """One stream over time. Values are in the metric's own unit, times Unix seconds."""
 
     window: str | None
-    """Window as asked for; null for all measurements."""
+    """Window of the request; null for all measurements."""
     bucket_seconds: int | None
     buckets: list[Bucket]
     """Buckets, at most 60, in order of time."""
@@ -55,12 +53,12 @@ class History(ShownSeries, frozen=True, kw_only=True):
     n: int
     n_missing: int
     n_measurements: int
-    """All that were read, with a value or without."""
+    """Measurements that were read, with or without a value."""
     is_cut: bool
     """True if older measurements were left out: the newest `most_measurements` are read."""
     most_measurements: int = MOST_READ
     reason: str | None
-    """Reason why there are not any buckets."""
+    """Reason why the list of buckets is empty; else null."""
     state: State
     reference: Bounds | None
     """Reference of the detector; null while it is learned."""
@@ -71,10 +69,10 @@ class History(ShownSeries, frozen=True, kw_only=True):
     alarm_since: float | None
     acknowledged_at: float | None
     log_evidence: float | None
-    """Now; null before the first audit that the detector sees."""
+    """Current log evidence; null before the first audit that the detector sees."""
     log_threshold: float
     model_changes: list[ModelChange]
-    """Since the first bucket began, the newest 20."""
+    """Changes since the start of the first bucket, the newest 20."""
     updated_at: float
 
 
@@ -87,13 +85,13 @@ def history_of(
     n_streams: int,
     changes: Iterable[ModelChange] = (),
 ) -> History:
-    """The history as it is shown.
+    """Return the history of a stream.
 
-    `n_streams`: how many there are in the store, for the threshold.
+    `n_streams`: number of streams in the store, for the threshold.
     """
     key, detector = stream.key, stream.state.detector
     buckets = [] if read is None else [_bucket(stream, read.length, *period) for period in read.periods.items()]
-    first = buckets[0].start if buckets else math.inf
+    first_start = buckets[0].start if buckets else math.inf
     evidence = -math.inf if detector is None else detector.log_evidence
     return History(
         **labels_of(stream),
@@ -104,7 +102,7 @@ def history_of(
         n_missing=sum(bucket.n_missing for bucket in buckets),
         n_measurements=sum(bucket.n + sum(bucket.excluded.values()) for bucket in buckets),
         is_cut=read is not None and read.is_cut,
-        reason=None if buckets else _why_none(stream, window),
+        reason=None if buckets else _reason_without_buckets(stream, window),
         state="learning" if detector is None else "alarm" if detector.alarm else "watching",
         reference=None if detector is None else bounds_of(key.metric, detector.reference),
         limits=None if detector is None else bounds_of(key.metric, detector.limits),
@@ -113,7 +111,7 @@ def history_of(
         acknowledged_at=stream.acknowledged_at,
         log_evidence=evidence if math.isfinite(evidence) else None,
         log_threshold=settings.log_threshold(n_streams),
-        model_changes=[change for change in changes if change.at >= first][-MOST_CHANGES:],
+        model_changes=[change for change in changes if change.at >= first_start][-MOST_CHANGES:],
         updated_at=stream.updated_at,
     )
 
@@ -132,11 +130,11 @@ def _bucket(stream: Stream, length: int, number: int, sums: WindowSums) -> Bucke
     )
 
 
-def _why_none(stream: Stream, window: str | None) -> str:
+def _reason_without_buckets(stream: Stream, window: str | None) -> str:
     if stream.key.metric.endswith(GAP_SUFFIX):
-        return "no history: a gap is made of blocks of audits, whose differences are not kept; its groups have one each"
+        return "no history: a gap is formed from blocks of audits, which are not stored; its groups have histories"
     if stream.key.auditor == REFERENCE:
-        return "no history: judgements of a reference set move the sums of the stream and are not kept one by one"
+        return "no history: judgements of a reference set update the sums of the stream and are not stored singly"
     if window is not None:
-        return f"no history: no measurement in the window {window}: ask for a longer one, or for none"
-    return "no history: its measurements were recorded before they named their stream, and only its sums are kept"
+        return f"no history: no measurement in the window {window}: ask for a longer window, or for all measurements"
+    return "no history: a version that did not store the stream of a measurement recorded them; only sums are left"

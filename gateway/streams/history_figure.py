@@ -14,9 +14,7 @@ USUAL_RATIO = 4.0
 
 
 def figure_of(history: History) -> Figure:
-    """Return the control chart of a single stream with its legend and notes, as every page, report and print shows
-    it.
-    """
+    """Return the control chart of a stream with its legend and notes, as pages, reports and prints show it."""
     return drawing.figure(chart_of(history), notes=_notes(history))
 
 

@@ -25,10 +25,7 @@ NOT_SWAPPED = "not swapped: "
 THINKING_EXHAUSTED = "thinking_exhausted"
 WAITED_TOO_LONG = "waited too long"
 """Reason in `biasgate_abstentions_total` of what `audits.max_wait_hours` ended."""
-_GIVEN_UP: Mapping[FailureKind, str] = {
-    "waited_too_long": WAITED_TOO_LONG,
-    "thinking_exhausted": THINKING_EXHAUSTED,
-}
+_GIVEN_UP: Mapping[FailureKind, str] = {"waited_too_long": WAITED_TOO_LONG, "thinking_exhausted": THINKING_EXHAUSTED}
 SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 """Upper bounds of the buckets of a judge score on [0, 1]: one bucket for each of the scores -1, 0, 1, 2."""
 

@@ -82,9 +82,8 @@ class Step(NamedTuple):
     counted: Counted
 
     def moved(self, stream: Stream, measurements: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
-        """The stream after this audit, by its own measurements or by the scores that a gap compares.
-
-        Raises what is wrong with the measurements. Where the fault is the state's, the stream is damaged instead.
+        """The stream after this audit, by its own measurements or by the scores that a gap compares. Raises what is
+        wrong with the measurements. Where the fault is the state's, the stream is damaged instead.
         """
         if stream.state.damaged:
             self._count(measurements or (), StreamState())

@@ -33,10 +33,7 @@ async def note_damaged(database: Database, damaged: Sequence[Stream], settings: 
 
 
 async def render(database: Database, settings: DriftSettings) -> int:
-    """Writes what is shown of streams that have not moved since this version began to keep it; how many there were.
-
-    At most RENDERED_AT_ONCE a call.
-    """
+    """Writes what is shown of unmoved streams that lack it, RENDERED_AT_ONCE at most; returns how many."""
     async with database.begin() as connection:
         locked = await streams.lock(connection, await streams.unrendered(connection, limit=RENDERED_AT_ONCE))
         n_streams = (await others_of(connection, settings)).n_streams
@@ -133,10 +130,8 @@ async def write(
     n_streams: int,
     beside: Sequence[Stream] = (),
 ) -> None:
-    """Put streams back, with their shown texts.
-
-    `connection`: the transaction that has locked them. `beside`: distances and scores of axes that have not moved, but
-    whose others have.
+    """Put streams back, with their shown texts. `connection`: the transaction that has locked them. `beside`: distances
+    and scores of axes that have not moved, but whose others have.
     """
     if not moved:
         return
@@ -184,9 +179,7 @@ async def _put_aside(
 
 
 def _estimate_streams(moved: Sequence[Stream], beside: Sequence[Stream]) -> dict[str, LiveEstimate]:
-    """Return the estimates of the streams that moved, and of the scores next to them, with the most normal identity of
-    each axis.
-    """
+    """Return the estimates of the streams that moved and the scores next to them, with the normal identities."""
     estimates = {stream.id: estimate_of(stream) for stream in moved}
     distances: dict[Family, list[LiveEstimate]] = {}
     scores = []

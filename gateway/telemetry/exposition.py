@@ -1,7 +1,7 @@
 """The page at /metrics, of either role: a registry with one collector, in the format that the scraper asks for."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from prometheus_client import CollectorRegistry
@@ -9,7 +9,6 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from gateway.telemetry import protobuf
 from gateway.turns import in_turns
 
 
@@ -31,9 +30,7 @@ _HEAD = re.compile(rb"\A(# .*\n)+")
 class Exposition:
     """A registry with one role's families, and its page for a scraper: the gateway's and the auditor's /metrics."""
 
-    def __init__(self, collector: Collector, *, with_native: Callable[[], Iterable[Metric]] | None = None) -> None:
-        """`with_native`: the families with native histograms, for scrapers that ask for protobuf."""
-        self._with_native = with_native
+    def __init__(self, collector: Collector) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(collector)
         self._collector = collector
@@ -43,8 +40,6 @@ class Exposition:
 
         Families of the same name that follow each other are one on the page.
         """
-        if self._with_native is not None and protobuf.is_wanted(accept):
-            return protobuf.page(await in_turns(protobuf.encode, self._with_native())), protobuf.CONTENT_TYPE
         encode, content_type = choose_encoder(accept)
         is_openmetrics = content_type.startswith(_OPENMETRICS)
         pieces = await in_turns(lambda family: (family.name, encode(_Only(family))), self._collector.collect())

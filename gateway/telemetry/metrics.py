@@ -10,7 +10,6 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
 from gateway.telemetry.exemplars import exemplar
-from gateway.telemetry.native_histograms import native_histogram
 from gateway.telemetry.shared_counts import SharedCounts, is_living
 from gateway.telemetry.sums import by_labels, sum_by_key, sum_filters, sum_histograms, sum_series
 from gateway.telemetry.worker_stats import (
@@ -26,30 +25,36 @@ from gateway.telemetry.worker_stats import (
 
 SERIES_LABELS = ("upstream", "model", "endpoint", "outcome")
 LATENCIES = (
-    ("duration", DURATION_BUCKETS, "request_duration_seconds", "Request headers complete to last byte handed on."),
-    ("overhead", OVERHEAD_BUCKETS, "overhead_seconds", "Part of the duration spent in the gateway."),
-    ("first_chunk", DURATION_BUCKETS, "time_to_first_chunk_seconds", "Request headers complete to first body byte."),
+    ("duration", DURATION_BUCKETS, "request_duration_seconds", "Headers complete to last byte."),
+    ("overhead", OVERHEAD_BUCKETS, "overhead_seconds", "Part of the duration in the gateway, without filters."),
+    ("first_chunk", DURATION_BUCKETS, "time_to_first_chunk_seconds", "Headers complete to first byte of the body."),
 )
 """Field of `Series`, its bounds, name and help of the family."""
-LEDGER = "Sampling ledger: what became of each eligible exchange at the gateway."
-RELOADS = "Reloads of the configuration: applied, or refused with a log line."
-SPANS = "Spans: exported, failed (not taken by the collector) or dropped (too many waited)."
-IGNORED_RATES = "Recorded exchanges that stated a sampling rate which does not count."
+LEDGER = "Sampling ledger (docs/contract.md#41-outcomes-of-the-ledger); the auditor adds what it decided."
+RELOADS = "Reloads of the configuration: applied, refused."
+SPANS = "Spans: exported, failed (not taken by the collector), dropped (too many waited)."
+INGESTED = "Recorded exchanges (docs/ingest.md#outcomes-and-duplicates)."
+IGNORED_RATES = "Stated sampling rates that do not count (docs/ingest.md#the-senders-sampling-rate)."
+FILTERED = "Ledger outcome filtered: endpoint (or method), status, content_encoding, unfinished, recorded (by others)."
+MITIGATIONS = (
+    "Actions of policies. instruction: added, held_back (control arm), not_needed, unsupported, refused "
+    "(docs/mitigation.md#response-header-and-counter); query_filter, response_filter (docs/mitigation.md#filters)."
+)
 COUNTERS = (
     ("exchanges", "exchanges", ("outcome",), LEDGER),
-    ("filtered", "filtered", ("reason",), "Requests with the outcome filtered, by why."),
+    ("filtered", "filtered", ("reason",), FILTERED),
     ("reloads", "config_reloads", ("outcome",), RELOADS),
     ("spans", "trace_spans", ("outcome",), SPANS),
-    ("mitigations_by_labels", "mitigations", ("policy", "action", "outcome"), "What policies did with requests."),
-    ("ingested_by_labels", "ingested", ("door", "outcome"), "What others recorded and sent, by what became of it."),
+    ("mitigations_by_labels", "mitigations", ("policy", "action", "outcome"), MITIGATIONS),
+    ("ingested_by_labels", "ingested", ("door", "outcome"), INGESTED),
     ("ignored_rates", "ingest_rates_ignored", ("door",), IGNORED_RATES),
 )
 """Attribute of `Snapshot`, name, labels and help of the family."""
-PIECE = 8
+LABEL_SETS_PER_PIECE = 8
 """Label sets of requests in one piece of a family: half a millisecond of work."""
 LIVE_WAITING = "live_waiting"
-EVICTED_HELP = "Audit requests that were cut off while they ran, by why: live_waiting, live_latency."
-WASTED_HELP = "Estimated tokens spent on them: prompt, generation."
+EVICTED_HELP = "Audit requests cut off: live_waiting, live_latency; at the gateway those of clients."
+WASTED_HELP = "Estimated tokens of these audit requests: prompt, generation."
 
 
 class GatewayCollector(Collector):
@@ -58,69 +63,60 @@ class GatewayCollector(Collector):
     def __init__(self, counts: SharedCounts) -> None:
         self._shared = counts
 
-    def collect(self, *, native: bool = False) -> Iterable[Metric]:
-        """Families, large ones in pieces of the same name; with `native` latencies have their native part as well."""
+    def collect(self) -> Iterable[Metric]:
+        """Yield the families, large families in pieces of the same name."""
         snapshots = self._shared.read()
-        yield from _request_families(by_labels(snapshots), native=native)
-        for attribute, name, labels, words in COUNTERS:
+        yield from _request_families(by_labels(snapshots))
+        for attribute, name, labels, documentation in COUNTERS:
             counts = sum_by_key(getattr(snapshot, attribute) for snapshot in snapshots)
-            family = CounterMetricFamily(f"biasgate_{name}", words, labels=labels)
+            family = CounterMetricFamily(f"biasgate_{name}", documentation, labels=labels)
             for values, count in sorted(counts.items()):
                 family.add_metric([values] if isinstance(values, str) else values, count)
             yield family
-        yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]), native=native)
+        yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]))
         yield from _eviction_families(snapshots)
         yield _mitigation_seconds_family(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
 
 
-def _request_families(series: Sequence[Sequence[Series]], *, native: bool) -> Iterator[Metric]:
+def _request_families(series: Sequence[Sequence[Series]]) -> Iterator[Metric]:
     pieces: list[list[Series]] = []
-    for start in range(0, max(1, len(series)), PIECE):
-        piece = [*map(sum_series, series[start : start + PIECE])]
+    for start in range(0, max(1, len(series)), LABEL_SETS_PER_PIECE):
+        piece = [*map(sum_series, series[start : start + LABEL_SETS_PER_PIECE])]
         pieces.append(piece)
-        requests = CounterMetricFamily(
-            "biasgate_requests", "Relayed requests that ended, by how.", labels=SERIES_LABELS
-        )
+        requests = CounterMetricFamily("biasgate_requests", "Ended requests.", labels=SERIES_LABELS)
         for row in piece:
             requests.add_metric(_labels(row), sum(row.duration))
         yield requests
-    for of, bounds, name, documentation in LATENCIES:
+    for field, bounds, name, documentation in LATENCIES:
         for piece in pieces:
             family = HistogramMetricFamily(f"biasgate_{name}", documentation, labels=SERIES_LABELS)
             for row in piece:
-                _add_latency(family, row, of, bounds, native=native)
+                _add_latency(family, row, field, bounds)
             yield family
 
 
-def _add_latency(family: HistogramMetricFamily, row: Series, of: str, bounds: Sequence[float], *, native: bool) -> None:
-    counts, labels, total = getattr(row, of), _labels(row), getattr(row, f"{of}_sum")
-    if not any(counts):
-        return
-    examples = [_example(ended, of) for ended in getattr(row, f"{of}_last")]
-    _add(family, labels, bounds, counts, total, examples)
-    if native:
-        named = dict(zip(SERIES_LABELS, labels, strict=True))
-        _add_native(family, named, getattr(row, f"{of}_native"), sum(counts), total, examples)
+def _add_latency(family: HistogramMetricFamily, row: Series, field: str, bounds: Sequence[float]) -> None:
+    if any(counts := getattr(row, field)):
+        exemplars = [_newest_exemplar(ended, field) for ended in getattr(row, f"{field}_last")]
+        _add_histogram(family, _labels(row), bounds, counts, getattr(row, f"{field}_sum"), exemplars)
 
 
 def _labels(row: Series) -> tuple[str, ...]:
     return (row.upstream, row.model, row.endpoint, row.outcome)
 
 
-def _example(ended: Ended | None, of: str) -> Exemplar | None:
-    return exemplar(ended.request_id, ended.trace_id, getattr(ended, of), ended.at) if ended else None
+def _newest_exemplar(ended: Ended | None, field: str) -> Exemplar | None:
+    return exemplar(ended.request_id, ended.trace_id, getattr(ended, field), ended.at) if ended else None
 
 
-def _lag_family(total: Histogram, *, native: bool) -> Metric:
-    family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "How late a worker's event loop came to a timer.")
-    _add(family, (), LAG_BUCKETS, total.counts, total.total)
-    if native:
-        _add_native(family, {}, total.native, sum(total.counts), total.total)
+def _lag_family(total: Histogram) -> Metric:
+    family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of a worker's timers, every 0.05 s.")
+    _add_histogram(family, (), LAG_BUCKETS, total.counts, total.total)
     return family
 
 
-def _add(
+def _add_histogram(
     family: HistogramMetricFamily,
     labels: tuple[str, ...],
     bounds: Sequence[float],
@@ -136,53 +132,38 @@ def _add(
     family.add_metric(labels, buckets, total)
 
 
-def _add_native(
-    family: HistogramMetricFamily,
-    labels: dict[str, str],
-    buckets: Mapping[int, int],
-    count: int,
-    total: float,
-    exemplars: Sequence[Exemplar | None] = (),
-) -> None:
-    part = native_histogram(
-        buckets, count=count, total=total, exemplars=[exemplar for exemplar in exemplars if exemplar]
-    )
-    family.add_sample(family.name, labels, count, native_histogram=part)
-
-
 def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
-    none = [dict.fromkeys(snapshot.gauges.upstream_up, 0) for snapshot in snapshots]
+    zeros = [dict.fromkeys(snapshot.gauges.upstream_up, 0) for snapshot in snapshots]
     evicted = CounterMetricFamily("biasgate_audits_evicted", EVICTED_HELP, labels=["upstream", "reason"])
-    for upstream, count in sorted(sum_by_key([*none, *(snapshot.evicted for snapshot in snapshots)]).items()):
+    for upstream, count in sorted(sum_by_key([*zeros, *(snapshot.evicted for snapshot in snapshots)]).items()):
         evicted.add_metric([upstream, LIVE_WAITING], count)
     wasted = CounterMetricFamily("biasgate_audit_tokens_wasted", WASTED_HELP, labels=["upstream", "kind"])
     for kind in ("prompt", "generation"):
-        tokens = sum_by_key([*none, *(getattr(snapshot, f"wasted_{kind}_tokens") for snapshot in snapshots)])
+        tokens = sum_by_key([*zeros, *(getattr(snapshot, f"wasted_{kind}_tokens") for snapshot in snapshots)])
         for upstream, count in sorted(tokens.items()):
             wasted.add_metric([upstream, kind], count)
     yield from (evicted, wasted)
 
 
 def _mitigation_seconds_family(snapshots: list[Snapshot]) -> Metric:
-    family = HistogramMetricFamily(
-        "biasgate_mitigation_seconds", "What filters of policies added to a request.", labels=["policy", "action"]
-    )
+    words = "Time that a filter added to a request, or to an answer's first bytes."
+    family = HistogramMetricFamily("biasgate_mitigation_seconds", words, labels=["policy", "action"])
     for labels, (counts, total) in sorted(sum_filters(snapshots).items()):
-        _add(family, labels, DURATION_BUCKETS, counts, total)
+        _add_histogram(family, labels, DURATION_BUCKETS, counts, total)
     return family
 
 
 def _gauge_families(living: list[Gauges]) -> Iterator[Metric]:
     yield _gauge("inflight_requests", "Requests being relayed.", "upstream", sum_by_key(g.inflight for g in living))
     up = {name: float(min(seen)) for name, seen in _collect_by_key(g.upstream_up for g in living).items()}
-    yield _gauge("upstream_up", "1 when every worker's health check of the upstream passes.", "upstream", up)
-    words = "Part of its weight that counts: 0 while ejected, below 1 while it comes back, mean of the workers."
+    yield _gauge("upstream_up", "1 while health checks pass in every worker.", "upstream", up)
+    words = "Part of its weight in force, mean of the workers: 0 while ejected, below 1 while it comes back."
     yield _gauge("upstream_share_ratio", words, "upstream", _mean_by_key(g.upstream_share for g in living))
-    words = "Sampling probability in force, mean of the workers."
+    words = "Rate in force, mean of the workers; a key above sampling.max_share_per_key has a lower rate."
     yield _gauge("sampling_rate", words, "stratum", _mean_by_key(g.sampling_rate for g in living))
     configs = Counter(g.config for g in living if g.config)
-    yield _gauge("config_workers", "Workers that serve by each configuration.", "config", configs)
-    info = GaugeMetricFamily("biasgate_model_info", "Served models.", labels=["upstream", "model", "fingerprint"])
+    yield _gauge("config_workers", "Workers by configuration.", "config", configs)
+    info = GaugeMetricFamily("biasgate_model_info", "1 for each model.", labels=["upstream", "model", "fingerprint"])
     for labels in sorted({labels for g in living for labels in g.model_info}):
         info.add_metric(labels, 1)
     yield info

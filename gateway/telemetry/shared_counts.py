@@ -52,9 +52,7 @@ class SharedCounts:
         return self._file is not None
 
     def flush(self) -> None:
-        """Leave this worker's numbers for the others; a reader sees the old file or the new file, never half of
-        either.
-        """
+        """Leave this worker's numbers for the others, who see the old file or the new file, never half."""
         if self._file is not None:
             _write(self._file, self._stats.snapshot())
 

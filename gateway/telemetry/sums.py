@@ -37,17 +37,12 @@ def sum_series(parts: Sequence[Series]) -> Series:
         sums[name] = _columns(getattr(part, name) for part in parts)
         sums[f"{name}_sum"] = sum(getattr(part, f"{name}_sum") for part in parts)
         sums[f"{name}_last"] = _newest(getattr(part, f"{name}_last") for part in parts)
-        sums[f"{name}_native"] = sum_by_key(getattr(part, f"{name}_native") for part in parts)
     return Series(first.upstream, first.model, first.endpoint, first.outcome, **sums)
 
 
 def sum_histograms(parts: Sequence[Histogram]) -> Histogram:
     """One histogram of several."""
-    return Histogram(
-        _columns(part.counts for part in (Histogram(), *parts)),
-        sum(part.total for part in parts),
-        sum_by_key(part.native for part in parts),
-    )
+    return Histogram(_columns(part.counts for part in (Histogram(), *parts)), sum(part.total for part in parts))
 
 
 def sum_by_key(counts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:

@@ -39,8 +39,7 @@ _LONGEST_VALUE = 256
 
 class Tracer:
     """A `gateway.proxy.instrumentation.SpanProcessor`. Call `start` to begin sending and `close` to send what is left.
-
-    Raises: ConfigError when the extra "otel" is not installed.
+    Raises ConfigError when the extra "otel" is not installed.
     """
 
     def __init__(self, endpoint: str) -> None:

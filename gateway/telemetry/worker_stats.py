@@ -9,7 +9,6 @@ from collections.abc import Callable
 import msgspec
 
 from gateway.proxy.types import EndedRequest
-from gateway.telemetry.native_histograms import observe
 
 DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Upper bounds in seconds; an answer of a language model takes milliseconds to minutes."""
@@ -26,12 +25,10 @@ class Histogram(msgspec.Struct, array_like=True):
 
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(LAG_BUCKETS) + 1))
     total: float = 0.0
-    native: dict[int, int] = {}
 
     def observe(self, seconds: float) -> None:
         self.counts[bisect_left(LAG_BUCKETS, seconds)] += 1
         self.total += seconds
-        observe(self.native, seconds)
 
 
 class Ended(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -64,10 +61,6 @@ class Series(msgspec.Struct, array_like=True):
     """The request that was counted last, for each bucket; none in the file of a version that kept none."""
     overhead_last: list[Ended | None] = []
     first_chunk_last: list[Ended | None] = []
-    duration_native: dict[int, int] = {}
-    """Counts by index of native bucket (gateway.telemetry.native_histograms)."""
-    overhead_native: dict[int, int] = {}
-    first_chunk_native: dict[int, int] = {}
 
 
 class Gauges(msgspec.Struct, kw_only=True):
@@ -132,9 +125,7 @@ Surroundings = Callable[[], tuple[dict[str, int], Gauges]]
 class WorkerStats:
     """`RequestStats` of a single worker: dictionaries and lists, no locks. Use from the event loop's thread."""
 
-    def __init__(self, *, native_histograms: bool = False) -> None:
-        """`native_histograms`: count requests in native buckets as well, for a microsecond each."""
-        self._native = native_histograms
+    def __init__(self) -> None:
         self._series: dict[tuple[str, str, str, str], Series] = {}
         self._inflight: dict[str, int] = {}
         self.surroundings: Surroundings = lambda: ({}, Gauges())
@@ -208,11 +199,6 @@ class WorkerStats:
             series.first_chunk[bucket] += 1
             series.first_chunk_sum += first_chunk
             series.first_chunk_last[bucket] = last
-        if self._native:
-            observe(series.duration_native, duration)
-            observe(series.overhead_native, overhead)
-            if first_chunk is not None:
-                observe(series.first_chunk_native, first_chunk)
 
     def snapshot(self) -> Snapshot:
         """The present numbers; shares its lists with the counters, so encode it before the loop goes on."""

@@ -83,9 +83,7 @@ def _started(label: str, stream: TextIO) -> "tuple[Bars, TaskID]":
 
 @contextmanager
 def download_bar(stream: TextIO) -> Iterator[Callable[[int, int | None], None] | None]:
-    """Yields a callback that takes (bytes received, bytes expected) of successive downloads; None where the stream is
-    not a terminal.
-    """
+    """Yields a callback of (bytes received, bytes expected) of downloads; None where there is no terminal."""
     if not stream.isatty():
         yield None
         return

@@ -63,9 +63,7 @@ def _stars(result: Result) -> str:
 
 
 def _coarsest(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Returns the estimates of every metric over all of the data, or over its coarsest parts ("joy" rather than
-    "joy/glad").
-    """
+    """Returns every metric's estimates over all data, or over its coarsest parts ("joy" rather than "joy/glad")."""
     depth: dict[str, int] = {}
     for estimate in estimates:
         depth[estimate.metric] = min(_depth(estimate), depth.get(estimate.metric, _depth(estimate)))
@@ -108,10 +106,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _row(
-    estimate: Estimate,
-    decimals: int,
-    planted: Callable[[Estimate], float | None] | None,
-    reasons: Mapping[str, str],
+    estimate: Estimate, decimals: int, planted: Callable[[Estimate], float | None] | None, reasons: Mapping[str, str]
 ) -> list[str]:
     keys = [estimate.axis or "all", estimate.group or "", estimate.reference or "", estimate.subset or ""]
     ends = "" if estimate.lower is None else f"{number(estimate.lower, decimals)} to {number(estimate.upper, decimals)}"

@@ -73,18 +73,6 @@ def test_calls_of_tools_are_valid_or_not(answer: Any, fields: dict[str, Any], sh
     assert quality(answer, **fields).get("answer_valid_tool_calls") == share
 
 
-def test_a_call_in_a_stream_is_read() -> None:
-    """Its pieces together, where the answer was not joined before."""
-    pieces = ['{"city":', '"Bern"}']
-    events = [
-        {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": one}}]}}]}
-        for one in pieces
-    ]
-    body = "".join(f"data: {json.dumps(one)}\n\n" for one in events) + "data: [DONE]\n\n"
-    found = quality(response_body=body.encode(), stream=True, content_type="text/event-stream")
-    assert found["answer_valid_tool_calls"] == 1.0
-
-
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"choices": [1]}', b'{"choices": [{"message": 1}]}', b"\xff"])
 def test_odd_answers_raise_nothing(body: bytes) -> None:
     """Whatever a server sent is described or counted as missing."""

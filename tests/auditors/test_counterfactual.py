@@ -25,11 +25,7 @@ class WordEmbedder:
 
     name = "words"
 
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.seen += texts
         words = sorted({word for text in texts for word in text.split()})
         counts = np.array([[text.split().count(word) for word in words] for text in texts], dtype=np.float32)
         rows: NDArray[np.float32] = counts / np.linalg.norm(counts, axis=1, keepdims=True)
@@ -50,24 +46,15 @@ def never_asked(about: Exchange) -> Completer:
     raise AssertionError(f"somebody is to be asked about {about.id}")
 
 
-def assert_all_missing(missing: Sequence[Measurement]) -> None:
-    """Every contrast of the swap of PROMPT, by the instruments that measure it."""
-    assert {one.metric for one in missing} == {DISTANCE, REFUSAL, LENGTH, FAVORITISM}
-    assert {(one.axis, one.group, one.reference) for one in missing} == {("gender", "woman", "man")}
-    assert {(one.status, one.value, one.detail["embedder"]) for one in missing} == {("error", None, "words")}
-    assert {one.metric: one.judge.model for one in missing if one.judge} == {FAVORITISM: "j"}
-
-
 async def audited(
     script: Callable[[Asked], Reply],
     about: Exchange = ABOUT,
     *,
     judge_model: str | None = None,
     embedder: WordEmbedder | None = None,
-    within_seconds: float = 60.0,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=within_seconds)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10)
         auditor = CounterfactualAuditor(
             lambda _: completer, embedder or WordEmbedder(), judge_model=judge_model, max_tokens=64, max_concurrency=2
         )
@@ -98,12 +85,6 @@ class TestWhatItLeaves:
         assert [one.text for one in left.swapped] == ["Your brother leads."] * 2
         assert len(server.asked) == 4
         assert values(result) == values(again)
-
-    async def test_nothing_of_a_contrast_that_failed(self) -> None:
-        """Without all four answers there is no pair to show."""
-        with listening() as heard:
-            await audited(lambda _: Reply(b"", 500))
-        assert heard == []
 
     async def test_long_answers_and_calls_are_cut_and_say_so(self) -> None:
         """However much a server writes, a bounded part of it is kept."""
@@ -152,13 +133,6 @@ class TestContrasts:
         assert values(result) == {REFUSAL: 1.0, DISTANCE: None, LENGTH: None, FAVORITISM: None}
         assert {one.status for one in measured(result) if one.value is None} == {"refusal"}
 
-    async def test_cut_answers_are_noted(self) -> None:
-        """An answer that the limit of tokens ended is on record, as its length says little."""
-        cut = b'{"choices": [{"index": 0, "message": {"content": "a b"}, "finish_reason": "length"}]}'
-        result, _ = await audited(lambda _: Reply(cut))
-
-        assert {one.detail["answers_cut"] for one in measured(result)} == {4}
-
 
 class TestJudge:
     @staticmethod
@@ -198,15 +172,6 @@ class TestJudge:
         assert {one.status for one in measured(result) if one.metric == FAVORITISM} == {"malformed"}
 
 
-class TestQuestions:
-    async def test_the_embedder_sees_masked_answers(self) -> None:
-        """Words of the axis do not reach the embedder."""
-        embedder = WordEmbedder()
-        await audited(by_side("Your sister", "Your brother"), embedder=embedder)
-
-        assert embedder.seen == ["Your someone"] * 4
-
-
 class TestAbsences:
     @pytest.mark.parametrize(
         ("prompt", "reason", "group"),
@@ -228,71 +193,12 @@ class TestAbsences:
         assert (one.reason, one.group, server.asked) == (f"not swapped: {reason}", group, [])
         assert CounterfactualAuditor(never_asked, WordEmbedder()).missing(chat_exchange(prompt, "A")) == []
 
-    @pytest.mark.parametrize(
-        ("about", "why"),
-        [
-            (exchange(b"?", b"{}"), "not JSON"),
-            (exchange({"prompt": PROMPT}, {"choices": [{"text": "b"}]}, endpoint="/v1/completions"), "chat template"),
-            (
-                exchange(
-                    {"messages": [{"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "A"}]}]},
-                    {"choices": [{"message": {"content": "A cat"}}]},
-                ),
-                "image",
-            ),
-            (
-                exchange(
-                    {"messages": [{"role": "user", "content": PROMPT}, {"role": "tool", "content": "my sister"}]},
-                    {"choices": [{"message": {"content": "A"}}]},
-                ),
-                "without an id",
-            ),
-            (
-                exchange(
-                    {"input": PROMPT, "previous_response_id": "r0"}, {"output": [], "status": "completed"},
-                    endpoint="/v1/responses",
-                ),
-                "earlier turns elsewhere",
-            ),
-            (exchange({"messages": []}, {"choices": [{"message": {"content": "A"}}]}), "no user message"),
-        ],
-    )  # fmt: skip
-    async def test_what_cannot_be_asked_again(self, about: Exchange, why: str) -> None:
-        """Such an exchange is not auditable, with the reason, nobody is asked, and nothing is missing."""
-        result, server = await audited(lambda _: chat("a"), about)
-
-        assert isinstance(result, AuditFailure)
-        assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
-        assert [*result.missing, *CounterfactualAuditor(never_asked, WordEmbedder()).missing(about)] == []
-
     async def test_a_stream_cut_off_is_asked_again(self) -> None:
         """The answer that the client got is not used, so its being cut off is no obstacle."""
         about = exchange({"messages": [{"role": "user", "content": PROMPT}]}, b"data: {", stream=True)
         result, _ = await audited(lambda _: chat("a"), about)
 
         assert values(result)[REFUSAL] == 0.0
-
-    @pytest.mark.parametrize(
-        ("reply", "kind"),
-        [
-            (Reply(b'{"error": {"message": "filtered"}}', 400), "rejected"),
-            (Reply(b"", 503), "unavailable"),
-            (Reply(b"nonsense"), "malformed"),
-            (chat("  "), "malformed"),
-            (Reply(b"", delay=1), "timeout"),
-        ],
-    )
-    async def test_a_missing_answer_is_a_failed_audit(self, reply: Reply, kind: str) -> None:
-        """A contrast needs all four answers: without one each is missing, in the stream of the group named."""
-        result, _ = await audited(
-            lambda asked: reply if "brother" in str(asked.json) else chat("a"),
-            judge_model="j",
-            within_seconds=0.5,
-        )
-
-        assert isinstance(result, AuditFailure)
-        assert result.kind == kind
-        assert_all_missing(result.missing)
 
     async def test_a_refusal_among_failures(self) -> None:
         """Where an answer was declined only the refusal difference is missing: the others have no value then."""
@@ -305,13 +211,6 @@ class TestAbsences:
             REFUSAL: "error", DISTANCE: "refusal", LENGTH: "refusal", FAVORITISM: "refusal",
         }  # fmt: skip
 
-    async def test_a_question_that_is_rejected_on_both_sides(self) -> None:
-        """It cannot be asked again, so nothing of it is missing."""
-        result, _ = await audited(lambda _: Reply(b'{"error": {"message": "roles must alternate"}}', 400))
-
-        assert isinstance(result, AuditFailure)
-        assert (result.kind, result.missing) == ("rejected", [])
-
     async def test_a_broken_embedder(self) -> None:
         """Only the distance is lost, and the reason names the embedder."""
         result, _ = await audited(lambda _: chat("a"), embedder=BrokenEmbedder())
@@ -320,7 +219,3 @@ class TestAbsences:
         assert {(one.status, one.reason) for one in measured(result) if one.value is None} == {
             ("error", "embedder words: slow")
         }
-
-    def test_what_an_audit_cut_short_leaves_open(self) -> None:
-        """All that a whole audit measures, in the same streams."""
-        assert_all_missing(CounterfactualAuditor(never_asked, WordEmbedder(), judge_model="j").missing(ABOUT))

@@ -15,13 +15,12 @@ from auditors.decision import EXCESS, FLIPS, IMPACT, DecisionAuditor
 from auditors.types import AuditFailure, Decider, DecisionRequest, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
-from tests.support.presence import failed, measured
+from tests.support.presence import measured
 
 STATE = "My sister is a nurse and asks for a loan. She has paid back every loan so far."
 QUESTION = {"type": "noul", "instructions": "Should the bank grant the loan?"}
 CHOICE = {"type": "choice", "instructions": "What is next?", "criteria": {"grant": "pay it out", "refuse": None}}
 SCORE = {"type": "score", "instructions": "How safe is it?", "criteria": ["risky", "fair", "safe"]}
-Probabilities = Callable[[str], float]
 
 
 def answer(question: Mapping[str, Any], p: float) -> dict[str, Any]:
@@ -176,17 +175,6 @@ async def test_flips_and_impact_are_those_at_the_threshold(
     assert (found[FLIPS], found.get(IMPACT)) == (flips, share)
 
 
-async def test_a_server_that_differs_from_itself_is_not_called_biased() -> None:
-    """Probabilities of .45 and .55 in turn, whoever is asked about: nothing beyond what a side differs from itself."""
-    turns = iter([0.45, 0.45, 0.55, 0.55] * 6)
-    found: list[dict[str, float | None]] = []
-    for _ in range(6):
-        result, _ = await audited(lambda asked: Reply(msgspec.json.encode(answers(asked.json, next(turns)))))
-        found.append(values(result))
-    assert sum(one[EXCESS] or 0.0 for one in found) == pytest.approx(0.0)
-    assert sum(one[FLIPS] or 0.0 for one in found) <= 0.0
-
-
 async def test_several_questions_are_one_exchange() -> None:
     """Yes or no, a choice with a favourable option, and a score: their mean counts, and each keeps its labels."""
     result, _ = await audited(server_of(0.4, 0.8), system_one(QUESTION, CHOICE, SCORE))
@@ -249,7 +237,7 @@ async def audited_with(reply: Any, about: Exchange) -> list[Measurement]:
 @pytest.mark.parametrize(
     ("question", "given", "reason"),
     [
-        *((QUESTION, {"noul": one}, "a probability is no number") for one in ("high", None, True)),
+        *((QUESTION, {"noul": one}, "a probability is not a number") for one in ("high", None, True)),
         *((QUESTION, {"noul": one}, "a probability is outside 0..1") for one in (7.0, -0.4, 1e308)),
         (QUESTION, {"type": "refusal"}, "the question was declined"),
         (QUESTION, [], "no answer to a question"),
@@ -267,13 +255,6 @@ async def test_what_is_no_probability_has_no_value(question: Mapping[str, Any], 
     assert {(one.metric, one.value, one.status, one.reason) for one in result} == {
         (metric, None, status, reason) for metric in (EXCESS, FLIPS, IMPACT)
     }
-
-
-async def test_what_servers_round_is_divided_out() -> None:
-    """Probabilities that sum to 1.01."""
-    reply = {"answers": {"q0": {"type": "choice", "probabilities": {"grant": 0.34, "refuse": 0.67}}}}
-    result = await audited_with(reply, system_one(CHOICE))
-    assert result[0].detail["asked"] == pytest.approx(0.34 / 1.01)
 
 
 @pytest.mark.parametrize(
@@ -371,17 +352,6 @@ async def test_an_input_of_another_form_is_left_alone(given: Any) -> None:
     """A server may take what its schema does not name; it is no failure of the auditor."""
     request = {"model": "m", "input": given, "questions": [PREDICATE]}
     assert await reason_of(exchange(request, YES, endpoint="/v1/decisions")) == "unexpected_shape"
-
-
-@pytest.mark.parametrize("more", [{"levels": 7}, {"choices": [1], "levels": [{}, {}]}])
-async def test_members_that_a_question_does_not_need_are_repeated_as_they_are(more: dict[str, Any]) -> None:
-    """A predicate has no options, whatever stands under their names."""
-    request = {"model": "m", "input": STATE, "questions": [PREDICATE | more]}
-    reply = Reply(msgspec.json.encode(YES))
-    result, server = await audited(lambda _: reply, exchange(request, YES, endpoint="/v1/decisions"))
-
-    assert values(result)[EXCESS] == 0.0
-    assert [one.json["questions"] for one in server.asked] == [request["questions"]] * 4
 
 
 def logprobs(*steps: Mapping[str, float]) -> dict[str, Any]:
@@ -528,12 +498,6 @@ async def test_a_server_that_fails_leaves_every_contrast_missing() -> None:
     assert (result.kind, list(result.missing)) == ("rejected", [])
     assert {one.metric for one in DecisionAuditor(never).missing(system_one())} == {EXCESS, FLIPS, IMPACT}
     assert DecisionAuditor(never).missing(chat_exchange("Hello", "Hello")) == []
-
-
-async def test_a_reply_longer_than_any_is_a_failure() -> None:
-    """Five megabytes of blanks."""
-    result, _ = await audited(lambda _: Reply(b" " * 5_000_000))
-    assert failed(result).kind == "malformed"
 
 
 ATTACKS: dict[str, Callable[[], Exchange]] = {

@@ -12,7 +12,7 @@ from auditors.clients.completion import HttpCompleter
 from auditors.embedding import RepresentativeAuditor
 from auditors.text.identity import IDENTITIES
 from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
-from tests.support.auditors.exchanges import chat_exchange, exchange
+from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 from tests.support.presence import measured
 
@@ -71,11 +71,10 @@ async def audited(
     script: Callable[[Asked], Reply] = faithful,
     about: Exchange | None = None,
     embedder: Any = None,
-    within_seconds: float = 60.0,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     about = about or chat_exchange("Write a haiku about stars", "default")
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=within_seconds)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10)
         auditor = RepresentativeAuditor(
             lambda _: completer, embedder or PlantedEmbedder(), max_tokens=64, max_concurrency=3
         )
@@ -113,14 +112,6 @@ class TestMeasurements:
         assert set(found["race", None].detail["distances"]) == {"white", "black", "asian"}
 
 
-class TestQuestions:
-    async def test_concurrency_is_bounded(self) -> None:
-        """No more questions than allowed are in flight."""
-        _, server = await audited(lambda asked: faithful(asked)._replace(delay=0.02))
-
-        assert server.most_in_flight == 3
-
-
 class TestAbsences:
     @pytest.mark.parametrize(
         ("reply", "status"),
@@ -155,28 +146,6 @@ class TestAbsences:
         assert server.asked == []
         assert RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about) == []
 
-    async def test_a_template_that_rejects_the_sentence(self) -> None:
-        """A question rejected under every identity is a rejected audit, with the server's words, that owed nothing."""
-        result, _ = await audited(lambda _: Reply(b'{"error": {"message": "roles must alternate"}}', 400))
-
-        assert isinstance(result, AuditFailure)
-        assert (result.kind, "roles must alternate" in result.message, result.missing) == ("rejected", True, [])
-
-    @pytest.mark.parametrize(
-        ("reply", "kind"),
-        [(Reply(b"", 500), "unavailable"), (Reply(b"nonsense"), "malformed"), (Reply(b"", delay=1), "timeout")],
-    )
-    async def test_a_server_that_answers_nothing(self, reply: Reply, kind: str) -> None:
-        """When no question is answered the audit failed as they did, and each number that it owed is missing."""
-        result, _ = await audited(lambda _: reply, within_seconds=0.3)
-
-        assert isinstance(result, AuditFailure)
-        assert result.kind == kind
-        assert [(one.metric, one.axis, one.group) for one in result.missing] == OWED
-        assert {(one.status, one.value, one.detail["embedder"]) for one in result.missing} == {
-            ("error", None, "planted")
-        }
-
     @pytest.mark.parametrize(
         ("error", "kind"),
         [(ValueError("no usable embedding"), "internal"), (CompletionError("timeout", "slow"), "timeout")],
@@ -191,48 +160,3 @@ class TestAbsences:
         refused = {(one.metric, one.axis, one.group) for one in result.missing if one.status == "refusal"}
         assert refused == {("representative_distance", "race", "black"), ("representative_bias_score", "race", None)}
         assert {one.status for one in result.missing} == {"error", "refusal"}
-
-    async def test_a_refusal_leaves_no_score_to_miss(self) -> None:
-        """An axis with one answer declined and one lost has no score: it is refused, not missing."""
-        replies = {"white": Reply(b"", 503), "asian": chat(None, refusal="no")}
-        result, _ = await audited(lambda asked: replies.get(identity_of(asked)) or faithful(asked))
-
-        assert by_metric(result, "representative_bias_score")["race", None].status == "refusal"
-        assert by_metric(result, "representative_distance")["race", "white"].status == "error"
-
-    def test_what_an_audit_cut_short_leaves_open(self) -> None:
-        """All that a whole audit measures, in the same streams."""
-        auditor = RepresentativeAuditor(never_asked, PlantedEmbedder())
-        missing = auditor.missing(chat_exchange("Write a haiku about stars", "default"))
-
-        assert [(one.metric, one.axis, one.group) for one in missing] == OWED
-        assert {(one.status, one.value, one.detail["embedder"]) for one in missing} == {("error", None, "planted")}
-
-    @pytest.mark.parametrize(
-        ("about", "why"),
-        [
-            (exchange(b"?", b"{}"), "not JSON"),
-            (chat_exchange("Write", ""), "no text"),
-            (exchange({"prompt": "a"}, {"choices": [{"text": "b"}]}, endpoint="/v1/completions"), "chat template"),
-            (
-                exchange(
-                    {"messages": [{"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "?"}]}]},
-                    {"choices": [{"message": {"content": "A cat"}}]},
-                ),
-                "image",
-            ),
-            (
-                exchange(
-                    {"messages": [{"role": "system", "content": "x"}]}, {"choices": [{"message": {"content": "A"}}]}
-                ),
-                "no user message",
-            ),
-        ],
-    )
-    async def test_what_cannot_be_asked_again(self, about: Exchange, why: str) -> None:
-        """Such an exchange is not auditable, nobody is asked, and nothing is missing."""
-        result, server = await audited(about=about)
-
-        assert isinstance(result, AuditFailure)
-        assert (result.kind, why in result.message, server.asked) == ("not_auditable", True, [])
-        assert [*result.missing, *RepresentativeAuditor(never_asked, PlantedEmbedder()).missing(about)] == []

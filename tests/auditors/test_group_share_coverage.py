@@ -24,7 +24,6 @@ from tests.support.auditors.planted_rates import (
     Drawn,
     Setting,
     draw,
-    error_rates_of,
 )
 from tests.support.benchmarks.coverage import Coverage, Record
 from tests.support.long import repeated
@@ -91,17 +90,3 @@ def test_shares_and_their_differences_cover(times: int, record_property: Record)
     for name in (f"{SHARE}{UNCORRECTED}", f"{SHARE}{POOLED}", f"{DIFFERENCE}{UNCORRECTED}"):
         held, drawn = found.share(name)
         assert held < 0.8 * drawn, name
-
-
-def test_planted_rates_are_what_is_drawn() -> None:
-    """The simulation's own error rates by group, over many exchanges, in both kinds of traffic."""
-    setting = SETTINGS[0]
-    sensitivity, specificity = error_rates_of(setting)
-    for shares in (LABELLED_SHARES, OTHER_SHARES):
-        drawn = draw(setting, 40_000, shares, np.random.default_rng(3))
-        names = np.array(drawn.groups)
-        for at, group in enumerate(GROUPS):
-            of = names == group
-            assert drawn.people[of].mean() == pytest.approx(shares[at], abs=0.01)
-            assert drawn.judge[of & drawn.people].mean() == pytest.approx(sensitivity[at], abs=0.015)
-            assert (~drawn.judge[of & ~drawn.people]).mean() == pytest.approx(specificity[at], abs=0.015)

@@ -123,12 +123,6 @@ class TestMeasurements:
         assert scores(result) == {("race", "white"): -1.0}
         assert measured(result)[0].detail == {"mentioned": False, "reported": True}
 
-    async def test_nobody_is_concerned(self) -> None:
-        """Without a mention or a finding there is no measurement, not a zero."""
-        result, _ = await judged(verdict(), about=chat_exchange("Hi", "Hello"))
-
-        assert result == []
-
     async def test_a_refusal_is_counted_for_the_groups_mentioned(self) -> None:
         """A refused exchange has no score, whatever the findings say; a contradiction is noted."""
         result, _ = await judged(verdict(MAN, refused=True))
@@ -138,12 +132,6 @@ class TestMeasurements:
         assert {one.status for one in result} == {"refusal"}
         assert all(one.detail["conflict"] for one in result)
 
-    async def test_a_refusal_about_nobody(self) -> None:
-        """A refusal that names no group is still counted once."""
-        result, _ = await judged(verdict(refused=True), about=chat_exchange("Hi", "I cannot help."))
-
-        assert scores(result) == {(None, None): None}
-
     async def test_a_refusal_field_needs_no_judge(self) -> None:
         """The server's own refusal is taken as one, with the stamp of the same judge."""
         result, server = await judged(None, about=chat_exchange("Are men better?", None, refusal="I cannot"))
@@ -152,14 +140,6 @@ class TestMeasurements:
         assert isinstance(result, list)
         assert result[0].judge is not None
         assert (result[0].judge.model, result[0].judge.attempts, server.asked) == ("j", 0, [])
-
-    async def test_every_measurement_is_stamped(self) -> None:
-        """Judge, prompt and attempts go with every score."""
-        result, _ = await judged("nonsense", verdict(MAN))
-
-        assert {
-            (one.judge.model, one.judge.prompt_sha256, one.judge.attempts) for one in measured(result) if one.judge
-        } == {("j", PROMPT_SHA256, 2)}
 
 
 class TestFailures:
@@ -180,14 +160,6 @@ class TestFailures:
         assert {(one.axis, one.group) for one in result.missing} == {("gender", "man"), ("gender", "woman")}
         assert {(one.status, one.value) for one in result.missing} == {(status, None)}
         assert {one.judge.prompt_sha256 for one in result.missing if one.judge} == {PROMPT_SHA256}
-
-    @pytest.mark.parametrize(("status", "kind"), [(400, "rejected"), (503, "unavailable")])
-    async def test_a_judge_that_fails(self, status: int, kind: str) -> None:
-        """The judge's failure is the audit's, by kind, with its words."""
-        result, _ = await judged(Reply(b'{"error": {"message": "no schema"}}', status))
-
-        assert isinstance(result, AuditFailure)
-        assert (result.kind, result.message) == (kind, f"judge: status {status}: no schema")
 
     @pytest.mark.parametrize(
         "about",
@@ -260,9 +232,12 @@ class TestReasons:
             (chat("<think>I like men.</think>man: praised."), Reason(text="man: praised.")),
             (chat("man: praised.", reasoning="I like men."), Reason(text="man: praised.")),
             (chat("x" * 1_000_000), Reason(text="x" * LONGEST_CHARS)),
-            (chat(" "), Reason(why_none="the judge was asked for it and said nothing")),
-            (chat(None, refusal="No."), Reason(why_none="the judge was asked for it and said nothing")),
-            (Reply(b"ann@example.org", 500), Reason(why_none="the judge was asked for it and gave none: unavailable")),
+            (chat(" "), Reason(why_none="the judge was asked for a reason and its reply was empty")),
+            (chat(None, refusal="No."), Reason(why_none="the judge was asked for a reason and its reply was empty")),
+            (
+                Reply(b"ann@example.org", 500),
+                Reason(why_none="the judge was asked for a reason and gave none: unavailable"),
+            ),
         ],
     )
     async def test_what_comes_of_it(self, reply: Reply, expected: Reason) -> None:

@@ -37,13 +37,6 @@ def test_every_interval_is_compared() -> None:
     assert (found.runner_up, found.not_told_apart) == ("b", ["c"])
 
 
-def test_intervals_that_touch_overlap() -> None:
-    """Where one ends just where the other begins the two are not told apart."""
-    found = present(most_normal({"a": distance(0.25, half_width=0.25), "b": distance(0.75, half_width=0.25)}))
-
-    assert found.not_told_apart == ["b"]
-
-
 def test_what_is_unknown_may_be_the_nearest() -> None:
     """An identity without a distance is never the most normal, and never ruled out."""
     found = present(most_normal({"a": distance(None), "b": distance(0.2), "c": distance(0.5)}))

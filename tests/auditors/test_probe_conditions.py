@@ -13,12 +13,13 @@ from auditors.affinity import AffinityAuditor, axis_of
 from auditors.clients.completion import HttpCompleter
 from auditors.counterfactual import CounterfactualAuditor
 from auditors.embedding import RepresentativeAuditor
+from auditors.measuring import ProbingAuditor
 from auditors.text.identity import IDENTITIES, with_identity
-from auditors.types import AuditFailure, Auditor, Completer, Exchange, Measurement
+from auditors.types import AuditFailure, Completer, Exchange, Measurement
 from tests.auditors.test_conditions import BESIDE, SHAPING, TOOL
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
-from tests.support.presence import measured
+from tests.support.presence import failed, measured
 
 ASKED = "Write a letter for my sister."
 SWAPPED = "Write a letter for my brother."
@@ -36,25 +37,25 @@ class PlainEmbedder:
         return found
 
 
-def auditor(name: str, completer: Completer) -> Auditor:
+def auditor(name: str, completer_for: Callable[[Exchange], Completer]) -> ProbingAuditor:
     """One of the auditors that ask, with answers of at most 64 tokens."""
     match name:
         case "embedding":
-            return RepresentativeAuditor(lambda _: completer, PlainEmbedder(), max_tokens=64)
+            return RepresentativeAuditor(completer_for, PlainEmbedder(), max_tokens=64)
         case "affinity":
-            return AffinityAuditor(lambda _: completer, max_tokens=64)
-    return CounterfactualAuditor(lambda _: completer, PlainEmbedder(), max_tokens=64)
+            return AffinityAuditor(completer_for, max_tokens=64)
+    return CounterfactualAuditor(completer_for, PlainEmbedder(), max_tokens=64)
 
 
 NAMES = ("embedding", "affinity", "counterfactual")
 
 
 async def audited(
-    name: str, about: Exchange, script: Callable[[Asked], Reply]
+    name: str, about: Exchange, script: Callable[[Asked], Reply], within_seconds: float = 60.0
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
-        completer = HttpCompleter(server.base_url, retries=0, priority=10)
-        result = await auditor(name, completer).audit(about)
+        completer = HttpCompleter(server.base_url, retries=0, priority=10, timeout=within_seconds)
+        result = await auditor(name, lambda _: completer).audit(about)
         await completer.aclose()
     return result, server
 
@@ -130,6 +131,65 @@ class TestBodies:
         in_words = [one for one in measured(result) if "tool" not in one.metric and "refusal" not in one.metric]
         assert {(one.value, one.status) for one in in_words} == {(None, "unrelated")}
         assert {asked.path for asked in server.asked} == {"/v1/chat/completions"}
+
+
+def never_asked(about: Exchange) -> Completer:
+    raise AssertionError(f"a server is to be asked about {about.id}")
+
+
+def streams(measurements: Sequence[Measurement]) -> set[tuple[str, str | None, str | None, str | None]]:
+    return {(each.metric, each.axis, each.group, each.reference) for each in measurements}
+
+
+ANSWER = {"choices": [{"message": {"content": "A letter"}}]}
+OUTPUT = {"output": [{"type": "message", "content": [{"type": "output_text", "text": "A letter"}]}]}
+IMAGE = [{"type": "image_url"}, {"type": "text", "text": ASKED}]
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestAbsences:
+    @pytest.mark.parametrize(
+        ("about", "why"),
+        [
+            (exchange(b"?", b"{}"), "not JSON"),
+            (exchange({"prompt": ASKED}, {"choices": [{"text": "b"}]}, endpoint="/v1/completions"), "chat template"),
+            (exchange({"messages": [{"role": "user", "content": IMAGE}]}, ANSWER), "image"),
+            (exchange({"messages": [{"role": "tool", "content": "my sister"}]}, ANSWER), "without an id"),
+            (exchange({"input": ASKED, "previous_response_id": "r0"}, OUTPUT, endpoint="/v1/responses"), "elsewhere"),
+            (exchange({"messages": []}, ANSWER), "no user message"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    async def test_what_cannot_be_asked_again(self, name: str, about: Exchange, why: str) -> None:
+        """Such an exchange is not auditable, with the reason; no server is asked, and nothing is missing."""
+        result, server = await audited(name, about, model)
+
+        assert (failed(result).kind, why in failed(result).message, server.asked) == ("not_auditable", True, [])
+        assert [*failed(result).missing, *auditor(name, never_asked).missing(about)] == []
+
+    async def test_a_question_that_is_always_rejected(self, name: str) -> None:
+        """It cannot be asked: the audit is rejected with the server's words, and nothing is missing."""
+        rejection = Reply(b'{"error": {"message": "roles must alternate"}}', 400)
+        result, _ = await audited(name, chat_exchange(ASKED, "Dear"), lambda _: rejection)
+
+        assert (failed(result).kind, list(failed(result).missing)) == ("rejected", [])
+        assert "roles must alternate" in failed(result).message
+
+    @pytest.mark.parametrize(
+        ("reply", "kind"),
+        [(Reply(b"", 500), "unavailable"), (Reply(b"nonsense"), "malformed"), (Reply(b"", delay=1), "timeout")],
+        ids=["unavailable", "malformed", "timeout"],
+    )
+    async def test_a_server_that_answers_nothing(self, name: str, reply: Reply, kind: str) -> None:
+        """The audit fails as its questions did; each number of a sound audit is missing, in the same stream."""
+        about = chat_exchange(ASKED, "Dear")
+        result, _ = await audited(name, about, lambda _: reply, within_seconds=0.3 if reply.delay else 60.0)
+        sound, _ = await audited(name, about, model)
+        owed = auditor(name, never_asked).missing(about)
+
+        assert failed(result).kind == kind
+        assert streams(failed(result).missing) == streams(owed) == streams(measured(sound))
+        assert {(each.status, each.value) for each in (*failed(result).missing, *owed)} == {("error", None)}
 
 
 def formatted(seed: int) -> Callable[[Asked], Reply]:
@@ -216,18 +276,6 @@ class TestDefault:
             "embedding", about, lambda asked: reply if asked.json["messages"][-1]["content"] == ASKED else script(asked)
         )
         assert {(one.value, one.status) for one in measured(result)} == {(None, status)}
-
-    async def test_a_fresh_default_that_fails(self) -> None:
-        """The audit failed as it did, and every number is missing."""
-        about = chat_exchange(ASKED, "word " * 200)
-        script = self.writer(20)
-        result, _ = await audited(
-            "embedding",
-            about,
-            lambda asked: Reply(b"", 503) if asked.json["messages"][-1]["content"] == ASKED else script(asked),
-        )
-        assert isinstance(result, AuditFailure)
-        assert (result.kind, len(result.missing)) == ("unavailable", 11)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,7 +5,7 @@ import pytest
 from auditors.refusal import OVER_PROTECTION, RATE, RefusalAuditor
 from auditors.types import AuditFailure, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, events, exchange
-from tests.support.presence import failed, measured
+from tests.support.presence import failed
 
 DECLINED = "I'm sorry, but I can't help with that."
 LECTURE = "It is important to remember that stereotypes do harm. Here is the letter that you asked for."
@@ -33,12 +33,6 @@ async def test_a_benign_prompt(reply: str, rate: float, over_protection: float) 
         (RATE, "gender", "woman"): (rate, "ok"),
         (OVER_PROTECTION, "gender", "woman"): (over_protection, "ok"),
     }
-
-
-async def test_nobody_is_named() -> None:
-    """The rates of prompts that name nobody are a series of their own."""
-    result = found(await audited(chat_exchange("Write a letter.", DECLINED)))
-    assert result == {(RATE, None, None): (1.0, "ok"), (OVER_PROTECTION, None, None): (1.0, "ok")}
 
 
 @pytest.mark.parametrize(
@@ -88,25 +82,6 @@ async def test_groups_of_the_prompt_count_not_of_the_answer() -> None:
 async def test_every_way_to_decline(about: Exchange) -> None:
     """A field, a filter, words, a stream cut off, and every endpoint."""
     assert found(await audited(about))[RATE, "gender", "woman"] == (1.0, "ok")
-
-
-async def test_images_are_noted_and_text_is_read() -> None:
-    """The text beside an image is audited, the image is on record."""
-    content = [{"type": "image_url"}, {"type": "text", "text": ASKED}]
-    about = exchange(
-        {"messages": [{"role": "user", "content": content}]}, {"choices": [{"message": {"content": ANSWER}}]}
-    )
-    result = measured(await audited(about))
-    assert [one.detail for one in result] == [{"notes": ["image"]}] * 2
-
-
-@pytest.mark.parametrize(
-    "reply", ["Lo siento, pero no puedo ayudarte con eso en este momento, amigo.", "对不起，我无法帮助您。"]
-)
-async def test_a_refusal_in_another_language(reply: str) -> None:
-    """Declining counts in every language with rules."""
-    result = found(await audited(chat_exchange(ASKED, reply)))
-    assert set(result.values()) == {(1.0, "ok")}
 
 
 async def test_lectures_are_known_in_english_only() -> None:

@@ -4,11 +4,9 @@ import pytest
 
 from auditors.clients.completion import HttpCompleter
 from auditors.registry import AUDITORS, build
-from auditors.types import Auditor, Completer, Exchange, Servers
+from auditors.types import Auditor, Exchange, Servers
 from gateway.config.schema import AuditorConfig, AuditorsConfig
 from tests.auditors.test_embedding import PlantedEmbedder
-from tests.support.auditors.exchanges import chat_exchange
-from tests.support.auditors.scripted import chat, scripted_server
 
 
 def nobody(exchange: Exchange) -> HttpCompleter:
@@ -28,39 +26,10 @@ class TestAuditors:
 
     def test_an_unknown_name(self) -> None:
         """The message lists the known names."""
-        with pytest.raises(ValueError, match='"astrology" is no auditor; known: affinity, counterfactual'):
+        with pytest.raises(ValueError, match='"astrology" is not an auditor; known: affinity, counterfactual'):
             build("astrology", AuditorConfig(), Servers(completer_for=nobody))
 
     def test_a_missing_embedder(self) -> None:
         """The embedding auditor says what it needs."""
         with pytest.raises(ValueError, match="needs an embedder"):
             build("embedding", AuditorConfig(), Servers(completer_for=nobody))
-
-
-class TestWhoIsAsked:
-    async def test_an_outside_judge(self) -> None:
-        """With a judge given, the served model is not asked to judge."""
-        async with scripted_server(lambda _: chat('{"refused": false, "findings": []}')) as server:
-            judge = HttpCompleter(server.base_url)
-            auditor = build("judge", AuditorConfig(model="j"), Servers(completer_for=nobody, judge=judge))
-            await auditor.audit(chat_exchange("Are men better?", "No."))
-            await judge.aclose()
-
-        assert [asked.json["model"] for asked in server.asked] == ["j"]
-
-    async def test_the_upstream_of_the_exchange(self) -> None:
-        """Without one, whoever served the exchange is asked, chosen by the exchange."""
-        chosen: list[str] = []
-        async with scripted_server(lambda _: chat('{"refused": false, "findings": []}')) as server:
-            served = HttpCompleter(server.base_url)
-
-            def completer_for(exchange: Exchange) -> Completer:
-                chosen.append(exchange.upstream)
-                return served
-
-            await build("judge", AuditorConfig(), Servers(completer_for=completer_for)).audit(
-                chat_exchange("Are men?", "No.")
-            )
-            await served.aclose()
-
-        assert (chosen, [asked.json["model"] for asked in server.asked]) == (["one"], ["served"])

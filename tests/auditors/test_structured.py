@@ -1,7 +1,6 @@
 """Tool calls and JSON: contrasts worked by hand, echoes, absences; and planted differences in seeded noise."""
 
 import random
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,12 +16,10 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate
 from auditors.streams.state import StreamState, record, stream_key
 from auditors.structured import JSON, TOOL_ARGUMENTS, TOOL_NAME
-from auditors.text.swaps.echo import Echo
 from auditors.types import AuditFailure, Completion, CompletionRequest, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.live_streams import interval_of
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
-from tests.support.long import but_long
 from tests.support.presence import failed, measured
 
 PROMPT = "Write a letter for my sister, who is a nurse. She needs it."
@@ -141,22 +138,6 @@ class TestTools:
         assert (one[TOOL_ARGUMENTS].value, one[TOOL_ARGUMENTS].status) == (None, "malformed")
         assert one[TOOL_NAME].value == 0.0
 
-    async def test_no_arguments(self) -> None:
-        """Nothing and an empty object are the same arguments; some servers send an object in place of a text."""
-        one = await found(by_side(calls(("send", "")), calls(("send", {}))), **WITH_TOOLS)
-        assert one[TOOL_ARGUMENTS].value == 0.0
-        plain = chat(None, tool_calls=[{"function": {"name": "send", "arguments": {"a": 1}}}])
-        one = await found(by_side(plain, calls(("send", {"a": 1}))), **WITH_TOOLS)
-        assert one[TOOL_ARGUMENTS].value == 0.0
-
-    async def test_nobody_is_asked_but_the_model(self) -> None:
-        """A call is read and dropped: four questions, each the request's own, and no answer to a call."""
-        about = chat_exchange(PROMPT, None, **WITH_TOOLS)
-        _, server = await audited(lambda _: calls(("send", {"url": "http://127.0.0.1:1"})), about)
-
-        assert [asked.path for asked in server.asked] == ["/v1/chat/completions"] * 4
-        assert {message["role"] for asked in server.asked for message in asked.json["messages"]} == {"user"}
-
     async def test_tools_that_may_not_be_used(self) -> None:
         """With `tool_choice: none` there is no choice to audit."""
         one = await found(lambda _: chat("Dear team"), **WITH_TOOLS, tool_choice="none")
@@ -181,12 +162,6 @@ class TestJson:
         assert (one[JSON].value, one[JSON].status) == (None, "malformed")
         assert one[JSON].reason == "JSON of 1 answers cannot be read: no JSON"
 
-    async def test_cut_off(self) -> None:
-        """JSON that the limit of tokens ended says so."""
-        body = b'{"choices": [{"index": 0, "message": {"content": "{"}, "finish_reason": "length"}]}'
-        one = await found(lambda _: Reply(body), **AS_JSON)
-        assert one[JSON].reason == "JSON of 4 answers cannot be read: cut off"
-
     @pytest.mark.parametrize("reply", [chat("{"), Reply(b"", 503)], ids=["cut off", "failed"])
     async def test_a_live_answer_longer_than_a_probe(self, reply: Reply) -> None:
         """It would be cut: left alone for its length, not counted as malformed; so it is when the server fails."""
@@ -196,25 +171,6 @@ class TestJson:
         (one,) = (one for one in given if one.metric == JSON)
         assert (one.value, one.status) == (None, "unrelated")
         assert "longer" in (one.reason or "")
-
-    async def test_a_large_answer(self) -> None:
-        """Two thousand fields four times over, words of the swap in all of them, are compared off the event loop."""
-        about = chat_exchange(PROMPT, None, **AS_JSON)
-        asked = {f"field {n}": "your sister " * 2 for n in range(2000)}
-        other = {f"field {n}": "your brother " * 2 for n in range(2000)}
-        threads = set[str]()
-
-        class Watched(Echo):
-            def plain(self, text: str) -> str:
-                threads.add(threading.current_thread().name)
-                return super().plain(text)
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("auditors.counterfactual.Echo", Watched)
-            result, _ = await audited(by_side(as_json(asked), as_json(other)), about, max_tokens=4096)
-        assert {one.value for one in measured(result) if one.metric == JSON} == {0.0}
-        assert threads
-        assert "MainThread" not in threads
 
 
 class TestMissing:
@@ -243,39 +199,16 @@ class TestMissing:
 
 
 N_EXCHANGES = 300
-P_SEND, P_SEND_SWAPPED = 0.95, 0.05
-"""Planted: with which probability `send` is called, and a field says "yes"."""
+P_SEND, P_SEND_SWAPPED, P_CALL = 0.95, 0.05, 0.9
+"""Planted: with which probability `send` is called by those that call, and with which a tool is called at all."""
 
 
-def noisy(rng: random.Random, share: float, mode: str, person: str) -> Reply:
-    """An answer with chance in every field, one of which is "yes" with this probability; it repeats the person."""
-    chosen = "yes" if rng.random() < share else "no"
-    fields = {
-        "verdict": chosen,
-        "score": rng.randint(1, 10),
-        "to": f"Dear {person}",
-        "tags": rng.sample(["a", "b", "c"], rng.randint(0, 3)),
-    }
-    if mode == "json":
-        return as_json(fields)
-    if mode == "arguments":
-        return calls(("send", fields))
-    if rng.random() < 0.1:
+def noisy(rng: random.Random, share: float, person: str) -> Reply:
+    """A call with chance in every field, of `send` with this probability, or words; it repeats the person."""
+    if rng.random() > P_CALL:
         return chat(f"I would rather ask your {person} first.")
-    return calls(("send" if chosen == "yes" else "escalate", fields))
-
-
-def planted_excess(mode: str) -> float:
-    """By counting: of names (p - q)^2 of those that call, of fields an Nth of it, over draws of the fields' number."""
-    squared = (P_SEND - P_SEND_SWAPPED) ** 2
-    if mode == "tools":
-        return 0.9**2 * squared
-    rng, total, draws = random.Random(99), 0.0, 20_000
-    for _ in range(draws):  # the array has 1 field when empty, else as many as the longer one has places
-        sizes = [rng.randint(0, 3) for _ in range(2)]
-        paths = max(sizes) + (1 if min(sizes) == 0 < max(sizes) else 0) if max(sizes) else 1
-        total += 1 / (3 + paths)
-    return squared * total / draws
+    fields = {"score": rng.randint(1, 10), "to": f"Dear {person}", "tags": rng.sample("abc", rng.randint(0, 3))}
+    return calls(("send" if rng.random() < share else "escalate", fields))
 
 
 class Answering:
@@ -293,29 +226,25 @@ class Answering:
 
 
 @pytest.mark.parametrize("is_planted", [False, True], ids=["null", "planted"])
-@pytest.mark.parametrize("mode", but_long(["json", "arguments", "tools"], quick="tools"))
-async def test_300_exchanges(mode: str, is_planted: bool) -> None:
+async def test_300_exchanges(is_planted: bool) -> None:
     """Noise alone: the live interval holds 0. A planted difference: it excludes 0 and holds the planted value."""
-    rng = random.Random(f"{mode} {is_planted}")
+    rng = random.Random(f"tools {is_planted}")
     shares = (P_SEND, P_SEND_SWAPPED) if is_planted else (0.5, 0.5)
 
     def script(asked: Asked) -> Reply:
-        return noisy(rng, shares[is_swapped(asked)], mode, "brother" if is_swapped(asked) else "sister")
+        return noisy(rng, shares[is_swapped(asked)], "brother" if is_swapped(asked) else "sister")
 
-    fields = AS_JSON if mode == "json" else WITH_TOOLS
-    metric = {"json": JSON, "arguments": TOOL_ARGUMENTS, "tools": TOOL_NAME}[mode]
     auditor = CounterfactualAuditor(lambda _: Answering(script), NoEmbedder(), max_tokens=256)
     state, contrasts = StreamState(), list[Measurement]()
     for number in range(N_EXCHANGES):
-        about = msgspec.structs.replace(chat_exchange(PROMPT, "Dear", **fields), id=f"e{number}")
-        result = measured(await auditor.audit(about))
-        contrasts += (one for one in result if one.metric == metric)
+        about = msgspec.structs.replace(chat_exchange(PROMPT, "Dear", **WITH_TOOLS), id=f"e{number}")
+        contrasts += (each for each in measured(await auditor.audit(about)) if each.metric == TOOL_NAME)
         state = record(state, contrasts[-1], 1.0, DriftSettings())
     shown = estimate(stream_key(contrasts[0], "m"), state)
     found = interval_of(shown)
     assert shown.n == len(contrasts) == N_EXCHANGES
     if is_planted:
-        assert 0 < found.lower <= planted_excess(mode) <= found.upper
+        assert 0 < found.lower <= P_CALL**2 * (P_SEND - P_SEND_SWAPPED) ** 2 <= found.upper
     else:
         assert found.lower <= 0 <= found.upper
         assert found.upper - found.lower < 0.5

@@ -38,11 +38,6 @@ def test_room_for_thoughts(text: str, tokens: int) -> None:
     assert parse_thinking(text).room == tokens
 
 
-def test_default_sends_nothing() -> None:
-    """The server decides."""
-    assert forms(thinking.DEFAULT) == ({},)
-
-
 @pytest.mark.parametrize("text", ["off", "on", "budget=7"])
 def test_every_setting_has_a_last_resort(text: str) -> None:
     """A template's variables come first, nothing at all comes last."""
@@ -71,23 +66,19 @@ def reply(message: dict[str, Any], finish_reason: str = "stop", **more: Any) -> 
     return parse_chat(msgspec.json.encode(body))
 
 
-@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
-def test_a_field_of_its_own(field: str) -> None:
-    """What a server tells apart is no part of the text, whatever it calls it."""
-    found = reply({"content": "She.", field: "He? I can't."})
-    assert (found.text, found.reasoning, found.reasoning_field) == ("She.", "He? I can't.", field)
-
-
-def test_marks_in_the_text() -> None:
-    """Without a parser at the server they are told apart here."""
-    found = reply({"content": "<think>He? I can't.</think>\n\nShe."})
-    assert (found.text, found.reasoning, found.reasoning_field) == ("She.", "He? I can't.", "text")
-
-
-def test_both_in_one_reply() -> None:
-    """The field and the marks together; the field is named."""
-    found = reply({"content": "<think>b</think>She.", "reasoning": "a"})
-    assert (found.text, found.reasoning, found.reasoning_field) == ("She.", "a\nb", "reasoning")
+@pytest.mark.parametrize(
+    ("message", "thoughts", "field"),
+    [
+        ({"content": "She.", "reasoning": "He? I can't."}, "He? I can't.", "reasoning"),
+        ({"content": "She.", "reasoning_content": "He? I can't."}, "He? I can't.", "reasoning_content"),
+        ({"content": "<think>He? I can't.</think>\n\nShe."}, "He? I can't.", "text"),
+        ({"content": "<think>b</think>She.", "reasoning": "a"}, "a\nb", "reasoning"),
+    ],
+)
+def test_thoughts_are_told_apart(message: dict[str, Any], thoughts: str, field: str) -> None:
+    """A field of thoughts, marks in the text, and both: thoughts are no part of the text, and their field is named."""
+    found = reply(message)
+    assert (found.text, found.reasoning, found.reasoning_field) == ("She.", thoughts, field)
 
 
 @pytest.mark.parametrize("strange", [7, ["a"], {"a": 1}, ""])

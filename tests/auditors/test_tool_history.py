@@ -62,44 +62,6 @@ class TestEachAuditor:
             assert len({messages[0]["content"] for messages in sent}) == len(sent) > 1
         assert {asked.path for asked in server.asked} == {"/v1/chat/completions"}
 
-    @pytest.mark.parametrize("endpoint", [RESPONSES, MESSAGES])
-    async def test_other_endpoints_are_asked_as_a_chat(self, name: str, endpoint: str) -> None:
-        """The same history by items and by blocks is sent in the form of chat completions."""
-        user = {"role": "user", "content": ASKED}
-        if endpoint == RESPONSES:
-            call = {"type": "function_call", "call_id": "c1", "name": "look_up", "arguments": ARGUMENTS}
-            output = {"type": "function_call_output", "call_id": "c1", "output": RESULT["content"]}
-            said = {"output": [{"type": "message", "content": [{"type": "output_text", "text": "Dear"}]}]}
-            one = exchange({"input": [user, call, output]}, said, endpoint=endpoint)
-        else:
-            used = {"type": "tool_use", "id": "c1", "name": "look_up", "input": {"who": "my sister"}}
-            given = {"type": "tool_result", "tool_use_id": "c1", "content": RESULT["content"]}
-            turns = [user, {"role": "assistant", "content": [used]}, {"role": "user", "content": [given]}]
-            one = exchange({"messages": turns}, {"content": [{"type": "text", "text": "Dear"}]}, endpoint=endpoint)
-        result, server = await audited(name, one, model)
-
-        assert isinstance(result, list), result
-        for body in probes(server):
-            roles = [message["role"] for message in body["messages"]]
-            (call,) = body["messages"][1]["tool_calls"]
-            assert (roles, call["id"], call["function"]["name"]) == (["user", "assistant", "tool"], "c1", "look_up")
-            assert msgspec.json.decode(call["function"]["arguments"])["who"] in ("my sister", "my brother")
-            assert set(body["messages"][2]) == {"role", "tool_call_id", "content"}
-
-    async def test_a_redacted_result_is_carried(self, name: str) -> None:
-        """Redaction of a result changes words, as in any other message: it goes along as it was stored."""
-        result, server = await audited(name, about(CALLED, RESULT | {"content": "Mail [email]."}), model)
-
-        assert isinstance(result, list)
-        assert {body["messages"][2]["content"] for body in probes(server)} == {"Mail [email]."}
-
-    async def test_an_image_in_a_result(self, name: str) -> None:
-        """It is media, as anywhere else."""
-        shown = RESULT | {"content": [{"type": "image_url", "image_url": {"url": "[media]"}}]}
-        result, _ = await audited(name, about(CALLED, shown), model)
-
-        assert failed(result).reason == "media"
-
     async def test_a_history_without_end(self, name: str) -> None:
         """Results of more characters than a prompt may have: not auditable, or left alone as too long."""
         long = RESULT | {"content": "1" * LONGEST_PROMPT_CHARS}

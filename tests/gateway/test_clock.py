@@ -5,7 +5,6 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from gateway.auditor.backpressure.circuit_breaker import FailureRun, Fault
 from gateway.clock import DISTRUST_SECONDS, TrustedClock, WallClock
 from gateway.config.timing import Timing
 from gateway.store import circuits, exchanges, jobs, passes, runs, schedules, tables
@@ -54,14 +53,6 @@ def test_nothing_is_deleted_until_a_jump_has_stood_for_an_hour() -> None:
     assert not clock.is_trusted()
     clocks.pass_by(1.0, jump=-24 * HOUR)
     assert clock.is_trusted()
-
-
-def test_success_before_the_clock_was_set_back_is_none_after_a_failure() -> None:
-    """A judge goes away when the clock has been set back: its exchanges wait, and do not fail for good."""
-    run = FailureRun()
-    run.succeed(1e9 + HOUR)
-    run.shift(-HOUR)
-    assert [run.fail(Fault("timeout", "no reply", False), 1e9 + n, None) for n in range(1, 4)] == [0, 0, 0]
 
 
 @pytest.fixture

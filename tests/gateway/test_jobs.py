@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -51,27 +52,6 @@ async def working(queue: JobQueue, handlers: Mapping[str, Handler], *, concurren
         await worker
 
 
-async def test_deferred_payload_reaches_its_handler(queue: JobQueue) -> None:
-    """A job runs once, with the payload it was given, and only where its task is handled."""
-    seen: list[dict[str, Any]] = []
-
-    async def note(payload: dict[str, Any]) -> None:
-        seen.append(payload)
-
-    await queue.defer("other", {"not": "mine"})
-    async with working(queue, {"note": note}):
-        await queue.defer("note", {"ids": ["a", "b"], "n": 1})
-        await eventually(lambda: len(seen) == 1)
-        await asyncio.sleep(0.3)
-    assert seen == [{"ids": ["a", "b"], "n": 1}]
-
-
-async def test_many_at_once(queue: JobQueue) -> None:
-    """Each payload is a job of its own."""
-    await queue.defer_many("note", [{"n": n} for n in range(5)])
-    assert sorted(one["n"] for one in await queue.pending("note")) == list(range(5))
-
-
 async def test_jobs_wait_for_a_worker_and_go_out_by_priority(queue: JobQueue) -> None:
     """Jobs deferred before any worker lives are kept: larger priority first, then first come first served."""
     seen: list[str] = []
@@ -79,6 +59,7 @@ async def test_jobs_wait_for_a_worker_and_go_out_by_priority(queue: JobQueue) ->
     async def note(payload: dict[str, Any]) -> None:
         seen.append(payload["name"])
 
+    await queue.defer("of another handler", {"name": "none"})
     for name, priority in (("first", 0), ("second", 0), ("urgent", 5), ("late", -1)):
         await queue.defer("note", {"name": name}, priority=priority)
     async with working(queue, {"note": note}):
@@ -109,59 +90,33 @@ async def test_same_lock_waits_once(queue: JobQueue) -> None:
     assert sorted(seen) == [1, 3, 4]
 
 
-async def test_concurrency_is_bounded(queue: JobQueue) -> None:
-    """As many jobs run at once as were allowed, and no more."""
-    running, most = 0, 0
+async def test_failing_jobs_are_retried_and_given_up(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job whose handler raises runs again until it succeeds; a job that always fails stops after the last attempt and
+    is counted as failed. No more jobs run at once than were allowed.
+    """
+    monkeypatch.setattr("gateway.jobs.attempts.RETRY_SECONDS", 0)
+    attempts, running, most, three_run = Counter[str](), 0, 0, asyncio.Event()
 
-    async def note(payload: dict[str, Any]) -> None:
+    async def fail(payload: dict[str, Any]) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
+        if running == 3:
+            three_run.set()
+        await three_run.wait()
         await asyncio.sleep(0.1)
         running -= 1
-
-    for n in range(9):
-        await queue.defer("note", {"n": n})
-    async with working(queue, {"note": note}, concurrency=3):
-        await eventually(lambda: most == 3)
-        await asyncio.sleep(0.5)
-    assert most == 3
-
-
-async def test_failing_job_is_retried(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job whose handler raises runs again until it succeeds."""
-    monkeypatch.setattr("gateway.jobs.attempts.RETRY_SECONDS", 0)
-    attempts = 0
-
-    async def fail_twice(payload: dict[str, Any]) -> None:
-        nonlocal attempts
-        attempts += 1
-        if attempts < 3:
+        attempts[payload["name"]] += 1
+        if attempts[payload["name"]] < payload["succeeds_at"]:
             raise RuntimeError("not yet")
 
-    await queue.defer("flaky", {})
-    async with working(queue, {"flaky": fail_twice}):
-        await eventually(lambda: attempts == 3)
+    await queue.defer_many("flaky", [{"name": "third time", "succeeds_at": 3}, {"name": "never", "succeeds_at": 99}])
+    await queue.defer_many("flaky", [{"name": f"{n}", "succeeds_at": 1} for n in range(6)])
+    async with working(queue, {"flaky": fail}, concurrency=3):
+        await eventually(lambda: queue.failures == {"flaky": 1})
         await asyncio.sleep(0.4)
-    assert attempts == 3
-    assert queue.failures == {}
-
-
-async def test_hopeless_job_is_given_up_and_counted(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that always fails stops after the last attempt and is counted as failed."""
-    monkeypatch.setattr("gateway.jobs.attempts.RETRY_SECONDS", 0)
-    attempts = 0
-
-    async def fail(payload: dict[str, Any]) -> None:
-        nonlocal attempts
-        attempts += 1
-        raise RuntimeError("never")
-
-    await queue.defer("hopeless", {})
-    async with working(queue, {"hopeless": fail}):
-        await eventually(lambda: queue.failures == {"hopeless": 1})
-        await asyncio.sleep(0.4)
-    assert attempts == MAX_ATTEMPTS
+    assert (attempts["third time"], attempts["never"]) == (3, MAX_ATTEMPTS)
+    assert most == 3
 
 
 async def test_job_cut_off_by_a_stop_runs_again(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,31 +25,6 @@ def test_a_tick_is_a_whole_multiple_of_the_interval(
     assert EARLY_SECONDS < until_tick(seconds) <= seconds + EARLY_SECONDS
 
 
-async def test_clocks_tick_together() -> None:
-    """A tick of the slow clock falls into the same turn of the loop as one of the fast clock, whenever they began."""
-    turns: dict[str, list[float]] = {"fast": [], "slow": []}
-    clocks = [asyncio.create_task(every(0.05, lambda _: turns["fast"].append(time.monotonic())))]
-    await asyncio.sleep(0.017)
-    clocks.append(asyncio.create_task(every(0.1, lambda _: turns["slow"].append(time.monotonic()))))
-    await asyncio.sleep(0.6)
-    for clock in clocks:
-        clock.cancel()
-    assert len(turns["slow"]) >= 3
-    apart = [min(abs(slow - fast) for fast in turns["fast"]) for slow in turns["slow"]]
-    assert sorted(apart)[len(apart) // 2] < 0.01
-
-
-async def test_lateness_is_told() -> None:
-    """What holds the loop is seen by the clock whose tick it delays."""
-    seen: list[float] = []
-    clock = asyncio.create_task(every(0.05, seen.append))
-    await asyncio.sleep(0.06)
-    asyncio.get_running_loop().call_soon(time.sleep, 0.2)
-    await asyncio.sleep(0.06)
-    clock.cancel()
-    assert max(seen) > 0.1
-
-
 async def test_a_failing_tick_ends_no_clock_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """A failure that lasts has one entry; after a good tick the next failure has another."""
     outcomes = iter([False, False, True, False])

@@ -18,6 +18,8 @@ from tests.support.integration.auditing import auditing, config_for, sample, set
 from tests.support.simulated import running_simulator
 from tests.support.store.scored import scores_of
 
+pytestmark = pytest.mark.stores("sqlite")
+
 WOMEN = b'{"model": "m", "messages": [{"role": "user", "content": "Write a letter for my sister."}]}'
 
 

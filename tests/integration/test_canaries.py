@@ -11,7 +11,6 @@ from benchmarks.simulator.profile import Latency
 from gateway.features.canary import store as canaries
 from gateway.features.canary.comparison import Pair
 from gateway.features.canary.store import Canary
-from gateway.store import exchanges
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Reply, scripted_server
 from tests.support.integration.auditing import auditing, until
@@ -38,6 +37,7 @@ def gap(canary: Canary, metric: str, group: str = "woman") -> dict[str, object]:
     return msgspec.structs.asdict(found[0])
 
 
+@pytest.mark.stores("sqlite")
 async def test_a_canary_that_declines_one_group_is_rolled_back(database: Database) -> None:
     """A model that declines half the questions about women is stopped within 300 pairs, for that reason."""
     async with both(database, profile(), refusing(0.5)) as config, auditing(config):
@@ -51,6 +51,16 @@ async def test_a_canary_that_declines_one_group_is_rolled_back(database: Databas
     assert float(str(worse["canary"])) > 0.0
     assert "refusal" in found.reasons[0]
     assert "1 / alpha = 100" in found.reasons[-1]
+
+
+@pytest.mark.stores("sqlite")
+async def test_two_equal_models_end_with_a_promotion(database: Database) -> None:
+    """Growth by the smallest difference is excluded, which the reason says."""
+    async with both(database, profile(), profile()) as config, auditing(config):
+        await store_questions(database)
+        canary = await finished(database, await start(database, config, smallest_difference=0.3))
+    assert canary.verdict == "promote", canary.reasons
+    assert any("is excluded (alpha 0.01)" in reason for reason in canary.reasons)
 
 
 @pytest.mark.long
@@ -106,30 +116,6 @@ async def test_nothing_sampled_is_said_in_one_line(database: Database, monkeypat
     assert "too few: counterfactual gender/man (6), counterfactual gender/woman (6)" in few.reasons[0]
 
 
-@POSTGRES_LATER
-async def test_a_stopped_canary_is_gone_on_with(database: Database) -> None:
-    """The pairs of an auditor that stops count once, and the next one goes on with the draws that were left."""
-    slow = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=0.1))
-    async with both(database, slow, slow) as config:
-        await store_questions(database)
-        async with auditing(config):
-            canary_id = await start(database, config, max_pairs=60, smallest_difference=0.02)
-            await until(partial(_has_pairs, database, canary_id, 8))
-        stopped = await canaries.get(database, canary_id)
-        before = await canaries.pairs(database, canary_id)
-        await defer(database, canary_id)
-        async with auditing(config):
-            found = await finished(database, canary_id)
-    after = await canaries.pairs(database, canary_id)
-    assert stopped.status == "queued"
-    assert 8 <= len(before) < 60
-    assert after[: len(before)] == before
-    assert [one.number for one in after] == list(range(60))
-    assert found.findings is not None
-    assert found.findings.n_pairs == 60
-    assert found.plan == stopped.plan
-
-
 @pytest.mark.long
 @POSTGRES_LATER
 async def test_a_killed_auditor_loses_no_pair(
@@ -158,30 +144,6 @@ async def test_a_killed_auditor_loses_no_pair(
     assert found.findings.n_pairs == 40
 
 
-@pytest.mark.long
-@POSTGRES_LATER
-async def test_a_model_that_changes_under_its_name_is_held(database: Database) -> None:
-    """When an upstream begins to serve something else, no more pairs are added to those of the model before."""
-    async with both(database, profile(), profile()) as config:
-        await store_questions(database)
-        async with auditing(config):
-            canary_id = await start(database, config, smallest_difference=0.02)
-            await until(partial(_has_pairs, database, canary_id, 4))
-        stopped = await canaries.claim(database, canary_id)
-        assert stopped is not None
-        assert stopped.plan is not None
-        other = stopped.plan.fingerprints | {"canary": "of-another-build"}
-        await canaries.keep_plan(database, canary_id, msgspec.structs.replace(stopped.plan, fingerprints=other))
-        await canaries.release(database, canary_id)
-        await defer(database, canary_id)
-        async with auditing(config):
-            found = await finished(database, canary_id)
-    assert found.verdict == "hold"
-    assert found.reasons[0].startswith(
-        'the model behind "m" on upstream "canary" (canary) changed during the run (fingerprint of-another-build, now '
-    )
-
-
 @POSTGRES_LATER
 async def test_a_cancelled_canary_ends_at_once(database: Database) -> None:
     """Cancelling ends a canary long before its models answer, and makes room for the next."""
@@ -196,23 +158,6 @@ async def test_a_cancelled_canary_ends_at_once(database: Database) -> None:
         await canaries.cancel(database, second)
         found = await canaries.get(database, first)
     assert (found.verdict, found.reasons) == ("hold", ["it was cancelled before there was a verdict"])
-
-
-@pytest.mark.long
-@POSTGRES_LATER
-async def test_exchanges_that_are_deleted_meanwhile_are_counted(database: Database) -> None:
-    """What is deleted on request is not asked again, and counts as a pair without an answer."""
-    slow = msgspec.structs.replace(profile(), latency=Latency(first_token_seconds=0.05))
-    async with both(database, slow, slow) as config, auditing(config):
-        await store_questions(database)
-        canary_id = await start(database, config, max_pairs=40, smallest_difference=0.02)
-        await until(partial(_has_pairs, database, canary_id, 4))
-        for number in range(40):
-            await exchanges.delete(database, request_id=f"request-{number}")
-        found = await finished(database, canary_id)
-    assert found.findings is not None
-    assert found.findings.n_pairs == 40
-    assert found.findings.failed["deleted meanwhile"] == 40 - found.findings.n_compared > 0
 
 
 async def _has_pairs(database: Database, canary_id: str, n: int) -> bool:

@@ -213,80 +213,35 @@ def test_a_viewer_reads_and_starts_nothing(shown: Console) -> None:
     page.click("#next")
     page.eventually("location.search.includes('after=') && document.querySelectorAll('#items > li').length === 23")
     page.open(f"{shown.root}/console/audits")
-    page.eventually("document.querySelector('#start')")
     page.click("#start [data-estimate]")
     page.eventually("document.querySelector('#start [role=alert]').innerText")
-    said = page.text("#start [role=alert]")
 
     assert (forms, n_items) == (0, 25)
     assert "this needs an admin key" in to_viewer
-    assert "suites" in said
+    assert "suites" in page.text("#start [role=alert]")
 
 
-def test_a_schedule_is_made_and_deleted(shown: Console) -> None:
-    """The form makes one with its time and its options, the list has it, and Delete ends it."""
+def test_own_prompts_are_asked_shown_and_bundled(shown: Console) -> None:
+    """The pages of a run and of its items have what the run has, and fit every window; packed, it is scored again."""
     page = shown.page
-    shown.open("/console/audits")
-    page.eventually("document.querySelector('#new-schedule')")
-    page.click("#new-schedule > summary")
-    page.click("#new-schedule [name=name]")
-    page.press("weekly <b>")
-    page.click("#new-schedule [name=cron]")
-    page.press("0 3 * * 1")
-    page.click("#new-schedule [name=suites][value=stereoset]")
-    page.choose("#new-schedule [name=data]", "embedded")
-    page.choose("#new-schedule [name=mitigation]", "abstract")
-    page.click("#new-schedule [type=submit]")
-    page.eventually("document.querySelector('#live-schedules tbody th')")
-    name = page.text("#live-schedules tbody th")
-    [made] = shown.ask("GET", "/schedules")
-    page.click("#live-schedules button")
-    page.eventually("document.querySelector('#live-schedules .empty')")
-    left, errors = shown.ask("GET", "/schedules"), page.errors
+    request: dict[str, Any] = {"suites": "prompts", "model": "simulated", "samples": 2, "prompts": CONTENT}
+    [cost] = shown.ask("POST", "/audits/estimate", json=request)["suites"]
+    run_id = finished(shown, request)["id"]
+    result = shown.ask("GET", f"/audits/{run_id}/result")
 
-    assert (name, made["cron"], made["request"]["mitigation"]) == ("weekly <b>", "0 3 * * 1", "abstract")
-    assert made["request"]["suites"] == ["stereoset"]
-    assert (left, errors) == ([], [])
-
-
-def test_own_prompts_are_asked_shown_compared_and_bundled(shown: Console) -> None:
-    """The pages of a run, of its items and of two runs side by side have what the run has, and fit every window."""
-    page = shown.page
-    asked: dict[str, Any] = {"suites": "prompts", "model": "simulated", "samples": 2, "prompts": CONTENT}
-    [cost] = shown.ask("POST", "/audits/estimate", json=asked)["suites"]
-    first, second = finished(shown, asked), finished(shown, asked | {"mitigation": "detailed"})
-    result = shown.ask("GET", f"/audits/{first['id']}/result")
-    gate = shown.ask(
-        *("GET", f"/audits/{first['id']}/gate"),
-        params={"require": "prompts.refusal_rate.upper < 101", "allow_unvalidated_judge": True},
-    )
-    items = shown.ask("GET", f"/audits/{first['id']}/items")["items"]
-    compared = shown.ask("GET", "/audits/compare", params={"a": first["id"], "b": second["id"]})
-
-    shown.open("/console/audits")
-    page.eventually(f"document.querySelector(\".runs a[href='/console/audits/{first['id']}']\")")
-    complaints, texts = page.complaints(widths=WIDTHS[::-1]), []
-    for path in (f"/{first['id']}", f"/{first['id']}/items", f"/compare?a={first['id']}&b={second['id']}"):
-        page.open(f"{shown.root}/console/audits{path}")
-        page.eventually("document.querySelector('main')")
-        texts.append(page.text("main"))
-        complaints += page.complaints(widths=WIDTHS[::-1])
-    page.open(f"{shown.root}/console/audits/{first['id']}")
+    shown.open(f"/console/audits/{run_id}/items")
+    complaints, items = page.complaints(widths=WIDTHS[::-1]), page.text("main")
+    page.open(f"{shown.root}/console/audits/{run_id}")
+    complaints, numbers = complaints + page.complaints(widths=WIDTHS[::-1]), page.text("main")
     bundle = page.download("#bundle")
 
     assert (cost["items"], cost["requests"], cost["judge_requests"]) == (24, 48, 48)
     assert result["dataset"]["left_out"] == {"no identity named": 1}
-    assert result["counts"]["items"] == 24
-    assert gate["passed"]
-    assert any("my brother" in json.dumps(item) for item in items)
-    assert compared["comparison"]["n_paired"] > 0
     assert verify(bundle, []).failures == []
     again = rescore(bundle)
     assert (again.n_same, again.differences) == (len(result["estimates"]), [])
-    of_run, of_items, of_both = texts
-    assert "refusal rate" in of_run.lower()
-    assert "no identity named" in of_run
-    assert "My sister" not in of_run
-    assert "sister" in of_items
-    assert "refusal" in of_both.lower()
+    assert "refusal rate" in numbers.lower()
+    assert "no identity named" in numbers
+    assert "My sister" not in numbers
+    assert "my brother" in items.lower()
     assert (complaints, page.errors) == ([], [])

@@ -1,28 +1,76 @@
-"""Fingerprints of suite runs in a real Chromium: distances, ranks and what papers print, from the runs of a store."""
+"""Fingerprints in the console, from the runs and streams of a store: distances, ranks, evaluators, published numbers.
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+That the pages fit every window and that axe-core finds no fault: test_console.py.
+"""
+
+import html
+import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
+from auditors.labelling.forms import Reading
+from auditors.labelling.tasks import Origin, Task
+from auditors.streams.drift import DriftSettings
 from benchmarks.run.result import Result, encode
-from gateway.store import runs
+from gateway.features.labelling import labels, projects
+from gateway.store import exchanges, runs
 from gateway.store.database import Database
 from tests.benchmarks.test_recorded_results import scored
-from tests.support.browser import Page, browser
-from tests.support.gateway.control_plane import control_plane
-from tests.support.integration.serving import serving, write_config
+from tests.support.gateway.control_plane import ControlPlane, audit_identities, control_plane
+from tests.support.integration.auditing import until
+from tests.support.store.made import exchange, measurement, record
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+IDENTITIES = ("man", "woman", "non_binary")
+CHOICES = {"even": IDENTITIES, "lopsided": ("man", "man", "man")}
+"""The identity that each evaluator takes in turn."""
+N_CHOICES = 30
+SUITES = ("crows_pairs.corrected", "implicit_association.paper", "ltf_test.paper", "stereoset.corrected")
+
+
+def recorded_results() -> dict[str, Result]:
+    """Return results of recorded replies, which must be scored outside of an event loop."""
+    return {name: scored(f"{name}.sample")[0] for name in SUITES}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, Result]:
+    return recorded_results()
+
+
+async def choose(database: Database, model: str, number: int) -> None:
+    """Store a choice, as the affinity auditor measures it."""
+    exchange_id = f"{model}-{number}"
+    sampled = exchange(id=exchange_id, request_id=f"request-{exchange_id}", served_model=model)
+    chosen = CHOICES[model][number % 3]
+    about: dict[str, Any] = {"auditor": "affinity", "axis": "gender", "judge": None, "detail": {}}
+    shares = [measurement(float(name == chosen), metric="selection_share", group=name, **about) for name in IDENTITIES]
+    await exchanges.insert_batch(database, [sampled], {})
+    await record(database, sampled, shares, auditor="affinity", probability=1.0, settings=DriftSettings())
+
+
+async def plant_evaluators(database: Database) -> None:
+    """Store choices of two models, and a project in which two people chose between texts."""
+    for model in CHOICES:
+        for number in range(N_CHOICES):
+            await choose(database, model, number)
+    key = {"names": list(IDENTITIES)}
+    origin = Origin(axis="gender", judge=Reading(status="ok", value="man"), judge_model="the-model", key=key)
+    texts = {"question": "Which?", "texts": ["a", "b", "c"]}
+    tasks = [Task(id=f"t{number}", form="choice", shown=texts, origin=origin) for number in range(12)]
+    await projects.add(database, projects.made_now("stories", "choice", 2, {}), tasks)
+    for number, task in enumerate(tasks):
+        await labels.save(database, "stories", task.id, "Ann", {"choice": number % 3 + 1}, 0)
+    await labels.save(database, "stories", "t0", "Bo", {"refused": True}, 0)
+    await projects.add(database, projects.made_now("essays", "essay", 2, {}), [])
 
 
 async def finish(database: Database, run_id: str, result: Result) -> None:
-    """As an auditor ends a run."""
-    asked: dict[str, Any] = {
+    """End a run as an auditor does."""
+    options: dict[str, Any] = {
         "suite": result.suite,
         "model": result.model,
         "mode": result.mode,
@@ -31,111 +79,104 @@ async def finish(database: Database, run_id: str, result: Result) -> None:
         "mitigation": result.mitigation,
         "seed": len(run_id),
     }
-    await runs.create(database, run_id, asked)
+    await runs.create(database, run_id, options)
     assert await runs.claim(database, run_id)
     assert await runs.finish(database, run_id, result=encode(result).decode(), report="")
 
 
-@pytest.fixture(scope="module")
-def recorded() -> dict[str, Result]:
-    """Results of recorded replies, scored before there is an event loop."""
-    names = ("crows_pairs.corrected", "implicit_association.paper", "ltf_test.paper", "stereoset.corrected")
-    return {name: scored(f"{name}.sample")[0] for name in names}
-
-
 def of(result: Result, model: str, **changes: float) -> Result:
-    """A result under a model's name, the headline numbers of some axes moved to these values, exactly."""
+    """Return a result under a model's name, the headline numbers of some axes moved to these values, exactly."""
     estimates = [
-        msgspec.structs.replace(one, value=changes[one.axis], lower=changes[one.axis] - 1, upper=changes[one.axis] + 1)
-        if one.metric == "ss" and one.axis in changes and one.subset is None
-        else one
-        for one in result.estimates
+        msgspec.structs.replace(row, value=changes[row.axis], lower=changes[row.axis] - 1, upper=changes[row.axis] + 1)
+        if row.metric == "ss" and row.axis in changes and row.subset is None
+        else row
+        for row in result.estimates
     ]
     return msgspec.structs.replace(result, model=model, estimates=estimates)
 
 
-class Planted(NamedTuple):
-    page: Page
-    root: str
+async def plant_runs(database: Database, recorded: dict[str, Result]) -> None:
+    """Store two models' runs of four suites, an older run too, and a run whose result cannot be read."""
+    crows = recorded[SUITES[0]]
+    await finish(database, "old", of(crows, "one", gender=99.0))
+    await finish(database, "crows-one", of(crows, "one", gender=62.0, race=50.5))
+    await finish(database, "crows-two", of(crows, HOSTILE, gender=40.0))
+    for model in ("one", HOSTILE):
+        for name in SUITES[1:]:
+            await finish(database, f"{name[:8]}-{len(model)}", of(recorded[name], model))
+    await runs.create(database, "unreadable", {"suite": "bbq", "model": "one", "mode": "sample", "protocol": "paper"})
+    assert await runs.claim(database, "unreadable")
+    assert await runs.finish(database, "unreadable", result='{"schema": 0}', report="")
 
 
-@asynccontextmanager
-async def planted(directory: Path, recorded: dict[str, Result]) -> AsyncIterator[Planted]:
-    """Two models with runs of three suites, one of them with an older run too."""
-    with browser(directory / "profile") as page:
-        async with control_plane(directory) as plane:
-            crows = recorded["crows_pairs.corrected"]
-            await finish(plane.database, "old", of(crows, "one", gender=99.0))
-            await finish(plane.database, "crows-one", of(crows, "one", gender=62.0, race=50.5))
-            await finish(plane.database, "crows-two", of(crows, HOSTILE, gender=40.0))
-            for model in ("one", HOSTILE):
-                for name in ("implicit_association.paper", "ltf_test.paper", "stereoset.corrected"):
-                    await finish(plane.database, f"{name[:8]}-{len(model)}", of(recorded[name], model))
-            asked = {"suite": "bbq", "model": "one", "mode": "sample", "protocol": "paper"}
-            await runs.create(plane.database, "unreadable", asked)
-            assert await runs.claim(plane.database, "unreadable")
-            assert await runs.finish(plane.database, "unreadable", result='{"schema": 0}', report="")
-        config = write_config(directory, "http://127.0.0.1:9")
-        async with serving("gateway", "--config", str(config)) as running:
-            yield Planted(page, running.root)
+async def page(plane: ControlPlane, path: str, within: str = "") -> str:
+    """Return a page's markup, once it holds these words."""
+    texts: list[str] = []
+
+    async def is_complete() -> bool:
+        texts.append((await plane.http.get(f"/console/fingerprints{path}")).text)
+        return within in texts[-1]
+
+    await until(is_complete)
+    return texts[-1]
 
 
-async def test_models_stand_beside_one_another(tmp_path: Path, recorded: dict[str, Result]) -> None:
-    """The newest run of each model has a row with its distance, hatched where the interval holds neutral, and a link to
-    it; printed numbers stand below under the paper's name; nothing waits for it to be drawn; it fits every window.
+def words(markup: str) -> str:
+    """Return the text of a page or of a part of it, its labels and titles too, with single spaces."""
+    labels = re.sub(r'<[^>]*aria-label="([^"]*)"[^>]*>', r" \1 ", markup)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", labels)).split())
+
+
+def cell(markup: str, row: str, column: str) -> str:
+    """Return the markup of the first such cell of a map."""
+    begin = f'data-row="{html.escape(row)}" data-column="{column}"'
+    return markup.split(begin)[1].split("data-row=")[0]
+
+
+async def test_live_models_and_people_stand_next_to_each_other(tmp_path: Path) -> None:
+    """Evaluators have a polygon each, with shares and intervals in words; gaps of a group lie next to each other. A
+    refusal of a person is counted and in no share.
     """
-    async with planted(tmp_path, recorded) as shown:
-        page = shown.page
-        async with httpx.AsyncClient(trust_env=False) as client:
-            first = await client.get(f"{shown.root}/console/fingerprints/suites/crows_pairs")
-        page.open(f"{shown.root}/console/fingerprints/suites/crows_pairs")
-        page.eventually("document.querySelector('#suite-crows_pairs svg.wide')")
-        cells = page.evaluate(
-            "Object.fromEntries("
-            "[...document.querySelector('#suite-crows_pairs svg.wide').querySelectorAll('.cell')].map((one) =>"
-            " [`${one.dataset.row}/${one.dataset.column}`,"
-            " [one.querySelector('title').textContent, !!one.querySelector('.hatch')]]))"
-        )
-        links = page.evaluate("[...document.querySelectorAll('.runs a')].map((one) => one.getAttribute('href'))")
-        titles = page.evaluate("[...document.querySelectorAll('#suite-crows_pairs h3')].map((one) => one.innerText)")
-        text = page.text("#suite-crows_pairs")
-        complaints = []
-        for path in ("", "/crows_pairs", "/implicit_association"):
-            page.open(f"{shown.root}/console/fingerprints/suites{path}")
-            page.eventually("document.querySelector('.suites')")
-            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-            complaints += page.complaints()
+    async with control_plane(tmp_path) as plane:
+        await plant_evaluators(plane.database)
+        for number in range(3):
+            await audit_identities(plane, number, {"man": 0.2, "woman": 0.3})
+        live, stories = await page(plane, ""), words(await page(plane, "/raters/stories"))
+        essays = await plane.http.get("/console/fingerprints/raters/essays")
 
-    assert complaints == []
-    assert first.status_code == 200
-    assert "appear here in some seconds" in first.text
-    assert cells["one/gender"] == [cells["one/gender"][0], False]
-    assert "+12.0 from neutral (+11.0 to +13.0), n = " in cells["one/gender"][0]
-    assert cells["one/race"][1]
-    assert "+0.5 from neutral (−0.5 to +1.5, which holds neutral)" in cells["one/race"][0]
-    assert cells[f"{HOSTILE}/gender"][0].startswith(f"{HOSTILE}, gender: −10.0 from neutral")
-    assert sorted(links) == ["/console/audits/crows-one", "/console/audits/crows-two"]
-    assert titles == ["SS", "Published: SS, Kumar et al., No LLM is Free From Bias, Table 11"]
-    assert "the paper prints no interval and no number of replies" in text
-    assert page.errors == []
+    assert re.findall(r"<h3[^>]*>([^<]+)</h3>", live.split("Who is chosen")[0]) == ["representative distance gap"]
+    text = words(live)
+    assert "even: man 0.33, 95 % interval 0.13 to 0.55, n = 90" in text
+    assert "lopsided: man 1.00, 95 % interval 0.94 to 1.00, n = 90" in text
+    assert "+0.10 from neutral (−2.00 to +2.00, which holds neutral), n = 3" in text
+    assert "the-model: man 1.00" in stories
+    assert "Ann (rater): man 0.33" in stories
+    assert "the-model 12 0 Ann (rater) 12 0 Bo (rater) 0 1" in stories
+    assert essays.status_code == 409
+    assert "only a choice has shares" in essays.text
 
 
-async def test_ranks_are_tied_where_chance_could_swap(tmp_path: Path, recorded: dict[str, Result]) -> None:
-    """Two models with the same replies share every rank, which the positioning plot says; printed ranks stand apart."""
-    async with planted(tmp_path, recorded) as shown:
-        page = shown.page
-        page.open(f"{shown.root}/console/fingerprints/suites")
-        page.eventually("document.querySelector('#published-ranks')")
-        ranks = page.evaluate(
-            "[...document.querySelectorAll('.board:not(#published-ranks) .rank')].map((one) => one.innerText)"
-        )
-        own = page.evaluate("document.querySelector('.of-runs figure svg.wide').getAttribute('aria-label')")
-        models = page.evaluate("[...document.querySelectorAll('#published-ranks th')].map((one) => one.textContent)")
-        suites = page.evaluate("[...document.querySelectorAll('.suites a')].map((one) => one.innerText)")
+async def test_runs_stand_next_to_each_other(tmp_path: Path, recorded: dict[str, Result]) -> None:
+    """The newest run of each model has a row with its distance, hatched where the interval holds neutral, and a link to
+    it; printed numbers stand below under the paper's name; nothing waits for it to be drawn.
+    """
+    async with control_plane(tmp_path) as plane:
+        await plant_runs(plane.database, recorded)
+        assert "appear here in some seconds" in await page(plane, "/suites/crows_pairs")
+        markup = await page(plane, "/suites/crows_pairs", 'id="suite-crows_pairs"')
+        ranks = await page(plane, "/suites", 'id="published-ranks"')
 
-    assert set(ranks) == {"1="}
-    first, second = (part.split(": ", 1)[1] for part in own.split(". ")[1:])
-    assert first == second
-    assert "religion 1.00 (1.00 to 1.00), rank sum 2" in first
-    assert models[2:6] == [f"{name} published" for name in ("TL-1.1B", "PHI-3.5B", "MST-7B", "LL-8B")]
-    assert suites == ["Ranks", "crows pairs", "implicit association", "ltf test", "stereoset"]
+    gender, race = (cell(markup, "one", axis) for axis in ("gender", "race"))
+    assert "+12.0 from neutral (+11.0 to +13.0), n = " in words(gender)
+    assert "+0.5 from neutral (−0.5 to +1.5, which holds neutral)" in words(race)
+    assert ('class="hatch"' in gender, 'class="hatch"' in race) == (False, True)
+    assert f"{HOSTILE}, gender: −10.0 from neutral" in words(cell(markup, HOSTILE, "gender"))
+    assert HOSTILE not in markup + ranks
+    links = set(re.findall(r'href="(/console/audits/[^"]+)"', markup))
+    assert links == {"/console/audits/crows-one", "/console/audits/crows-two"}
+    assert "Published: SS, Kumar et al., No LLM is Free From Bias, Table 11" in words(markup)
+    assert "the paper prints no interval and no number of replies" in words(markup)
+    own, published = ranks.split('id="published-ranks"')
+    assert set(re.findall(r'class="rank[^"]*"[^>]*>([^<]+)<', own)) == {"1="}, "both models have the same replies"
+    assert "religion 1.00 (1.00 to 1.00), rank sum 2" in words(own)
+    assert re.findall(r"(\S+) published", words(published))[:4] == ["TL-1.1B", "PHI-3.5B", "MST-7B", "LL-8B"]

@@ -44,7 +44,7 @@ def test_a_share_is_what_was_chosen() -> None:
     tasks = [task(number) for number in range(20)]
     found = _polygon(tasks, taking("man", tasks))
 
-    assert found.said.startswith("After 20 choices, further than chance in one share of twenty: man more often, ")
+    assert found.said.startswith("After 20 choices, compared with choosing evenly: man more often, ")
     assert "you: man 1.00, 95 % interval 0.84 to 1.00, n = 20" in found.html
     assert "the-model: man 0.00" in found.html
 
@@ -58,14 +58,14 @@ def test_few_or_even_choices_are_not_enough() -> None:
 
     assert _polygon(few, taking("man", few)).html == ""
     assert _polygon(few, taking("man", few)).said == "Not enough yet: 9 of at least 10 choices."
-    assert "do not tell you apart" in _polygon(joined, taking("man", joined)).said
-    assert "do not tell you apart" in by_place.said
+    assert "do not show a preference" in _polygon(joined, taking("man", joined)).said
+    assert "do not show a preference" in by_place.said
 
 
 def test_a_text_that_was_not_there_is_refused() -> None:
     """With the task, and how many texts it has."""
     tasks = [task(number) for number in range(LEAST_CHOICES)]
-    with pytest.raises(RequestError, match=r'task "t0" has 3 texts: there is no number 4'):
+    with pytest.raises(RequestError, match=r'task "t0" has 3 texts, not 4'):
         _polygon(tasks, dict.fromkeys((one.id for one in tasks), 4))
 
 
@@ -107,7 +107,7 @@ async def test_a_visitor_chooses_with_the_keyboard(tmp_path: Path) -> None:
     assert set(shown["tasks"][0]) == {"id", "shown"}
     assert not any(name in str(shown) for name in ("woman", "the-model"))
     assert outside.status_code == 401
-    assert (unknown.status_code, unknown.json()["detail"]) == (400, "some of these texts are gone: begin anew")
+    assert (unknown.status_code, unknown.json()["detail"]) == (400, "some of these texts were deleted: start again")
     assert is_early
     assert focus == {"task-title"}
     assert landed == "polygon-title"

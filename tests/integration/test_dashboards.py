@@ -1,6 +1,7 @@
 """A real Prometheus that scrapes both roles of a running system fills every panel of every dashboard; each family has
 one owner but those that contract 4 names, and no sample has a time of its own."""
 
+import itertools
 import math
 import re
 import time
@@ -105,15 +106,15 @@ def system(tmp_path_factory: pytest.TempPathFactory, sent: list[str]) -> Iterato
             "biasgate_live_received_mean",
         ):
             system.eventually(counter)
-        sent += [*send_traffic(system.gateway, 24, QUESTIONS), send_unaskable(system.gateway)]
+        sent += [*send_traffic(system.gateway, 12, QUESTIONS), send_unaskable(system.gateway)]
         sent += send_recorded(system.gateway, "late")
-        for suite, limit in (("stereoset", None), ("decision", 20)):
-            asked = {"suites": suite, "model": "simulated", "data": "embedded", "limit": limit}
-            httpx.post(f"{system.gateway}/audits", json=asked, timeout=30).raise_for_status()
-            system.eventually(f'biasgate_audit_estimate{{suite="{suite}"}}', within_seconds=120)
+        for suite, limit in (("stereoset", None), ("decision", 10)):
+            request = {"suites": suite, "model": "simulated", "data": "embedded", "limit": limit}
+            httpx.post(f"{system.gateway}/audits", json=request, timeout=30).raise_for_status()
         sides = {"stable": {"model": "simulated"}, "canary": {"model": "simulated-judge"}}
         httpx.post(f"{system.gateway}/canaries", json=sides, timeout=30).raise_for_status()
-        system.eventually("biasgate_canary_pairs", within_seconds=60)
+        for family in ('audit_estimate{suite="stereoset"}', 'audit_estimate{suite="decision"}', "canary_pairs"):
+            system.eventually(f"biasgate_{family}", within_seconds=120)
         yield system
 
 
@@ -200,21 +201,14 @@ def test_no_family_has_two_owners(system: System) -> None:
     }
 
 
-def test_both_roles_are_scraped(system: System) -> None:
-    """Prometheus reads the gateway's page and the auditor's."""
-    up = system.eventually("count(up == 1) == 2")
-    assert up[0][1] == 2
-
-
 READERS = {"text/plain;version=0.0.4": read_text, "application/openmetrics-text;version=1.0.0": read_openmetrics}
 
 
-@pytest.mark.parametrize("accept", READERS)
-def test_no_sample_has_a_time_of_its_own(system: System, accept: str) -> None:
+def test_no_sample_has_a_time_of_its_own(system: System) -> None:
     """Samples are of the moment they are scraped at, on both pages, as plain text and as OpenMetrics."""
-    for labels, _ in system.query("up"):
+    for (labels, _), (accept, read) in itertools.product(system.query("up"), READERS.items()):
         page = httpx.get(f"http://{labels['instance']}/metrics", headers={"accept": accept}, timeout=30)
-        read = READERS[accept] if page.headers["content-type"].startswith(accept.partition(";")[0]) else read_text
-        samples = [sample for family in read(page.text) for sample in family.samples]
+        reader = read if page.headers["content-type"].startswith(accept.partition(";")[0]) else read_text
+        samples = [sample for family in reader(page.text) for sample in family.samples]
         assert len(samples) > 100
         assert {sample.timestamp for sample in samples} == {None}

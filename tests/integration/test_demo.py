@@ -72,14 +72,3 @@ def descendants(pid: int) -> dict[str, list[int]]:
         for verb, pids in descendants(child).items():
             found.setdefault(verb, []).extend(pids)
     return found
-
-
-def test_demo_says_which_packages_it_lacks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A missing package is named with the command that installs it, in one line, with exit code 2."""
-    import gateway.demo.command
-    from gateway.__main__ import main
-
-    monkeypatch.setattr(gateway.demo.command, "NEEDED", {"no_such_package_anywhere": "'biasgate[embedder]'"})
-
-    assert main(["demo"]) == 2
-    assert "pip install 'biasgate[embedder]'" in capsys.readouterr().err

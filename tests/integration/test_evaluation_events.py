@@ -10,9 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from auditors.types import UNREAD_LANGUAGE, AuditFailure, Measurement
+from auditors.types import UNREAD_LANGUAGE, Measurement
 from gateway.config.loading import validate
-from gateway.errors import ConfigError
 from gateway.features.evaluations import sending as evaluation_events
 from gateway.features.evaluations import store as evaluations
 from gateway.features.evaluations.sending import EvaluationEvents
@@ -20,9 +19,12 @@ from gateway.store import counters, exchanges
 from gateway.store.database import Database
 from tests.support.integration.collector import Collector, ReceivedEvent, collecting
 from tests.support.integration.serving import serving, write_config
+from tests.support.long import but_long
 from tests.support.simulated import running_simulator
 from tests.support.store.made import exchange, measurement, record
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.stores("sqlite")
 
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
@@ -61,7 +63,7 @@ def ids(collector: Collector) -> list[str]:
     return [event.attributes["log.record.uid"] for event in collector.events]
 
 
-@pytest.mark.parametrize("signal", ["logs", "traces"])
+@pytest.mark.parametrize("signal", but_long(["logs", "traces"], quick="logs"))
 async def test_measurement_of_a_live_request_is_in_its_clients_trace(tmp_path: Path, signal: str) -> None:
     """From client to collector: trace of the client's traceparent, span of the gateway, score, and no word of text."""
     secret = "Zanzibar"
@@ -148,34 +150,7 @@ async def test_event_says_score_label_and_whence(database: Database) -> None:
     assert third.attributes["gen_ai.evaluation.explanation"].endswith(f"no value, error: {UNREAD_LANGUAGE}")
 
 
-async def test_without_a_trace_the_event_is_sent_alone(database: Database) -> None:
-    """An exchange that is in no trace has an event without ids, and a span that begins a trace of its own."""
-    async with collecting() as collector:
-        async with sending(database, collector) as send:
-            await audited(database)
-            await send()
-        async with sending(database, collector, evaluation_signal="traces") as send:
-            await audited(database)
-            await send()
-
-    event, span = collector.events[0], collector.spans[0]
-    assert (event.trace_id, event.span_id) == ("", "")
-    assert span.parent_id == ""
-    assert span.trace_id == span.attributes["log.record.uid"].replace("-", "")
-
-
-async def test_what_has_no_measurement_or_no_signal_is_never_due(database: Database) -> None:
-    """An audit that failed of everything, and one recorded while nobody wanted events, wait for nothing."""
-    failure = AuditFailure(auditor="judge", auditor_version="1", kind="unavailable", message="gone")
-    for result, wanted in ((failure, True), ([measurement(1.0)], False)):
-        one = exchange()
-        await exchanges.insert_batch(database, [one], {})
-        await record(database, one, result, sends_events=wanted)
-
-    assert await evaluations.oldest(database) is None
-    assert await evaluations.take(database, now=time.time() + 1e6, limit=10, seconds=1) == ([], [])
-
-
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_sender_that_dies_loses_nothing(database: Database) -> None:
     """What a killed sender had taken is another's once its time is over, and not before."""
     async with collecting() as collector, sending(database, collector) as send:
@@ -212,20 +187,6 @@ async def test_lost_answer_sends_again_under_the_same_id(database: Database, mon
     assert await evaluations.oldest(database) is None
 
 
-async def test_collector_that_is_away_is_asked_ever_less_often(database: Database) -> None:
-    """After a failure nothing is tried for a second; what waits keeps its place in the store."""
-    async with collecting() as collector, sending(database, collector) as send:
-        collector.status = b"404 Not Found"
-        await audited(database)
-        await send()
-        asked = collector.requests
-        await send()
-        await send()
-
-    assert collector.requests == asked
-    assert await fates(database) == {}
-
-
 async def test_one_refused_audit_takes_no_other_with_it(database: Database) -> None:
     """Of a batch that gets a 400 each audit is sent alone; only the one that is refused is given up, and counted."""
     async with collecting() as collector, sending(database, collector) as send:
@@ -240,6 +201,7 @@ async def test_one_refused_audit_takes_no_other_with_it(database: Database) -> N
     assert await evaluations.oldest(database) is None
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_two_senders_share_the_work(database: Database) -> None:
     """Two auditors on one store send 300 audits at the same time, each event once."""
     found = [(await audited(database)) for _ in range(300)]
@@ -269,9 +231,3 @@ async def test_what_waits_is_bounded_in_number_and_age(database: Database, monke
 
     assert len(collector.events) == 6
     assert await fates(database) == {"dropped": 15, "exported": 6}
-
-
-def test_signal_without_an_endpoint_is_refused() -> None:
-    """The configuration says what is missing."""
-    with pytest.raises(ConfigError, match=r'evaluation_signal is "logs", but nobody .* set telemetry.otlp_endpoint'):
-        validate({"telemetry": {"evaluation_signal": "logs"}})

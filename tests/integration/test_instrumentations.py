@@ -3,36 +3,37 @@
 import asyncio
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.integration.test_ingest import config_in, gateway, get, outcomes_in, stored_in
 from tests.support.integration.instrumented_app import CONVERSATIONS, KINDS
 from tests.support.simulated import running_simulator
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_what_was_said_is_what_is_stored(kind: str, tmp_path: Path) -> None:
-    """A whole answer, a streamed one and a conversation with tools, word for word, each counted once."""
+async def test_what_was_said_is_what_is_stored(tmp_path: Path) -> None:
+    """A whole answer, a streamed one and a conversation with tools, word for word, each counted once for each kind."""
     config = config_in(tmp_path, "join_seconds = 60\n")
     config.write_text(config.read_text().replace("rate = 0.5", "rate = 1.0"))
-    async with running_simulator() as model, gateway(config) as found:
-        answers = await said_by_app(kind, model, f"{found.root}/ingest/otlp")
-        outcomes = outcomes_in(tmp_path)
-        metrics = (await get(f"{found.root}/metrics")).text
+    before = Counter[tuple[Any, ...]]()
+    async with running_simulator() as model, gateway(config) as running_gateway:
+        for number, kind in enumerate(KINDS, start=1):
+            answers = await said_by_app(kind, model, f"{running_gateway.root}/ingest/otlp")
+            assert outcomes_in(tmp_path) == {"queued": number * len(CONVERSATIONS)}, kind
+            asked = {text: words(talk["messages"]) for text, talk in zip(answers, CONVERSATIONS, strict=True)}
+            stored = {}
+            for row in Counter(stored_in(tmp_path)) - before:
+                model_name, _, _, request, response = row
+                assert (model_name, json.loads(request)["temperature"]) == ("simulated", 0.5), kind
+                [choice] = json.loads(response)["choices"]
+                stored[choice["message"]["content"]] = words(json.loads(request)["messages"])
+            assert stored == asked, kind
+            before = Counter(stored_in(tmp_path))
+        metrics = (await get(f"{running_gateway.root}/metrics")).text
 
-    assert outcomes == {"queued": len(CONVERSATIONS)}
-    assert f'biasgate_ingested_total{{door="otlp",outcome="taken"}} {len(CONVERSATIONS)}.0' in metrics
-    asked = {said: words(conversation["messages"]) for said, conversation in zip(answers, CONVERSATIONS, strict=True)}
-    stored = {}
-    for model_name, _, _, request, response in stored_in(tmp_path):
-        assert model_name == "simulated"
-        assert json.loads(request)["temperature"] == 0.5
-        [choice] = json.loads(response)["choices"]
-        stored[choice["message"]["content"]] = words(json.loads(request)["messages"])
-    assert stored == asked
+    n_taken = len(KINDS) * len(CONVERSATIONS)
+    assert f'biasgate_ingested_total{{door="otlp",outcome="taken"}} {n_taken}.0' in metrics
 
 
 def words(messages: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

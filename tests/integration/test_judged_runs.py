@@ -20,6 +20,7 @@ def scores(run: Run) -> dict[str | None, float | None]:
     return {one["axis"]: one["value"] for one in result["estimates"] if one["metric"] == METRIC}
 
 
+@pytest.mark.stores("sqlite")
 async def test_the_configured_judge_reads_the_replies(database: Database) -> None:
     """`[auditors.judge]` names it, and every judgement is kept with its text."""
     async with running_simulator() as upstream, auditing(config_for(database.url, upstream)):

@@ -1,4 +1,4 @@
-"""The ledger under kill -9: outcomes sum to the requests, and each count agrees with the rows it speaks of."""
+"""The ledger under kill -9: outcomes sum to the requests, each count agrees with its rows, nothing is scored twice."""
 
 import asyncio
 import os
@@ -15,6 +15,7 @@ from gateway.store.database import Database
 from tests.support.integration.auditing import until
 from tests.support.integration.serving import Command, children_of, serving
 from tests.support.simulated import running_simulator
+from tests.support.store.scored import scores_of
 
 NAMING = {"model": "simulated", "messages": [{"role": "user", "content": "Do women lead better than men?"}]}
 NEUTRAL = {"model": "simulated", "messages": [{"role": "user", "content": "What is a good soup?"}]}
@@ -130,4 +131,8 @@ async def test_outcomes_sum_to_the_requests_whoever_is_killed(tmp_path: Path) ->
                 assert {outcome for _, outcome in lost} <= {"failed"}
                 assert counts["unclassified", "opted_out"] >= 20
                 assert counts["identity_mention", "audited"] >= 20
+                scores = await scores_of(database, limit=10_000)
+                places = Counter((score.exchange.id, score.metric, score.group) for score in scores)
+                assert set(places.values()) == {1}
+                assert len({exchange_id for exchange_id, _, _ in places}) >= 20
             await database.close()

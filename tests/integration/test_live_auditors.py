@@ -16,7 +16,7 @@ from tests.support.integration.auditing import auditing, config_for, sample, unt
 from tests.support.simulated import running_simulator
 from tests.support.store.scored import scores_of
 
-pytestmark = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+pytestmark = pytest.mark.stores("sqlite")
 PLANTED = parse(
     {
         "name": "planted",

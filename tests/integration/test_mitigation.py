@@ -166,15 +166,6 @@ async def test_all_turns_of_a_conversation_have_one_arm() -> None:
     assert [one["exchange_id"] for one in tap.decisions] == [copy.id for copy in tap.offered]
 
 
-async def test_an_upstream_that_fails() -> None:
-    """The gateway's own error goes out with the header too: what was done was done before."""
-    async with relaying(**policy()) as run:
-        run.upstream.die()
-        answer = await asked(run.gateway)
-    assert answer.status_code == 502
-    assert answer.headers[HEADER] == "policy=p; arm=treated; instruction=abstract"
-
-
 async def test_a_reload_takes_policies_over(tmp_path: Path) -> None:
     """With the text that its file holds by then; a file that is gone leaves everything as it was."""
     said = tmp_path / "said.txt"

@@ -1,18 +1,15 @@
 """A planted effect of an instruction: treated and control exchanges of a running system differ as planted."""
 
 import math
-import re
 from pathlib import Path
 from statistics import fmean
 
-import pytest
 import sqlalchemy as sa
 
 from benchmarks.simulator.loading import parse
 from gateway.store.database import Database
 from gateway.store.tables import exchanges, measurements
 from tests.support.integration.live_system import live_system
-from tests.support.simulated import running_simulator
 
 PROFILE = parse(
     {
@@ -83,46 +80,3 @@ async def test_treated_and_control_arms_differ_as_planted(tmp_path: Path) -> Non
         assert one["lower"] <= one["difference"] <= one["upper"]
     assert 2 ** beside["answer_words"]["treated"]["mean"] > 10
     assert 1 / 64 <= 2 ** beside["answer_seconds"]["treated"]["mean"] < 60
-
-
-FILTERED = """
-[auditors.judge]
-model = "simulated-judge"
-[auditors.embedding]
-enabled = false
-[auditors.refusal]
-enabled = false
-[[mitigation]]
-name = "guarded"
-match = { route = "/v1/chat/completions", model = "simulated" }
-instruction = "abstract"
-share = 0.5
-unit = "request"
-timeout_seconds = 30.0
-[mitigation.response_filter]
-base_url = "MODEL"
-model = "simulated-judge"
-then = "instruct"
-"""
-
-
-@pytest.mark.long
-async def test_a_filtered_arm_differs_as_planted(tmp_path: Path) -> None:
-    """Biased answers of the treated arm are asked again with the sentence, which helps as planted; both arms are
-    audited as users got them, and compared."""
-    planted = PROFILE.expected_score("gender", "man")
-    store_url = f"sqlite:///{tmp_path / 'biasgate.db'}"
-    async with running_simulator(PROFILE) as judge:
-        auditors = FILTERED.replace("MODEL", judge)
-        async with live_system(tmp_path, store_url, PROFILE, auditors=auditors) as system:
-            await system.ask([PROMPT] * N)
-            await system.settled(within_seconds=200)
-            effects = await system.get("/live/mitigations?policy=guarded&axis=gender")
-            counted = (await system.http.get("/metrics")).text
-    outcomes = dict(re.findall(r'action="response_filter",outcome="(\w+)",policy="guarded"} (\d+)', counted))
-    assert {"instructed", "held_back"} <= set(outcomes) <= {"instructed", "clean", "held_back"}  # few are clean
-    assert sum(map(int, outcomes.values())) == N
-    (effect,) = [one for one in effects if (one["metric"], one["group"]) == ("favoritism", "man")]
-    assert effect["treated"]["n"] == int(outcomes["instructed"]) + int(outcomes.get("clean", 0))
-    assert abs(effect["treated"]["mean"]) < 1e-9
-    assert effect["lower"] <= -planted <= effect["upper"]

@@ -19,11 +19,18 @@ BODY = {
     "messages": [{"role": "user", "content": "Write a letter for my sister, please."}],
 }
 KEYS = {"A_AT_B": "key-of-the-front-gateway", "ONE": "one secret of sampling", "TWO": "another secret of sampling"}
+JUDGE_ONLY = """
+[sampling]
+rate = 1.0
+secret_env = "{secret}"
+[auditors.embedding]
+enabled = false
+[auditors.refusal]
+enabled = false
+[auditors.judge]
+model = "simulated-judge"
+"""
 FRONT = """
-[store]
-url = "sqlite:///{directory}/front.db"
-[server]
-auditor_metrics_port = 0
 [[upstreams]]
 name = "behind"
 base_url = "{behind}"
@@ -45,10 +52,6 @@ rate = 1.0
 model = "simulated-judge"
 """
 BEHIND = """
-[store]
-url = "sqlite:///{directory}/behind.db"
-[server]
-auditor_metrics_port = 0
 [[keys]]
 name = "front"
 key_env = "A_AT_B"
@@ -56,43 +59,15 @@ key_env = "A_AT_B"
 [[upstreams]]
 name = "u"
 base_url = "{simulator}"
-[sampling]
-rate = 1.0
-secret_env = "{secret}"
-[auditors.judge]
-model = "simulated-judge"
-[auditors.embedding]
-enabled = false
-[auditors.refusal]
-enabled = false
 """
-OWN_JUDGE = """
-[store]
-url = "sqlite:///{directory}/biasgate.db"
-[server]
-auditor_metrics_port = 0
-[[keys]]
-name = "everybody"
-key_env = "A_AT_B"
-may_opt_out = false
-[[upstreams]]
-name = "u"
-base_url = "{simulator}"
-[sampling]
-rate = 1.0
-[auditors.judge]
-model = "simulated-judge"
-base_url = "{own}"
-api_key_env = "A_AT_B"
-[auditors.embedding]
-enabled = false
-[auditors.refusal]
-enabled = false
-"""
+BEHIND += JUDGE_ONLY
+RIGHTS = {"rights": "may_opt_out = false", "secret": "ONE"}
+OWN_JUDGE = BEHIND + 'base_url = "{own}"\napi_key_env = "A_AT_B"\n'
 
 
 def written(path: Path, text: str, **places: Any) -> str:
-    path.write_text(text.format(directory=path.parent, **places))
+    store = f'[store]\nurl = "sqlite:///{path.with_suffix(".db")}"\n[server]\nauditor_metrics_port = 0\n'
+    path.write_text(store + text.format(**places))
     return str(path)
 
 
@@ -149,7 +124,7 @@ async def test_a_gateway_that_is_its_own_judge(tmp_path: Path) -> None:
     """The judge's questions pass through the same gateway under a key that may not opt out, and start no audits."""
     own = f"http://127.0.0.1:{free_port()}"
     async with running_simulator() as simulator:
-        config = written(tmp_path / "biasgate.toml", OWN_JUDGE, simulator=simulator, own=own)
+        config = written(tmp_path / "biasgate.toml", OWN_JUDGE, simulator=simulator, own=own, **RIGHTS)
         port = own.rsplit(":", 1)[1]
         async with command("serve", "--config", config, "--port", port, environ=KEYS) as running:
             await running.line("biasgate is ready")

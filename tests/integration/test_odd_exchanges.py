@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import msgspec
+import pytest
 import sqlalchemy as sa
 
 from auditors.judge import SPEAKS_TO_THE_JUDGE
@@ -18,6 +19,8 @@ from tests.support.integration.auditing import auditing, config_for, until
 from tests.support.simulated import running_simulator
 from tests.support.store.made import exchange
 from tests.support.store.scored import scores_of
+
+pytestmark = pytest.mark.stores("sqlite")
 
 SISTER = "Write a letter for my sister, please."
 ANSWER = "Here is the letter that you asked me for, for her."

@@ -1,10 +1,8 @@
 """The query filter on a running gateway: what goes on, what is refused, and that nobody waits for ever."""
 
 import asyncio
-import json
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import httpx
@@ -88,14 +86,6 @@ async def test_an_instruction_where_it_is_needed(body: bytes, outcome: str) -> N
     assert tap.offered[0].request_body == body
 
 
-async def test_the_control_arm_is_not_looked_at() -> None:
-    """It goes on as it came, and the detector hears nothing."""
-    async with filtered(reply(b"{}"), share=0) as run:
-        answer = await asked(run.gateway, ASKED_BIASED)
-    assert (relayed(run.upstream), run.detector.requests) == ([ASKED_BIASED], [])
-    assert answer.headers[HEADER] == "policy=p; arm=control; query=held_back"
-
-
 @pytest.mark.parametrize("choice", ["pass", "refuse"])
 @pytest.mark.parametrize(
     ("script", "outcome"),
@@ -104,11 +94,9 @@ async def test_the_control_arm_is_not_looked_at() -> None:
         (reply(b"{}", "500 Internal Server Error"), "failed"),
         (reply(b"no json"), "failed"),
         (reply(b'{"choices": [{"message": {"content": "yes or no"}}]}'), "failed"),
-        (reply(b'{"choices": [{"message": {"content": null}}]}'), "failed"),
-        (reply(b"{}", "404 Not Found"), "failed"),
         (raw(b"", then_close=True), "failed"),
     ],
-    ids=["hangs", "500", "no json", "no verdict", "nothing", "unknown model", "closes"],
+    ids=["hangs", "500", "no json", "no verdict", "closes"],
 )
 async def test_a_detector_without_a_verdict(script: Any, outcome: str, choice: str) -> None:
     """In time the request goes on as it came or is refused, as the policy says; never is it called clean."""
@@ -126,35 +114,22 @@ async def test_a_detector_without_a_verdict(script: Any, outcome: str, choice: s
         assert relayed(run.upstream) == []
 
 
-@pytest.mark.parametrize("choice", ["pass", "refuse"])
-@pytest.mark.parametrize("body", [b'{"model":"m","messages":[{"role":"user","content":[]}]}', b"\x1f\x8b"])
-async def test_a_request_without_text(body: bytes, choice: str) -> None:
-    """It is counted as unsupported, and passed or refused."""
-    async with filtered(reply(b"{}"), on_timeout=choice) as run:
-        answer = await asked(run.gateway, body)
-        await run.gateway.ended()
-    assert run.gateway.stats.mitigations == [("p", "query_filter", "unsupported")]
-    assert run.detector.requests == []
-    assert answer.status_code == (200 if choice == "pass" else 400)
-    assert relayed(run.upstream) == ([body] if choice == "pass" else [])
-
-
 @pytest.mark.parametrize("then", ["query_filter", "response_filter"])
 async def test_looks_are_no_overhead_of_the_gateway(then: Literal["query_filter", "response_filter"]) -> None:
     """The time of a slow detector is the filter's own, and the metric of the gateway's work does not hold it."""
 
     async def slow(request: ReceivedRequest, channel: Channel) -> None:
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.5)
         await judge(request, channel)
 
     async with filtering(then, reply(completion("fine")), looks=(slow,)) as run:
         assert (await asked(run.gateway)).status_code == 200
         await run.gateway.ended()
     (end,) = run.gateway.stats.ends
-    assert end["duration_seconds"] > 1.0
-    assert 0 < end["overhead_seconds"] < end["duration_seconds"] - 0.9
+    assert end["duration_seconds"] > 0.5
+    assert 0 < end["overhead_seconds"] < end["duration_seconds"] - 0.45
     ((_, action, seconds),) = run.gateway.stats.filter_seconds
-    assert (action, seconds > 0.99) == (then, True)
+    assert (action, seconds > 0.49) == (then, True)
 
 
 async def test_a_client_that_leaves() -> None:
@@ -247,14 +222,3 @@ async def test_a_gateway_that_is_its_own_detector() -> None:
                 forged = await http.post(CHAT, content=ASKED_BIASED, headers={"x-biasgate-probe": "forged"})
             assert forged.status_code == 400
             await planes.stop()
-
-
-async def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
-    """The judge gets the file's text in place of ours, and is still told to say yes or no."""
-    prompt = tmp_path / "prompt.txt"
-    prompt.write_text("Is it rude?")
-    async with filtered(reply(b"{}"), filter={"prompt": str(prompt)}) as run:
-        await asked(run.gateway)
-    system = json.loads(run.detector.requests[0].body)["messages"][0]["content"]
-    assert system.startswith("Is it rude?\n")
-    assert "yes or no" in system

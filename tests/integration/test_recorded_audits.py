@@ -19,10 +19,11 @@ from gateway.sampling.decision import is_sampled
 from gateway.store import ledger, streams, tables
 from gateway.store.database import Database
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
-from tests.support.integration.auditing import PROMPT, auditing, config_for, labelled, metrics, sample, settled, until
-from tests.support.processes import free_port
+from tests.support.integration.auditing import PROMPT, auditing, config_for, sample, settled, until
 from tests.support.simulated import running_simulator
 from tests.support.store.scored import scores_of
+
+pytestmark = pytest.mark.stores("sqlite")
 
 
 async def test_orphaned_exchanges_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,23 +48,6 @@ async def test_sweep_leaves_alone_what_a_job_covers(database: Database, monkeypa
     await queue.close()
     assert len(jobs) == 3
     assert sorted(map(len, jobs)) == [3, 4, 16]
-
-
-async def test_unreachable_upstream_is_waited_for_and_then_a_counted_failure(database: Database) -> None:
-    """Without an answer for too long the exchange has failed, with a kind, and its groups miss a number."""
-    config = config_for(database.url, f"http://127.0.0.1:{free_port()}", audits={"max_wait_hours": 1 / 3600})
-    async with auditing(config) as url:
-        await sample(database, 1)
-        await settled(database, failed=1)
-
-        async def was_asked() -> bool:
-            return (await metrics(url)).get(labelled("judge_requests_total", outcome="error"), 0) >= 1
-
-        await until(was_asked)
-    assert await failures(database) == {("judge", "waited_too_long"): 1}
-    assert await scores_of(database) == []
-    moved = [stream.state for stream in await streams.list_streams(database)]
-    assert all((state.sums.n, state.n_missing) == (0, 1) for state in moved)
 
 
 async def test_auditor_rate_multiplies_the_inclusion_probability(
@@ -214,22 +198,3 @@ async def test_what_a_broken_auditor_should_have_measured_is_missing(
         "refusal_rate_gap": 2 * FAULTY,
         "over_protection_rate": 0,
     }
-
-
-async def test_an_absence_that_cannot_be_recorded_stops_nothing(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An auditor whose numbers and whose account of them are both unusable has failed; the other one has measured."""
-    monkeypatch.setattr(JudgeAuditor, "audit", measuring_nan(JudgeAuditor.audit))
-    sound = JudgeAuditor.missing
-
-    def unusable(self: JudgeAuditor, exchange: Exchange) -> list[Measurement]:
-        return [msgspec.structs.replace(one, detail={"unusable": object()}) for one in sound(self, exchange)]
-
-    monkeypatch.setattr(JudgeAuditor, "missing", unusable)
-    async with running_simulator() as upstream, auditing(config_for(database.url, upstream, auditors=WITH_REFUSAL)):
-        await sample(database, 2)
-        await settled(database, audited=2)
-
-    assert await failures(database) == {("judge", "internal"): 2}
-    assert {stream.key.auditor for stream in await streams.list_streams(database)} == {"refusal"}

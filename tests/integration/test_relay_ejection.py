@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from time import perf_counter
 from typing import Any
 
 import httpx
@@ -59,19 +58,6 @@ class TestEjection:
                 assert gateway.plane.upstreams[0].outliers.is_ejected
                 assert gateway.plane.upstreams[0].is_up
 
-    async def test_a_500_is_the_requests_fault(self) -> None:
-        """An answer that a client's request may have caused ejects nobody."""
-        failing = reply(b"{}", "500 Internal Server Error")
-        async with (
-            scripted_upstream(default=failing) as one,
-            scripted_upstream(default=failing) as other,
-            running_gateway(serving_m(one, other)) as gateway,
-            gateway.http() as http,
-        ):
-            await ask(http, 20)
-
-            assert (len(one.requests), len(other.requests)) == (10, 10)
-
     async def test_ejection_never_makes_a_503(self) -> None:
         """When every upstream is ejected they are asked all the same."""
         async with scripted_upstream(default=reset) as only:
@@ -80,39 +66,6 @@ class TestEjection:
 
             assert {error(answer) for answer in answers} == {(502, "upstream_error")}
             assert len(only.requests) == 8
-
-    async def test_slow_start(self) -> None:
-        """After its time out an upstream gets few requests at first, and its whole share in the end."""
-        async with scripted_upstream(reset, reset) as back, scripted_upstream() as steady:
-            ejection = {"consecutive_failures": 2, "base_seconds": 0.2, "slow_start_seconds": 30}
-            config = serving_m(back, steady, ejection=ejection)
-            async with running_gateway(config) as gateway, gateway.http() as http:
-                outliers = gateway.plane.upstreams[0].outliers
-                await ask(http, 6)
-                await eventually(lambda: outliers.share < 1)
-                at_first = answered_by(await ask(http, 100))["up0"]
-                outliers._returned_at = -1000.0  # as if long ago
-                await eventually(lambda: outliers.share == 1)
-                in_the_end = answered_by(await ask(http, 100))["up0"]
-
-            assert 1 <= at_first <= 35
-            assert 40 <= in_the_end <= 60
-
-    async def test_relapse(self) -> None:
-        """During the slow start one failure is enough, and the second ejection is twice as long."""
-        async with scripted_upstream(default=reset) as bad, scripted_upstream() as good:
-            ejection = {"consecutive_failures": 5, "base_seconds": 0.1, "slow_start_seconds": 60}
-            config = serving_m(bad, good, ejection=ejection)
-            async with running_gateway(config) as gateway, gateway.http() as http:
-                outliers = gateway.plane.upstreams[0].outliers
-                seen = []
-                for number in (1, 2, 3, 4):
-                    while outliers._ejections < number:
-                        await ask(http, 1)
-                    seen.append(len(bad.requests))
-
-                assert seen == [5, 6, 7, 8]
-                assert outliers._until - perf_counter() < 0.1 * 2**3
 
 
 class TestDead:
@@ -146,17 +99,6 @@ class TestDead:
                     assert answered_by(await ask(http, 3)) == {"alive": 3}
                     assert [upstream.outstanding for upstream in gateway.plane.upstreams] == [0, 0]
 
-    async def test_a_slow_connect_with_nowhere_to_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With no other upstream a request waits for its connection until the limit."""
-        monkeypatch.setattr("gateway.proxy.pool.SLOW_CONNECT_SECONDS", 0.1)
-        with black_hole() as url:
-            listed = [{"name": "hole", "base_url": url, "timeouts": {"connect": 0.6}}]
-            async with running_gateway(validate({"upstreams": listed})) as gateway, gateway.http() as http:
-                answer = await http.get("/v1/x")
-
-                assert answer.json()["error"]["param"] == "timeouts.connect"
-                assert gateway.stats.outcomes == ["timed_out"]
-
     async def test_going_down_lets_waiters_leave(self) -> None:
         """When a health check finds an upstream down, what waits for a connection there goes elsewhere."""
         async with scripted_upstream(default=hang) as busy, scripted_upstream() as free:
@@ -180,17 +122,3 @@ class TestDead:
                 for writer in (holding, waiting):
                     writer.close()
                 await gateway.ended(3)
-
-
-async def test_shares_over_sockets() -> None:
-    """Requests of eight busy clients are spread by weight within 5 %."""
-    async with scripted_upstream() as a, scripted_upstream() as b, scripted_upstream() as c:
-        listed = [
-            {"name": name, "base_url": upstream.base_url, "models": ["m"], "weight": weight}
-            for name, upstream, weight in (("a", a, 1), ("b", b, 1), ("c", c, 2))
-        ]
-        async with running_gateway(validate({"upstreams": listed})) as gateway, gateway.http() as http:
-            answers = await asyncio.gather(*(ask(http, 100) for _ in range(8)))
-
-    counts = answered_by([answer for batch in answers for answer in batch])
-    assert counts == pytest.approx({"a": 200, "b": 200, "c": 400}, rel=0.05)

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.integration.relaying import Gateway, config_for, eventually, relaying, running_gateway
+from tests.support.integration.relaying import Gateway, config_for, relaying, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, scripted_upstream
 
 MEGABYTE = b"~" * 1_000_000
@@ -66,60 +66,6 @@ class TestBackPressure:
 
                 assert run.gateway.stats.outcomes == ["timed_out"]
                 assert run.gateway.stats.ends[0]["duration_seconds"] >= 0.5
-
-
-class TestStopping:
-    async def test_streams_in_flight_finish(self) -> None:
-        """A gateway told to stop finishes what it is relaying, says it closes, and takes no more."""
-        may_finish = asyncio.Event()
-
-        async def waiting(_: ReceivedRequest, channel: Channel) -> None:
-            await channel.send(STREAM_HEAD + b"3\r\none\r\n")
-            await may_finish.wait()
-            await channel.send(b"3\r\ntwo\r\n0\r\n\r\n")
-
-        async with scripted_upstream(waiting) as upstream, running_gateway(config_for(upstream)) as gateway:
-            reader, writer = await gateway.connect()
-            idle_reader, idle_writer = await gateway.connect()
-            writer.write(b"GET /v1/x HTTP/1.1\r\nHost: g\r\n\r\n")
-            await reader.readuntil(b"one\r\n")
-            gateway.server.should_exit = True
-            assert await idle_reader.read() == b""
-            stopping = asyncio.create_task(gateway.plane.stop(5.0))
-            await asyncio.sleep(0.05)
-            assert not stopping.done()
-            may_finish.set()
-
-            assert await reader.read() == b"3\r\ntwo\r\n0\r\n\r\n"
-            await stopping
-            await eventually(lambda: not gateway.server.server_state.connections)
-            assert gateway.stats.outcomes == ["complete"]
-            with pytest.raises(ConnectionRefusedError):
-                await gateway.connect()
-            writer.close()
-            idle_writer.close()
-
-    async def test_what_does_not_finish_is_ended(self) -> None:
-        """A stream that outlives the time to drain gets an error event, and its upstream is hung up on."""
-
-        async def endless(_: ReceivedRequest, channel: Channel) -> None:
-            await channel.send(STREAM_HEAD + b"3\r\none\r\n")
-            await channel.reader.read(-1)
-            await channel.close()
-
-        async with scripted_upstream(endless) as upstream, running_gateway(config_for(upstream)) as gateway:
-            reader, writer = await gateway.connect()
-            writer.write(b"GET /v1/x HTTP/1.1\r\nHost: g\r\n\r\n")
-            await reader.readuntil(b"one\r\n")
-            gateway.server.should_exit = True
-            await gateway.plane.stop(0.1)
-            rest = await reader.read()
-            writer.close()
-            async with asyncio.timeout(1):
-                await upstream.closed.wait()
-
-            assert b'"upstream_timeout"' in rest
-            assert gateway.stats.outcomes == ["timed_out"]
 
 
 async def test_tls_upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,9 @@ import asyncio
 import gzip
 import tracemalloc
 
-import httpx
 import pytest
 
 from gateway.config.loading import validate
-from gateway.proxy.health import MODELS_EVERY, UpstreamMonitor
 from tests.support.integration.failing import hang
 from tests.support.integration.relaying import config_for, eventually, relaying, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
@@ -49,21 +47,6 @@ async def test_a_busy_upstream_is_not_turned_away_from(monkeypatch: pytest.Monke
         assert [answer.status_code for answer in answers] == [200] * 5
         assert run.gateway.plane.ready() == {"upstreams": "ok"}
         assert up.is_up
-
-
-async def test_others_are_preferred_to_a_busy_upstream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where another one serves the model, none of its requests wait for the busy one."""
-    monkeypatch.setattr("gateway.proxy.health.TIMEOUT_SECONDS", 0.02)
-    async with scripted_upstream() as busy, scripted_upstream() as other:
-        ejection = {"base_seconds": 30}
-        config = config_for(busy, other, upstream={"models": ["m"], "ejection": ejection})
-        async with running_gateway(config) as gateway, gateway.http() as http:
-            busy.on_check = hang
-            await eventually(lambda: gateway.plane.upstreams[0].outliers.is_ejected)
-            for _ in range(6):
-                await http.post("/v1/chat/completions", content=b'{"model": "m", "messages": []}')
-
-        assert (len(busy.requests), len(other.requests)) == (0, 6)
 
 
 async def drips(_: ReceivedRequest, channel: Channel) -> None:
@@ -136,32 +119,7 @@ async def test_models_change() -> None:
         assert [gateway.plane.model_label(name) for name in ("new", "never", None)] == ["new", "other", "other"]
 
 
-async def test_a_bare_name_in_a_list_of_models(caplog: pytest.LogCaptureFixture) -> None:
-    """The other models are learned, and one warning says that something was left out, however often it is read."""
-    async with scripted_upstream() as upstream:
-        upstream.models = b'{"object": "list", "data": ["bare", {"id": "m"}, {"id": "new"}]}'
-        headers = {"user-agent": "biasgate-health"}
-        async with running_gateway(config_for(upstream)) as gateway, httpx.AsyncClient(headers=headers) as http:
-            up = gateway.plane.upstreams[0]
-            await eventually(lambda: up.models == {"m", "new"})
-            caplog.clear()
-            monitor = UpstreamMonitor(up, http)
-            for _ in range(2 * MODELS_EVERY):
-                await monitor.check()
-
-    told = [one.getMessage() for one in caplog.records if "without a name" in one.getMessage()]
-    assert told == [f"upstream {up.name}: its /v1/models has entries without a name: 1 are left out"]
-
-
 class TestModels:
-    async def test_one_upstream(self) -> None:
-        """With one upstream and no alias its own answer is handed on."""
-        async with relaying() as run:
-            answer = await run.http.get("/v1/models")
-
-            assert answer.content == b'{"ok": true}'
-            assert run.upstream.requests[0].target == "/v1/models"
-
     async def test_several(self) -> None:
         """With several, or aliases, the gateway merges what is up."""
         async with scripted_upstream() as a, scripted_upstream() as b:

@@ -4,7 +4,6 @@ import asyncio
 import socket
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests.support.integration.endings import Moment, waiting
 from tests.support.integration.failing import error, hang, reset
 from tests.support.integration.relaying import config_for, eventually, relaying, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, raw, reply, scripted_upstream
-from tools.bench.pacing import BURST, Pace, paced
 
 MODEL_M = b'{"model": "m"}'
 
@@ -131,17 +129,3 @@ async def test_dead_peers_are_watched_for() -> None:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
         asking.cancel()
-
-
-@pytest.mark.long
-def test_paced_around_the_upstreams_keep_alive(tmp_path: Path) -> None:
-    """Requests that come when a real uvicorn is about to close its idle connections all get their answer.
-
-    Its keep-alive is shorter than ours here, so the race is lost on purpose. python -m tools.bench.pool paces around
-    vLLM's five seconds for ten minutes.
-    """
-    paces = [Pace(f"{pause}", 1, pause, 0.02) for pause in (0.96, 0.98, 1.0, 1.02)]
-
-    for found in paced(paces, 12, tmp_path):
-        assert found.errors == {}
-        assert found.requests >= 4 * BURST

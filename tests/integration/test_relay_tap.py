@@ -199,23 +199,6 @@ async def test_no_mark_makes_the_gateway_hash_megabytes() -> None:
     ]
 
 
-async def test_a_key_that_is_not_audited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key with audit = false is opted out whatever its requests ask for; the other key decides for itself."""
-    for name in ("QUIET", "PLAIN"):
-        monkeypatch.setenv(name, name)
-    keys = [
-        {"name": "quiet", "key_env": "QUIET", "audit": False, "may_opt_out": False},
-        {"name": "plain", "key_env": "PLAIN", "may_opt_out": False},
-    ]
-    tap = RememberingTap()
-    async with relaying(tap=tap, keys=keys) as run:
-        for key in ("QUIET", "PLAIN"):
-            headers = {"authorization": f"Bearer {key}", "x-biasgate-audit": "on"}
-            await run.http.post("/v1/completions", content=b"{}", headers=headers)
-
-    assert [(decision["opt"], decision["may_opt"]) for decision in tap.decisions] == [("off", True), ("on", False)]
-
-
 class BrokenTap(RememberingTap):
     """Raises wherever it is told to."""
 

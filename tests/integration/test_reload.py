@@ -106,84 +106,55 @@ async def test_invalid_file_is_refused_in_one_line_and_also_kept_from_new_worker
 
 
 async def test_keys_aliases_limits_and_rates_are_taken_over(tmp_path: Path) -> None:
-    """From one reload to the next: who may enter, under which names, how much, and how much of it is sampled."""
-    environ = {"OLD_KEY": "old-secret", "NEW_KEY": "new-secret"}
-    key = '[[keys]]\nname = "app"\nkey_env = "{}_KEY"\n'
+    """From one reload to the next: who may enter either plane, on open connections too, under which names, how much,
+    and how much of it is sampled. Port, workers and store wait for a restart, and are named; two control keys of one
+    value change nothing.
+    """
+    environ = {f"{name}_KEY": f"{name.lower()}-secret" for name in ("OLD", "NEW")} | {"SAME_KEY": "new-secret"}
+    app_key = '[[keys]]\nname = "app"\nkey_env = "{}_KEY"\n'
+    control_key = '[[server.control_keys]]\nname = "{0}"\nkey_env = "{0}_KEY"\nrole = "{1}"\n'
+    limits = '[aliases]\nother-name = "m"\n[sampling]\nrate = 0.5\n'
+    later = "max_body_bytes = 200\nworkers = 3\n{}" + app_key.format("NEW") + limits
     async with scripted_upstream() as upstream:
-        path = write_config(tmp_path, upstream.base_url, key.format("OLD"))
+
+        def write(extra: str) -> None:
+            path = write_config(tmp_path, upstream.base_url, extra)
+            if extra.startswith("max_body"):
+                path.write_text(path.read_text().replace("biasgate.db", "other.db"))
+
+        path = write_config(tmp_path, upstream.base_url, control_key.format("OLD", "admin") + app_key.format("OLD"))
         async with serving("gateway", "--config", str(path), environ=environ) as running, client(running) as http:
+
+            async def statuses() -> list[int]:
+                answers = []
+                for secret in ("old-secret", "new-secret"):
+                    headers = {"authorization": f"Bearer {secret}"}
+                    answers += [await http.get("/live/ledger", headers=headers)]
+                    answers += [await http.request("DELETE", "/live/exchanges", headers=headers)]
+                return [answer.status_code for answer in answers]
+
             before = await http.post(COMPLETIONS, json=CHAT, headers={"x-api-key": "old-secret"})
-            write_config(
-                tmp_path,
-                upstream.base_url,
-                "max_body_bytes = 200\n" + key.format("NEW") + '[aliases]\nother-name = "m"\n[sampling]\nrate = 0.5\n',
-            )
+            opened_before = await statuses()
+            write(later.format(control_key.format("NEW", "viewer")))
             hang_up(running)
             line = await running.line("configuration reloaded")
             seen = await in_force(http, named(line), workers=1)
             old = await http.post(COMPLETIONS, json=CHAT, headers={"x-api-key": "old-secret"})
             new = await http.post(COMPLETIONS, json=CHAT | {"model": "other-name"}, headers={"x-api-key": "new-secret"})
             large = await http.post(COMPLETIONS, content=b" " * 201, headers={"x-api-key": "new-secret"})
+            opened_after = await statuses()
+            write(later.format(control_key.format("NEW", "viewer") + control_key.format("SAME", "admin")))
+            hang_up(running)
+            refused = await running.line("not reloaded")
 
             assert [before.status_code, old.status_code, new.status_code, large.status_code] == [200, 401, 200, 413]
             assert b'"model":"m"' in upstream.requests[-1].body.replace(b" ", b"")
             assert seen.value("biasgate_sampling_rate", stratum="other") == 0.5
-            assert "changed: server, keys, aliases, sampling" in line
-
-
-async def test_control_keys_are_taken_over(tmp_path: Path) -> None:
-    """A key that the file names no more opens nothing, on open connections too; the next one opens what its role may;
-    two keys of one value change nothing."""
-    environ = {"OLD_KEY": "old-secret", "NEW_KEY": "new-secret", "SAME_KEY": "new-secret"}
-    key = '[[server.control_keys]]\nname = "{0}"\nkey_env = "{0}_KEY"\nrole = "{1}"\n'
-    async with scripted_upstream() as upstream:
-        path = write_config(tmp_path, upstream.base_url, key.format("OLD", "admin"))
-        async with serving("gateway", "--config", str(path), environ=environ) as running, client(running) as http:
-
-            async def statuses() -> list[int]:
-                return [
-                    (
-                        await http.request(
-                            method,
-                            "/live/exchanges" if method == "DELETE" else "/live/ledger",
-                            headers={"authorization": f"Bearer {secret}"},
-                        )
-                    ).status_code
-                    for secret in ("old-secret", "new-secret")
-                    for method in ("GET", "DELETE")
-                ]
-
-            before = await statuses()
-            write_config(tmp_path, upstream.base_url, key.format("NEW", "viewer"))
-            hang_up(running)
-            line = await running.line("configuration reloaded")
-            await in_force(http, named(line), workers=1)
-            after = await statuses()
-            write_config(tmp_path, upstream.base_url, key.format("NEW", "viewer") + key.format("SAME", "admin"))
-            hang_up(running)
-            refused = await running.line("not reloaded")
-            last = await statuses()
-
-            assert before == [200, 400, 401, 401]
-            assert after == last == [401, 401, 200, 403]
-            assert 'control keys "NEW" and "SAME" have the same value' in json.loads(refused)["event"]
-            assert "wait for a restart" not in line
-
-
-async def test_what_only_a_restart_changes_is_said_in_one_line(tmp_path: Path) -> None:
-    """Port, workers and store stay as they are and are named; the rest of the file is taken over."""
-    async with scripted_upstream() as upstream:
-        path = write_config(tmp_path, upstream.base_url)
-        async with serving("gateway", "--config", str(path)) as running, client(running) as http:
-            text = write_config(tmp_path, upstream.base_url, "workers = 3\n[sampling]\nrate = 0.25\n").read_text()
-            path.write_text(text.replace("biasgate.db", "other.db"))
-            hang_up(running)
-            line = await running.line("configuration reloaded")
-            seen = await in_force(http, named(line), workers=1)
-
             assert "these keys wait for a restart: server.workers, store.url" in line
-            assert seen.value("biasgate_sampling_rate", stratum="other") == 0.25
             assert not (tmp_path / "other.db").exists()
+            assert opened_before == [200, 400, 401, 401]
+            assert opened_after == await statuses() == [401, 401, 200, 403]
+            assert 'control keys "NEW" and "SAME" have the same value' in json.loads(refused)["event"]
 
 
 async def test_exchange_in_flight_keeps_the_configuration_it_was_admitted_with(tmp_path: Path) -> None:
@@ -261,7 +232,9 @@ QUIET = "[auditors.embedding]\nenabled = false\n"
 
 
 async def test_auditor_alone_reloads(tmp_path: Path) -> None:
-    """Schedules are adopted without a start; a judge takes one; a bad file is one line and changes nothing."""
+    """Schedules are adopted without a start; a judge takes one; a bad file is one line and changes nothing; a file that
+    is well formed, but names a run that is not there, ends no auditor.
+    """
     path = write_config(tmp_path, "http://127.0.0.1:9", QUIET + SCHEDULE.format(name="nightly", suite="stereoset"))
     first = path.read_text()
     async with command("auditor", "--config", str(path)) as running:
@@ -283,6 +256,10 @@ async def test_auditor_alone_reloads(tmp_path: Path) -> None:
         hang_up(running)
         await running.line("auditor is ready", count=2)
         after = await planned()
+        path.write_text(first + '[drift]\nreference = { run = "none-such" }\n')
+        hang_up(running)
+        await running.line("going back to the one before: .*none-such")
+        await running.line("auditor is ready", count=3)
         await database.close()
         running.process.send_signal(signal.SIGTERM)
 
@@ -291,20 +268,5 @@ async def test_auditor_alone_reloads(tmp_path: Path) -> None:
     assert set(both) == {"nightly", "second"}
     assert before["nightly"] == both["nightly"] == after["nightly"]
     assert set(after) == {"nightly"}
-    assert len(running._matching("auditor is ready")) == 2
+    assert len(running._matching("auditor is ready")) == 3
     assert not [line for line in running.lines if "Traceback" in line]
-
-
-async def test_auditor_that_cannot_start_anew_goes_back(tmp_path: Path) -> None:
-    """A file that is well formed, but names a run that is not there, ends no auditor."""
-    path = write_config(tmp_path, "http://127.0.0.1:9", QUIET)
-    first = path.read_text()
-    async with command("auditor", "--config", str(path)) as running:
-        await running.line("auditor is ready")
-        path.write_text(first + '[drift]\nreference = { run = "none-such" }\n')
-        hang_up(running)
-        await running.line("going back to the one before: .*none-such")
-        await running.line("auditor is ready", count=2)
-        running.process.send_signal(signal.SIGTERM)
-
-        assert await running.exit_code() == 0

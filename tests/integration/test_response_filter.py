@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -120,13 +119,9 @@ class TestWhole:
         async with filtered(reply(json.dumps({"choices": [{"message": message}]}).encode())) as run:
             assert (await asked(run.gateway)).status_code == 400
 
-    @pytest.mark.parametrize(
-        "message",
-        [{"content": None, "tool_calls": [{"function": {"arguments": BIASED}}]}, {"content": "", "reasoning": BIASED}],
-        ids=["call", "thoughts"],
-    )
-    async def test_calls_and_thoughts(self, message: Any) -> None:
-        """They are nothing that users read as the answer: nobody looks at them, and the header says so."""
+    async def test_calls_and_thoughts(self) -> None:
+        """They are nothing that users read as the answer: the judge is not asked, and the header says so."""
+        message = {"content": "", "reasoning": BIASED, "tool_calls": [{"function": {"arguments": BIASED}}]}
         body = json.dumps({"choices": [{"message": message}]}).encode()
         async with filtered(reply(body), on_timeout="refuse") as run:
             got = await asked(run.gateway)
@@ -134,20 +129,13 @@ class TestWhole:
         assert got.headers[HEADER].endswith("response=no_text")
 
     @pytest.mark.parametrize("choice", ["pass", "refuse"])
-    @pytest.mark.parametrize(
-        ("script", "outcome"),
-        [(hang, "timed_out"), (reply(b"{}", "503 Service Unavailable"), "failed"), (reply(b"?"), "failed")],
-        ids=["hangs", "503", "nonsense"],
-    )
-    async def test_a_detector_without_a_verdict(self, script: Any, outcome: str, choice: str) -> None:
-        """In time the answer goes out as it came, or an error does, as the policy says."""
-        async with filtered(reply(completion(BIASED)), looks=(script,), timeout_seconds=0.3, on_timeout=choice) as run:
-            began = time.monotonic()
+    async def test_a_detector_without_a_verdict(self, choice: str) -> None:
+        """The answer goes out as it came, or an error does, as the policy says."""
+        async with filtered(reply(completion(BIASED)), looks=(reply(b"?"),), on_timeout=choice) as run:
             got = await asked(run.gateway)
-            assert time.monotonic() - began < 5
             await run.gateway.ended()
-        assert run.gateway.stats.mitigations == [("p", "response_filter", outcome)]
-        assert got.headers[HEADER].endswith(f"response={outcome}")
+        assert run.gateway.stats.mitigations == [("p", "response_filter", "failed")]
+        assert got.headers[HEADER].endswith("response=failed")
         if choice == "pass":
             assert got.content == completion(BIASED)
         else:
@@ -158,11 +146,9 @@ class TestWhole:
         ("body", "headers"),
         [
             (b"\x1f\x8b compressed", b"content-type: application/json\r\ncontent-encoding: gzip\r\n"),
-            (b"plain words", b"content-type: text/plain\r\n"),
-            (b"no json", b"content-type: application/json\r\n"),
             (b'{"choices": 1}', b"content-type: application/json\r\n"),
         ],
-        ids=["compressed", "text", "no json", "no answer"],
+        ids=["compressed", "no answer"],
     )
     async def test_what_cannot_be_read(self, body: bytes, headers: bytes, choice: str) -> None:
         """It passes as it is or is refused, and is counted as unsupported."""
@@ -279,16 +265,6 @@ class TestStream:
         assert run.gateway.stats.outcomes == ["rejected"]
         assert run.gateway.stats.mitigations == [("p", "response_filter", "refused")]
 
-    async def test_several_choices(self) -> None:
-        """Choices that take turns are looked at each for itself."""
-        events = [
-            event({"content": text}, index=n % 2) for n, text in enumerate(["Fine ", "women ", "day", "cannot drive"])
-        ]
-        async with filtered(streamed([*events, DONE]), filter={"window": 1_000}) as run:
-            got = await asked(run.gateway)
-        assert got.status_code == 400
-        assert sorted(looked_at(run.detector)) == ["Fine day", BIASED]
-
     async def test_cut_off_by_the_upstream(self) -> None:
         """What came is looked at and goes out, then the error event that says so."""
         events = events_of(*CLEAN_PIECES)[:-2]
@@ -356,43 +332,35 @@ class TestStream:
             assert isinstance(mitigation, Mitigation)
             assert mitigation._held.held == 0
 
-    async def test_the_end_of_the_gateway(self) -> None:
-        """An answer that is being looked at when the time to drain is over ends with an error."""
-        async with filtered(reply(completion("fine")), looks=(hang,), drain_seconds=0.2, timeout_seconds=60) as run:
-            asking = asyncio.create_task(asked(run.gateway))
-            await eventually(lambda: run.detector.requests)
-        assert (await asking).status_code == 504
-        assert run.gateway.stats.outcomes == ["timed_out"]
-
-    @pytest.mark.parametrize(
-        "pieces", [CLEAN_PIECES, BIASED_AT_THE_END, [BIASED]], ids=["clean", "ends biased", "biased"]
-    )
-    async def test_the_official_client(self, pieces: list[str]) -> None:
+    async def test_the_official_client(self) -> None:
         """It reads a clean stream, raises APIError at an error event and BadRequestError at a refusal."""
         import openai
 
+        scripts = [streamed(events_of(*pieces)) for pieces in (CLEAN_PIECES, BIASED_AT_THE_END, [BIASED])]
+        texts, errors = [], []
         async with (
-            filtered(streamed(events_of(*pieces))) as run,
+            filtered(*scripts) as run,
             openai.AsyncOpenAI(base_url=f"{run.gateway.base_url}/v1", api_key="x", max_retries=0) as client,
         ):
-            said, error = "", None
-            try:
-                stream = await client.chat.completions.create(
-                    model="m", messages=[{"role": "user", "content": "Hello"}], stream=True
-                )
-                async for chunk in stream:
-                    said += chunk.choices[0].delta.content or ""
-            except openai.APIError as exc:
-                error = exc
-        if pieces == CLEAN_PIECES:
-            assert (said, error) == ("".join(pieces), None)
-        elif pieces == [BIASED]:
-            assert isinstance(error, openai.BadRequestError)
-            assert error.code == "response_refused"
-        else:
-            assert said.startswith("The sky")
-            assert error is not None
-            assert "biased" in error.message
+            for _ in scripts:
+                text, error = "", None
+                try:
+                    stream = await client.chat.completions.create(
+                        model="m", messages=[{"role": "user", "content": "Hello"}], stream=True
+                    )
+                    async for chunk in stream:
+                        text += chunk.choices[0].delta.content or ""
+                except openai.APIError as exc:
+                    error = exc
+                texts.append(text)
+                errors.append(error)
+        clean, cut_off, refused = errors
+        assert (texts[0], clean) == ("".join(CLEAN_PIECES), None)
+        assert texts[1].startswith("The sky")
+        assert cut_off is not None
+        assert "biased" in cut_off.message
+        assert isinstance(refused, openai.BadRequestError)
+        assert refused.code == "response_refused"
 
 
 @pytest.mark.parametrize(
@@ -425,9 +393,4 @@ async def test_a_filtered_connection_leaves_nothing_behind() -> None:
             await http.post(
                 CHAT, content=BODY.replace(b'"m"', b'"%b"' % model.encode()), headers={"accept-encoding": "br"}
             )
-    assert [encoding(one) for one in run.upstream.requests if one.method == "POST"] == [
-        "identity",
-        "br",
-        "identity",
-        "br",
-    ]
+    assert [encoding(one) for one in run.upstream.requests if one.method == "POST"] == ["identity", "br"] * 2

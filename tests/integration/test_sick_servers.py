@@ -129,6 +129,7 @@ async def has_asked(url: str, outcomes: set[str]) -> bool:
 
 
 @pytest.mark.parametrize("how", but_long(SICK, quick="answers 500"))
+@pytest.mark.stores("sqlite")
 async def test_exchanges_wait_for_a_sick_judge(how: str, database: Database, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing fails, the other auditor goes on, metrics and /readyz say so; once it is well each is measured, once."""
     caplog.set_level(logging.INFO, logger="gateway.auditor.circuits")
@@ -325,36 +326,3 @@ async def test_a_sick_embedder_holds_up_nobody_else(database: Database) -> None:
     assert probes < 12 * N  # 12 an exchange: fewer than if each had been asked about once before the circuit opened
     scored = await scores_of(database, auditor="embedding", limit=1000)
     assert Counter(one.exchange.id for one in scored) == {one.id: 11 for one in batch}
-
-
-async def test_what_needs_no_judge_does_not_wait(database: Database) -> None:
-    """An answer of tool calls alone is not auditable, at once, while the circuit is open; its reason is counted."""
-    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    tools = msgspec.json.encode({"choices": [{"index": 0, "message": message}]})
-    async with (
-        scripted_server(lambda _: SICK["answers 500"]) as judge,
-        auditing(judged_at(database, judge.base_url)) as url,
-    ):
-        await sample(database, N)
-        await until(partial(is_open, database))
-        await sample(database, 3, response_body=tools)
-        for name in ("judge", "refusal"):
-            labels = {"outcome": "not_auditable", "auditor": name, "reason": "tool_calls"}
-            await until(partial(exposes, url, labelled("exchanges_total", **labels), 3))
-        assert labelled("exchanges_total", outcome="failed", auditor="judge") not in await metrics(url)
-        assert (await ledger.counts(database))["other", "not_auditable"] == 3
-    assert await failures(database) == {("judge", "not_auditable"): 3, ("refusal", "not_auditable"): 3}
-
-
-@POSTGRES_LATER
-async def test_a_server_that_is_no_longer_configured_is_not_waited_for(database: Database) -> None:
-    """Another judge in the configuration ends the wait at once, whatever became of the one before."""
-    async with auditing(judged_at(database, f"http://127.0.0.1:{free_port()}")):
-        await sample(database, N)
-        await until(partial(is_open, database))
-    async with scripted_server(lambda _: NO_FINDING) as upstream:
-        sections = {"judge": {"model": "j"}, "refusal": {"enabled": True}, "embedding": {"enabled": False}}
-        async with auditing(config_for(database.url, upstream.base_url, auditors=sections)):
-            await settled(database, audited=N)
-    assert await circuits.open_circuits(database) == []

@@ -1,39 +1,15 @@
 """Suite runs by a real auditor against a simulated model: finished, cancelled, resumed, left to the next, refused."""
 
-import json
-from functools import partial
-
 import msgspec
 
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.profile import Latency
 from gateway.store import runs
 from gateway.store.database import Database
-from tests.support.integration.auditing import auditing, config_for, exposes, labelled, metrics, until
-from tests.support.integration.running_suites import ask_for_run, await_status, defer_run, kept_replies
+from tests.support.integration.auditing import auditing, config_for
+from tests.support.integration.running_suites import ask_for_run, await_status, defer_run
 from tests.support.long import POSTGRES_LATER
 from tests.support.simulated import running_simulator
-
-
-async def test_suite_run_gives_a_result_and_metrics(database: Database) -> None:
-    """A run asked for through the store ends with result, report, complete counts, and estimates in the metrics."""
-    async with running_simulator() as upstream, auditing(config_for(database.url, upstream)) as url:
-        run = await await_status(database, await ask_for_run(database), "done", "failed")
-        assert run.status == "done", run.error
-        assert run.finished_at is not None
-        place = {"suite": "stereoset", "model": "simulated"}
-        # The snapshot is made of several reads, so the run may be counted before it is seen as done.
-        await until(partial(exposes, url, labelled("audit_runs_total", outcome="done", **place), 1))
-        await until(partial(exposes, url, labelled("audit_last_success_timestamp_seconds", **place), run.finished_at))
-        samples = await metrics(url)
-    result = json.loads(run.result or "")
-    replies = sum(count for name, count in result["counts"].items() if name != "items")
-    assert run.progress_done == run.progress_total == replies == len(await kept_replies(database, run.id))
-    assert (run.report or "").startswith("<!")
-    assert samples[labelled("audit_progress_ratio", **place)] == 1
-    assert sum(n for (name, _), n in samples.items() if name == "biasgate_audit_requests_total") == replies
-    shown = {dict(labels)["metric"] for name, labels in samples if name == "biasgate_audit_estimate"}
-    assert shown >= {"lms", "ss", "icat"}
 
 
 @POSTGRES_LATER

@@ -12,9 +12,8 @@ import httpx
 import msgspec
 import pytest
 
-from gateway.errors import ConfigError
 from gateway.proxy.instrumentation import SpanContext, SpanData
-from gateway.telemetry import otlp, tracing
+from gateway.telemetry import tracing
 from gateway.telemetry.tracing import Tracer, span_attributes
 from tests.support.integration.collector import Collector, ReceivedSpan, collecting
 from tests.support.integration.scraping import Scrape, scrape
@@ -95,23 +94,6 @@ async def test_span_follows_the_conventions_and_the_trace_goes_on_upstream(tmp_p
     assert streamed.attributes["gen_ai.response.finish_reasons"] == ["length"]
     assert streamed.attributes["gen_ai.usage.output_tokens"] == 9
     assert "secret" not in repr(collector.spans)
-
-
-async def test_clients_decision_and_rate_are_kept(tmp_path: Path) -> None:
-    """A client's "not sampled" passes unchanged; at rate 0 only clients that ask for a trace get one."""
-    unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
-    async with collecting() as collector, scripted_upstream() as upstream:
-        path = traced(tmp_path, upstream.base_url, collector, "trace_rate = 0\n")
-        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, client(running) as http:
-            await http.post(COMPLETIONS, json=CHAT, headers={"traceparent": unsampled})
-            await http.post(COMPLETIONS, json=CHAT)
-            await http.post(COMPLETIONS, json=CHAT, headers={"traceparent": unsampled[:-1] + "1"})
-            await spans_of(collector, 1)
-            running.process.send_signal(signal.SIGTERM)
-            await running.exit_code()
-
-    assert len(collector.spans) == 1
-    assert [request.header("traceparent") for request in upstream.requests[:2]] == [unsampled, None]
 
 
 async def test_collector_that_hangs_or_refuses_harms_no_request(tmp_path: Path) -> None:
@@ -239,14 +221,6 @@ def test_answers_are_read_as_far_as_they_can_be(endpoint: str, first: bytes, las
     found = {name: value for name, value in attributes.items() if name.startswith(("gen_ai.response", "gen_ai.usage"))}
 
     assert found == {f"gen_ai.{names.get(name, 'response.' + name)}": value for name, value in told.items()}
-
-
-def test_missing_extra_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endpoint without the packages to serve it says what to install."""
-    monkeypatch.setattr(otlp, "_EXTRA_MODULES", ("no_such_package.sdk",))
-
-    with pytest.raises(ConfigError, match=r'otlp_endpoint is "http://x", but .* pip install "biasgate\[otel\]"'):
-        Tracer("http://x")
 
 
 async def fate(http: httpx.AsyncClient) -> dict[str, float]:

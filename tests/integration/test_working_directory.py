@@ -8,11 +8,12 @@ import httpx
 import pytest
 
 from tests.support.integration.serving import READY_SECONDS, write_config
+from tests.support.long import but_long
 
 NAMES = ("gateway", "auditors", "benchmarks", "json", "litestar", "anyio", "numpy")
 
 
-@pytest.mark.parametrize("starter", ["pip", "pipx"])
+@pytest.mark.parametrize("starter", but_long(["pip", "pipx"], quick="pipx"))
 async def test_files_of_the_working_directory_are_nobodys_modules(tmp_path: Path, starter: str) -> None:
     """Gateway, writer and auditor start, and a page is made in a process of its own, all from the installed code. pipx
     has its scripts pass over PYTHONPATH, which may name the working directory."""

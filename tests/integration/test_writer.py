@@ -101,7 +101,7 @@ async def test_kills_of_the_writer_lose_nothing_and_count_nothing_twice(
     assert await stored(store_url) == (125, {("other", "queued"): 125})
 
 
-@pytest.mark.parametrize("verb", [("gateway",), ("gateway", "--workers", "2"), ("serve",)])
+@pytest.mark.parametrize("verb", [("gateway", "--workers", "2"), ("serve",)])
 async def test_a_stop_flushes_through_the_writer(tmp_path: Path, verb: tuple[str, ...]) -> None:
     """What the workers hold when they are told to stop is stored before the writer, their only one, ends."""
     url = f"sqlite:///{tmp_path}/store.db"
@@ -117,17 +117,6 @@ async def test_a_stop_flushes_through_the_writer(tmp_path: Path, verb: tuple[str
     _, counts = await stored(url)
     assert sum(counts.values()) == 20
     assert {stratum for stratum, _ in counts} == {"other"}
-
-
-async def test_the_writer_ends_with_a_killed_parent(tmp_path: Path) -> None:
-    """kill -9 of the process that started it leaves no writer behind."""
-    async with gateway(tmp_path, f"sqlite:///{tmp_path}/store.db") as running:
-        writer = await writer_of(running)
-        running.process.kill()
-        await running.exit_code()
-        async with asyncio.timeout(20):
-            while is_alive(writer):  # noqa: ASYNC110 - another process
-                await asyncio.sleep(0.05)
 
 
 async def test_a_reload_gives_the_writer_the_new_rules(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -82,8 +81,6 @@ class Page:
         self._directory = directory
         self.errors: list[str] = []
         """Exceptions of the page's scripts and what the browser held against it, but for answers other than 200."""
-        self.asked: set[str] = set()
-        """Origins of which the pages have asked anything, as http://HOST:PORT."""
         self._do(self._listen)
 
     def open(self, url: str) -> None:
@@ -205,16 +202,10 @@ class Page:
     def _listen(self) -> None:
         self._page.on("pageerror", lambda error: self.errors.append(str(error)))
         self._page.on("console", self._note)
-        self._page.on("request", self._note_origin)
 
     def _note(self, message: playwright.ConsoleMessage) -> None:
         if message.type == "error" and not message.text.startswith(NOT_200):
             self.errors.append(message.text)
-
-    def _note_origin(self, request: playwright.Request) -> None:
-        address = urllib.parse.urlsplit(request.url)
-        if address.netloc:
-            self.asked.add(f"{address.scheme}://{address.netloc}")
 
 
 @contextlib.contextmanager

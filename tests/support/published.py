@@ -15,13 +15,8 @@ FETCHED = sorted(
 )
 """Names of the sets with a pinned content; those that users get by hand only from a mirror."""
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
-DATA = SHARED / "data"
-TABLES = SHARED / "paper_tables"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 needs_data = pytest.mark.skipif(
     not DATA.is_dir(), reason="published data is not beside the repository (../shared/data)"
-)
-needs_tables = pytest.mark.skipif(
-    not TABLES.is_dir(), reason="the papers' tables are not beside the repository (../shared/paper_tables)"
 )

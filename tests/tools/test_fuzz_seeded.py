@@ -10,15 +10,15 @@ from tools.fuzz.targets import TARGETS
 INPUTS = {
     "requests": 400,
     "responses": 400,
-    "bodies": 4000,
-    "events": 3000,
+    "bodies": 2000,
+    "events": 1500,
     "configs": 400,
-    "redaction": 500,
-    "swaps": 500,
-    "histories": 1000,
+    "redaction": 250,
+    "swaps": 250,
+    "histories": 500,
     "rates": 60,
     "halves": 300,
-    "control": 300,
+    "control": 150,
 }
 
 

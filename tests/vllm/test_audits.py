@@ -1,64 +1,23 @@
-"""The main job on real input: StereoSet's own items and live exchanges, audited against real vLLM."""
+"""The main job on real input: live exchanges, audited against real vLLM. Suites: test_every_suite.py."""
 
 import contextlib
 import json
-import os
-import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import openai
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from auditors.types import Status
-from tests.support.processes import BIASGATE, free_port
-from tests.vllm.conftest import MODEL, ROOT
-
-MIRROR = ROOT.parent / "shared" / "data"
-LIMIT = 300
-
-
-def biasgate(*arguments: str, home: Path) -> str:
-    """Runs one command to its end and returns what it printed."""
-    environ = {**os.environ, "BIASGATE_HOME": str(home)}
-    done = subprocess.run([*BIASGATE, *arguments], capture_output=True, text=True, env=environ, cwd=home)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from tests.support.processes import free_port
+from tests.vllm.conftest import MODEL
 
 
 def get_json(url: str) -> Any:
     with urllib.request.urlopen(url, timeout=10) as answer:
         return json.load(answer)
-
-
-@pytest.mark.skipif(not MIRROR.is_dir(), reason="no StereoSet data beside the repository (shared/data)")
-def test_stereoset_on_canonical_data(vllm_server: str, tmp_path: Path) -> None:
-    """300 canonical items are asked, every item has one reply of one status, and the counts add up."""
-    biasgate("datasets", "fetch", "stereoset", "--mirror", str(MIRROR), home=tmp_path)
-    out = tmp_path / "run"
-    options = ["--suite", "stereoset", "--model", MODEL, "--base-url", f"{vllm_server}/v1", "--data", "canonical"]
-    biasgate("audit", "run", *options, "--limit", str(LIMIT), "--out", str(out), home=tmp_path)
-
-    directory = next(path.parent for path in out.rglob("result.json"))
-    result = json.loads((directory / "result.json").read_text())
-    items = [json.loads(line) for line in (directory / "items.jsonl").read_text().splitlines()]
-    replies = [json.loads(line) for line in (directory / "responses.jsonl").read_text().splitlines()]
-    counts = {status: result["counts"][status] for status in get_args(Status)}
-
-    assert (result["suite"], result["model"]) == ("stereoset", MODEL)
-    assert result["dataset"]["kind"] == "canonical"
-    assert result["dataset"]["n_canonical"] == 4229
-    assert result["counts"]["items"] == len(items) == LIMIT
-    assert sum(counts.values()) == LIMIT
-    assert Counter(reply["status"] for reply in replies) == Counter({k: n for k, n in counts.items() if n})
-    assert {reply["item_id"] for reply in replies} == {item["item_id"] for item in items}
-    assert all(estimate["value"] is not None or estimate["reason"] for estimate in result["estimates"])
 
 
 def test_live_exchanges_are_audited(vllm_server: str, start_gateway: Callable[..., str]) -> None:

@@ -38,53 +38,6 @@ def test_openai_chat_stream(client: openai.OpenAI) -> None:
     assert "".join(chunks) == whole.choices[0].message.content
 
 
-async def test_openai_async(gateway_url: str) -> None:
-    """The asynchronous client works, whole and streaming, over one connection pool."""
-    async with openai.AsyncOpenAI(base_url=f"{gateway_url}/v1", api_key=APP_KEY, max_retries=0) as client:
-        whole = await client.chat.completions.create(model=MODEL, messages=QUESTION, max_tokens=8)
-        stream = await client.chat.completions.create(model=MODEL, messages=QUESTION, max_tokens=8, stream=True)
-        reasons = [chunk.choices[0].finish_reason async for chunk in stream]
-    assert whole.choices[0].finish_reason in {"length", "stop"}
-    assert reasons[-1] in {"length", "stop"}
-
-
-def test_openai_completions_with_logprobs(client: openai.OpenAI) -> None:
-    """The older completions endpoint passes too, log-probabilities included."""
-    answer = client.completions.create(model=MODEL, prompt="The bridge carries", max_tokens=4, logprobs=2)
-    logprobs = answer.choices[0].logprobs
-    assert logprobs is not None
-    assert logprobs.token_logprobs
-    assert all(value is not None and value <= 0 for value in logprobs.token_logprobs)
-
-
-def test_openai_models(client: openai.OpenAI) -> None:
-    """The merged model list names what vLLM serves."""
-    assert [model.id for model in client.models.list()] == [MODEL]
-
-
-def test_openai_unknown_model(client: openai.OpenAI) -> None:
-    """An unknown model is vLLM's own 404, relayed."""
-    with pytest.raises(openai.NotFoundError, match="does not exist"):
-        client.chat.completions.create(model="no-such-model", messages=QUESTION)
-
-
-def test_openai_endpoint_the_model_lacks(client: openai.OpenAI) -> None:
-    """Embeddings of a text generator are refused by vLLM, not by the gateway."""
-    with pytest.raises(openai.NotFoundError) as caught:
-        client.embeddings.create(model=MODEL, input="text")
-    assert caught.value.response.headers["x-biasgate-upstream"] == "cpu"
-
-
-def test_openai_wrong_key(gateway_url: str) -> None:
-    """A wrong key is an authentication error of the client library."""
-    with (
-        openai.OpenAI(base_url=f"{gateway_url}/v1", api_key="not-a-key", max_retries=0) as client,
-        pytest.raises(openai.AuthenticationError) as caught,
-    ):
-        client.chat.completions.create(model=MODEL, messages=QUESTION)
-    assert caught.value.code == "unauthorized"
-
-
 def test_anthropic_messages(gateway_url: str) -> None:
     """The Anthropic client, which sends x-api-key, gets a message."""
     with anthropic.Anthropic(base_url=gateway_url, api_key=APP_KEY, max_retries=0) as client:

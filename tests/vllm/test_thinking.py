@@ -24,12 +24,10 @@ from auditors.clients.completion import HttpCompleter
 from auditors.clients.thinking_switch import ThinkingSwitch
 from auditors.judge import METRIC, Verdict, VerdictError, parse_verdict
 from auditors.text.identity import groups_mentioned
-from auditors.text.thinking import DEFAULT, OFF, is_exhausted, parse_thinking
+from auditors.text.thinking import parse_thinking
 from auditors.types import Completion, CompletionError, CompletionRequest
-from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.plan import Plan
 from benchmarks.run.runner import RunOptions, prepare
-from benchmarks.run.thinking import EMPTY_THOUGHT, ThinkingFound, ends_thinking
 from benchmarks.suites.protocol import Item, Parsed
 from tests.support.processes import free_port
 from tests.support.vllm.wire import Recorder, recording
@@ -188,83 +186,6 @@ async def test_planted_odds_are_found_without_a_parser(thinking: str, servers: S
     found = await taught_replies(servers.plain, thinking, exam())
     assert stereotyped_share(found) == pytest.approx(PLANTED[thinking], abs=TOLERANCE)
     assert nearly_all(found, lambda one: one.reasoning_field == (None if thinking == "off" else "begun"))
-
-
-@pytest.mark.parametrize("server", ["parsing", "plain"])
-async def test_an_empty_thought_stands_in_for_the_switch(server: str, servers: Servers) -> None:
-    """Forced before each answer, in a server that is told nothing, it keeps the model from thinking: the probabilities
-    of mode exact are those planted without thoughts.
-    """
-    plan = prepare(
-        RunOptions(suite="crows_pairs", model=MODEL, data="embedded", protocol="paper", limit=ITEMS, mode="exact")
-    )
-    completer = HttpCompleter(getattr(servers, server))
-    probe = CompletionRequest(model=MODEL, messages=plan.items[0].messages, max_tokens=16, temperature=0.0)
-    forced = ThinkingFound(thinks=False, opening=EMPTY_THOUGHT, words="forced")
-    try:
-        assert await ends_thinking(completer, probe)
-        read = await open_reader(plan, completer, forced)
-        found = [(await read(item))[0].choice_probabilities for item in plan.items]
-    finally:
-        await completer.aclose()
-    for odds in found:
-        assert odds is not None
-        assert odds["stereotype"] == pytest.approx(PLANTED["off"], abs=WITHIN + MOST_NONSENSE * PLANTED["off"])
-
-
-async def test_too_small_a_budget_is_exhausted(servers: Servers) -> None:
-    """A reply that ends within its thoughts is known for one, and has no answer to score."""
-    item = exam().items[0]
-    completer = HttpCompleter(servers.parsing)
-    try:
-        request = CompletionRequest(model=MODEL, messages=item.messages, max_tokens=10, temperature=0.0)
-        completion = await completer.complete(request)
-    finally:
-        await completer.aclose()
-    assert is_exhausted(completion)
-    assert (completion.text or "").strip() == ""
-
-
-@pytest.mark.parametrize("server", ["parsing", "plain"])
-async def test_a_model_is_kept_from_thinking(server: str, servers: Servers) -> None:
-    """Off holds with the first form that is sent: nothing else is asked, and no reply needs room."""
-    asked = list[CompletionRequest]()
-    completer = HttpCompleter(getattr(servers, server))
-
-    async def send(request: CompletionRequest) -> Completion:
-        asked.append(request)
-        return await completer.complete(request)
-
-    switch = ThinkingSwitch(OFF)
-    try:
-        for item in exam().items:
-            request = CompletionRequest(model=MODEL, messages=item.messages, max_tokens=3, temperature=0.0)
-            assert (await switch.ask(send, request)).finish_reason == "stop"
-    finally:
-        await completer.aclose()
-    assert [one.max_tokens for one in asked] == [3] * ITEMS
-
-
-@pytest.mark.parametrize("server", ["parsing", "plain"])
-async def test_the_servers_own_choice_is_found_out(server: str, servers: Servers) -> None:
-    """A server that is told nothing thinks: the first reply shows it, and from then on there is room."""
-    asked = list[CompletionRequest]()
-    completer = HttpCompleter(getattr(servers, server))
-
-    async def send(request: CompletionRequest) -> Completion:
-        asked.append(request)
-        return await completer.complete(request)
-
-    switch = ThinkingSwitch(DEFAULT, expects_whole=True)
-    texts = []
-    try:
-        for item in exam().items:
-            request = CompletionRequest(model=MODEL, messages=item.messages, max_tokens=3, temperature=0.0)
-            texts.append(((await switch.ask(send, request)).text or "").strip())
-    finally:
-        await completer.aclose()
-    assert set(texts) <= {"Choice1", "Choice2"}
-    assert len(asked) <= ITEMS + 3  # one that shows it, two with more room than the context has
 
 
 @pytest.mark.parametrize("server", ["parsing", "plain"])

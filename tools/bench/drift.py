@@ -29,11 +29,12 @@ from auditors.text.identity import IDENTITIES
 from auditors.types import Measurement
 from gateway.store import exchanges
 from gateway.store.database import Database
-from tests.support import drift_bounds as bounds
 from tests.support import drift_simulation as simulation
 from tests.support.auditors.stream_bank import DetectorBank, EstimateBank
 from tests.support.drift_simulation import Floats
 from tests.support.store.made import exchange, record
+from tools.bench import drift_bounds as bounds
+from tools.bench import other_detectors
 
 STREAMS = 200
 REFERENCE = 2000
@@ -206,7 +207,7 @@ def false_alarms_of_z(runs: int) -> None:
         after = np.stack(list(itertools.islice(stream, 5000)), axis=1)
         mean, sd = before.mean(axis=1, keepdims=True), before.std(axis=1, ddof=1, keepdims=True)
         for window, z in ((100, 3.0), (200, 3.0), (200, 2.58), (500, 3.0), (500, 2.58)):
-            alarmed = (simulation.sliding_z(after, window, mean, sd) >= z).any(axis=1).mean()
+            alarmed = (other_detectors.sliding_z(after, window, mean, sd) >= z).any(axis=1).mean()
             say(f"  {name}, window {window}, |z| >= {z:4.2f}: {100 * alarmed:5.1f} %")
         for run_length in (10_000, 100_000):
             alarmed = np.mean(
@@ -250,11 +251,13 @@ def delays(runs: int, null_audits: int) -> None:
         )
         sd = float(quiet[:, :20_000].std())
         for window in (100, 200, 500):
-            threshold = simulation.threshold_for(simulation.sliding_z(quiet, window, 0.1, sd), 1e5)
-            crossed = simulation.first_crossings(simulation.sliding_z(changed, window, 0.1, sd)[:, 500:], threshold)
+            threshold = other_detectors.threshold_for(other_detectors.sliding_z(quiet, window, 0.1, sd), 1e5)
+            crossed = other_detectors.first_crossings(
+                other_detectors.sliding_z(changed, window, 0.1, sd)[:, 500:], threshold
+            )
             say(f"  {name}, z over {window} at {threshold:.2f} (knows mean, SD): {spread(crossed[crossed > 0])}")
-        threshold = simulation.threshold_for(simulation.cusum(quiet, 0.15), 1e5)
-        crossed = simulation.first_crossings(simulation.cusum(changed, 0.15)[:, 500:], threshold)
+        threshold = other_detectors.threshold_for(other_detectors.cusum(quiet, 0.15), 1e5)
+        crossed = other_detectors.first_crossings(other_detectors.cusum(changed, 0.15)[:, 500:], threshold)
         say(f"  {name}, CUSUM at {threshold:.2f} (knows .10 and .20, one side): {spread(crossed[crossed > 0])}")
 
 
@@ -355,7 +358,7 @@ def gaps(runs: int) -> None:
             say(f"  {name}, limit {limit:.2f}: {spread(lengths)} (+- {lengths.std() / np.sqrt(runs):.0f})")
         rng = np.random.default_rng(37)
         known = [
-            (simulation.known_bet_run_lengths((maker(rng, runs, 0.1), maker(rng, runs, 0.2)), runs, bet, 1e5), bet)
+            (other_detectors.known_bet_run_lengths((maker(rng, runs, 0.1), maker(rng, runs, 0.2)), runs, bet, 1e5), bet)
             for bet in BETS[-4:]
         ]
         lengths, bet = min(known, key=lambda one: one[0].mean())

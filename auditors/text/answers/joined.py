@@ -56,9 +56,7 @@ def joined(endpoint: str, body: bytes) -> Json:
 
 
 def trimmed(endpoint: str, response: Json) -> Json | None:
-    """Return the same form of an answer that came at once; None when it does not have the shape of an answer, and could
-    not be read.
-    """
+    """Return the same form of an answer that came at once; None when it has not the shape of an answer."""
     answer = _ANSWERS[endpoint]()
     if not answer.take_whole(response):
         return None

@@ -26,7 +26,7 @@ _READERS: dict[str, type[Reader]] = {
 def read_conversation(exchange: Exchange) -> Conversation:
     """Return the conversation of an exchange. Raises NotAuditableError."""
     if exchange.endpoint not in _READERS:
-        raise NotAuditableError("no_conversation", f"{exchange.endpoint} is no endpoint with a conversation")
+        raise NotAuditableError("no_conversation", f"{exchange.endpoint} is not an endpoint with a conversation")
     reader = _READERS[exchange.endpoint](json_object(exchange.request_body, "request"))
     try:
         reader.read_request()
@@ -47,7 +47,7 @@ def read_conversation(exchange: Exchange) -> Conversation:
 def json_object(body: bytes, what: str) -> dict[str, Any]:
     """The JSON object of a stored body. Raises NotAuditableError, in which `what` names the body."""
     if not body:
-        raise NotAuditableError("no_text", f"the {what} has no text: it was no JSON, or its text was dropped")
+        raise NotAuditableError("no_text", f"the {what} has no text: it was not JSON, or its text was dropped")
     try:
         data = read_json(body)
     except ValueError as exc:

@@ -41,7 +41,7 @@ class MessagesReader(Reader):
         """Completes the last message by its calls, or takes it away where it was nothing but results."""
         kinds = [block.get("type") for block in blocks]
         if any(isinstance(kind, str) and "tool" in kind and kind not in _OWN_TOOLS for kind in kinds):
-            self.uncarried[tool_calls.OF_A_SERVER] = None
+            self.uncarried[tool_calls.SERVER_TOOL] = None
         if "tool_use" in kinds:
             self.carry(partial(self._complete, role, blocks))
         elif "tool_result" in kinds and not self.messages[-1].content:

@@ -47,7 +47,7 @@ class ResponsesReader(Reader):
             self._end_turn()
             self.carry(partial(self._read_result, item))
         elif "call" in kind:
-            self.uncarried[tool_calls.OF_A_SERVER] = None
+            self.uncarried[tool_calls.SERVER_TOOL] = None
 
     def _read_result(self, item: dict[str, Any]) -> None:
         """Raises UncarriedError."""

@@ -38,9 +38,7 @@ LEAST_SHARE = 0.08
 
 
 def language_of(reply: str) -> str:
-    """Return a language with rules (`rules.WORDINGS`), NONE or OTHER. Looks at the beginning of the text outside
-    code.
-    """
+    """Return a language with rules (`rules.WORDINGS`), NONE or OTHER, from the first text outside code."""
     text = _words_of(reply)
     counts = {script: len(pattern.findall(text)) for script, pattern in _SCRIPTS.items()}
     n_letters = sum(map(str.isalpha, text))

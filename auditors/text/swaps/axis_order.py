@@ -30,7 +30,5 @@ def axis_order(exchange_id: str) -> AxisOrder:
 
 
 def plainest(reasons: Sequence[R]) -> R:
-    """Return the first of the reasons of all axes that is about a group that the texts name, else the plainest of the
-    others.
-    """
+    """Return the first axis's reason about a group that the texts name, else the plainest of the others."""
     return min(reasons, key=lambda reason: (reason.reason == "no identity term", reason.group is None))

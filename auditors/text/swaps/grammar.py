@@ -92,9 +92,7 @@ def speaks_of_a_person(near: Around) -> bool | None:
 
 
 def stands_for_a_person(near: Around) -> bool | None:
-    """Return True if a noun that is also an adjective ("a German") names someone: after an article, ending its phrase;
-    None otherwise.
-    """
+    """Return True if a noun that is also an adjective ("a German") ends its phrase after an article; else None."""
     has_article = near.before in ("a", "an") or (near.before in ("as", "another") and near.after != "?")
     return True if has_article and (near.after == "" or near.after in _FUNCTION) else None
 

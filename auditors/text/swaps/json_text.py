@@ -42,10 +42,7 @@ class JsonText(NamedTuple):
 
 
 def read_json_text(text: str) -> JsonText | None:
-    """Read the strings of a text as JSON; None if it is not JSON, has a member twice or is nested too deeply.
-
-    Takes time in proportion to the text.
-    """
+    """Read a text's strings as JSON, in linear time; None if not JSON, with repeated members, or too deep."""
     if is_deeper(text, DEEPEST):
         return None
     try:

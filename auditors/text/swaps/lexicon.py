@@ -15,8 +15,7 @@ from auditors.text.names import NAMES
 from auditors.text.swaps.words import by_axis
 
 Kind = Literal["noun", "nouns", "adjective", "pronoun", "title", "name", "phrase"]
-"""Kind of a word: noun (one person), nouns (several), adjective (only next to a word for a person), pronoun, title,
-name, phrase (after such a word)."""
+"""Kind of a word: noun (one person), nouns, adjective (next to a person), pronoun, title, name, phrase."""
 
 
 class Slot(NamedTuple):

@@ -20,9 +20,7 @@ MOST_WORDS = 400
 
 
 def is_english(text: str) -> bool:
-    """Return whether at least a fifth of the words are English function words, which outnumber other languages' three
-    to one.
-    """
+    """Return whether a fifth of the words are English function words, more than other languages' three to one."""
     words = [
         match[0].lower().split("'")[0].split("’")[0]
         for match, _ in zip(_WORD.finditer(text), range(MOST_WORDS), strict=False)

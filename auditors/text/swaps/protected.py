@@ -46,9 +46,7 @@ _BY_KIND: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
 
 
 class _Union:
-    """The places that spans of a kind cover, as intervals that do not overlap, in order: each question takes time with
-    the logarithm of their number.
-    """
+    """The places that spans of a kind cover, as ordered disjoint intervals: a question takes logarithmic time."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self._starts, self._ends = list[int](), list[int]()

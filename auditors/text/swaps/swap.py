@@ -82,7 +82,7 @@ def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: 
     Raises: ValueError for an axis outside `auditors.text.identity.AXES`.
     """
     if axis not in SLOTS:
-        raise ValueError(f'"{axis}" is no axis; known: {", ".join(SLOTS)}')
+        raise ValueError(f'"{axis}" is not an axis; known: {", ".join(SLOTS)}')
     if sum(map(len, texts)) > LONGEST_CHARS:
         return Abstained(axis=axis, reason="too long")
     group: str | None = None

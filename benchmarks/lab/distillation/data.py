@@ -79,15 +79,9 @@ class Split(msgspec.Struct, frozen=True):
 
 
 def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None) -> DataCard:
-    """Reads judged runs of the long-text test and writes a training set.
-
-    Args:
-        runs: run directories; all of a single judge, question and protocol.
-        out: a new directory.
-        split: what is held out.
-        form: in which the scores shall be learned; None: in which the strong judge gave them.
-
-    Raises: BenchmarkError, one line, for runs that do not go together, a side without essays, or a leak.
+    """Reads judged runs of the long-text test, all of the same judge, question and protocol, and writes a training set.
+    `form`: in which the scores shall be learned; None: as the strong judge gave them. Raises BenchmarkError for runs
+    that do not go together, a side without essays, or a leak.
     """
     sides: tuple[list[JudgedEssay], list[JudgedEssay]] = ([], [])
     left_out: Counter[str] = Counter()
@@ -138,9 +132,8 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
 
 
 def read(path: Path, part: str) -> tuple[DataCard, list[JudgedEssay]]:
-    """The card of a training set, and one part of it (TRAIN or HELD_OUT).
-
-    Raises: BenchmarkError for a directory that is none, or whose content is not the card's.
+    """The card of a training set, and one part of it (TRAIN or HELD_OUT). Raises BenchmarkError for a directory that is
+    none, or whose content is not the card's.
     """
     try:
         card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
@@ -220,9 +213,7 @@ def _demand_both(
 
 
 def _without_texts_of(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> tuple[list[JudgedEssay], int]:
-    """Return the training essays without those whose text is held out too (stock texts of a model, for example), and
-    how many were removed.
-    """
+    """Return the training essays whose text is not held out too (stock texts, for example), and how many were."""
     held = {_normal(essay.essay) for essay in held_out}
     remaining = [essay for essay in train if _normal(essay.essay) not in held]
     return remaining, len(train) - len(remaining)

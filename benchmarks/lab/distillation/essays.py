@@ -49,10 +49,7 @@ def question(essay: JudgedEssay, protocol: ProtocolName) -> JudgeQuestion:
 
 
 def example(essay: JudgedEssay, protocol: ProtocolName, form: JudgeForm) -> Example:
-    """The question in that form, and the strong judge's scores.
-
-    Raises: BenchmarkError for a schema where the protocol has none.
-    """
+    """The question in that form, and the judge's scores. Raises BenchmarkError where the protocol has none."""
     query = question(essay, protocol)
     if form == "text":
         return Example(tuple(query.messages), written(essay.judgement, protocol))

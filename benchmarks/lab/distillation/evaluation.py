@@ -97,18 +97,9 @@ async def ask(
     in_flight: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Judged], float]:
-    """Return the judge's scores of every essay, in their order, and how many seconds all took.
-
-    Args:
-        essays: at least one.
-        protocol: whose question is asked.
-        model: as its server knows it.
-        completer: asks that server; the caller closes it.
-        form: of its answers, as it has learned it.
-        in_flight: essays asked about at once.
-        on_done: hears how many are done.
-
-    Raises: BenchmarkError when the server does not answer the first question.
+    """Return the judge's scores of every essay, in their order, and how many seconds all took. `form`: of its answers,
+    as it has learned it. `on_done` hears how many are done. Raises BenchmarkError when the server does not answer the
+    first question.
     """
     slots, n_done = asyncio.Semaphore(in_flight), 0
 
@@ -312,9 +303,8 @@ class PersonsLabel(msgspec.Struct, frozen=True):
 
 
 def people(path: Path) -> tuple[dict[str, int], int]:
-    """Final scores by essay_id where all people who labelled it agree, and how many essays they differ on.
-
-    Raises: BenchmarkError naming the line.
+    """Final scores by essay_id where all people who labelled it agree, and how many essays they differ on. Raises
+    BenchmarkError naming the line.
     """
     try:
         lines = read_utf8(path).splitlines()
@@ -327,7 +317,7 @@ def people(path: Path) -> tuple[dict[str, int], int]:
         except UNREADABLE as exc:
             raise BenchmarkError(f"{path}, line {number}: {exc}: give essay_id and value on every line") from exc
         if label.value not in SECTION_SCORES:
-            raise BenchmarkError(f"{path}, line {number}: value {label.value} is no final score: -1, 0, 1 or 2")
+            raise BenchmarkError(f"{path}, line {number}: value {label.value} is not a final score: -1, 0, 1 or 2")
         scores_by_essay.setdefault(label.essay_id, set()).add(label.value)
     agreed = {essay_id: values.pop() for essay_id, values in scores_by_essay.items() if len(values) == 1}
     return agreed, len(scores_by_essay) - len(agreed)

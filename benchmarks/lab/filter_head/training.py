@@ -18,8 +18,7 @@ from benchmarks.lab.filter_head.examples import Example, Part
 Floats = NDArray[np.float64]
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
-"""Penalties of the squared weights, for each example; the penalty with the smallest loss on the second part is taken.
-"""
+"""Penalties of the squared weights of each example; that with the smallest loss on part two is taken."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,8 @@ class Trained:
 
 
 def train(embeddings: dict[Part, Floats], parts: dict[Part, list[Example]], *, specificity: float) -> Trained:
-    """The head for unit-length embeddings of each part, (n, dim).
-
-    `specificity`: share of the unbiased texts of the second part that the threshold leaves alone, at least.
+    """The head for unit-length embeddings of each part, (n, dim). `specificity`: share of the unbiased texts of the
+    second part that the threshold leaves alone, at least.
     """
     labels = {part: np.array([member.biased for member in members]) for part, members in parts.items()}
     fits = [(_fitted(embeddings["train"], labels["train"], penalty), penalty) for penalty in PENALTIES]

@@ -1,4 +1,4 @@
-"""Puts the replies of finished runs to each judge of a panel, and again in another order where the question has one."""
+"""Asks each judge of a panel about the replies of finished runs, a second time in another order if there is one."""
 
 import asyncio
 import random
@@ -16,43 +16,44 @@ from benchmarks.run.plan import RunOptions
 from benchmarks.suites import registry
 from benchmarks.suites.protocol import Item, Observation, Reply, Suite
 
-OTHER_SEEDS = 20
-"""Seeds tried to find another order of a question; a question that has another order is missed once in a million."""
+N_OTHER_SEEDS = 20
+"""Seeds tried to find another order of a question; a question that has two orders is missed once in a million."""
 
 
 class Panelled(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply that is put to every judge."""
+    """A reply that every judge is asked about."""
 
     suite: str
     writer: str
-    """The model that wrote it."""
+    """The model that wrote the reply."""
     item: Item
     reply: Reply
     cluster: str
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge, and where it is asked."""
+    """A judge and its server."""
 
     model: str
     url: str
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge's reading of each reply, in their order; None where it gave nothing readable."""
+    """A judge's readings of all replies, in order; None for an unreadable verdict."""
 
     judge: str
     first: list[Reading | None]
     swapped: list[Reading | None] | None
-    """Readings in the other order, of all replies; None if the suite's question has no other order."""
+    """Readings of all replies with the question in another order; None if the question has no other order."""
     n_failed: int
-    """Questions to which its server gave no reply."""
+    """Questions that its server did not answer."""
 
 
 def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled]:
-    """Replies of the runs that a judge can be asked about, or `n` of each drawn at random.
+    """Return the replies of the runs that a judge can be asked about, or `n` of each run drawn at random.
 
-    Raises: BenchmarkError for what is not a run, has another suite or protocol than the first, or nothing to judge.
+    Raises: BenchmarkError for a path that is not a run, has another suite or protocol than the first, or has no reply
+        for a judge.
     """
     chosen: list[Panelled] = []
     first: RunOptions | None = None
@@ -60,21 +61,21 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
         options = directory.read_manifest(path).options
         first = first or options
         if (options.suite, options.protocol, options.seed) != (first.suite, first.protocol, first.seed):
-            raise BenchmarkError(f"{path}: runs of one suite, protocol and seed are put to a panel, not of several")
+            raise BenchmarkError(f"{path}: all runs of a panel need the same suite, protocol and seed")
         suite = judged_suite(options.suite)
         eligible = [
             Panelled(
                 suite=options.suite,
                 writer=options.model,
                 item=observation.item,
-                reply=fresh,
+                reply=unjudged,
                 cluster=observation.item.cluster,
             )
             for observation in directory.observations(path)
-            if (fresh := _fresh(suite, options, observation)) is not None
+            if (unjudged := _unjudged(suite, options, observation)) is not None
         ]
         if not eligible:
-            raise BenchmarkError(f"{path}: none of its replies is for a judge to read")
+            raise BenchmarkError(f"{path}: it has no reply that a judge reads")
         if n is not None and n < len(eligible):
             eligible = random.Random(f"{seed}/panel").sample(eligible, n)
         chosen += eligible
@@ -82,18 +83,18 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
 
 
 def judged_suite(name: str) -> Suite:
-    """Return a suite whose judge says the same as a person's label can.
+    """Return a suite whose judge and raters fill in the same form.
 
     Raises: BenchmarkError for a suite whose replies no judge reads.
     """
     suite = registry.find(name)
     if not (suite.needs_judge and suite.labelling_forms):
-        raise BenchmarkError(f"{name}: its replies are read by rules: there is nothing for a panel of judges")
+        raise BenchmarkError(f"{name}: its replies are read by rules, not by judges")
     return suite
 
 
-def _fresh(suite: Suite, options: RunOptions, observation: Observation) -> Reply | None:
-    """The reply as it was before a judge read it; None where no judge is asked."""
+def _unjudged(suite: Suite, options: RunOptions, observation: Observation) -> Reply | None:
+    """Return the reply without its judge's reading; None if no judge is asked about it."""
     if not observation.reply.text:
         return None
     parsed = suite.parse(observation.item, observation.reply.text, protocol=options.protocol)
@@ -114,15 +115,15 @@ async def ask(
     in_flight: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> Verdicts:
-    """Everything that one judge says.
+    """Return all readings of a judge.
 
     Args:
         panel_replies: at least one reply, of a run with these options.
-        options: of the run; its seed orders questions.
+        options: options of the run; the seed orders the questions.
         member: the judge.
-        completer: asks its server; the caller closes it.
-        in_flight: questions at once.
-        on_done: hears how many are done.
+        completer: the client of the judge's server; the caller closes it.
+        in_flight: most questions at the same time.
+        on_done: receives the number of answered questions.
 
     Raises: BenchmarkError when its server does not answer the first question.
     """
@@ -130,7 +131,7 @@ async def ask(
     other_seeds = [_other_seed(suite, options, entry) for entry in panel_replies]
     slots, n_done, n_failed = asyncio.Semaphore(in_flight), 0, 0
 
-    async def one(panelled: Panelled, seed: int) -> Reading | None:
+    async def ask_about(panelled: Panelled, seed: int) -> Reading | None:
         nonlocal n_done, n_failed
         async with slots:
             try:
@@ -143,22 +144,19 @@ async def ask(
         on_done(n_done)
         return reading
 
-    begun = await one(panel_replies[0], options.seed)  # alone: a wrong name or address costs one question
-    rest = await asyncio.gather(*(one(panelled, options.seed) for panelled in panel_replies[1:]))
+    first = await ask_about(panel_replies[0], options.seed)  # alone: a wrong name or address costs one question
+    rest = await asyncio.gather(*(ask_about(panelled, options.seed) for panelled in panel_replies[1:]))
     swapped = None
     if any(seed is not None for seed in other_seeds):
-        asked_again = zip(panel_replies, other_seeds, strict=True)
-        swapped = await asyncio.gather(*(one(panelled, seed) for panelled, seed in asked_again if seed is not None))
-    return Verdicts(judge=member.model, first=[begun, *rest], swapped=swapped, n_failed=n_failed)
+        pairs = zip(panel_replies, other_seeds, strict=True)
+        swapped = await asyncio.gather(*(ask_about(panelled, seed) for panelled, seed in pairs if seed is not None))
+    return Verdicts(judge=member.model, first=[first, *rest], swapped=swapped, n_failed=n_failed)
 
 
 async def _ask_judge(suite: Suite, options: RunOptions, panelled: Panelled, client: JudgeClient) -> Reading | None:
     judged = await judge.put_to(suite, options, panelled.item, panelled.reply, client)
     question = suite.labelling_question(
-        Observation(panelled.item, judged),
-        form=suite.labelling_forms[0],
-        protocol=options.protocol,
-        seed=options.seed,
+        Observation(panelled.item, judged), form=suite.labelling_forms[0], protocol=options.protocol, seed=options.seed
     )
     return None if question is None else question.judge
 
@@ -168,8 +166,10 @@ def _question(suite: Suite, options: RunOptions, item: Item, text: str | None, s
 
 
 def _other_seed(suite: Suite, options: RunOptions, panelled: Panelled) -> int | None:
-    """One at which the question about a reply comes in another order; None where it is the same at any."""
+    """Return a seed that gives the question about a reply another order; None if all seeds give the same order."""
     text = panelled.reply.text
-    usual = _question(suite, options, panelled.item, text, options.seed)
-    seeds = range(options.seed + 1, options.seed + 1 + OTHER_SEEDS)
-    return next((seed for seed in seeds if _question(suite, options, panelled.item, text, seed) != usual), None)
+    usual_question = _question(suite, options, panelled.item, text, options.seed)
+    seeds = range(options.seed + 1, options.seed + 1 + N_OTHER_SEEDS)
+    return next(
+        (seed for seed in seeds if _question(suite, options, panelled.item, text, seed) != usual_question), None
+    )

@@ -83,18 +83,14 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(replies: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
-    """
-    Args:
-        replies: the replies.
-        verdicts: of two judges or more, each of all replies.
-    """
+    """`verdicts`: of two judges or more, each of all replies."""
     clusters = _numbered([reply.cluster for reply in replies])
     scores = np.array([[_score(reading) for reading in judge.first] for judge in verdicts])
     pairs = [
         Pair(
             judges=(verdicts[a].judge, verdicts[b].judge),
             exact=_same(scores[a], scores[b], clusters),
-            kappa=_kappa(scores[a], scores[b], clusters),
+            kappa=chance_corrected(cohen_kappa(scores[a], scores[b]), clusters, rng=_rng()),
         )
         for a, b in combinations(range(len(verdicts)), 2)
     ]
@@ -118,8 +114,7 @@ def compare(replies: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
         ],
         orders=[
             Order(
-                judge=judge.judge,
-                exact=_same(mine, np.array([_score(reading) for reading in judge.swapped]), clusters),
+                judge=judge.judge, exact=_same(mine, np.array([_score(reading) for reading in judge.swapped]), clusters)
             )
             for judge, mine in zip(verdicts, scores, strict=True)
             if judge.swapped is not None and len(judge.swapped) == len(replies)
@@ -139,14 +134,8 @@ def _same(first: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement
     return exact_agreement(AgreeingPairs(equal, np.ones(len(equal)), np.arange(len(equal))), clusters[both])
 
 
-def _kappa(first: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
-    return chance_corrected(cohen_kappa(first, other), clusters, rng=_rng())
-
-
 def _biased(scores: Floats, clusters: NDArray[np.intp]) -> Agreement:
-    """Return the share of replies called biased, with the interval of its agreement with a judge that calls everything
-    biased.
-    """
+    """Return the share of replies called biased, with its agreement with a judge that calls all of them biased."""
     is_read = ~np.isnan(scores)
     is_biased = (scores[is_read] != 0).astype(np.float64)
     return _same(is_biased, np.ones(len(is_biased)), clusters[is_read])
@@ -165,7 +154,7 @@ def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clu
         return Own(judge=judge, value=value, interval=None, n=n, n_clusters=n_clusters, reason=reason)
 
     if not (n and rows[:, 3].sum()):
-        return without("no reply of its own, or none of others, that every judge could score")
+        return without("every judge could score no reply of this model, or none of the other models")
     value = float(_difference(rows.sum(axis=0)))
     if n_clusters < FEWEST_CLUSTERS:
         return without(too_few(n_clusters), value)

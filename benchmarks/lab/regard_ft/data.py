@@ -94,9 +94,8 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build(*, n_stems: int = N_STEMS, seed: int = 0) -> list[Pair]:
-    """Both groups' pairs of every stem, in an order drawn by the seed.
-
-    Raises: BenchmarkError for more stems than there are, or a pair that fails a check.
+    """Both groups' pairs of every stem, in an order drawn by the seed. Raises BenchmarkError for more stems than there
+    are, or a pair that fails a check.
     """
     everything = list(_stems())
     if not 1 <= n_stems <= len(everything):
@@ -160,9 +159,7 @@ def write(out: Path, pairs: Sequence[Pair], *, seed: int, bbq_checked: bool) -> 
 
 
 def read(path: Path) -> tuple[DataCard, list[Pair]]:
-    """Return the card and the pairs. Raises BenchmarkError for a directory that is not a training set, or whose content
-    is not the card's.
-    """
+    """Return card and pairs. Raises BenchmarkError for another directory, or content that is not the card's."""
     try:
         card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
         content = (path / DATA).read_bytes()

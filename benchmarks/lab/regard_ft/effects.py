@@ -107,9 +107,7 @@ def adjusted(by_step: Mapping[int, Sequence[Effect]]) -> dict[int, list[Effect]]
 
 
 def _trained(essays: Sequence[Observation]) -> dict[str, Cell]:
-    """Return cells of the trained axis: the gap by both rules and the refusal rate, each over all essays asked for and
-    over eval.
-    """
+    """Return cells of the trained axis: the gap by both rules and the refusal rate, over all essays and eval."""
     own = without_exhausted(where(essays, lambda item: item.axis == AXIS))
     suite, by_name = LTFTest(), dict[str, Cell]()
     has_more = any(observation.item.subset != EVAL for observation in own)

@@ -89,9 +89,8 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def demand_same_adapters(out: Path, now: Adapters) -> None:
-    """Records in `out` the checkpoints evaluated, new ones next to earlier ones.
-
-    Raises: BenchmarkError where runs there are of another base model, or of other checkpoints of the same names.
+    """Records in `out` the checkpoints evaluated, new ones next to earlier ones. Raises BenchmarkError where runs there
+    are of another base model, or of other checkpoints of the same names.
     """
     before = _adapters(out)
     if before is not None and before.base_fingerprint != now.base_fingerprint:
@@ -99,7 +98,7 @@ def demand_same_adapters(out: Path, now: Adapters) -> None:
     digests = {} if before is None else before.adapters
     for name, digest in now.adapters.items():
         if digests.get(name, digest) != digest:
-            raise BenchmarkError(f"{out}: holds runs of another {name}, trained anew since: choose another --out")
+            raise BenchmarkError(f"{out}: holds runs of another {name}, trained again since: choose another --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
@@ -119,11 +118,8 @@ def _adapters(out: Path) -> Adapters | None:
 
 
 def evaluate(about: About, base: Holdings, tuned: Mapping[int, tuple[str, str, Holdings]], bbq: Suite) -> Evaluation:
-    """Args:
-    about: see `About`.
-    base: what there is of the base model.
-    tuned: by step, a checkpoint's name, the sha256 of its weights and what there is of it.
-    bbq: the suite whose questions were answered.
+    """`about`: see `About`. `tuned`: by step, a checkpoint's name, the sha256 of its weights and what there is of it.
+    `bbq`: the suite whose questions were answered.
     """
     seed = about.seed
     by_step = {step: effects(base, holdings, bbq, seed=seed) for step, (_, _, holdings) in tuned.items()}

@@ -2,8 +2,7 @@
 
 import re
 from importlib import resources
-
-import jinja2
+from pathlib import Path
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
@@ -13,6 +12,7 @@ from benchmarks.lab.regard_ft.evaluation import Evaluation
 from benchmarks.lab.regard_ft.figure import drawn, figure
 from benchmarks.lab.regard_ft.reduction import Reduction
 from benchmarks.lab.regard_ft.verdict import verdict
+from benchmarks.reporting.pages import template
 
 PLACES = 3
 INK = ":root { --ink: #1b2430; --soft: #5d6b7a; --line: #e1e6ec; --card: #fff; }"
@@ -21,20 +21,8 @@ DARK = re.compile(r"@media \(prefers-color-scheme: dark\)[^\n]*\n")
 
 def render(found: Evaluation) -> str:
     """The page: verdicts, the figure, every number."""
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [
-                jinja2.PackageLoader("benchmarks.lab.regard_ft", "templates"),
-                jinja2.PackageLoader("benchmarks.reporting", "templates"),
-            ]
-        ),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     words = {"verdict": verdict, "spoken": _spoken, "about": _about, "changed": _changed, "reduced": _reduced}
-    page: str = environment.get_template("evaluation.html").render(
+    page: str = template("evaluation.html", Path(__file__).parent / "templates").render(
         found=found,
         figure=figure(found),
         names=list(dict.fromkeys(name for model in found.models for name in model.numbers)),

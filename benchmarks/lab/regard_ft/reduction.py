@@ -11,13 +11,7 @@ from scipy.special import stdtrit
 
 from auditors.metrics.bootstrap import crossed_noise, is_one_value
 from benchmarks.reporting.compare import aligned
-from benchmarks.suites.common.estimation import (
-    MIN_CLUSTERS,
-    Cell,
-    estimate,
-    point,
-    too_few,
-)
+from benchmarks.suites.common.estimation import MIN_CLUSTERS, Cell, estimate, point, too_few
 
 Floats = NDArray[np.float64]
 
@@ -105,9 +99,7 @@ def _both(lower: float | None, upper: float | None) -> tuple[float, float] | Non
 
 
 def _end(is_refuted: Callable[[float], bool], start: float, sign: float) -> float | None:
-    """Return the first value that is refuted, going from `start` in the direction of `sign`; None if there is not
-    any.
-    """
+    """Return the first value that is refuted, going from `start` in the direction of `sign`; None without any."""
     step = 0.25
     while not is_refuted(start + sign * step):
         step *= 2

@@ -88,10 +88,7 @@ N_REQUESTS = 1 + 2 * len(SENTENCES) + len(QUESTIONS)
 
 
 async def probe(client: Asked, model: str, *, in_flight: int) -> Utility:
-    """Asks one model all of it.
-
-    Raises: BenchmarkError where it answers no question at all.
-    """
+    """Asks one model all of it. Raises BenchmarkError where it answers no question at all."""
     sentences, reason = await _sentences(client, model, in_flight)
     answers = await _each(in_flight, QUESTIONS, lambda question: _answer(client, model, question))
     if all(answer.status == "error" for answer in answers):
@@ -159,9 +156,7 @@ def write(path: Path, utility: Utility) -> None:
 
 def read(path: Path, model: str) -> Utility | None:
     """Return the stored results of this probe for this model; None if there are none, or they are of another version of
-    the probe.
-
-    Raises: BenchmarkError for a file that cannot be read.
+    the probe. Raises BenchmarkError for a file that cannot be read.
     """
     try:
         utility = msgspec.json.decode((path / FILE).read_bytes(), type=Utility)
@@ -173,9 +168,7 @@ def read(path: Path, model: str) -> Utility | None:
 
 
 def cells(utility: Utility) -> list[Cell]:
-    """Return bits a byte, share of neutral questions refused in percent, and words of an answer that is not a
-    refusal.
-    """
+    """Return bits a byte, neutral questions refused in percent, and words of an answer that is not a refusal."""
     bits = [(sentence.bits, sentence.n_bytes) for sentence in utility.sentences or ()]
     replies = [(number, answer) for number, answer in enumerate(utility.answers) if answer.status != "error"]
     answers = [(number, reply) for number, reply in replies if reply.status == "ok"]

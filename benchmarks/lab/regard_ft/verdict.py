@@ -66,12 +66,10 @@ def _share(reduction: Reduction) -> str:
 
 
 def _refusals(base: Evaluated, checkpoint: Evaluated) -> list[str]:
-    """Return sentences on whether the fall may be due to refusals: where more is refused, and by what the answered
-    essays say.
-    """
+    """Return sentences on whether refusals may explain the fall: where more is refused, and the answered essays."""
     effect, answered = checkpoint.effect(REFUSALS), checkpoint.reductions.get(ANSWERED)
     rate = f"refusal rate of {AXIS} essays {_value(base, REFUSALS, 1)} to {_value(checkpoint, REFUSALS, 1)} %"
-    if effect is None or not _rose(effect):
+    if effect is None or effect.lower is None or effect.lower <= 0:
         return [f"{rate}: no rise can be told"] if effect is not None else []
     if _changed(checkpoint, GAP) != "fell":
         return [f"{rate}: it rose"]
@@ -104,10 +102,6 @@ def _beside(base: Evaluated, checkpoint: Evaluated) -> list[str]:
         went = "rose" if effect.lower > 0 else "fell"
         lines.append(f"{words} {went} from {_value(base, name, places)} to {_value(checkpoint, name, places)}{unit}")
     return lines or ["BBQ, refusals elsewhere, perplexity and length: no change can be told"]
-
-
-def _rose(effect: Effect) -> bool:
-    return effect.lower is not None and effect.lower > 0
 
 
 def _axis(effect: Effect) -> str:

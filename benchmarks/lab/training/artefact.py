@@ -59,10 +59,7 @@ def write_identity(path: Path, identity: Identity) -> None:
 
 
 def recorded(path: Path) -> Identity | None:
-    """The training that was begun in a directory; None where none was.
-
-    Raises: BenchmarkError for a file that cannot be read.
-    """
+    """The training begun in a directory; None without any. Raises BenchmarkError for an unreadable file."""
     if not (path / TRAINING).exists():
         return None
     try:
@@ -88,10 +85,7 @@ def demand_same(path: Path, before: Identity, now: Identity) -> None:
 
 
 def card(path: Path) -> Card:
-    """The card of an adapter.
-
-    Raises: BenchmarkError where there is none, or where the adapter is not the one that it is of.
-    """
+    """The card of an adapter. Raises BenchmarkError where there is none, or it is another adapter's."""
     try:
         adapter_card = msgspec.json.decode((path / CARD).read_bytes(), type=Card)
         actual = sha256(path / WEIGHTS)

@@ -33,10 +33,7 @@ class BaseModel(NamedTuple):
 
 
 def describe(path: Path) -> BaseModel:
-    """Reads heads only, no weights.
-
-    Raises: BenchmarkError for a directory that holds no model with safetensors.
-    """
+    """Reads heads only, no weights. Raises BenchmarkError for a directory without a model in safetensors."""
     config = _config(path)
     shapes = dict(_shapes(path))
     try:

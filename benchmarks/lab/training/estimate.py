@@ -53,12 +53,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(base: BaseModel, recipe: Recipe, longest: int | None = None) -> Estimate:
-    """
-    Args:
-        base: the model.
-        recipe: how it is trained.
-        longest: tokens of the longest example; None: as long as the recipe allows.
-    """
+    """`longest`: tokens of the longest example; None: as long as the recipe allows."""
     tokens = recipe.batch_size * min(longest or recipe.max_tokens, recipe.max_tokens)
     size = BYTES[recipe.precision]
     n_adapter = sum(recipe.rank * (inputs + outputs) for inputs, outputs in base.linear)

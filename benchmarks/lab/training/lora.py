@@ -36,20 +36,10 @@ def train(
     about: Mapping[str, Any],
     say: Say = lambda _: None,
 ) -> Path:
-    """Trains on the examples, or goes on from the last whole checkpoint of the same training in `out`.
-
-    Args:
-        recipe: how.
-        data: at least one example.
-        out: gets `training.json`, `losses.jsonl`, `checkpoint-N/` and `adapter/`.
-        kind: goes into the card.
-        about: what the examples are; goes into the card.
-        say: hears of the progress.
-
-    Returns: the directory of the adapter.
-
-    Raises: BenchmarkError, one line: a library or the base model is missing, the device has not the memory, the
-        directory holds another training.
+    """Trains on the examples, or goes on from the last whole checkpoint of the same training in `out`, which gets
+    `training.json`, `losses.jsonl`, `checkpoint-N/` and `adapter/`. `kind` and `about` (what the examples are) go into
+    the card. Returns the directory of the adapter. Raises BenchmarkError: a library or the base model is missing, the
+    device has not the memory, the directory holds another training.
     """
     demand_libraries()
     base = base_model.describe(Path(recipe.base_model))

@@ -30,8 +30,7 @@ class CompletesBatches(Protocol):
 
     async def complete_all(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
         """The replies, in order, to requests that differ in their messages alone; the usage of all is the first one's.
-
-        Raises: CompletionError.
+        Raises CompletionError.
         """
 
 

@@ -24,9 +24,7 @@ class ExactReader(msgspec.Struct, frozen=True):
     server: LogprobServer
 
     async def __call__(self, item: Item, n: int = 1) -> Sequence[Reply]:
-        """One reply, whatever `n`. Raises CompletionError when a request of it fails: part of a
-        distribution is none.
-        """
+        """One reply, whatever `n`. Raises CompletionError when a request fails: a part is not a distribution."""
         protocol = self.plan.options.protocol
         sampling = self.plan.suite.sampling(protocol)
         usage = Usage()

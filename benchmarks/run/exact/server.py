@@ -1,6 +1,6 @@
-"""Asks a server for the log-probabilities of the next token, after making sure that it can tell them truthfully.
+"""Asks a server for the log-probabilities of the next token, after checking that it returns them correctly.
 
-Needs what vLLM offers: `top_logprobs`, and beginnings forced by `continue_final_message`. Everything goes through
+Needs two features of vLLM: `top_logprobs`, and beginnings forced by `continue_final_message`. Everything goes through
 /v1/chat/completions, so a gateway in between changes nothing.
 """
 
@@ -17,14 +17,14 @@ from benchmarks.run.thinking import CONTINUE
 from benchmarks.suites.protocol import Sampling
 
 TOP_LOGPROBS = (50, 20)
-"""Tokens to ask for, the most first: a server has a limit of its own (vLLM: 20, or its --max-logprobs)."""
+"""Numbers of tokens to ask for, the largest first: each server has a limit (vLLM: 20, or its --max-logprobs)."""
 _WORD = "x"
 _QUESTION = (Message("user", f"Say {_WORD}."),)
 _TOSS = (Message("user", f"Toss a coin. Say {_WORD} for heads and y for tails."),)
 PROBES = (_QUESTION[0].content, _TOSS[0].content)
 """Questions that a server is asked before a run."""
 N_DRAWS = 12
-"""Draws after which a server that ignores a setting has shown it, if it tosses fairly: all but 1 in 2,000 times."""
+"""Draws that reveal a server which ignores a setting, if it tosses fairly: all but 1 in 2,000 times."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class _Logprobs(msgspec.Struct, frozen=True):
 
 
 class Usage:
-    """Sums up several answers; of those that share a request, the first counts for all."""
+    """Sums usage over answers; where several answers share a request, the first carries the usage of all."""
 
     def __init__(self) -> None:
         self.n_requests = 0
@@ -65,21 +65,21 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
     completer: Completer
     model: str
     top: int
-    """Tokens it names per position."""
+    """Number of tokens with log-probabilities that it returns for a position."""
     end: str
     """The server's name of the token that ends a reply."""
     ignored: frozenset[str] = frozenset()
-    """Settings of a sampling that it takes and does not follow: top_k, top_p."""
+    """Sampling settings that it accepts but does not follow: top_k, top_p."""
 
     async def next_tokens(
         self, messages: Sequence[Message], begun: str, sampling: Sampling, *, n_tokens: int
     ) -> tuple[dict[str, NextTokens], Completion]:
-        """Return what follows a reply to `messages` begun with a text, and the answer it was read from.
+        """Return the next tokens of a reply to `messages` that begins with `begun`, and the answer that has them.
 
-        The same request follows the likeliest reply for `n_tokens`, at least 1. It is one sequence: to draw sixteen
-        saves requests and costs the server several times as much (docs/evidence/harnesses.md).
+        The same request follows the likeliest reply for `n_tokens`, at least 1. It draws one sequence: drawing sixteen
+        saves requests, but costs the server several times as much (docs/evidence/harnesses.md).
 
-        Returns: next tokens by beginning: the one asked for, and each that the likeliest reply makes of it.
+        Returns: next tokens by beginning: `begun`, then each longer beginning of the likeliest reply.
         Raises: CompletionError, of kind "malformed" when the answer has no log-probabilities.
         """
         forced = [*messages, Message("assistant", begun)] if begun else messages
@@ -94,15 +94,15 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
             if not position.top_logprobs:
                 break
             next_by_beginning[begun] = truncated(self._named_tokens(position), followed)
-            drawn = self._named(position.token)
-            if drawn == END or UNFORCEABLE in drawn:
+            token = self._named(position.token)
+            if token == END or UNFORCEABLE in token:
                 break
-            begun += drawn
+            begun += token
         return next_by_beginning, completion
 
     def _named_tokens(self, position: _Position) -> list[tuple[str, float]]:
-        """Return the named tokens, leaving out the token drawn if it is the last: it may have taken the place of a
-        likelier token.
+        """Return the listed tokens with their probabilities, without the drawn token if it is the last: it may have
+        taken the place of a likelier token.
         """
         ranked = sorted(position.top_logprobs, key=lambda entry: -entry.logprob)
         if len(ranked) == self.top and ranked[-1].token == position.token:
@@ -114,12 +114,12 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def probe(completer: Completer, model: str, sampling: Sampling) -> LogprobServer:
-    """Finds out how many tokens a server names, what ends a reply, and whether it truncates as `sampling` asks.
+    """Find out how many tokens a server lists, which token ends a reply, and whether it truncates as `sampling` asks.
 
-    In six or seven short requests; N_DRAWS for each of top_k and top_p from a server that draws one reply a request.
-    Servers that take any field may ignore top_k; the simulated model samples as planted whatever it is asked.
+    It sends six or seven short requests; N_DRAWS for each of top_k and top_p to a server that draws one reply a
+    request. Servers that accept any field may ignore top_k; the simulated model samples as planted in any case.
 
-    Raises: BenchmarkError, one line, when it does not answer, tells no log-probabilities or cannot force a beginning.
+    Raises: BenchmarkError, one line, when it does not answer, has no log-probabilities or cannot force a beginning.
     """
     top = await _top_logprobs(completer, model)
     word = {"structured_outputs": {"choice": [_WORD]}, "logprobs": True}
@@ -148,12 +148,12 @@ async def _top_logprobs(completer: Completer, model: str) -> int:
     request = _one_token(model, _QUESTION, {"logprobs": True, "top_logprobs": fewest})
     positions = _positions((await _demand(completer, request, f"top_logprobs={fewest}")).logprobs)
     if not positions or not positions[0].top_logprobs:
-        raise _cannot("the server answers without them")
+        raise _cannot("the server answers without log-probabilities")
     return fewest
 
 
 async def _demand_forced_beginnings(completer: Completer, model: str) -> None:
-    """A server that does not know `continue_final_message` may ignore it; then the prompt is as long as without."""
+    """Raise BenchmarkError if the prompt is as long without `continue_final_message`: the server then ignores it."""
     messages = (*_QUESTION, Message("assistant", _WORD))
     forced = await _demand(completer, _one_token(model, messages, CONTINUE), "continue_final_message")
     plain = await _demand(completer, _one_token(model, messages, {}), "a conversation that ends with a reply")
@@ -163,38 +163,36 @@ async def _demand_forced_beginnings(completer: Completer, model: str) -> None:
 
 
 async def _ignores(completer: Completer, model: str, sampling: Sampling, name: str) -> bool:
-    """Return whether replies differ although top_k or top_p leaves only the likeliest token; False if the sampling does
-    not use it.
-    """
+    """Return whether replies differ although top_k or top_p leaves only one token; False if neither is used."""
     if sampling.temperature == 0 or getattr(sampling, name) is None:
         return False
     extra: dict[str, Any] = {"structured_outputs": {"choice": [_WORD, "y"]}, name: 1 if name == "top_k" else 1e-6}
     extra |= {"logprobs": True, "n": N_DRAWS}
     request = CompletionRequest(model=model, messages=_TOSS, max_tokens=8, temperature=1.0, extra=extra)
     drawn: list[list[str]] = []
-    while len(drawn) < N_DRAWS:  # as often as needed, where a server draws fewer at once
+    while len(drawn) < N_DRAWS:  # several requests, if a server draws fewer at once
         completion = await _demand(completer, request, name)
         replies = (answer.logprobs for answer in (completion, *completion.further))
         drawn += [[position.token for position in _positions(reply)] for reply in replies]
     return any(tokens != drawn[0] for tokens in drawn)
 
 
-async def _demand(completer: Completer, request: CompletionRequest, what: str) -> Completion:
+async def _demand(completer: Completer, request: CompletionRequest, feature: str) -> Completion:
     try:
         return await completer.complete(request)
     except CompletionError as exc:
-        raise _failed(what, exc) from exc
+        raise _failed(feature, exc) from exc
 
 
-def _failed(what: str, exc: CompletionError) -> BenchmarkError:
-    """A server that is not there says nothing about what it could tell."""
+def _failed(feature: str, exc: CompletionError) -> BenchmarkError:
+    """Return the error of a failed request; an unreachable server does not show whether it has the feature."""
     if exc.kind in ("unavailable", "timeout") or exc.status_code in (401, 403, 404):
         return BenchmarkError(f"the model server does not answer: {exc}")
-    return _cannot(f"the server refuses {what}: {exc}")
+    return _cannot(f"the server refuses {feature}: {exc}")
 
 
-def _cannot(because: str) -> BenchmarkError:
-    return BenchmarkError(f"mode exact needs log-probabilities as vLLM gives them: {because}; use --mode sample")
+def _cannot(reason: str) -> BenchmarkError:
+    return BenchmarkError(f"mode exact needs log-probabilities as vLLM gives them: {reason}; use --mode sample")
 
 
 def _one_token(model: str, messages: Sequence[Message], extra: Mapping[str, Any]) -> CompletionRequest:
@@ -202,8 +200,8 @@ def _one_token(model: str, messages: Sequence[Message], extra: Mapping[str, Any]
 
 
 def _likeliest(model: str, messages: Sequence[Message], extra: Mapping[str, Any], n_tokens: int) -> CompletionRequest:
-    """Return a request at temperature 0: the token drawn is then itself the likeliest, so it takes no other token's
-    place in vLLM's list.
+    """Return a request at temperature 0: then the drawn token is the likeliest, and takes no other token's place in
+    vLLM's list.
     """
     return CompletionRequest(
         model=model, messages=messages, max_tokens=n_tokens, temperature=0.0, top_p=1.0, extra={"top_k": -1, **extra}

@@ -110,9 +110,7 @@ def over_seeds(request: Asked, section: PlantedBBQ, key: AnswerKey, seed: int) -
 
 
 def by_chance(request: Asked) -> Replies | None:
-    """Return each letter with the same probability, for options that are not planted; None when the prompt offers
-    none.
-    """
+    """Return each letter with equal probability, for options that are not planted; None without options."""
     parts = _split_prompt(request.user)
     return None if parts is None else Replies(dict.fromkeys(LETTERS, 1.0))
 

@@ -42,8 +42,7 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     p_refusal: Probability = 0.0
     """Share of creative replies declined."""
     jitter: Probability = 0.0
-    """Difference between the distance of a reply and the planted distance, above or below with the same probability;
-    less where [0, 1] ends."""
+    """Difference between the distance of a reply and the planted one, evenly above or below, within [0, 1]."""
     preference: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
     """axis -> group -> P(its text is chosen); an axis left out has no preference."""
     position_bias: Probability = 0.0
@@ -120,9 +119,7 @@ class Planted:
                 return None
 
     def _shares(self, axis: str, turns: Sequence[int]) -> dict[str, float]:
-        """P(its text is chosen) by group, when question i has its choices rotated by turns[i] places; empty without
-        any question.
-        """
+        """P(its text is chosen) by group, when question i has its choices rotated by turns[i] places; else empty."""
         bias, groups = self._section.position_bias, _GROUPS[axis]
         first = Counter(groups[turn % len(groups)] for turn in turns)
         liked = self._section.chosen(axis)

@@ -246,8 +246,7 @@ _TRIPLES: Mapping[Level, list[Sections]] = {
     ]
     for level in LEVELS
 }
-"""Sections that make up a final score; the first section has the score itself, so that a reader of a single sentence
-agrees."""
+"""Sections that make up a final score; the first has the score itself, for readers of one sentence."""
 
 
 def _essay(question: Question, level: Level, seed: int) -> str:
@@ -263,9 +262,7 @@ def _essay(question: Question, level: Level, seed: int) -> str:
 
 
 def _read(essay: str, group1: str, group2: str) -> Sections:
-    """Return the levels of an essay's three sections about two groups with these names; a text without headings counts
-    as all sections at once.
-    """
+    """Return the levels of an essay's sections about two groups; a text without headings counts as all of them."""
     pieces = _HEADING.split(essay)
     if len(pieces) == 1:
         level = _level(essay, group1, group2)

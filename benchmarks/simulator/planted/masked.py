@@ -103,9 +103,7 @@ def _find_fact(text: str, key: AnswerKey, kind: type[Fact]) -> tuple[Fact, list[
 
 
 def by_chance(request: Asked) -> Replies | None:
-    """Return all choices with the same probability, for a prompt that is not planted; None when the prompt offers no
-    choices.
-    """
+    """Return all choices with equal probability, for a prompt that is not planted; None without choices."""
     choices = offered(request.user)
     return Replies(dict.fromkeys(spelled(choices, request.system, request.user), 1.0)) if choices else None
 

@@ -61,7 +61,5 @@ def total(
 
 
 def percentage(part: float, whole: float) -> float | None:
-    """Return 100 * part / whole; None when nothing is expected in the whole: the suite leaves the number undefined
-    too.
-    """
+    """Return 100 * part / whole; None for an expected whole of 0: the suite leaves the number undefined too."""
     return 100.0 * part / whole if whole > 0 else None

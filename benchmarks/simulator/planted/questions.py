@@ -20,9 +20,7 @@ def offered(text: str) -> list[str]:
 
 
 def spelled(choices: list[str], system: str, user: str) -> list[str]:
-    """Return the expected answer for each choice: its label if the instruction asks for that, otherwise the choice as
-    it stands.
-    """
+    """Return the expected answer for each choice: its label if the instruction asks for that, else the choice."""
     return labels(choices) if wants_label(system, user) else choices
 
 
@@ -31,9 +29,7 @@ def labels(choices: list[str]) -> list[str]:
 
 
 def wants_label(system: str, user: str) -> bool:
-    """Return whether an instruction (a line that is not itself a choice) asks for "Choice1" in place of the choice's
-    text.
-    """
+    """Return whether an instruction (not a choice itself) asks for "Choice1" in place of the text."""
     lines = (line for line in f"{system}\n{user}".splitlines() if not _CHOICE.match(line))
     return any(_LABEL.search(line) for line in lines)
 

@@ -38,9 +38,7 @@ def behaviours(profile: Profile, seed: int) -> list[Behaviour]:
 
 
 def replies(request: Asked, profile: Profile, key: AnswerKey, seed: int) -> Replies | None:
-    """Return the replies planted by the first suite that knows the prompt; None if the prompt is unknown to all
-    suites.
-    """
+    """Return the replies planted by the first suite that knows the prompt; None for an unknown prompt."""
     answers = (
         planted.replies(request, getattr(profile, suite), key, seed) for suite, planted in by_questions().items()
     )
@@ -63,9 +61,7 @@ class Expected:
             self._behaviour = self._planted.behaviour(profile, 0)
 
     def value(self, key: CellKey) -> float | None:
-        """Return the expected value of this number; None if the planted replies leave it undefined, or nothing is
-        planted.
-        """
+        """Return the expected value of this number; None if it is undefined, or nothing is planted."""
         if self._behaviour is not None:
             return self._behaviour.expected(key, plan=self._plan)
         if isinstance(self._planted, Planted):

@@ -56,7 +56,7 @@ def _record(raw: Mapping[str, Any], targets: Mapping[tuple[str, int], int | None
     info = [raw["answer_info"][f"ans{place}"] for place in range(3)]
     target, label = targets[raw["category"], raw["example_id"]], raw["label"]
     if label not in range(3) or target not in (None, 0, 1, 2):
-        raise ValueError(f"{raw['category']} {raw['example_id']}: label {label} or target {target} is no option")
+        raise ValueError(f"{raw['category']} {raw['example_id']}: label {label} or target {target} is not an option")
     return {
         "id": f"{raw['category']}-{raw['example_id']}",
         "category": raw["category"],
@@ -66,15 +66,11 @@ def _record(raw: Mapping[str, Any], targets: Mapping[tuple[str, int], int | None
         "context": raw["context"],
         "question": raw["question"],
         "answers": [raw[f"ans{place}"] for place in range(3)],
-        "groups": [_group(name) for _, name in info],
+        "groups": [re.sub(r"\W+", "_", name.strip()).casefold() for _, name in info],
         "label": label,
         "target": target,
         "flags": [SWAPPED] * _is_swapped(raw) + [EMPTY_GROUP] * any(not name for _, name in info),
     }
-
-
-def _group(name: str) -> str:
-    return re.sub(r"\W+", "_", name.strip()).casefold()
 
 
 _LOW_INCOME = ("low income", "poor", "working-class")

@@ -43,12 +43,7 @@ SOURCE = read_spec("bbq", records_from)
 
 
 def render(record: Mapping[str, Any], turn: int) -> Item:
-    """One item as it is asked: context, question, three lettered options.
-
-    Args:
-        record: see `records_from`.
-        turn: places by which the options are rotated; 0 keeps file order.
-    """
+    """One item as it is asked: context, question, and three lettered options, rotated by `turn` places."""
     roles = _roles(record)
     choices = tuple(Choice(record["answers"][(place + turn) % 3], roles[(place + turn) % 3]) for place in range(3))
     options = [f"{letter}. {choice.text}" for letter, choice in zip(LETTERS, choices, strict=True)]
@@ -164,9 +159,7 @@ class BBQ(Suite):
     n_items = {"canonical": SOURCE.n_items, "embedded": 100}
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """Yield the items: `corrected` rotates the options by a place from item to item of a template; `paper` keeps
-        file order.
-        """
+        """Yield the items: `corrected` rotates the options from item to item of a template; `paper` does not."""
         n_by_template: defaultdict[tuple[str, int], int] = defaultdict(int)
         for record in dataset.records:
             template = (record["category"], record["question_index"])

@@ -38,7 +38,7 @@ def _affinity(observations: Sequence[Observation], axis: str, protocol: Protocol
     valid = sum(counts)
     unread, lost = left_out(observations, "refusal", "malformed", "unrelated"), left_out(observations, "error")
     shares = dict(zip(identities, (float(share) for share in selection_share(np.array(counts))), strict=True))
-    by_generator = parts(observations, _generator)
+    by_generator = parts(observations, lambda item: str(item.meta.get("generator")))
     breakdown = {name: _score_of(_selections(part, identities)[1]) for name, part in sorted(by_generator.items())}
     extra: dict[str, Any] = {
         "preferred": extremes(shares, largest=True),
@@ -102,10 +102,6 @@ def _selections(
         return [*(chosen == identity for identity in identities), True]
 
     return cluster_sums(observations, len(identities) + 1, count)
-
-
-def _generator(item: Item) -> str:
-    return str(item.meta.get("generator"))
 
 
 def _is_task(task: str | None, item: Item) -> bool:

@@ -65,9 +65,7 @@ def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *
 
 
 def distances(observations: Sequence[Observation], axis: str) -> Distances:
-    """Return the distances of a single axis; D_i are compared on equal items, so an incomplete (task, theme) is left
-    out whole.
-    """
+    """Return the distances of an axis, compared on equal items: an incomplete (task, theme) is left out."""
     identities, chosen = AXES[axis], where(observations, lambda item: item.axis == axis)
     embedders, naming, n_missing = set[str](), dict.fromkeys(identities, 0), 0
     sums: dict[str, Floats] = {}

@@ -111,10 +111,7 @@ class CoGS(Suite):
     labelling_forms = ("choice", "perceptibility")
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        """Return the lists of the paper, part of this software; complete for every kind asked for.
-
-        Raises: DatasetError when they are not the pinned ones.
-        """
+        """Return the paper's lists, complete for every kind asked for. Raises DatasetError for changed lists."""
         records = {"tasks": TASKS, "themes": themes(), "identities": AXES, "rubrics": RUBRICS}
         digest = content_sha256(records)
         if digest != SHA256:

@@ -6,13 +6,7 @@ The suite's own `parse` decides what an answer means; `accepted_answers` only sa
 import re
 
 from benchmarks.suites.common.choice import normalise
-from benchmarks.suites.protocol import (
-    UNRELATED,
-    Item,
-    Parsed,
-    ProtocolName,
-    Suite,
-)
+from benchmarks.suites.protocol import UNRELATED, Item, Parsed, ProtocolName, Suite
 
 OPEN = "open"
 """Verdict: the reply may still become an answer, or another one."""

@@ -15,15 +15,9 @@ _ANY_LABEL = re.compile(r"\bchoice ?(\d+)\b")
 
 
 def parse_choice(text: str | None, choices: Sequence[Choice], *, several: Status = "malformed") -> Parsed:
-    """Map a reply to the role of a choice.
-
-    Args:
-        text: the reply; None or blank is unrelated.
-        choices: in the order shown, so that "Choice2" and "2" mean the second.
-        several: status of a reply that names two different choices.
-
-    Returns: ok with the role and the rule that matched ("label", "number", "text", "prefix"); else refusal, malformed
-        (two choices, or a number that was not offered) or unrelated.
+    """Map a reply to the role of a choice, in the order shown, so that "Choice2" and "2" mean the second. Returns ok
+    with the role and the rule that matched ("label", "number", "text", "prefix"); else refusal, malformed (a number not
+    offered), `several` for two choices, or unrelated.
     """
     reply = normalise(text or "")
     if not reply:

@@ -65,12 +65,8 @@ def unit(observations: Sequence[Observation], name: str) -> str:
 
 
 def rate(cell: Callable[..., Cell], metric: str, sums: Sums) -> Cell:
-    """Return a plain rate to stand next to the scores: percentage of the first of two columns in the second.
-
-    Args:
-        cell: makes the cell; knows its clusters, keys, unit and what was left out.
-        metric: its name.
-        sums: (n_clusters, 2) replies of the kind, and all replies that arrived.
+    """Return a plain rate to stand next to the scores: percentage of the first of two columns in the second. `sums`:
+    (n_clusters, 2) replies of the kind, and all replies that arrived.
     """
     return cell(
         metric=metric,

@@ -59,8 +59,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     sums: NDArray[np.float64]
     """(n_clusters, k) sums of whatever `statistic` needs."""
     strata: tuple[str, ...] | None = None
-    """Stratum that each cluster was drawn within, one per row, e.g. its category; None: clusters are drawn from a
-    single whole."""
+    """Stratum that each cluster was drawn within, one per row; None: clusters are drawn from one whole."""
     strata_are_drawn: bool = False
     """The number speaks of strata like these, not of these alone; with too few of them it speaks of these."""
     factors: Mapping[str, NDArray[np.intp]] = msgspec.field(default_factory=dict)
@@ -111,11 +110,7 @@ def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estima
     rng = cell_rng(cell, seed)
     if isinstance(cell.statistic, Spread):
         spread = spread_bootstrap(
-            cell.sums,
-            cell.statistic,
-            rng=rng,
-            factors=list(cell.factors.values()),
-            confidence_level=confidence_level,
+            cell.sums, cell.statistic, rng=rng, factors=list(cell.factors.values()), confidence_level=confidence_level
         )
         return _from_spread(cell, value, spread, confidence_level)
     bootstrap = resampled(cell, cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
@@ -182,9 +177,7 @@ def _codes(labels: tuple[str, ...]) -> NDArray[np.intp]:
 
 
 def _of_strata(cell: Cell, rng: np.random.Generator, confidence_level: float) -> dict[str, Any]:
-    """Return what the interval speaks of; if that is strata like these, also the narrower interval of these strata
-    alone.
-    """
+    """Return what the interval speaks of; for strata like these also the narrower interval of these alone."""
     if cell.strata is None:
         return {}
     if not _speaks_of_more(cell, cell.sums, cell.statistic):

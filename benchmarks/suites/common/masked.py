@@ -79,15 +79,8 @@ def cells(
     denominator: StereotypeDenominator = "meaningful",
     extra: Mapping[str, Mapping[str, Any]],
 ) -> list[Cell]:
-    """Return LMS, SS, ICAT and the two rates of a single selection of observations.
-
-    Args:
-        chosen: the selection; none gives no cell.
-        axis: name of the axis selected, None for all.
-        subset: name of the subset selected, None for all.
-        unit: what a cluster is, for the reader.
-        denominator: what SS divides by.
-        extra: more to say about a metric, by its name.
+    """Return LMS, SS, ICAT and the two rates of a selection of observations, which may be empty: no cell. `unit`: what
+    a cluster is, for the reader. `denominator`: what SS divides by. `extra`: more to say about a metric, by its name.
     """
     if not chosen:
         return []

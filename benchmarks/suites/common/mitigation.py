@@ -46,8 +46,7 @@ class Mitigation(msgspec.Struct, frozen=True):
 
 def find(requested: str) -> Mitigation:
     """The mitigation that the command line names: one of NAMES, or a UTF-8 text file, of which outer space is cut.
-
-    Raises: BenchmarkError for a file that is missing, unreadable, empty, too long, or not UTF-8.
+    Raises BenchmarkError for a file that is missing, unreadable, empty, too long, or not UTF-8.
     """
     if requested in NAMES:
         return Mitigation(requested)
@@ -57,7 +56,7 @@ def find(requested: str) -> Mitigation:
         raise BenchmarkError(f"mitigation {requested}: {exc}") from exc
     if text is None:
         raise BenchmarkError(
-            f'mitigation "{requested}" is no file and none of {", ".join(NAMES)}{nearest(requested, NAMES)}'
+            f'mitigation "{requested}" is neither a file nor one of {", ".join(NAMES)}{nearest(requested, NAMES)}'
         )
     return Mitigation(file_name(text), text)
 
@@ -87,9 +86,8 @@ def placed(items: Iterable[Item], mitigation: Mitigation) -> Iterator[Item]:
 
 
 def before_question(messages: tuple[Message, ...], added: str) -> tuple[Message, ...]:
-    """The messages with `added` on a line of its own before the last user message's text: questions have lines.
-
-    Raises: ValueError if no message is a user's.
+    """The messages with `added` on a line of its own before the last user message's text: questions have lines. Raises
+    ValueError if no message is a user's.
     """
     at = max((index for index, message in enumerate(messages) if message.role == "user"), default=None)
     if at is None:

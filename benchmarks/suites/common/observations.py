@@ -28,12 +28,8 @@ class Observations(Sequence[Observation]):
         n_replies: Callable[[Item], int],
         checkpoint: Callable[[], None] = never,
     ) -> None:
-        """
-        Args:
-            items: in their order; those without a reply are left out.
-            replies_to: the replies to one item, by sample.
-            n_replies: how many there are.
-            checkpoint: called before each reply; may raise to end whatever is being computed.
+        """`replies_to`: the replies to one item, by sample; an item without any is left out. `checkpoint`: called
+        before each reply; may raise to end whatever is being computed.
         """
         self.items = [item for item in items if n_replies(item)]
         self._replies_to = replies_to
@@ -97,9 +93,7 @@ def parts(observations: Sequence[Observation], key: Callable[[Item], K]) -> Mapp
 
 
 def without_exhausted(observations: Sequence[Observation]) -> Sequence[Observation]:
-    """Return the observations as suites score them: a reply that ran out of tokens in thought does not count as a
-    reply, like an error.
-    """
+    """Return the observations as suites score them: a reply exhausted in thought is left out, like an error."""
     if isinstance(observations, Observations):
         return observations.changed(_no_reply)
     return [Observation(observation.item, _no_reply(observation.reply)) for observation in observations]

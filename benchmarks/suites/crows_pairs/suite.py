@@ -69,12 +69,8 @@ AXIS_OF: Mapping[str, str] = {
 }
 """The paper reports nine types as seven: only so do its cells have the sizes that its numbers need."""
 
-DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {
-    "paper": "total",
-    "corrected": "meaningful",
-}
-"""Number that SS divides by. The paper's table needs every reply; then SS below 50 may only mean many unrelated
-replies."""
+DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {"paper": "total", "corrected": "meaningful"}
+"""Number that SS divides by. The paper's table needs every reply: many unrelated ones lower SS."""
 
 
 def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
@@ -153,10 +149,8 @@ def _n_common(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, seed: int) -> Item:
-    """One item as it is asked.
-
-    `corrected` shuffles the choices by a generator seeded from (seed, item id); `paper` keeps file order, in which the
-    stereotype is always first.
+    """One item as it is asked. `corrected` shuffles the choices by a generator seeded from (seed, item id); `paper`
+    keeps file order, in which the stereotype is always first.
     """
     difference = gap(record["sent_more"], record["sent_less"])
     choices = [Choice(difference.more, masked.STEREOTYPE), Choice(difference.less, masked.ANTI_STEREOTYPE)]
@@ -209,9 +203,7 @@ class CrowSPairs(Suite):
     rank_rule = RANK_RULE
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """Yield the items; a pair that occurs twice is a single cluster when corrected: its second copy is not new
-        evidence.
-        """
+        """Yield the items; a pair that occurs twice is one cluster when corrected: a copy is not new evidence."""
         first: dict[tuple[str, str], str] = {}
         for record in dataset.records:
             original = first.setdefault((record["sent_more"], record["sent_less"]), record["id"])

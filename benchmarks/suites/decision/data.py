@@ -24,8 +24,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     a: list[str]
     b: list[str]
     called: dict[str, list[str]]
-    """Names that a reply may give a character of each side: the whole term, or its invented name alone; for `more` see
-    `called_by`."""
+    """Names of a character of each side: the whole term, or its invented name; for `more` see `called_by`."""
     template: str
     pairs: list[tuple[str, str]]
     """(positive, negative)."""
@@ -46,10 +45,9 @@ class Test(msgspec.Struct, frozen=True):
 
 
 def tests(scenarios: list[Scenario], protocol: ProtocolName) -> Iterator[tuple[Scenario, int, Test]]:
-    """(category, number within it from 0, test) of a protocol, in order.
-
-    `corrected` asks each pair of words once, twenty a category. `paper` asks 225 tests and takes characters and the
-    first three pairs of words in turn, so that tests repeat.
+    """(category, number within it from 0, test) of a protocol, in order. `corrected` asks each pair of words once,
+    twenty a category. `paper` asks 225 tests and takes characters and the first three pairs of words in turn, so that
+    tests repeat.
     """
     counts = split_evenly(N_TESTS, N_CATEGORIES)
     for scenario, count in zip(scenarios, counts, strict=True):

@@ -45,9 +45,7 @@ def _of(observations: Sequence[Observation], axis: str | None) -> Sequence[Obser
 def _cell(
     axis: str | None, associations: Sequence[Observation], decisions: Sequence[Observation], protocol: ProtocolName
 ) -> Cell:
-    """Return the cell, with prompts of both kinds as clusters side by side: columns 0-2 are sums of associations, 3-5
-    of decisions.
-    """
+    """Return the cell with prompts of both kinds as clusters: columns 0-2 sum associations, 3-5 decisions."""
     both = (associations, decisions)
     parts = [association_sums(observations, protocol) for observations in both]
     category_of = [
@@ -111,6 +109,6 @@ JOINT_SCORE = JointScore(
         note="IAT and Decision are the share of tests with any direction, which is how the published percentages "
         "behave; the average is theirs (Eq. 8). A coin has 100. Under the protocol paper, which scores refusals 0, a "
         "model that always refuses has 0; otherwise they are left out. So read the stereotype rate (50 = none) with "
-        "its interval, beside the refusals.",
+        "its interval and with the refusals.",
     ),
 )

@@ -18,15 +18,7 @@ from benchmarks.datasets.spec import csv_rows, read_spec
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
 from benchmarks.suites.eec.scores import EMOTIONS, RANK_RULE, aggregate
-from benchmarks.suites.protocol import (
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Scale,
-    Suite,
-)
+from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 
 COLUMNS: Mapping[str, str] = {
     "id": "ID",
@@ -137,9 +129,8 @@ class EquityEvaluationCorpus(Suite):
             yield render(record, protocol=protocol)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """The first number of the reply; anything else is refusal or unrelated, never an intensity.
-
-        `corrected` looks for a refusal first and does not take the 1 of "from 1 to 100" for an answer.
+        """The first number of the reply; anything else is refusal or unrelated, never an intensity. `corrected` looks
+        for a refusal first and does not take the 1 of "from 1 to 100" for an answer.
         """
         reply, is_corrected = text or "", protocol == "corrected"
         value = intensity(_SCALE.sub(" ", reply) if is_corrected else reply)

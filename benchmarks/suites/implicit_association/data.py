@@ -95,9 +95,7 @@ def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
 
 
 def stimuli(records: Any) -> list[Stimulus]:
-    """All twenty categories in the printed order, each with our further pairs; one the records lack is taken from the
-    embedded ones.
-    """
+    """All twenty categories in print's order with our further pairs; embedded ones where the records lack one."""
     ours = {record["category"]: record for record in embedded()}
     by_category = ours | {record["category"]: record for record in records}
     return [
@@ -108,7 +106,6 @@ def stimuli(records: Any) -> list[Stimulus]:
 
 def term_pairs(records: Any, protocol: ProtocolName) -> Iterator[tuple[str, int, Stimulus, str, str]]:
     """(item id, number within the category from 0, category, term of a, term of b) of the tests of a protocol.
-
     `corrected` asks twenty distinct pairs of each category: those of the records, then ours. The others ask 162 tests
     and take the terms of the records in turn, so that pairs repeat.
     """

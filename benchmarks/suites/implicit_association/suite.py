@@ -53,11 +53,9 @@ N_PROMPTS = PER_CATEGORY * len(CATEGORIES)
 
 
 def render(item_id: str, number: int, stimulus: Stimulus, a: str, b: str, *, protocol: ProtocolName, seed: int) -> Item:
-    """One test as it is asked.
-
-    `paper` shows a first and its attributes first, as printed; the others shuffle the attributes, seeded by (seed, item
-    id). `release` shuffles the groups too, as the predecessor does; `corrected` shows either first in ten of the twenty
-    tests of a category.
+    """One test as it is asked. `paper` shows a first and its attributes first, as printed; the others shuffle the
+    attributes, seeded by (seed, item id). `release` shuffles the groups too, as the predecessor does; `corrected` shows
+    either first in ten of the twenty tests of a category.
     """
     groups, attributes = [a, b], [*stimulus.xa, *stimulus.xb]
     rng = item_rng(seed, item_id)
@@ -168,9 +166,7 @@ class ImplicitAssociation(Suite):
             yield render(item_id, number, stimulus, a, b, protocol=protocol, seed=seed)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Return word and test score of a single reply; with fewer than half of the attributes assigned it is a refusal
-        or malformed.
-        """
+        """Return word and test score of a reply; with under half of the attributes it is a refusal or malformed."""
         xa, xb = item.meta["xa"], item.meta["xb"]
         pairs, n_ignored = read_pairs(text or "", [*xa, *xb])
         a, b = (_plain(group) for group in item.groups)

@@ -35,7 +35,7 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
         return []
     reading = (
         "Each cell is F, the mean score of essays asked why the row is better than the column: 2 takes the row's side, "
-        "0 neither, −1 the column's. A model that treats two groups alike has the same number on both sides of the "
+        "0 neither, −1 the column's. A model that treats two groups equally has the same number on both sides of the "
         "diagonal. Point at a cell for its interval."
     )
     keys = heatmap.legend(low=LOW, high=HIGH)

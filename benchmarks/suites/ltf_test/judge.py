@@ -111,9 +111,7 @@ def _number(raw: dict[str, str | None], name: str) -> str:
 
 
 def _explicit_final(raw: dict[str, str | None]) -> int | None:
-    """Return the final score; None if it is absent or not an integer; a judge may write its mean as a fraction, and
-    only -1 is ever used.
-    """
+    """Return the final score, which may be written as a fraction; None if absent or no integer. Only -1 is used."""
     value = raw.get("final")
     if value is None or not re.fullmatch(r"[-+−–]?[0-9]+", value):
         return None

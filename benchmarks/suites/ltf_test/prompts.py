@@ -123,23 +123,15 @@ _SLOTS = re.compile("|".join(map(re.escape, (_ESSAY_SLOT, "{group1}", "{group2}"
 
 
 def mitigation_text(name: str, axis: str, protocol: ProtocolName) -> str:
-    """Return the sentence of a named mitigation ("abstract", "detailed") for questions of a single axis.
-
-    Raises: KeyError for another name.
-    """
+    """Return the sentence of a mitigation ("abstract", "detailed") about an axis. Raises KeyError for another."""
     if protocol == "release":
         return RELEASE_MITIGATIONS[name].format(category=RELEASE_CATEGORIES.get(axis, axis))
     return TEXTS[name].format(category="group" if axis == CONTROL else category(axis))
 
 
 def essay_messages(question: Question, *, protocol: ProtocolName, mitigation: str = "") -> tuple[Message, ...]:
-    """The request for an essay.
-
-    Args:
-        question: what the essay is about.
-        protocol: `release` takes the release's form of the prompt and its plain system message.
-        mitigation: sentence to add, see `mitigation_text`; any other text stands in the same place: before the prompt,
-            or under `release` right after the question.
+    """The request for an essay. `release` takes the release's prompt and its plain system message. `mitigation` (see
+    `mitigation_text`) stands before the prompt, or under `release` right after the question.
     """
     if protocol == "release":
         question_text = f"{question.text}. {mitigation}" if mitigation else question.text

@@ -116,9 +116,7 @@ def mean_refusals_as(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def absolute_refusals_as(axes: Sequence[Essays]) -> dict[str, Any]:
-    """Return the same as `refusals_as` for absolute discrimination: a refusal taken for 0 takes no side, and for -1 or
-    2 it does.
-    """
+    """Return `refusals_as` for absolute discrimination: a refusal as 0 takes no side, as -1 or 2 it does."""
     n_refused = sum(essays.count(essays.refused) for essays in axes)
     if not n_refused:
         return {}

@@ -129,9 +129,7 @@ def _drawn(axes: Sequence[Essays], present: Sequence[Indices]) -> dict[str, Any]
 
 
 def _said_of_refusals(axes: Sequence[Essays], masks: Sequence[Mask]) -> dict[str, Any]:
-    """Return the refusals, to stand next to every score: equal zeros from refusals and from balanced essays are
-    different findings.
-    """
+    """Return the refusals, to stand next to every score: zeros from refusals and from balance are different."""
     pairs = list(zip(axes, masks, strict=True))
     refusals = sum(essays.count(mask & essays.refused) for essays, mask in pairs)
     n = sum(essays.chosen(mask, in_pairs=False, refusals=True).n for essays, mask in pairs)

@@ -65,10 +65,7 @@ def matrix(sums: Floats, n_groups: int) -> Floats:
 
 
 def by_text(n_groups: int) -> Spread:
-    return Spread(
-        parts=lambda sums: group_favoritism(pair_favoritism(matrix(sums, n_groups))),
-        of_parts=dob_text,
-    )
+    return Spread(parts=lambda sums: group_favoritism(pair_favoritism(matrix(sums, n_groups))), of_parts=dob_text)
 
 
 def overall_and_group_means(sums: Floats) -> Floats:

@@ -130,7 +130,7 @@ def _paired(items_by_id: Mapping[str, Item], sides: Mapping[str, _Side]) -> Iter
         values = {
             DISTANCE: sides[item.item_id].excess.value,
             REFUSAL: _difference(a.refused, b.refused),
-            LENGTH: _length(a.words, b.words),
+            LENGTH: signed_difference(a.words.value, b.words.value) if a.words.value and b.words.value else None,
             FAVORITISM: _difference(a.score, b.score),
         }
         lacking = min((a, b), key=lambda side: side.words.n + side.score.n)
@@ -143,10 +143,6 @@ def _place(item: Item) -> int:
 
 def _difference(a: _Mean, b: _Mean) -> float | None:
     return None if a.value is None or b.value is None else a.value - b.value
-
-
-def _length(a: _Mean, b: _Mean) -> float | None:
-    return signed_difference(a.value, b.value) if a.value and b.value else None
 
 
 def _cell(

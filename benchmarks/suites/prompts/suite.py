@@ -71,9 +71,8 @@ class OwnPrompts(Suite):
     }
     does_not_show = (
         "Own prompts are compared with the same prompts about another group. They do not show which answer is better, "
-        "whether a difference is wrong, anything about prompts that name nobody or cannot be swapped safely (they are "
-        "counted and not asked), or whether the judge is right. A file of one's own is comparable with no published "
-        "number."
+        "whether a difference is wrong, anything about prompts that name no identity or cannot be swapped safely (they "
+        "are counted and not asked), or whether the judge is right. No published number is comparable."
     )
     generation = Sampling(max_tokens=512, temperature=1.0)
     axes = tuple(SWAPPED)
@@ -96,7 +95,7 @@ class OwnPrompts(Suite):
         question_set = questions(prompts, checkpoint)
         if not question_set.versions:
             reasons = "; ".join(f"{reason}: {n}" for reason, n in question_set.left_out.items())
-            raise BenchmarkError(f"prompts: none of {len(prompts)} prompts can be asked about another group: {reasons}")
+            raise BenchmarkError(f"prompts: no prompt of {len(prompts)} can be asked about another group: {reasons}")
         return Dataset(
             name="own prompts",
             kind="canonical",

@@ -1,7 +1,7 @@
 """Holds the questions about a toxic sentence's speaker and their labels, and reads the replies (protocols 3.1, 3.6)."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from auditors.text.refusal_words import is_refusal
 from benchmarks.suites.common.choice import MIN_PREFIX, normalise
@@ -186,12 +186,8 @@ def _label(axis: str, text: str, protocol: ProtocolName) -> Parsed | None:
 def _named(reply: str, forms: Mapping[str, str]) -> set[str]:
     """Labels that stand in a reply as whole words; one inside a longer one does not count."""
     padded, named = f" {reply} ", set()
-    for form in _longest_first(forms):
+    for form in sorted(forms, key=len, reverse=True):
         if f" {form} " in padded:
             named.add(forms[form])
             padded = padded.replace(f" {form} ", " | ")
     return named
-
-
-def _longest_first(forms: Iterable[str]) -> list[str]:
-    return sorted(forms, key=len, reverse=True)

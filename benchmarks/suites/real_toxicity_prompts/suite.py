@@ -15,15 +15,7 @@ import msgspec
 from auditors.types import Message
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
-from benchmarks.suites.protocol import (
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Scale,
-    Suite,
-)
+from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 from benchmarks.suites.real_toxicity_prompts.data import AXES, SIZE, SOURCE, Record, drawn
 from benchmarks.suites.real_toxicity_prompts.prompts import instruction, read_reply
 from benchmarks.suites.real_toxicity_prompts.scores import RANK_RULE, aggregate
@@ -62,10 +54,10 @@ class RealToxicityPrompts(Suite):
         "refusal_rate": REFUSAL_RATE,
     }
     does_not_show = (
-        "The suite shows a rude or hostile sentence and asks who said it, without offering a way to say that nobody "
-        "can tell. It does not show that a model writes toxic text, nor how it treats people. A model that refuses "
+        "The suite shows a rude or hostile sentence and asks who said it, without offering a way to say that it cannot "
+        "be known. It does not show that a model writes toxic text, nor how it treats people. A model that refuses "
         "everything has share 0 for every label: that is the absence of an answer, not of bias, and its related "
-        "shares are undefined. Equal shares are no ideal either: the groups do not write equally much English web "
+        "shares are undefined. Equal shares are not an ideal either: the groups do not write equally much English web "
         "text. Order and number of the labels offered, and a label's own frequency as a word, move the shares too."
     )
     generation = sampling(16)

@@ -205,7 +205,7 @@ RANK_RULE = RankRule(
     "pn_difference",
     _polarity_gap,
     "lowest",
-    "positive less negative, mean size over groups; a declined reply names nobody",
+    "positive less negative, mean size over groups; a declined reply names neither",
     "no preference",
     beside=("unrelated_rate",),
     raised_by_chance="zero",

@@ -20,16 +20,7 @@ from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, SEVERAL, sampling
 from benchmarks.suites.common.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.undetermined import declines_to_choose
-from benchmarks.suites.protocol import (
-    Choice,
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Scale,
-    Suite,
-)
+from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 from benchmarks.suites.unqover.data import AXES, Population, asked, forms_of, group_of, polarities, records_from
 from benchmarks.suites.unqover.scores import RANK_RULE, aggregate
 

@@ -118,9 +118,8 @@ def _example(
 
 
 def example_pool(prompts: Sequence[Prompt], seed: int) -> list[Prompt]:
-    """The sentences set aside as examples, the same for every number of examples, so that those runs compare.
-
-    Raises: BenchmarkError when the data has too few.
+    """The sentences set aside as examples, the same for every number of examples, so that those runs compare. Raises
+    BenchmarkError when the data has too few.
     """
     pool = []
     for kind in KINDS:

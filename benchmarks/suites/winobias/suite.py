@@ -17,15 +17,7 @@ from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
-from benchmarks.suites.protocol import (
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Scale,
-    Suite,
-)
+from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 from benchmarks.suites.winobias.data import FEW_SHOTS, Prompt, example_pool, examples_for, prompts_from, records_from
 from benchmarks.suites.winobias.scores import RANK_RULE, aggregate
 
@@ -44,10 +36,7 @@ PUBLISHED_WORDS: Mapping[str, frozenset[str]] = {
 }
 WORDS: Mapping[ProtocolName, Mapping[str, frozenset[str]]] = {
     "paper": PUBLISHED_WORDS,
-    "corrected": {
-        **PUBLISHED_WORDS,
-        "neutral": PUBLISHED_WORDS["neutral"] | {"theirs", "themselves", "themself"},
-    },
+    "corrected": {**PUBLISHED_WORDS, "neutral": PUBLISHED_WORDS["neutral"] | {"theirs", "themselves", "themself"}},
 }
 
 
@@ -130,7 +119,6 @@ class WinoBias(Suite):
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         """Return male, female or neutral, by the words of the reply; a neutral word, or both genders, is neutral.
-
         `corrected` looks for a refusal first: refusals often say "they" or "his or her", which is not an answer.
         """
         reply_words = normalise(text or "").split()

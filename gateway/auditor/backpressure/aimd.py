@@ -3,17 +3,18 @@
 vLLM's priorities order its queue, but it does not stop a running request of low priority to free a slot. So audits are
 held back here, before they are sent. Additive increase, multiplicative decrease, as TCP does (Chiu and Jain, 1989):
 
-- others wait: half of what is in flight, down to none. Requests wait at the server, and it holds more than ours; which
-  of the waiting ones are ours it does not say. Where all that it holds is ours, ours wait for each other: no reason.
-  Or the gateway knows that live requests have waited for their first byte for too long: half, or one less for each;
-- the key-value cache is nearly full, or the server answers 429 or 503: half, down to one;
-- live answers are slower than `audits.live_latency_budget_ratio` allows (`latency_budget`): as many as
-  would be within it if each audit slowed answers by as much, half at most and down to none, and no more until answers
-  are known to be within it or no one is there;
-- nothing of the kind at three polls in a row: an eighth of the cap more each second, up to the cap.
+- live requests wait: the limit is half of the audits in flight, down to 0. Requests wait at the server, and it holds
+  more requests than the auditor sent. The server does not say whose requests wait; if it holds audits only, they wait
+  for each other, and the limit stays. Or the gateway reports live requests that have waited too long for their first
+  byte: half, or one less for each of them;
+- the key-value cache is nearly full, or the server answers 429 or 503: half, down to 1;
+- live answers are slower than `audits.live_latency_budget_ratio` allows (`latency_budget`): the number that would be
+  within the budget if each audit slowed answers equally, half at most and down to 0, and no increase until answers are
+  within the budget again or live traffic ends;
+- three polls in a row without any of these: an eighth of the cap more each second, up to the cap.
 
-In the first and the third case those above the limit are cut off. Held back entirely, one request is admitted after
-each pause of `audits.max_pause_seconds`: audits become rare and never stop. A server without vLLM's metrics is watched
+In the first and the third case, audits above the limit are cut off. At a limit of 0, one request is admitted after
+each pause of `audits.max_pause_seconds`: audits become rare and never stop. A server without vLLM's metrics is judged
 by its answers alone.
 """
 
@@ -24,28 +25,27 @@ from gateway.auditor.backpressure.latency_budget import Verdict
 from gateway.auditor.backpressure.vllm_load import Load
 
 Reason = Literal["live_waiting", "live_latency"]
-"""Why audits in flight are cut off."""
+"""Reason why audits in flight are cut off."""
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 POLL_SECONDS = 1.0
-"""Between two polls of a server, while audits are in flight there or are held back."""
+"""Pause between two polls of a server, while audits are in flight there or are held back."""
 CALM_POLLS = 3
-"""Polls in a row that find nothing amiss, before more are allowed: gauges show a single moment, and queues come in
-bursts."""
+"""Polls in a row without overload before the limit rises: gauges show a single moment, and queues come in bursts."""
 POLLS_TO_THE_CAP = 8
-"""Further such polls, from none allowed to all."""
+"""Further such polls in which the limit rises from 0 to the cap."""
 
 
 def others_wait(load: Load | None, peak: int) -> bool:
-    """Return whether requests wait at a server that holds more than `peak`, the most of ours."""
+    """Return whether requests wait at a server that holds more than `peak`, the largest number of audits in flight."""
     return load is not None and load.waiting > 0 and load.running + load.waiting > peak
 
 
 class AimdLimit:
-    """The rule alone: numbers in, a number of requests out. Times are seconds of any one clock."""
+    """The rule as arithmetic, without I/O. Times are seconds of any clock."""
 
     def __init__(self, *, max_kv_usage_ratio: float, max_pause_seconds: float) -> None:
-        """No one may send until `widen` is called."""
+        """Start at a cap of 0: nothing may be sent until `widen` is called."""
         self.cap = 0
         self.allowed = 0.0
         """Requests that may be in flight; a fraction allows none."""
@@ -53,23 +53,23 @@ class AimdLimit:
         self._max_pause = max_pause_seconds
         self._overloaded_at = -math.inf
         self._calm_polls = CALM_POLLS
-        """Since something was amiss."""
+        """Polls since the last overload."""
         self._polled_at: float | None = None
         self._is_slow = False
-        """Whether live answers were too slow, and are not known to be faster now."""
+        """True after live answers were too slow, until they are known to be fast again."""
 
     @property
     def is_open(self) -> bool:
-        """Return whether the number allowed in flight is at its highest."""
+        """Return whether the limit is at the cap."""
         return self.allowed >= self.cap
 
     @property
     def is_settled(self) -> bool:
-        """Return whether polls alone, without a request, change nothing any more."""
+        """Return whether further polls without a request change nothing."""
         return self.is_open or self._is_slow
 
     def widen(self, places: int) -> None:
-        """The cap rises by so many (falls, if negative); what was at the cap stays there."""
+        """Raise the cap by `places` (lower it, if negative); a limit at the cap stays at the cap."""
         was_open = self.is_open
         self.cap += places
         self.allowed = float(self.cap) if was_open else min(self.allowed, float(self.cap))
@@ -86,11 +86,11 @@ class AimdLimit:
     ) -> Reason | None:
         """Take a poll of the server into account.
 
-        `load`: what it says; None when it says nothing of the kind. `peak`: the most of them since the poll before: its
-        gauges may still count those that have ended. `affordable`: share of the audits in flight to which one that is
-        "over" cuts them.
+        `load`: the server's gauges; None if it has none. `peak`: largest number of audits in flight since the previous
+        poll, as the gauges may still count ended requests. `affordable`: share of the audits in flight that remains
+        when `latency` is "over".
 
-        Returns: why what is in flight above the limit is to be cut off; None when it may end by itself.
+        Returns: the reason why audits above the limit are to be cut off; None if they may end by themselves.
         """
         reason: Reason | None = None
         self._is_slow = self._is_slow and latency != "within" and load is not None
@@ -113,19 +113,17 @@ class AimdLimit:
         return reason
 
     def on_live_waiting(self, *, in_flight: int, waiting: int) -> None:
-        """Take note that so many live requests are known to wait for too long."""
+        """Take note that `waiting` live requests have waited too long."""
         self._cut(min(in_flight / 2, in_flight - waiting), at_least=0)
 
     def on_overload(self, *, in_flight: int, now: float) -> None:
-        """Take note that the server answered 429 or 503. Answers of the same burst count once."""
+        """Take note that the server answered 429 or 503. Answers within a burst count once."""
         if now - self._overloaded_at >= POLL_SECONDS:
             self._cut(in_flight / 2, at_least=1)
             self._overloaded_at = now
 
     def may_send(self, *, in_flight: int, idle_seconds: float, is_pausing: bool = False) -> bool:
-        """Return whether another request may go, after so long without any of ours in flight although some wanted to
-        be.
-        """
+        """Return whether another request may be sent. `idle_seconds`: time without audits in flight while some wait."""
         if in_flight + 1 <= self.allowed and not is_pausing:
             return True
         return self.cap > 0 and in_flight == 0 and idle_seconds >= self._max_pause

@@ -48,9 +48,7 @@ class Fault(NamedTuple):
 
 
 def fault_of(exc: CompletionError) -> Fault | None:
-    """Return the fault that a failed request shows of its server; None if the request itself may be all that is wrong
-    with it.
-    """
+    """Return the fault of the server that a failed request shows; None if the request may be all that is wrong."""
     match exc.kind:
         case "unavailable":
             words = str(exc) if exc.status_code is None else f"status {exc.status_code}"
@@ -68,18 +66,8 @@ def fault_of(exc: CompletionError) -> Fault | None:
 class Attempt:
     """A single audit of a single exchange, with the behaviour of the servers that it asked."""
 
-    def __init__(
-        self,
-        auditor: str,
-        exchange_id: str,
-        began_at: float,
-        *,
-        blocked_by: str | None = None,
-    ) -> None:
-        """Begin the audit, at a Unix time.
-
-        `blocked_by`: a server that it needs and whose circuit is open: nothing is sent.
-        """
+    def __init__(self, auditor: str, exchange_id: str, began_at: float, *, blocked_by: str | None = None) -> None:
+        """Begin the audit, at a Unix time. `blocked_by`: a server it needs whose circuit is open: nothing is sent."""
         self.auditor = auditor
         self.exchange_id = exchange_id
         self.began_at = began_at

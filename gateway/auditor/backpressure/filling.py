@@ -39,9 +39,7 @@ class FillingLimit:
         self._most = most
 
     def update(self, load: Load | None, *, peak: int) -> None:
-        """Take a look at the server into account; `peak` is the most of our requests in flight since the look
-        before.
-        """
+        """Take note of a look at the server; `peak` is the most of ours in flight since the look before."""
         if load is None:
             return
         beyond = load.waiting - load.running * QUEUE_SHARE
@@ -71,9 +69,7 @@ class FillingGate:
         *,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        """Poll nothing until a request wants a slot. `stopped` makes the exception that ends a waiting request when
-        `stop` is set.
-        """
+        """Poll nothing until a request wants a slot. `stopped` makes the exception of requests that `stop` ends."""
         self._source = source
         self._limit = limit
         self._stop = stop

@@ -107,9 +107,7 @@ class LatencyBudget:
 
     @property
     def affordable_share(self) -> float:
-        """The share of the audits in flight that is within the budget if each slows answers by as much as any; 0.5 at
-        most.
-        """
+        """The share of the audits in flight that is within the budget if each slows as much; 0.5 at most."""
         if self.ratio is None or self.ratio <= self._budget:
             return 0.5
         return min(0.5, (self._budget - 1.0) / (self.ratio - 1.0))
@@ -119,10 +117,9 @@ class LatencyBudget:
         self._evidence = DecayingMean()
 
     def update(self, load: Load | None, *, in_flight: int, peak: int, allowed: float, now: float) -> Verdict:
-        """One poll of the server.
-
-        `load`: what it says; None when it says nothing of the kind. `peak`: the most of them since the poll before.
-        `allowed`: how many there should have been; more of them are left over from before, and tell nothing.
+        """One poll of the server. `load`: what it says; None when it says nothing of the kind. `peak`: the most of them
+        since the poll before. `allowed`: how many there should have been; more of them are left over from before, and
+        tell nothing.
         """
         if not self._budget or load is None:
             self._before, self.is_pausing = None, False

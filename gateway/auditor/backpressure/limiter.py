@@ -52,9 +52,7 @@ class LiveView:
         self._patience = Patience()
 
     def look(self, *, audits: int) -> Seen | None:
-        """Return the waits that are seen now; None if no living gateway shows this server. `audits`: in flight
-        there.
-        """
+        """Return the waits seen now; None if no living gateway shows this server. `audits`: in flight there."""
         now = self._clock()
         waits = (self._board.read(now) or {}).get(self._origin)
         if waits is None:
@@ -362,9 +360,8 @@ class ConcurrencyLimiters:
         self._names: dict[str, str] = {}
 
     def of(self, origin: str, name: str, api_key: str | None = None) -> ConcurrencyLimiter | None:
-        """The limiter of a server, made when first asked for; None when `audits.adaptive_concurrency` is off.
-
-        `origin`: base URL without /v1. `name`: what to call it in the metrics; the first name of an origin stays.
+        """The limiter of a server, made when first asked for; None when `audits.adaptive_concurrency` is off. `origin`:
+        base URL without /v1. `name`: what to call it in the metrics; the first name of an origin stays.
         """
         if not self._settings.adaptive_concurrency:
             return None

@@ -113,10 +113,7 @@ class Running:
             del self._tickets[ticket]
 
     def evict_newest(self, keep: int, reason: str, *, seconds_per_token: float | None) -> float:
-        """Cut off the newest until so many are left, except the request that is spared.
-
-        Returns: how long the oldest of them had run; 0 when there was none.
-        """
+        """Cut off the newest until `keep` and the spared are left. Returns the oldest's time, 0 without any."""
         now, excess = self._clock(), max(0, len(self._tickets) - keep)
         chosen = [ticket for ticket in reversed(self._tickets) if not ticket.is_spared][:excess]
         if not chosen:

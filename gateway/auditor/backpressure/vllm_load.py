@@ -90,10 +90,7 @@ class LoadReader:
         self._has_none_until = -math.inf
 
     async def poll(self) -> Load | None:
-        """The load now; None when the server exports none (it is asked again a minute later).
-
-        Raises: LoadUnknownError when it does not answer.
-        """
+        """The load now; None without any (asked again in a minute). Raises LoadUnknownError without an answer."""
         if time.monotonic() < self._has_none_until:
             return None
         if self._client is None:

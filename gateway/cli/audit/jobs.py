@@ -37,7 +37,7 @@ GIVEN = (
     "precision",
     "repeat_share",
 )
-"""Options of a run that are arguments of the same name; an argument left away keeps what the run has."""
+"""Options of a run that are arguments of the same name; an omitted argument keeps what the run has."""
 
 
 class Job(NamedTuple):
@@ -56,9 +56,8 @@ class LeftOut(NamedTuple):
 
 
 def new(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
-    """A run of every suite named. Of "all", those that cannot be run as asked are left out, with the reason.
-
-    Raises: BenchmarkError for a missing or wrong argument; for a suite named that cannot be run.
+    """A run of every suite named. Of "all", those that cannot be run as asked are left out, with the reason. Raises
+    BenchmarkError for a missing or wrong argument; for a suite named that cannot be run.
     """
     for name in ("suite", "model"):
         if not getattr(arguments, name):
@@ -83,7 +82,7 @@ def new(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
             continue
         for variant in _at_temperatures(plan, arguments.temperature):
             path = _directory(arguments, variant, is_one_of_several=len(names) > 1)
-            jobs.append(Job(path, variant, _manifest(arguments, variant, base_url)))
+            jobs.append(Job(path, variant, directory.manifest(variant, **_servers(arguments, base_url))))
     return jobs, left_out
 
 
@@ -91,7 +90,7 @@ def resumed(arguments: argparse.Namespace) -> list[Job]:
     """The run in the directory named, or every run in the directories below it."""
     root: Path = arguments.resume
     if arguments.out is not None:
-        raise BenchmarkError("--resume completes the directory it names: leave --out away")
+        raise BenchmarkError("--resume completes the directory it names: omit --out")
     below = sorted(path.parent for path in root.glob(f"*/{directory.MANIFEST}"))
     paths = [root] if (root / directory.MANIFEST).exists() or not below else below
     return [_resumed_one(path, arguments) for path in paths]
@@ -136,10 +135,8 @@ def _fetch(suite: Suite, mirror: str) -> None:
 
 
 def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
-    """Reads the observations of the runs to be evaluated, by model; None when there are none.
-
-    Raises: BenchmarkError for a directory that is no finished run of the same suite and protocol, or two of the same
-    model.
+    """Reads the observations of the runs to be evaluated, by model; None when there are none. Raises BenchmarkError for
+    a directory that is no finished run of the same suite and protocol, or two of the same model.
     """
     if not options.evaluate:
         return None
@@ -159,10 +156,6 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
             raise BenchmarkError(f'{path}: a second run of "{theirs.model}": evaluate one run of each model')
         by_model[theirs.model] = directory.observations(path)
     return by_model
-
-
-def _manifest(arguments: argparse.Namespace, plan: Plan, base_url: str) -> directory.Manifest:
-    return directory.manifest(plan, **_servers(arguments, base_url))
 
 
 def _servers(arguments: argparse.Namespace, base_url: str | None) -> dict[str, Any]:

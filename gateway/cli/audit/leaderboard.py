@@ -11,7 +11,7 @@ def leaderboard_text(board: Leaderboard) -> str:
     """Formats every table of a leaderboard, with a list of everything left out."""
     parts = [f"Leaderboard: {board.title}"]
     if board.kind == "embedded":
-        parts.append("embedded, not comparable: these ranks must not be set beside published ones")
+        parts.append("embedded, not comparable: these ranks must not be compared with published ranks")
     if board.standings:
         parts += [_standings(board), _rows(board), _RANK_LEGEND]
     for joint in board.joint:
@@ -23,7 +23,7 @@ def leaderboard_text(board: Leaderboard) -> str:
 
 _RANK_LEGEND = (
     "1 = least biased; models that chance could swap share the better rank, as 1=; 1-3 is the rank's 95 % interval;\n"
-    '"chance 2.1": what a size or spread would be of a model that prefers nobody, with as many replies;\n'
+    '"chance 2.1": the size or spread that a model without preferences would have, with as many replies;\n'
     "in brackets unrelated and refused replies in percent, and declined ones where declining is right.\n"
     "Under an aspect: mean rank, normalised rank score."
 )

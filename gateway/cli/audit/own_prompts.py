@@ -7,8 +7,8 @@ from benchmarks.suites import registry
 from gateway.cli.audit import run_suites
 
 HELP = """\
-FILE has one JSON object a line: {"prompt": TEXT} or {"messages": [...]}, and as you like id, axis, groups, swaps,
-cluster, tags (docs/suites.md, "Own prompts"). A prompt that names nobody is counted and not asked. A run is completed
+FILE has one JSON object a line: {"prompt": TEXT} or {"messages": [...]}, and optionally id, axis, groups, swaps,
+cluster, tags (docs/suites.md, "Own prompts"). A prompt without an identity is counted and not asked. A run is completed
 by audit run --resume DIR, and compared, gated, reported and bundled like any other.
 
 Example:

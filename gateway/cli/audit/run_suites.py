@@ -221,7 +221,7 @@ def _show(path: Path, result: Result) -> None:
     about = f"{result.suite} {result.suite_version}, {result.protocol} protocol, {result.dataset.name}, {result.model}"
     print(visible_line(about))
     if result.dataset.kind == "embedded":
-        print("embedded, not comparable: these numbers must not be set beside published ones")
+        print("embedded, not comparable: these numbers must not be compared with published numbers")
     if result.judge_fault:
         print(visible_line(f"judge not validated: {result.judge_fault}"))
     print(tally)

@@ -37,16 +37,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, again: str) -> Result:
-    """Asks what the directory does not have yet, and finishes it.
-
-    Args:
-        job: its directory is begun.
-        stop: ends it within a second.
-        manner: see `Manner`.
-        title: what the progress is called.
-        again: the command that goes on, for messages.
-
-    Raises: BenchmarkError, RunStopped.
+    """Asks what the begun directory of the job does not have yet, and finishes it; `stop` ends it within a second.
+    `again`: the command that goes on, for messages. Raises BenchmarkError, RunStopped.
     """
     path, plan, about = job
     await in_thread(directory.complete_items, path, plan)
@@ -116,9 +108,7 @@ def _say_thinking(title: str, manner: Manner) -> Callable[[ThinkingFound], None]
 
 
 def stop_on_signal() -> asyncio.Event:
-    """The first Ctrl-C lets replies in flight arrive for a moment; the second gives them up at once. Nothing that
-    arrived is lost.
-    """
+    """The first Ctrl-C lets replies in flight arrive for a moment; the second gives them up. None is lost."""
     stop = asyncio.Event()
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()

@@ -50,10 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what was added to the prompts of these replies (default none)",
     )
     parser.add_argument(
-        "--thinking",
-        default="default",
-        metavar="off|on|budget=N|default",
-        help="what the model was told",
+        "--thinking", default="default", metavar="off|on|budget=N|default", help="what the model was told"
     )
     parser.add_argument("--extra-body", metavar="JSON", help="further fields that every request had")
     parser.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="suite prompts: the file that was asked")

@@ -59,9 +59,8 @@ async def opened(
     has_probe_cache: bool = True,
 ) -> AsyncIterator[Servers]:
     """Opens the clients that a run needs, and no more. Requests that a gate holds back when `stop` is set end with the
-    error of `stopped`. Replies kept before `replies_before` (Unix seconds) are used again; None: none are.
-
-    Raises: BenchmarkError for a wrong URL, key or embedder.
+    error of `stopped`. Replies kept before `replies_before` (Unix seconds) are used again; None: none are. Raises
+    BenchmarkError for a wrong URL, key or embedder.
     """
     async with AsyncExitStack() as stack:
         gate: Gate = OPEN
@@ -105,9 +104,7 @@ def _filling(
     stop: asyncio.Event,
     stopped: Callable[[], RunStopped],
 ) -> FillingGate:
-    """Opens a gate that lets as many requests through as keep this server full, where the user has not said how
-    many.
-    """
+    """Opens a gate that lets as many requests through as keep this server full, unless the user said how many."""
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     gate = FillingGate(LoadReader(origin, api_key(key_variable)), FillingLimit(AUTO_CONCURRENCY), stop, stopped)
     stack.push_async_callback(gate.aclose)

@@ -20,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def find(arguments: argparse.Namespace) -> Validation | None:
-    """Finds the named validation; None where nothing is named. Raises BenchmarkError, NotFoundError or GatewayError,
-    one line.
-    """
+    """Finds the named validation; None without a name. Raises BenchmarkError, NotFoundError or GatewayError."""
     named = arguments.judge_validation
     if named is None:
         return None

@@ -1,5 +1,5 @@
 // Forms that send JSON to the control plane: `data-send` says how and where, `data-then` where to go next, with the
-// answer's members in braces. `data-kind` is the type of a member that is no text; what is left empty is not sent. Their
+// answer's members in braces. `data-kind` is the type of a member that is not a string; what is left empty is not sent. Their
 // method is "dialog": before this script is there, a click sends nothing.
 
 import { call } from "./common.js";

@@ -7,7 +7,7 @@ const RETRY_MILLISECONDS = 3000;
 
 let heardAt = Date.now();
 let trouble = "";
-const waiting = new Map(); // parts that somebody is reading or writing in just now
+const waiting = new Map(); // parts in which the user is reading or writing
 
 function isInUse(node) {
   const focused = document.activeElement;
@@ -64,7 +64,7 @@ function listen() {
   addEventListener("pagehide", () => source.close(), { once: true });
 }
 
-// The server refused to go on: the session is over, or it is busy or starting anew.
+// The server refused to go on: the session is over, or it is busy or restarting.
 async function findOut() {
   try {
     await call(SESSION);

@@ -18,7 +18,7 @@ class BundlesController(Controller):
 
     @get(
         "/{audit_id:str}/bundle",
-        summary="A finished run as one file, with a statement of hashes, signed where there is a key",
+        summary="A finished run as a verifiable file (docs/bundles.md#from-a-running-gateway)",
         media_type="application/x-tar",
         responses=announced(404, 409, 429),
     )

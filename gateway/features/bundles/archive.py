@@ -61,7 +61,7 @@ class Writer:
             self._file.write(piece)
             left -= len(piece)
         if left or content.read(1):
-            raise BenchmarkError(f"{name}: changed while it was read: wait for whoever writes it")
+            raise BenchmarkError(f"{name}: changed while it was read: wait until it is written")
         self._file.write(bytes(-size % _BLOCK))
         self.members.append(Member(name, size, digest.hexdigest(), self._offset + _BLOCK))
         self._offset += _BLOCK + size + -size % _BLOCK

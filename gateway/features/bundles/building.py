@@ -40,9 +40,8 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" = None) -> None:
-    """Writes the bundle; the same bytes for the same contents, key and installed versions.
-
-    Raises: BenchmarkError for a file that cannot be read, or changes meanwhile.
+    """Writes the bundle; the same bytes for the same contents, key and installed versions. Raises BenchmarkError for a
+    file that cannot be read, or changes meanwhile.
     """
     generated = {
         CLAUSES: clauses.page(contents.result, contents.absent, contents.does_not_show).encode(),
@@ -62,9 +61,8 @@ def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" =
 
 
 def write_to(path: Path, contents: Contents, key: "Ed25519PrivateKey | None" = None) -> None:
-    """Writes the bundle to a file that only its owner may read: prompts and replies are in it. All or nothing.
-
-    Raises: as `write`, and BenchmarkError where the file cannot be written.
+    """Writes the bundle to a file that only its owner may read: prompts and replies are in it. All or nothing. Raises
+    as `write`, and BenchmarkError where the file cannot be written.
     """
     part = path.parent / f"{path.name}.part"
     try:

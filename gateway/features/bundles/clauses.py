@@ -16,7 +16,7 @@ MAX_ROWS = 60
 RATES_OF_GROUPS = frozenset({"selection_share", "share", "attributed_share", "first_choice_share"})
 """Metrics that say how often a group is picked: the nearest that a suite has to a selection rate."""
 
-NOT_AT_HAND = "It is on the suite's card; whoever packed this bundle did not have it at hand."
+NOT_AT_HAND = "It is on the suite's card, which was not available when this bundle was packed."
 
 
 class Clause(NamedTuple):
@@ -76,8 +76,8 @@ CLAUSES = (
         lambda _: [],
         "No number of this run: it is one measurement at one time, with questions of a suite and not of users. Where "
         "ledger.json is present it says how many live exchanges were audited, left out or lost.",
-        "This bundle is no monitoring plan. Live estimates, drift alarms and schedules of a running gateway are what "
-        "bears on Article 72, and are not in it.",
+        "This bundle is not a monitoring plan. Live estimates, drift alarms and schedules of a running gateway bear on "
+        "Article 72, and are not in it.",
     ),
     Clause(
         "NIST AI RMF 1.0, MEASURE 2.11: fairness and bias are evaluated and documented (and 2.1, 2.3, 2.5)",
@@ -104,19 +104,15 @@ CLAUSES = (
 
 
 def page(result: Mapping[str, Any], absent: Mapping[str, str], does_not_show: str | None) -> str:
-    """The page in Markdown; the same for the same arguments.
-
-    Args:
-        result: result.json.
-        absent: what the bundle lacks, and why.
-        does_not_show: what the suite's values must not be taken for; None where that is not known here.
+    """The page in Markdown; the same for the same arguments. `absent`: what the bundle lacks, and why. `does_not_show`:
+    what the suite's values must not be taken for; None where that is not known here.
     """
     data, judge = result["dataset"], result.get("judge")
     counts = ", ".join(f"{name} {count}" for name, count in result["counts"].items())
     parts = [
         "# Clauses and numbers",
         "Generated from result.json. It says which numbers of this bundle bear on which clause, and what they do not "
-        "show. It is no legal advice, and no statement that anything complies with anything.",
+        "show. It is not legal advice, and it does not state that anything complies with a rule.",
         f"Run: suite {cell(result['suite'])} {cell(result['suite_version'])}, model {cell(result['model'])}, "
         f"protocol {result['protocol']}, mode {result['mode']}, {data['kind']} data ({data['n_used']} of "
         f"{data['n_canonical']} items, sha256 {data['sha256']}). Replies: {counts}.",

@@ -39,14 +39,8 @@ class Rescored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
-    """Reads a bundle, regardless of its signer, and scores its replies again; nothing is sent.
-
-    Args:
-        path: the bundle.
-        data_dir: dataset cache; without the data the bundle's own items are scored.
-
-    Raises: BenchmarkError for a bundle whose files are not what its statement says, or that was scored by another
-        version of its suite.
+    """Reads a bundle, regardless of its signer, and scores its replies again, on its own items without the data. Raises
+    BenchmarkError where files are not what its statement says, or for another version of its suite.
     """
     bundle = Bundle(path)
     try:
@@ -66,7 +60,7 @@ def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
 
 def _extract(bundle: Bundle, name: str, folder: Path) -> None:
     if name in (building.RESULT, building.MANIFEST) and bundle.members[name].size > MAX_RESULT_BYTES:
-        raise BenchmarkError(f"{name}: {bundle.members[name].size} bytes are more than any run makes of it")
+        raise BenchmarkError(f"{name}: {bundle.members[name].size} bytes are more than a run ever writes")
     with (folder / name).open("wb") as file:
         file.writelines(bundle.pieces(name))
 
@@ -92,9 +86,7 @@ def _rescored(path: Path, folder: Path, data_dir: Path | None) -> Rescored:
 def _plan(
     path: Path, folder: Path, suite: Suite, recorded: Result, about: directory.Manifest, data_dir: Path | None
 ) -> tuple[Plan, str | None]:
-    """Builds the plan of the run, and a note about its items; the note is None where the items were made here and need
-    no word.
-    """
+    """Builds the plan of the run and a note about its items; None where the items were made here."""
     try:
         is_asked_otherwise = about.options.evaluate or recorded.provenance.imported is not None
         prepared = None if is_asked_otherwise else prepare(about.options, data_dir)
@@ -176,7 +168,7 @@ def _as_recorded(recorded: Result, suite: Suite) -> list[str]:
     if recorded.provenance.embedder is not None:
         notes.append(f"distances: as recorded, by {recorded.provenance.embedder}")
     if suite.needs_judge:
-        notes.append("judgements: as recorded, read anew; no judge was asked")
+        notes.append("judgements: as recorded, parsed again; no judge was asked")
     return notes
 
 
@@ -184,7 +176,7 @@ def _compared(recorded: Result, rescored: Result, suite: Suite, notes: list[str]
     joint = suite.joint_score
     before, now = _by_key(recorded), _by_key(rescored)
     if joint is not None and any(key[0] == joint.metric for key in before):
-        notes.append(f"{joint.metric}: needs a run of {joint.partner} beside this one and was not formed")
+        notes.append(f"{joint.metric}: needs a run of {joint.partner} as well and was not computed")
         before, now = (
             {key: estimate for key, estimate in of.items() if key[0] != joint.metric} for of in (before, now)
         )

@@ -34,13 +34,8 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(path: Path, keys: Sequence["Ed25519PublicKey"] = ()) -> Verification:
-    """Reads the bundle once, offline, in bounded memory.
-
-    Args:
-        path: the bundle.
-        keys: public keys that are trusted.
-
-    Raises: ArchiveError for a file that cannot be read as a bundle at all.
+    """Reads the bundle once, offline, in bounded memory; `keys` are trusted. Raises ArchiveError for a file that cannot
+    be read as a bundle at all.
     """
     bundle = Bundle(path)
     try:

@@ -35,20 +35,20 @@ class CanariesController(Controller):
         await queue.defer(CANARY_TASK, {"canary_id": canary_id}, lock=canary_id)
         return Started(canary_id)
 
-    @get("/", summary="Canaries, newest first", responses=announced())
+    @get("/", summary="Canaries, newest first, with verdict and reasons", responses=announced())
     async def canaries(
         self, database: Store, limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100
     ) -> list[ListedCanary]:
         return await canaries.list_canaries(database, limit=limit)
 
-    @get("/{canary_id:str}", summary="One canary: every gap, and the verdict with reasons", responses=announced(404))
+    @get("/{canary_id:str}", summary="A canary: gaps with bounds, exclusions, source", responses=announced(404))
     async def canary(self, canary_id: FromPath[str], database: Store) -> ShownCanary:
         return shown(await canaries.get(database, canary_id))
 
     @post(
         "/{canary_id:str}/cancel",
         status_code=200,
-        summary="End a canary with the verdict hold; its pairs are kept",
+        summary="End a canary with the verdict hold; pairs are kept",
         responses=announced(404, 409),
     )
     async def cancel(self, canary_id: FromPath[str], database: Store) -> ShownCanary:

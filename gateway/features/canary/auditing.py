@@ -22,6 +22,7 @@ SWEEP_AFTER_SECONDS = 10.0
 EXPORTED, EXPORTED_SECONDS = 10, 24 * 3600.0
 """Canaries that have series: at most so many, for so long after their verdict."""
 LABELS = ("stable", "canary")
+PAIRS = "Pairs of the newest canary (docs/canary.md#metrics), of ten at most, for a day after its verdict."
 SIDES = ("stable", "canary")
 
 
@@ -68,10 +69,10 @@ def families(newest: Sequence[Canary]) -> Sequence[Metric]:
     Args:
         newest: the newest first.
     """
-    pairs = gauge("canary_pairs", "Pairs that a canary has drawn.", LABELS)
-    failed = gauge("canary_failed_pairs", "Those in which a side could not be asked.", (*LABELS, "side"))
+    pairs = gauge("canary_pairs", PAIRS, LABELS)
+    failed = gauge("canary_failed_pairs", "Pairs in which a side failed.", (*LABELS, "side"))
     evidence = gauge("canary_log_evidence", "Log of the mean e-value over all gaps: none has grown.", LABELS)
-    threshold = gauge("canary_log_threshold", "Log evidence at which the canary is rolled back.", LABELS)
+    threshold = gauge("canary_log_threshold", "log(1 / alpha), at which the canary is rolled back.", LABELS)
     verdict = gauge("canary_verdict", "1 for the verdict that stands.", (*LABELS, "verdict"))
     by_models = {(canary.request.stable.model, canary.request.canary.model): canary for canary in reversed(newest)}
     for models, canary in sorted(by_models.items()):

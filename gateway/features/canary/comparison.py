@@ -75,16 +75,13 @@ class GapReport(msgspec.Struct, frozen=True, kw_only=True):
     upper: float
     """Each end holds at all times with probability 1 - alpha or more."""
     e_value: float | None
-    """E-value against "the gap has grown by no more than the tolerance"; None for the failure rate, which is not
-    evidence."""
+    """E-value against "the gap grew by at most the tolerance"; None for the failure rate, which is none."""
     is_excluded: bool
     """True if a growth by the smallest difference is excluded."""
 
 
 class ProxyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A measure that decides nothing, reported together with the gaps: means, and (canary - stable) / (canary + stable)
-    with bounds.
-    """
+    """A measure reported with the gaps, deciding nothing: means, and (canary - stable) / (canary + stable)."""
 
     what: str
     """words, seconds, or valid_calls: the share of calls of tools whose arguments are a JSON object."""
@@ -279,9 +276,9 @@ def _worst(reports: Sequence[GapReport], request: CanaryRequest) -> list[str]:
 def _together(log_evidence: float, n_gaps: int, request: CanaryRequest) -> str:
     value = math.exp(min(LARGEST_LOG, log_evidence))
     return (
-        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / request.alpha:g}: were no "
-        "gap grown by "
-        f"more than {request.tolerance:g}, this would ever happen to a share of {request.alpha:g} at most"
+        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / request.alpha:g}: if no "
+        f"gap had grown by more than {request.tolerance:g}, the probability of ever reaching this would be "
+        f"{request.alpha:g} at most"
     )
 
 

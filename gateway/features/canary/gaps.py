@@ -7,8 +7,7 @@ from auditors.metrics.sequential_comparison import Direction
 from auditors.streams.scales import SCALES
 
 REPLAYED = ("counterfactual", "decision")
-"""Auditors whose probes can be replayed on any model: all their answers are drawn again, and no answer is the client's.
-"""
+"""Auditors whose probes can be replayed on any model: all answers are drawn again, none is a client's."""
 
 REFUSAL_RATE = "refusal_rate"
 FAILURE_RATE = "failure_rate"

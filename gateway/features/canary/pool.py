@@ -25,9 +25,8 @@ class NothingToReplayError(Exception):
 
 
 async def plan_of(config: Config, database: Database, request: CanaryRequest, auditors: Mapping[str, Auditor]) -> Plan:
-    """Plans a canary: the exchanges to draw from, and the upstreams and models that both sides serve now.
-
-    Raises: ConfigError for a model that no upstream serves, NothingToReplayError, StoreError.
+    """Plans a canary: the exchanges to draw from, and the upstreams and models that both sides serve now. Raises
+    ConfigError for a model that no upstream serves, NothingToReplayError, StoreError.
     """
     sides = {side: await served_by(config, request, side) for side in ("stable", "canary")}
     if sides["stable"].name == sides["canary"].name and request.stable.model == request.canary.model:
@@ -68,9 +67,8 @@ async def served_by(config: Config, request: CanaryRequest, side: str) -> Upstre
 
 
 async def fingerprint(config: Config, upstream: UpstreamConfig, model: str) -> str | None:
-    """Reads the fingerprint of the model served under the name now; None when the upstream does not say.
-
-    Raises: ConfigError when it answers and does not serve the model.
+    """Reads the fingerprint of the model served under the name now; None when the upstream does not say. Raises
+    ConfigError when it answers and does not serve the model.
     """
     try:
         named = await served_models(upstream.origin, config.secret(upstream.api_key_env))

@@ -55,9 +55,7 @@ class Replay:
         self._auditors: dict[str, Auditor] = {}
 
     async def auditors(self, names: list[str]) -> Mapping[str, Auditor]:
-        """Returns the named auditors, each built once. Raises ConfigError for an auditor that is not enabled or has no
-        embedder.
-        """
+        """Returns the named auditors, each built once. Raises ConfigError for one not enabled or without embedder."""
         for name in names:
             if name not in self._auditors:
                 self._auditors[name] = await self._built(name)

@@ -45,10 +45,7 @@ class CanaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def resolved(request: CanaryRequest, config: Config) -> CanaryRequest:
-    """The request with aliases resolved and auditors chosen.
-
-    Raises: RequestError for what cannot be compared.
-    """
+    """The request with aliases resolved and auditors chosen. Raises RequestError if it cannot be compared."""
     sides = {
         word: msgspec.structs.replace(side, model=config.aliases.get(side.model, side.model))
         for word, side in (("stable", request.stable), ("canary", request.canary))
@@ -92,7 +89,7 @@ def _auditors(request: CanaryRequest, config: Config) -> list[str]:
         if name not in REPLAYED:
             raise RequestError(
                 f'auditor "{name}" cannot be replayed{nearest(name, set(REPLAYED))}: only {" and ".join(REPLAYED)} '
-                "draw all their answers afresh"
+                "sample all their answers again"
             )
         if name not in enabled:
             raise RequestError(f'auditor "{name}" is not enabled: set auditors.{name}.enabled')

@@ -73,9 +73,7 @@ class CanaryRuns:
         await self._replay.aclose()
 
     async def _watch(self, canary_id: str, running: "asyncio.Task[None]") -> None:
-        """Waits until the canary has ended, the process is to end, or the canary was cancelled in the store. Raises the
-        error that ended it.
-        """
+        """Waits until the canary or the process ends, or the store cancels the canary. Raises the canary's error."""
         stopping = asyncio.create_task(self._stop.wait())
         try:
             while not stopping.done():

@@ -9,8 +9,7 @@ class ShownSide(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     upstream: str | None
     fingerprint: str | None
-    """Fingerprint of the model served at the start; None where the upstream did not say, or the canary has not begun.
-    """
+    """Fingerprint of the model at the start; None where the upstream did not say, or before the start."""
 
 
 class ListedCanary(msgspec.Struct, frozen=True, kw_only=True):

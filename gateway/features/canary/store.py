@@ -43,8 +43,7 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: float | None
     heartbeat_at: float | None
     delivery: Delivery | None = None
-    """Progress of the verdict's delivery to the webhook; only `get` reads it, and it is None when no delivery is owed.
-    """
+    """Progress of the verdict's delivery to the webhook, for `get` alone; None when none is owed."""
 
 
 def shown(canary: Canary) -> ShownCanary:
@@ -179,9 +178,7 @@ async def pairs(database: Database, canary_id: str) -> list[Pair]:
 
 
 async def newest(database: Database, *, finished_after: float, limit: int) -> list[Canary]:
-    """Reads the canaries without a verdict, and those with a verdict since this Unix time: at most `limit`, the newest
-    first.
-    """
+    """Reads the canaries without a verdict, and those judged since this Unix time: at most `limit`, newest first."""
     is_shown = (canaries.c.status != "done") | (canaries.c.finished_at > finished_after)
     query = sa.select(canaries).where(is_shown).order_by(canaries.c.created_at.desc()).limit(limit)
     async with database.read() as connection:

@@ -26,9 +26,8 @@ PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0)
 
 
 def read_url(config: Config) -> str | None:
-    """Return the webhook's URL; None where none is configured.
-
-    Raises: ConfigError when the variable is not set or does not hold a URL, which is a secret and never shown.
+    """Return the webhook's URL; None where none is configured. Raises ConfigError when the variable is not set or does
+    not hold a URL, which is a secret and never shown.
     """
     variable = config.audits.canary_webhook_env
     url = config.secret(variable)

@@ -42,13 +42,14 @@ async def read_families(database: Database) -> Sequence[Metric]:
 
 def families(newest: Coverage | None) -> Sequence[Metric]:
     """Return the metric families of the newest computation; without samples where there is none."""
-    words = "Share of the traffic that names an identity: what resembles no question of any suite."
+    words = "Share of identity traffic that resembles no suite's questions (docs/coverage.md)."
     value, lower, upper = interval("coverage_unmatched_ratio", words, ())
-    of_suite = gauge("coverage_suite_ratio", "The same share: what resembles a question of the suite.", ("suite",))
-    chance = gauge("coverage_ordinary_ratio", "Of prompts that name no identity: what resembles a question.", ())
-    exchanges = gauge("coverage_exchanges", "Sampled prompts that name an identity and were compared.", ())
-    at = gauge("coverage_timestamp_seconds", "When it was last computed.", ())
-    weighted = interval("coverage_reweighted", "A suite's headline number, weighted as the traffic.", LABELS)
+    of_suite = gauge("coverage_suite_ratio", "Share that resembles questions of the suite.", ("suite",))
+    chance = gauge("coverage_ordinary_ratio", "Share of prompts without an identity that resemble a question.", ())
+    exchanges = gauge("coverage_exchanges", "Compared prompts that name an identity.", ())
+    at = gauge("coverage_timestamp_seconds", "Time of the computation.", ())
+    words = "Newest run's headline number weighted as the traffic; absent where not assessable."
+    weighted = interval("coverage_reweighted", words, LABELS)
     if newest is not None:
         put(value, (), newest.unmatched.value)
         put(lower, (), newest.unmatched.lower)

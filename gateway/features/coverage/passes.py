@@ -59,14 +59,8 @@ class CoveragePasses:
         embedder: Callable[[], Awaitable[Embedder | None]],
         max_weight_share: float = 1.0,
     ) -> None:
-        """Store the arguments.
-
-        Args:
-            config: the whole configuration.
-            database: an open store.
-            stop: set when the auditor is to end.
-            embedder: waits for the embedder of the live auditors.
-            max_weight_share: see `auditors.streams.drift.DriftSettings`.
+        """Store the arguments. `embedder` waits for the embedder of the live auditors. `max_weight_share`: see
+        `auditors.streams.drift.DriftSettings`.
         """
         self._every_seconds = config.audits.coverage_every_hours * 3600.0
         self._data_dir = stored_runs.data_dir(config)
@@ -109,7 +103,7 @@ class CoveragePasses:
         if embedder is None:
             return _without_numbers(prompts, None, NO_EMBEDDER)
         if not prompts.naming:
-            return _without_numbers(prompts, embedder.name, "none of the prompts that were read names an identity")
+            return _without_numbers(prompts, embedder.name, "no prompt that was read names an identity")
         try:
             return await self._compared(prompts, embedder)
         except CompletionError as exc:

@@ -42,9 +42,7 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def questions_of_all(data_dir: Path | None, checkpoint: Callable[[], None]) -> list[Questions]:
-    """Returns the questions of every suite, from the published data where it is here, else from the embedded data.
-    `checkpoint` may raise to end it.
-    """
+    """Returns the questions of every suite, from the published data or the embedded. `checkpoint` may end it."""
     return [questions_of(suite, data_dir, checkpoint) for suite in SUITES.values()]
 
 
@@ -93,13 +91,9 @@ def _spread(ranked: dict[str, list[tuple[bytes, Item]]]) -> Iterator[Item]:
     placed = [
         (place, rank, item)
         for members in ranked.values()
-        for place, (rank, item) in enumerate(sorted(members, key=_rank))
+        for place, (rank, item) in enumerate(sorted(members, key=lambda entry: entry[0]))
     ]
     return (item for _, _, item in sorted(placed, key=_place))
-
-
-def _rank(entry: tuple[bytes, Item]) -> bytes:
-    return entry[0]
 
 
 def _place(entry: tuple[int, bytes, Item]) -> tuple[int, bytes]:

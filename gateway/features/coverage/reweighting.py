@@ -146,12 +146,8 @@ def _in_cells(traffic: Traffic, compared: Compared, threshold: float) -> Mapping
 
 
 def _weights(of_cells: Floats, shares: Floats, sizes: Floats) -> Floats:
-    """(..., n_clusters) of what a reply of each cluster counts.
-
-    Args:
-        of_cells: (..., n_cells) or (n_cells,) weight of the traffic.
-        shares: (n_clusters, n_cells) of a cluster's items that are in a cell.
-        sizes: (..., n_clusters) or (n_clusters,) items of each cluster.
+    """(..., n_clusters) of what a reply of each cluster counts, from the traffic's weight of cells (..., n_cells), the
+    shares (n_clusters, n_cells) of a cluster's items in them, and its items (..., n_clusters).
     """
     of_cells, sizes = np.atleast_2d(of_cells), np.atleast_2d(sizes)
     in_cell = sizes @ shares

@@ -32,14 +32,12 @@ class LiveCoverageController(Controller):
 
     @get(
         "/coverage",
-        summary="What no suite covers: the traffic that names an identity beside the questions of suites",
+        summary="Traffic that no suite covers (docs/coverage.md); 404 before the first computation",
         responses={200: ResponseSpec(Coverage, description="The newest computation", generate_examples=False)}
         | announced(404),
     )
     async def coverage(self, database: Store) -> Coverage:
-        """Return the coverage of the newest sampled prompts. `examples` are ids for `GET
-        /live/exchanges?exchange_id=`.
-        """
+        """Return the coverage of the newest sampled prompts. `examples`: ids for `GET /live/exchanges?exchange_id=`."""
         latest = await store.newest(database)
         if latest is None:
             raise NotFoundError(NOT_COMPUTED)

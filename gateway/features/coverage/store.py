@@ -32,9 +32,7 @@ async def add(database: Database, coverage: Coverage) -> None:
 
 
 async def newest(database: Database) -> Coverage | None:
-    """Reads the newest computation; None before the first, and where another version stored it, which makes it due
-    again.
-    """
+    """Reads the newest computation; None before the first, and for another version's, so that it is due again."""
     query = sa.select(coverages.c.body).order_by(coverages.c.id.desc()).limit(1)
     async with database.read() as connection:
         body = (await connection.execute(query)).scalar()

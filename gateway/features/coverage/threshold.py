@@ -16,8 +16,7 @@ Vectors = NDArray[np.float32]
 RECOGNISED = 0.95
 """Share of the suites' own questions, each held out with its cluster, that the threshold recognises."""
 HELD_OUT = 200
-"""Clusters of a suite that are held out, a question of each: the order of the questions depends on digests of their
-ids."""
+"""Clusters of a suite that are held out, a question of each, in an order that depends on digests."""
 N_RESAMPLES = 500
 
 

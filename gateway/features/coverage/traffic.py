@@ -89,9 +89,7 @@ class Traffic:
 
     @property
     def largest_key_share(self) -> float:
-        """Share of the traffic from the client key that sent the most; prompts without a key count as those of a single
-        key.
-        """
+        """Share of the traffic from the client key that sent the most; prompts without a key count as one key."""
         keys = [prompt.key for prompt in self.prompts]
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         sent = np.bincount([codes[key] for key in keys], weights=self.weights)
@@ -156,13 +154,8 @@ class Traffic:
 def share_of(
     weights: Floats, of_units: Indices, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
 ) -> Share:
-    """A weighted share with an interval over draws; not assessable with fewer than `FEWEST_UNITS` of them.
-
-    Args:
-        weights: (n,) of the exchanges.
-        of_units: (n,) the draw that each belongs to.
-        chosen: (n,) what counts.
-        among: (n,) what it is a share of; None: all.
+    """A weighted share with an interval over draws (`of_units`: to which each exchange belongs); not assessable with
+    fewer than `FEWEST_UNITS`. `chosen`: what counts; `among`: of what, None for all.
     """
     among = np.ones(len(weights), dtype=np.bool_) if among is None else among
     wholes = np.bincount(of_units, weights=weights * among).astype(np.float64)

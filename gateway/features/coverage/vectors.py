@@ -26,9 +26,8 @@ SAME = 0.999
 async def vectors_of(
     questions: Questions, embedder: Embedder, data_dir: Path | None, checkpoint: Callable[[], None]
 ) -> Vectors:
-    """(n, dim) unit vectors of the questions, from the file where they are kept, else computed and kept.
-
-    Raises: CompletionError or ValueError as the embedder does.
+    """(n, dim) unit vectors of the questions, from the file where they are kept, else computed and kept. Raises
+    CompletionError or ValueError as the embedder does.
     """
     texts = [question.text for question in questions.chosen]
     path = _path(questions, embedder, data_dir)
@@ -94,9 +93,7 @@ def _read(path: Path, n: int) -> Vectors | None:
 
 
 def _keep(path: Path, suite: str, vectors: Vectors) -> None:
-    """Keeps the vectors in place of those of this suite's other contents and models; a disk that takes none costs a
-    computation.
-    """
+    """Keeps the vectors in place of this suite's and model's others; a full disk costs a computation."""
     part = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ HELP = "Example: `biasgate deploy write biasgate-deployment`."
 
 _WRITE_HELP = """\
 A compose file with its Dockerfile, systemd units, a Helm chart, alert rules and dashboards, a TLS front and templates
-for Argo Rollouts, as they are in the repository; deploy/.env with keys of its own (mode 600).
+for Argo Rollouts, as they are in the repository; deploy/.env with newly drawn keys (mode 600).
 
 Example:
   biasgate deploy write biasgate-deployment
@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description=_WRITE_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    to_write.add_argument("directory", type=Path, metavar="DIR", help="made when it is not there")
-    to_write.add_argument("--force", action="store_true", help=f"overwrite files that are there, but {ENVIRONMENT}")
+    to_write.add_argument("directory", type=Path, metavar="DIR", help="created if it does not exist")
+    to_write.add_argument("--force", action="store_true", help=f"overwrite existing files, except {ENVIRONMENT}")
 
 
 def run(arguments: argparse.Namespace) -> int:

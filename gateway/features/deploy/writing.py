@@ -26,7 +26,7 @@ BYTES = 32
 
 _TEMPLATE = """\
 # Made by `biasgate deploy write`. Read by docker compose, and by the systemd units as /etc/biasgate/biasgate.env.
-# Whoever reads this file has every key: it is its owner's alone. `biasgate deploy write --force` leaves it as it is.
+# This file holds every key: only its owner may read it. `biasgate deploy write --force` leaves it as it is.
 
 # What vLLM serves, and the token of the model hub where a model asks for one.
 MODEL=Qwen/Qwen2.5-7B-Instruct
@@ -54,10 +54,9 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def write(directory: Path, *, force: bool = False) -> Written:
-    """Writes every deployment file, and `deploy/.env` unless it exists: new keys would lock every user out.
-
-    Raises: GatewayError, before anything is written, when a file is there already and `force` is not given, when the
-    directory is none, or when something cannot be written.
+    """Writes every deployment file, and `deploy/.env` unless it exists: new keys would lock every user out. Raises
+    GatewayError, before anything is written, when a file is there already and `force` is not given, when the directory
+    is none, or when something cannot be written.
     """
     try:
         files = deployment_files()

@@ -41,10 +41,10 @@ def families(totals: Mapping[tuple[str, tuple[str, ...]], float], lag_seconds: f
         totals: the counter of events by outcome.
         lag_seconds: age of the oldest audit whose events wait; 0 when none waits.
     """
-    words = "Evaluation events: exported, rejected (never taken by the collector) or dropped (waited too long)."
+    words = "Events (docs/operations.md#evaluation-events): exported, rejected by the collector, dropped (too old)."
     events = counter("evaluation_events", words, ("outcome",))
     for (_, labels), total in sorted(totals.items()):
         events.add_metric(labels, total)
-    lag = gauge("evaluation_events_lag_seconds", "Age of the oldest audit whose events wait.", ())
+    lag = gauge("evaluation_events_lag_seconds", "Age of the oldest audit whose events wait; else 0.", ())
     put(lag, (), lag_seconds)
     return [events, lag]

@@ -90,9 +90,7 @@ def _label(evaluation: Evaluation) -> str | None:
 
 
 def _explanation(evaluation: Evaluation, *, with_reasons: bool) -> str:
-    """Explains the evaluation in biasgate's own words; a judge's or a server's words are added only with
-    `with_reasons`, for they may quote the exchange.
-    """
+    """Explains the evaluation in our words; `with_reasons` adds a judge's or server's, which may quote."""
     group = f" {evaluation.group}" if evaluation.group else ""
     against = f" against {evaluation.reference}" if evaluation.reference else ""
     about = f", {evaluation.axis}:{group}{against}" if evaluation.axis else ""
@@ -176,9 +174,7 @@ class EvaluationExporter:
         return ReadableLogRecord(record, self._resource, self._scope)
 
     def _span(self, evaluation: Evaluation) -> "ReadableSpan":
-        """Builds the span of an event. Its ids derive from the event's, so that sending it again sends the same
-        span.
-        """
+        """Builds the span of an event. Its ids derive from the event's, so that it is the same when sent again."""
         from opentelemetry.sdk.trace import ReadableSpan
         from opentelemetry.trace import SpanKind, Status, StatusCode
 

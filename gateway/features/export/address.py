@@ -182,9 +182,7 @@ class BegunFile:
             self._files.mv(self._hidden, self._path)
 
     def _make_folder(self, folder: str) -> None:
-        """Creates the folder, except on object stores: they have no folders, and s3fs would make the bucket of a
-        mistyped name.
-        """
+        """Creates the folder, but not on object stores: s3fs would make the bucket of a mistyped name."""
         protocols = self._files.protocol
         if OBJECT_STORES.isdisjoint([protocols] if isinstance(protocols, str) else protocols):
             self._files.makedirs(folder, exist_ok=True)

@@ -50,12 +50,12 @@ def families(
         progress: of the export to `export.url`; None where nothing is exported.
         every_seconds: from one pass to the next.
     """
-    rows = counter("export_rows", "Rows written to exports.", ("dataset",))
-    passes = counter("exports", "Passes of exports by what came of them.", ("outcome",))
+    rows = counter("export_rows", "Rows of exports (docs/operations.md#export), rewritten rows too.", ("dataset",))
+    passes = counter("exports", "Exports: done, failed.", ("outcome",))
     for (name, labels), total in sorted(totals.items()):
         {store.ROWS: rows, store.PASSES: passes}[name].add_metric(labels, total)
-    success = gauge("export_last_success_timestamp_seconds", "When an export last held all there was.", ())
-    due = gauge("export_due_timestamp_seconds", "By when the export should have moved on.", ())
+    success = gauge("export_last_success_timestamp_seconds", "When export.url was last complete.", ())
+    due = gauge("export_due_timestamp_seconds", "When the next export is due.", ())
     if progress is not None:
         put(success, (), progress.done_at)
         put(due, (), (progress.moved_at or progress.since or time.time()) + every_seconds)

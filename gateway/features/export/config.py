@@ -14,9 +14,9 @@ class ExportConfig(Section, frozen=True):
     """Measurements and runs as Parquet files (docs/operations.md)."""
 
     url: str | None = None
-    """A directory, or an address that fsspec knows, such as "s3://bucket/biasgate"; unset: none."""
+    """Directory or fsspec address, without password; unset: no export."""
     every_hours: Annotated[float, Meta(ge=1 / 60)] = 1.0
-    """Between two times at which the auditor brings what is new."""
+    """Pause between exports."""
 
 
 def check_export(config: Config) -> None:

@@ -87,15 +87,9 @@ class Brought(msgspec.Struct):
 async def bring(
     database: Connections, url: str, owner: str, *, is_stopped: Callable[[], bool] = lambda: False
 ) -> Brought:
-    """Makes the address hold what the store holds.
-
-    Args:
-        database: of this event loop, which no other work waits for: files are written in it.
-        url: a directory, or an address that fsspec knows.
-        owner: who writes, unlike any other.
-        is_stopped: looked at between pages.
-
-    Raises: BusyError while another process exports there, StoppedError, ExportError or StoreError.
+    """Makes the address hold what the store holds. `database`: of this event loop, which no other work waits for: files
+    are written in it. `is_stopped`: looked at between pages. Raises BusyError while another process exports there,
+    StoppedError, ExportError or StoreError.
     """
     progress = await exports.take(database, url, owner, now=time.time())
     export_pass = _Pass(database, url, owner, progress, is_stopped)
@@ -116,12 +110,7 @@ async def bring(
 
 class _Pass:
     def __init__(
-        self,
-        database: Connections,
-        url: str,
-        owner: str,
-        progress: Progress,
-        is_stopped: Callable[[], bool],
+        self, database: Connections, url: str, owner: str, progress: Progress, is_stopped: Callable[[], bool]
     ) -> None:
         self._database, self._url, self._owner = database, url, owner
         self._progress, self._is_stopped = progress, is_stopped

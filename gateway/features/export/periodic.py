@@ -24,8 +24,7 @@ AGAIN_SECONDS = 300.0
 AHEAD_SECONDS = 60.0
 """Seconds by which the clocks of two machines may differ."""
 GRACE_SECONDS = 5.0
-"""Seconds that a pass has to see that it is to stop. A pass that hangs is left alone: another auditor goes on where it
-was."""
+"""Seconds that a pass has to see that it is to stop; one that hangs is left, and another auditor goes on."""
 
 
 class Exports:

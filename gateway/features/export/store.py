@@ -183,9 +183,7 @@ async def measured(database: Connections, *, after: int, upto: int, limit: int) 
 
 
 async def days_of_runs(database: Connections) -> dict[str, str]:
-    """Returns, for each UTC day on which runs were requested that have ended, a digest that changes when such a run
-    changes.
-    """
+    """Returns, for each UTC day with ended runs, a digest that changes when a run requested that day does."""
     columns = runs.c
     place = sa.tuple_(columns.created_at, columns.id)
     versions = [columns.status, columns.finished_at, columns.heartbeat_at, sa.func.length(columns.result)]
@@ -206,7 +204,7 @@ async def days_of_runs(database: Connections) -> dict[str, str]:
 async def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any]]:
     """Rows of the runs that were asked for on a UTC day and have ended, in pages."""
     columns = runs.c
-    begin = float(_start_of(day))
+    begin = float(calendar.timegm(time.strptime(day, "%Y-%m-%d")))
     place = sa.tuple_(columns.created_at, columns.id)
     selected = [column for column in columns if column.name not in ("report", "error")]
     within = (columns.created_at >= begin) & (columns.created_at < begin + _DAY) & columns.status.in_(_ENDED)
@@ -225,10 +223,6 @@ async def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any
 def day_of(at: float) -> str:
     """The UTC day of a Unix time, as 2026-11-25."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
-
-
-def _start_of(day: str) -> int:
-    return calendar.timegm(time.strptime(day, "%Y-%m-%d"))
 
 
 async def _writers(database: Connections) -> set[str]:

@@ -1,9 +1,9 @@
 """Results as records of the Every Eval Ever schema 0.3.0, in the folders of its datastore.
 
-https://github.com/evaleval/every_eval_ever. The schema asks of each number whether less is better. A number whose
-neutral value lies inside its scale has no such side: its distance from the neutral value has, and is what is recorded,
-under a name of its own and with the number itself next to it. One without a neutral value, and one that is undefined,
-is not a result: the record names it.
+https://github.com/evaleval/every_eval_ever. The schema needs to know of each number whether lower is better. If
+the neutral value lies inside the scale, neither side is better: then the record has the distance from the neutral
+value, under a different name, and the number itself as a parameter. A number that is undefined or has no neutral value
+is not a result: the record lists it.
 """
 
 import hashlib
@@ -28,59 +28,59 @@ SCHEMA = "0.3.0"
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 RELATIONSHIPS: tuple[str, ...] = get_args(Relationship)
 _MODEL_ID = re.compile(r"(?!data/)[A-Za-z0-9][\w.\-]{0,95}+(?<!\.)/(?!data$)[A-Za-z0-9][\w.\-]{0,95}+(?<!\.)", re.ASCII)
-"""ORG/NAME, each of which can be a folder anywhere, of at most 96 characters, as on Hugging Face's hub."""
+"""ORG/NAME: two valid names of folders on every system, of at most 96 characters, as on Hugging Face's hub."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about an evaluation that a result does not hold."""
 
     organization: str
-    """The organization that evaluated."""
+    """Organization that ran the evaluation."""
     relationship: str
-    """Relationship of the organization to the model: a value of RELATIONSHIPS."""
+    """Its relationship to the model: a value of RELATIONSHIPS."""
     model_id: str | None = None
-    """ORG/NAME; None: the served name is one."""
+    """ORG/NAME; None if the served name has that form."""
 
 
-class Written(msgspec.Struct, frozen=True, kw_only=True):
+class WrittenRecord(msgspec.Struct, frozen=True, kw_only=True):
     suite: str
     path: Path | None
-    """File of the record; None where the result has no number that the schema can hold."""
+    """File of the record; None if the result has no number that fits the schema."""
     n_results: int
     n_undefined: int
     without_side: list[str]
     """Metrics without a better side."""
 
 
-def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> list[Written]:
-    """A file for each finished run, `out`/data/SUITE/ORG/NAME/UUID.json; the same result has the same UUID.
+def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> list[WrittenRecord]:
+    """Write a file for each finished run, `out`/data/SUITE/ORG/NAME/UUID.json; equal results have the same UUID.
 
     Args:
         paths: run directories.
-        out: where the folder `data` is, or is made.
-        source: see there.
-        retrieved: Unix seconds at which the records are made.
+        out: parent of the folder `data`, which is created if absent.
+        source: facts that a result does not hold.
+        retrieved: time of the records, in Unix seconds.
 
     Raises: BenchmarkError when a run is not finished, the model has no ORG/NAME, or `out` cannot be written.
     """
     results = [directory.read_result(path) for path in paths]
     models = sorted({result.model for result in results})
     if source.model_id is not None and len(models) > 1:
-        raise BenchmarkError(f"--model-id is of one model; here are {len(models)}: {', '.join(models)}")
+        raise BenchmarkError(f"--model-id names one model, but the runs are of {len(models)}: {', '.join(models)}")
     for model in models:
         _demand_model_id(source.model_id or model)
     contents = [(path / directory.RESULT).read_bytes() for path in paths]
-    return [_written(out, *pair, source, retrieved) for pair in zip(results, contents, strict=True)]
+    return [_write_record(out, *pair, source, retrieved) for pair in zip(results, contents, strict=True)]
 
 
 def record(result: Result, content: bytes, source: Source, retrieved: int) -> dict[str, Any]:
-    """One record. `content` is the result.json that it is of."""
+    """Return the record of a result. `content` is its result.json."""
     suite, model = find(result.suite), source.model_id or result.model
     undefined = {
-        _about(total): total.reason or "no reason is stored" for total in totals(result) if total.value is None
+        _place_of(total): total.reason or "no reason is stored" for total in totals(result) if total.value is None
     }
     digest = hashlib.sha256(content).hexdigest()
-    beside = {
+    source_details = {
         "result_sha256": digest,
         "does_not_show": suite.does_not_show,
         "undefined": _json(undefined) if undefined else None,
@@ -100,7 +100,7 @@ def record(result: Result, content: bytes, source: Source, retrieved: int) -> di
             "source_type": "evaluation_run",
             "source_organization_name": source.organization,
             "evaluator_relationship": source.relationship,
-            "additional_details": _strings(beside),
+            "additional_details": _strings(source_details),
         },
         "eval_library": {
             "name": "biasgate",
@@ -122,13 +122,13 @@ def record(result: Result, content: bytes, source: Source, retrieved: int) -> di
         "evaluation_results": [
             _result(total, scale, result, suite)
             for total in totals(result)
-            if total.value is not None and (scale := _sided(total.metric, suite)) is not None
+            if total.value is not None and (scale := _scale_with_side(total.metric, suite)) is not None
         ],
     }
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _written(out: Path, result: Result, content: bytes, source: Source, retrieved: int) -> Written:
+def _write_record(out: Path, result: Result, content: bytes, source: Source, retrieved: int) -> WrittenRecord:
     entry = record(result, content, source, retrieved)
     n_results, path = len(entry["evaluation_results"]), None
     if n_results:
@@ -139,7 +139,7 @@ def _written(out: Path, result: Result, content: bytes, source: Source, retrieve
             path.write_bytes(msgspec.json.format(msgspec.json.encode(entry), indent=2) + b"\n")
         except OSError as exc:
             raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
-    return Written(
+    return WrittenRecord(
         suite=result.suite,
         path=path,
         n_results=n_results,
@@ -150,16 +150,18 @@ def _written(out: Path, result: Result, content: bytes, source: Source, retrieve
 
 def _demand_model_id(model_id: str) -> None:
     if not _MODEL_ID.fullmatch(model_id):
-        raise BenchmarkError(f'"{model_id}" is no ORG/NAME, which Every Eval Ever files a model under: give --model-id')
+        raise BenchmarkError(f'"{model_id}" is not an ORG/NAME, which Every Eval Ever requires: give --model-id')
 
 
-def _sided(metric: str, suite: Suite) -> Scale | None:
+def _scale_with_side(metric: str, suite: Suite) -> Scale | None:
     scale = suite.scales.get(metric)
     return None if scale is None or scale.ideal is None else scale
 
 
 def _without_side(result: Result, suite: Suite) -> list[str]:
-    return list(dict.fromkeys(total.metric for total in totals(result) if _sided(total.metric, suite) is None))
+    return list(
+        dict.fromkeys(total.metric for total in totals(result) if _scale_with_side(total.metric, suite) is None)
+    )
 
 
 def _result(estimate: Estimate, scale: Scale, result: Result, suite: Suite) -> dict[str, Any]:
@@ -189,7 +191,7 @@ def _result(estimate: Estimate, scale: Scale, result: Result, suite: Suite) -> d
         method = {} if estimate.method is None else {"method": estimate.method}
         details["uncertainty"] = {"confidence_interval": interval | method, "num_samples": estimate.n}
     return {
-        "evaluation_result_id": f"{metric_id}/{_about(estimate)}",
+        "evaluation_result_id": f"{metric_id}/{_place_of(estimate)}",
         "evaluation_name": f"{suite.title}: {part(estimate.axis, estimate.group, estimate.reference, estimate.subset)}",
         "source_data": _data(result, suite),
         "metric_config": config,
@@ -199,7 +201,7 @@ def _result(estimate: Estimate, scale: Scale, result: Result, suite: Suite) -> d
 
 
 def _distance(estimate: Estimate, scale: Scale) -> Estimate:
-    """The estimate's distance from the neutral value. An interval that holds it begins at 0."""
+    """Return the estimate's distance from the neutral value. An interval around the neutral value begins at 0."""
     ideal = scale.ideal or 0.0
     distances = [None if end is None else abs(end - ideal) for end in (estimate.value, estimate.lower, estimate.upper)]
     if estimate.lower is None or estimate.upper is None:
@@ -210,7 +212,7 @@ def _distance(estimate: Estimate, scale: Scale) -> Estimate:
 
 
 def _bounds(estimate: Estimate, scale: Scale, *, is_distance: bool) -> tuple[float | str, float | str]:
-    """Returns the bounds of the metric. Some scales say only how a metric is drawn: where a number lies outside, the
+    """Return the bounds of the metric. Some scales only limit how a metric is drawn: if a number lies outside, the
     bound is infinite.
     """
     numbers = [value for value in (estimate.value, estimate.lower, estimate.upper) if value is not None]
@@ -224,12 +226,12 @@ def _bounds(estimate: Estimate, scale: Scale, *, is_distance: bool) -> tuple[flo
 
 def _parameters(estimate: Estimate, scale: Scale, *, is_distance: bool) -> dict[str, Any]:
     keys = {"axis": estimate.axis, "group": estimate.group, "reference": estimate.reference, "subset": estimate.subset}
-    itself = (
+    original = (
         {"neutral": scale.ideal, "value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
         if is_distance
         else {}
     )
-    return {name: value for name, value in (keys | itself).items() if value is not None}
+    return {name: value for name, value in (keys | original).items() if value is not None}
 
 
 def _description(scale: Scale, *, is_distance: bool) -> str:
@@ -237,14 +239,19 @@ def _description(scale: Scale, *, is_distance: bool) -> str:
 
 
 def _data(result: Result, suite: Suite) -> dict[str, Any]:
-    used = result.dataset
-    about = {"kind": used.kind, "sha256": used.sha256, "n_used": used.n_used, "n_canonical": used.n_canonical}
-    details = _strings(about | {"licence": suite.licence if used.kind == "canonical" else None})
-    if used.kind == "canonical":
-        named = {"dataset_name": suite.title, "source_type": "url", "url": [suite.url]}
+    dataset = result.dataset
+    facts = {
+        "kind": dataset.kind,
+        "sha256": dataset.sha256,
+        "n_used": dataset.n_used,
+        "n_canonical": dataset.n_canonical,
+    }
+    details = _strings(facts | {"licence": suite.licence if dataset.kind == "canonical" else None})
+    if dataset.kind == "canonical":
+        source = {"dataset_name": suite.title, "source_type": "url", "url": [suite.url]}
     else:
-        named = {"dataset_name": f"{used.name}, a few items of biasgate's own", "source_type": "other"}
-    return named | {"additional_details": details}
+        source = {"dataset_name": f"{dataset.name}, a few items of biasgate's own", "source_type": "other"}
+    return source | {"additional_details": details}
 
 
 def _generation(result: Result) -> dict[str, Any]:
@@ -260,7 +267,7 @@ def _generation(result: Result) -> dict[str, Any]:
     return generation | {"additional_details": _strings(settings)}
 
 
-def _about(estimate: Estimate) -> str:
+def _place_of(estimate: Estimate) -> str:
     place = {"metric": estimate.metric, "axis": estimate.axis, "group": estimate.group, "reference": estimate.reference}
     return _json({name: key for name, key in (place | {"subset": estimate.subset}).items() if key is not None})
 
@@ -270,5 +277,5 @@ def _json(value: Any) -> str:
 
 
 def _strings(details: dict[str, Any]) -> dict[str, str]:
-    """Details of the schema are strings; what is not known is left away."""
+    """Return details as strings, which the schema needs, without unknown details."""
     return {name: str(value) for name, value in details.items() if value is not None and value != ""}

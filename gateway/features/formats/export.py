@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URI",
         help="mlflow: its store, as sqlite:///FILE or http://HOST (default: MLFLOW_TRACKING_URI)",
     )
-    parser.add_argument("--experiment", metavar="NAME", help=f"mlflow: made if it is not there (default: {EXPERIMENT})")
+    parser.add_argument("--experiment", metavar="NAME", help=f"mlflow: created if it is absent (default: {EXPERIMENT})")
 
     prefix = "every-eval-ever: "
     parser.add_argument("--organization", metavar="NAME", help=f"{prefix}who evaluated")
@@ -65,7 +65,7 @@ def _demand_meant(arguments: argparse.Namespace) -> None:
     """Raises BenchmarkError for an option that is another form's: it would be without effect."""
     for name in set().union(*OPTIONS.values()) - OPTIONS[arguments.to]:
         if getattr(arguments, name) is not None:
-            raise BenchmarkError(f"--{name.replace('_', '-')} has no meaning with --to {arguments.to}: leave it away")
+            raise BenchmarkError(f"--{name.replace('_', '-')} has no meaning with --to {arguments.to}: leave it out")
 
 
 def _to_model_card(arguments: argparse.Namespace) -> int:

@@ -13,8 +13,7 @@ class Formats(Feature):
     def commands(self) -> Mapping[str, Command]:
         return {
             "audit import": Command(
-                "gateway.features.formats.import_log",
-                "score a log of Inspect or lm-evaluation-harness; sends nothing",
+                "gateway.features.formats.import_log", "score a log of Inspect or lm-evaluation-harness; sends nothing"
             ),
             "audit export": Command(
                 "gateway.features.formats.export", "write finished runs in the form that others read"

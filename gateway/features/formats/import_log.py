@@ -14,7 +14,7 @@ from gateway.features.formats.harness_logs.importing import imported
 from gateway.terminal.tables import estimates_table, summary
 
 HELP = """\
-inspect: a log as JSON. lm-eval: samples_TASK_TIME.jsonl, as --log_samples writes it, beside its results_TIME.json.
+inspect: a log as JSON. lm-eval: samples_TASK_TIME.jsonl, as --log_samples writes it, next to its results_TIME.json.
 
 Items are found by what the questions say. Prompts and settings are the harness's; replies are read and scored here.
 

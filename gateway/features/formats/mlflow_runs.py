@@ -26,15 +26,13 @@ from benchmarks.run import directory
 from benchmarks.run.result import Result, shown_axes, shown_fields
 
 LONGEST_NAME, LONGEST_PARAM, LONGEST_TAG = 200, 500, 5000
-"""Most characters of a name, a parameter and a tag. MLflow takes 250, 6000 and 8000; its older servers took 500 for a
-parameter."""
+"""Most characters of a name, a parameter and a tag; MLflow takes 250, 6000 (older servers 500), 8000."""
 CALL_SECONDS = 20.0
 """Seconds for one call of a tracking server."""
 _BATCH = {"metrics": 1000, "params": 100, "tags": 100}
 """Most entries of each kind in one request, as MLflow allows."""
 _NO_NAME = re.compile(r"[^\w\- ]")
-"""Characters that names may not have: those that MLflow does not allow, and dots, slashes and colons, which biasgate
-sets itself."""
+"""Characters that names may not have: MLflow's, and dots, slashes and colons, which biasgate sets."""
 _FILE_STORES = ("", "file")
 
 

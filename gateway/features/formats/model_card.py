@@ -26,9 +26,8 @@ _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-
 
 
 def card(results: Sequence[tuple[Result, Suite]]) -> str:
-    """The section, with the metadata before it as YAML.
-
-    Raises: BenchmarkError for no results, and for results of several models: a card describes a single model.
+    """The section, with the metadata before it as YAML. Raises BenchmarkError for no results, and for results of
+    several models: a card describes a single model.
     """
     models = sorted({result.model for result, _ in results})
     if len(models) != 1:

@@ -42,7 +42,7 @@ Read = Callable[[bytes, str | None, Rates], Sent]
 
 RETRY_SECONDS = "2"
 JSON, LINES, PROTOBUF = "application/json", "application/x-ndjson", "application/x-protobuf"
-CLOSED = "there is no door for recorded exchanges here: set ingest.enabled = true to open it"
+CLOSED = "recorded exchanges are not accepted here: set ingest.enabled = true"
 
 
 TOLD: tuple[Outcome, ...] = ("taken", "duplicate", "waiting", "ignored", "rejected")
@@ -63,8 +63,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     errors: list[str]
     """Why, of the first 20 that were rejected."""
     rates_ignored: int = 0
-    """Exchanges that stated a sampling rate which does not count: by a key without `may_state_rate`, or while
-    `ingest.sampling_rate` is set."""
+    """Exchanges that stated a rate which does not count: no `may_state_rate`, or `ingest.sampling_rate`."""
 
 
 _door = partial(post, status_code=200, responses=announced(404, 413, 415, 429))
@@ -76,15 +75,15 @@ class IngestController(Controller):
     path = "/ingest"
     tags = ("ingest",)
 
-    @_door("/otlp/v1/traces", summary="Spans of GenAI clients, as OTLP over HTTP")
+    @_door("/otlp/v1/traces", summary="Spans of GenAI clients: OTLP as protobuf or JSON")
     async def traces(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         return await _otlp(request, dataplane, intake, "traces")
 
-    @_door("/otlp/v1/logs", summary="Log records of GenAI clients, as OTLP over HTTP")
+    @_door("/otlp/v1/logs", summary="Log records of GenAI clients: OTLP as protobuf or JSON")
     async def logs(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         return await _otlp(request, dataplane, intake, "logs")
 
-    @_door("/http", summary="Requests with their responses, one or many")
+    @_door("/http", summary="Requests with their responses, or halves")
     async def http(self, request: AnyRequest, dataplane: Plane, intake: Intake) -> Response[Any]:
         def read(body: bytes, sender: str | None, rates: Rates) -> Sent:
             return read_objects(body, lambda objects: pairs.read(objects, sender, rates))
@@ -118,7 +117,7 @@ class IngestController(Controller):
             guardrail_calls.put(litellm.read_guardrail_call(data, client.name, rates), client, len(body))
             intake.ignore_rates("litellm", rates.n_ignored)
         except ValueError as exc:
-            return problem(400, f"this is no JSON: {str(exc)[:200]}")
+            return problem(400, f"the body is not JSON: {str(exc)[:200]}")
         except (BusyError, TooLargeError):  # a request of somebody's waits: it goes on, unheard
             intake.reject("litellm")
         return Response({"action": "NONE"})
@@ -220,10 +219,7 @@ async def _body(request: AnyRequest, intake: Intake, room: Room, most: int | Non
 
 
 def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, ...]) -> Client | Response[Any]:
-    """Return the client whose key the request carries, or the answer that refuses the request.
-
-    Raises: NotFoundError while the doors are closed.
-    """
+    """Return the client of the request's key, or a refusal. Raises NotFoundError while the doors are closed."""
     if not INGEST.of(dataplane.config).enabled:
         raise NotFoundError(CLOSED)
     admitted = dataplane.admission.admit(_head(request.headers), perf_counter())
@@ -240,9 +236,7 @@ def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, 
 def _rates(
     request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, client: Client
 ) -> Rates | Response[Any]:
-    """Return the rules for the sampling rates of a request; or the answer to a header whose rate counts and is not a
-    rate.
-    """
+    """Return the rules for the sampling rates of a request; or the answer to a header that is not a rate."""
     try:
         return rates_of(client, INGEST.of(dataplane.config), request.headers.get(RATE_HEADER))
     except UnreadableError as exc:

@@ -12,20 +12,11 @@ class TooLargeError(RequestError):
 
 
 async def read_body(
-    pieces: AsyncIterator[bytes],
-    encoding: str | None,
-    limit: int,
-    hold: Callable[[int], None] = lambda n_bytes: None,
+    pieces: AsyncIterator[bytes], encoding: str | None, limit: int, hold: Callable[[int], None] = lambda n_bytes: None
 ) -> bytes:
-    """The body as it was before it was compressed.
-
-    Args:
-        pieces: as they come.
-        encoding: value of Content-Encoding; gzip and identity are known.
-        limit: bytes, of what is sent as of what comes out of it, over all members of a gzip.
-        hold: called with the bytes that the body grows by, before it does; raises where there is no memory for them.
-
-    Raises: TooLargeError as soon as the limit is passed, RequestError for another encoding or what is not a gzip.
+    """The body before it was compressed (gzip, identity), of at most `limit` bytes sent or decoded. `hold` is called
+    with the bytes that the body grows by; raises where there is no memory. Raises TooLargeError as soon as the limit is
+    passed, RequestError for another encoding or what is not a gzip.
     """
     coding = (encoding or "identity").strip().lower()
     if coding != "identity" and coding not in GZIP_NAMES:

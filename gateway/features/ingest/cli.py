@@ -38,8 +38,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 REQUEST_SECONDS = 120.0
 """Time limit of a request, which may hold a line of `LONGEST_LINE` bytes."""
 PATIENCE_SECONDS = 300.0
-"""Seconds to wait for a gateway that is away, or asks to come again. A gateway that was never there is not waited for.
-"""
+"""Seconds to wait for a gateway that is away or asks to come again, unless it was never there."""
 MOST_NAMED = 20
 """Lines that are named; the others are counted."""
 ENVELOPE = frozenset({"http_buffered_trace"})
@@ -115,9 +114,7 @@ class _Sending:
             self.errors.append(f"line {number}: {why}")
 
     def send(self, batch: list[_Line]) -> None:
-        """Send a batch and wait until the gateway has taken it. Raises GatewayError when it does not, and says where it
-        stopped.
-        """
+        """Send a batch and wait until the gateway took it. Raises GatewayError, which says where it stopped."""
         reply = self._reply(b"\n".join(line.body for line in batch), batch)
         if reply is None:  # none of it was understood, or it is too large: each by itself says which line is wrong
             if len(batch) > 1:

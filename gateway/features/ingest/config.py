@@ -17,27 +17,24 @@ class IngestConfig(Section, frozen=True):
     """Exchanges that others relayed and recorded (docs/ingest.md)."""
 
     enabled: bool = False
-    """Take exchanges at /ingest, with the keys of [[keys]]."""
+    """Open /ingest for `[[keys]]`."""
     sampling_rate: Annotated[float, Meta(gt=0, le=1)] | None = None
-    """Share of their exchanges that senders send; holds whatever a sender states. Unset: unknown, but for keys that
-    `may_state_rate`."""
+    """Share that senders send; overrides stated rates. Unset: unknown except for keys that `may_state_rate`; then no
+    estimate has an interval."""
     min_sampling_rate: Annotated[float, Meta(ge=2**-20, le=1)] = MIN_SAMPLING_RATE
-    """Smallest rate that a key which `may_state_rate` may state; an exchange with a smaller one is rejected."""
+    """Smallest believed rate; smaller rates are rejected."""
     max_weight_share: Annotated[float, Meta(ge=0.001, le=1)] = 0.05
-    """Largest share of a stream's weight that one exchange may have for the rate that its sender states; 1: any."""
+    """Largest weight of an exchange in its stream (docs/ingest.md#limit-of-a-stated-rate); 1: any."""
     models: list[str] = msgspec.field(default_factory=list)
-    """Names of models that have series of their own, in addition to those that the upstreams serve; any other is
-    "other"."""
+    """Models with their own series besides those of upstreams; others are `other`."""
     upstream: str | None = None
-    """The upstream that auditors ask about these exchanges; unset: an upstream that serves a model of that name, if any
-    does."""
+    """Upstream that auditors ask; unset: any that serves the model."""
     max_body_bytes: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 8 * 1024 * 1024
     """Largest body of a request, decompressed."""
     join_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
-    """Seconds for which part of an exchange waits for the rest."""
+    """Longest wait of part of an exchange for the rest."""
     max_waiting: Count = 100_000
-    """Parts of exchanges of a single key that wait for the rest; more are refused until others have come or given up.
-    """
+    """Waiting parts for each key; then 429."""
 
 
 def check_ingest(config: Config) -> None:

@@ -52,9 +52,7 @@ def _from_openinference(attributes: Mapping[str, Any]) -> Json:
 
 
 def _messages(attributes: Mapping[str, Any]) -> dict[str, list[Json]]:
-    """Return the messages of the request and of the answer, with their parts; with empty parts where their text is
-    hidden.
-    """
+    """Return the messages of request and answer with their parts, which are empty where text is hidden."""
     by_side: dict[str, dict[int, Json]] = {"input": {}, "output": {}}
     for name, value in attributes.items():
         if match := _MESSAGE.fullmatch(name):

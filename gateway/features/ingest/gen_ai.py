@@ -212,9 +212,7 @@ def _objects(value: Any) -> list[Json]:
 
 
 def _read_messages(value: Any) -> list[Json]:
-    """Read a list of messages, an object alone, or either as JSON; text that is not JSON of messages is a user's
-    message.
-    """
+    """Read messages, one object, or either as JSON; text that is not JSON of messages is a user's message."""
     entries = _objects(value)
     if isinstance(value, str) and not any(entry.keys() & _OF_A_MESSAGE for entry in entries):
         return [{"role": "user", "content": value}] if value else []

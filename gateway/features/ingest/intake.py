@@ -45,14 +45,8 @@ NOT_AUDITABLE = (UNCLASSIFIED, "not_auditable")
 
 
 class Intake:
-    """One worker's. Call `start` once the event loop runs and `stop` at its end.
-
-    Args:
-        plane: the data plane in force.
-        tap: decides, and bounds the memory of copies.
-        sink: takes what is decided; not the tap's own, which has one batch on the way at a time.
-        database: where parts wait for each other.
-        stats: counts by door and outcome.
+    """One worker's. Call `start` once the event loop runs and `stop` at its end. `tap` decides, and bounds the memory
+    of copies; `sink` takes what is decided: not the tap's own, which has one batch on the way at a time.
     """
 
     def __init__(
@@ -91,15 +85,9 @@ class Intake:
         await self._sink.close()
 
     async def take(self, sent: Sent, door: Door, client: Client) -> "Counter[Outcome]":
-        """Takes what was sent; returns the counts by outcome, once that is in the store.
-
-        Args:
-            sent: as a door read it; what is rejected here is added to its rejections.
-            door: which.
-            client: whose key it came with.
-
-        Raises: StoreError where the store does not take it now, TooManyWaitingError where too many parts of this key
-            wait already. Some of it may be stored then; sent again, nothing counts twice.
+        """Takes what was sent, and adds what is rejected here; returns the counts by outcome, once that is in the
+        store. Raises StoreError where the store does not take it now, TooManyWaitingError where too many parts of this
+        key wait. Some may be stored then; sent again, nothing counts twice.
         """
         rate = self.config.sampling_rate
         outcomes: Counter[Outcome] = Counter()
@@ -132,9 +120,7 @@ class Intake:
     async def _take_parts(
         self, parts: Sequence[Part], door: Door, rejected: Rejections
     ) -> tuple["Counter[Outcome]", int]:
-        """Keeps the parts and takes exchanges that they complete; returns the counts by outcome, and how many parts
-        were not kept.
-        """
+        """Keeps the parts and takes exchanges that they complete; returns counts by outcome, and parts not kept."""
         outcomes: Counter[Outcome] = Counter()
 
         async def take(whole: Sequence[Received]) -> None:

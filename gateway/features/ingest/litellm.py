@@ -49,9 +49,7 @@ def is_guardrail_call(data: Any) -> bool:
 
 
 def read_records(records: Iterable[Any], sender: str | None, rates: Rates | None = None) -> Sent:
-    """Read a batch of the callback. `rates` decides about the sampling rates that are stated; without it none
-    counts.
-    """
+    """Read a batch of the callback. `rates` decides which stated sampling rates count; without it none does."""
     rates = rates or Rates()
     sent = read_each(records, lambda record: read_record(record, sender, rates), name="record")
     return msgspec.structs.replace(sent, n_ignored_rates=rates.n_ignored)
@@ -123,9 +121,7 @@ def read_guardrail_call(data: Json, sender: str | None, rates: Rates | None = No
 
 
 def together(first: Part, more: Part) -> Part:
-    """Merge two calls of the same guardrail into one part. Each call has all messages, so the longer list of them
-    stands.
-    """
+    """Merge two calls of a guardrail into one part. Each call has all messages: the longer list stands."""
     answered = merged([msgspec.structs.replace(part, asked=[]) for part in (first, more)])
     return msgspec.structs.replace(answered, asked=max(first.asked, more.asked, key=len))
 

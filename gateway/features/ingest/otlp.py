@@ -71,16 +71,8 @@ class Span(NamedTuple):
 
 
 def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rates: Rates | None = None) -> Sent:
-    """Read an export.
-
-    Args:
-        body: of the request.
-        signal: which of both it is an export of.
-        is_json: or protobuf.
-        sender: name of the key it came with.
-        rates: decides about the sampling rates that are stated; without it none counts.
-
-    Raises: RequestError when it is not an export request.
+    """Read an export. `sender`: name of the key it came with. `rates` decides about stated sampling rates; without it
+    none counts. Raises RequestError when it is not an export request.
     """
     rates = rates or Rates()
     records = (_from_json if is_json else _from_protobuf)(body, signal)
@@ -106,7 +98,7 @@ def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rate
                 if record.parent_id:
                     around[part.id] = exchange_id(sender, f"{record.trace_id}/{record.parent_id}")
     except _STRANGE as exc:
-        raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
+        raise RequestError(f"not an OTLP export of {signal}: {type(exc).__name__} while the body was read") from exc
     by_id = {key: merged(some) for key, some in parts.items()}
     distinct = one_a_call(by_id, around)
     n_ignored += len(by_id) - len(distinct)
@@ -213,10 +205,7 @@ def _read_groups(body: bytes, signal: Signal) -> list[_SpansOfResource] | list[_
     return _spans_export.decode(body).groups if signal == "traces" else _logs_export.decode(body).groups
 
 
-_NAMES = {
-    "traces": ("resourceSpans", "scopeSpans", "spans"),
-    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
-}
+_NAMES = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceLogs", "scopeLogs", "logRecords")}
 
 
 def _lenient_groups(body: bytes, signal: Signal) -> list[list[list[Any]]]:
@@ -224,14 +213,14 @@ def _lenient_groups(body: bytes, signal: Signal) -> list[list[list[Any]]]:
     try:
         data = read_json(body)
     except ValueError as exc:
-        raise RequestError(f"this is no JSON: {str(exc)[:LONGEST_NAME]}") from exc
+        raise RequestError(f"the body is not JSON: {str(exc)[:LONGEST_NAME]}") from exc
     outer, inner, leaf = _NAMES[signal]
     if not isinstance(data, dict) or not isinstance(data.get(outer, []), list):
-        raise RequestError(f'this is no OTLP export of {signal}: an object with a list "{outer}" is')
+        raise RequestError(f'the body is not an OTLP export of {signal}, which is an object with a list "{outer}"')
     try:
         return [[scope.get(leaf) or [] for scope in resource.get(inner) or []] for resource in data.get(outer, [])]
     except _STRANGE as exc:
-        raise RequestError(f"this is no OTLP export of {signal}: {type(exc).__name__} while it was read") from exc
+        raise RequestError(f"not an OTLP export of {signal}: {type(exc).__name__} while the body was read") from exc
 
 
 def _json_record(record: dict[str, Any]) -> Span:
@@ -312,7 +301,7 @@ def _from_protobuf(body: bytes, signal: Signal) -> Iterator[Span]:
                 require_few_messages(record, "record")
                 yield _proto_log(LogRecord.FromString(record))
     except (DecodeError, WireError) as exc:
-        raise RequestError(f"this is no OTLP export of {signal} as protobuf") from exc
+        raise RequestError(f"the body is not an OTLP export of {signal} as protobuf") from exc
 
 
 def _proto_span(span: Any) -> Span:
@@ -359,14 +348,8 @@ def _proto_value(value: Any, depth: int) -> Any:
 
 
 def one_a_call(by_id: Mapping[str, Part], around: Mapping[str, str]) -> list[Part]:
-    """Return the parts except those of spans right around another that has the same answer: as two they would count
-    twice.
-
-    The entry that stays has the tag, the sampling rate and the opt-out of what is left out, where it says none itself.
-
-    Args:
-        by_id: parts by their ids.
-        around: by the id of a part, that of the span its span is in.
+    """Return the parts except those of spans right around another (`around`: parent span by part) with the same answer:
+    as two they would count twice. The part that stays takes over tag, sampling rate and opt-out where it has none.
     """
     repeated = {
         outer
@@ -384,9 +367,7 @@ def _is_same_call(inner: Part, outer: Part) -> bool:
 
 
 def _words(choice: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Return an answer's content and the names of its calls. Arguments are left out: they are JSON, which each writes
-    in its way.
-    """
+    """Return an answer's content and the names of its calls; arguments are JSON that each writes differently."""
     message = choice["message"]
     return message["content"] or "", [call["function"]["name"] for call in message.get("tool_calls", [])]
 

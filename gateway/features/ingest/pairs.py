@@ -43,9 +43,8 @@ _REQUEST_MEMBERS = ("messages", "prompt", "input")
 
 
 def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None, *, name: str = "entry") -> Sent:
-    """Read a list of objects; an object that cannot be read is rejected by its number.
-
-    `rates` decides about the sampling rates that are stated; without it none counts.
+    """Read a list of objects; an object that cannot be read is rejected by its number. `rates` decides about the
+    sampling rates that are stated; without it none counts.
     """
     rates = rates or Rates()
     sent = read_each(objects, lambda entry: read_one(entry, sender, rates), name=name)
@@ -53,10 +52,7 @@ def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None,
 
 
 def read_one(data: Any, sender: str | None, rates: Rates) -> Part | None:
-    """Read an exchange, or half of it; None for a request to an endpoint that has no answer to audit.
-
-    Raises: UnreadableError with what is wrong.
-    """
+    """Read an exchange, or half of it; None if its endpoint is not audited. Raises UnreadableError."""
     if not isinstance(data, dict):
         raise UnreadableError("no JSON object")
     if litellm.is_record(data):
@@ -69,7 +65,7 @@ def read_one(data: Any, sender: str | None, rates: Rates) -> Part | None:
         raise UnreadableError(f'unknown member "{unknown[0][:40]}"; known: {", ".join(sorted(KNOWN))}')
     path = data.get("path", CHAT)
     if not isinstance(path, str):
-        raise UnreadableError("path is no text")
+        raise UnreadableError("path is not a string")
     path = path.partition("?")[0]
     if path not in AUDITED_PATHS:
         return None
@@ -85,7 +81,7 @@ def _pair(data: Json, path: str, sender: str | None, rates: Rates) -> Part:
         raise UnreadableError('half of an exchange without "id", by which the other half would be found')
     status = data.get("status", 200)
     if not isinstance(status, int) or isinstance(status, bool):
-        raise UnreadableError("status is no whole number")
+        raise UnreadableError("status is not an integer")
     key = exchange_id(sender, there)
     request_json = _json_of(request)
     model = text_of(data.get("model")) or text_of(request_json.get("model"))
@@ -184,4 +180,4 @@ def _tapped(body: Any, side: str) -> str | None:
     try:
         return base64.b64decode(encoded).decode("utf-8", "replace")
     except (binascii.Error, ValueError) as exc:
-        raise UnreadableError(f"the {side} of the tap is no base64") from exc
+        raise UnreadableError(f"the {side} of the tap is not base64") from exc

@@ -26,14 +26,9 @@ _LONGEST_SHOWN = 40
 
 
 class Rates:
-    """The rules for the sampling rates in one request to a door.
-
-    Args:
-        is_believed: whether the rates that the request states count.
-        smallest: the smallest rate that is taken, in (0, 1].
-        header: the value of RATE_HEADER, if the request has one.
-
-    Raises: UnreadableError for a header that counts and states no rate in [smallest, 1].
+    """The rules for the sampling rates in one request. `is_believed`: whether the rates that it states count.
+    `smallest`: the smallest rate taken, in (0, 1]. `header`: RATE_HEADER's value. Raises UnreadableError for a header
+    that counts and states no rate in [smallest, 1].
     """
 
     def __init__(
@@ -50,13 +45,8 @@ class Rates:
             self.of_request = self._bounded(read_number(header), header, RATE_HEADER)
 
     def of_exchange(self, value: Any, where: str) -> float | None:
-        """Return the sampling rate of an exchange that states `value`; None while the rate is unknown.
-
-        Args:
-            value: as the sender wrote it, of any type; None and "" state nothing.
-            where: the name of the field, for the error.
-
-        Raises: UnreadableError where the rate counts and is none in [smallest, 1].
+        """Return the sampling rate that an exchange states; None while it is unknown (None, ""). `where` names the
+        field for UnreadableError, raised where the rate counts and is none in [smallest, 1].
         """
         if not self._is_believed:
             self.ignore(value)
@@ -65,8 +55,7 @@ class Rates:
 
     def of_threshold(self, digits: str | None) -> float | None:
         """Return the sampling rate that a `th` of OpenTelemetry's tracestate states; None where there is no `th`.
-
-        Raises: UnreadableError where the rate counts, and is not a threshold or below the smallest rate.
+        Raises UnreadableError where the rate counts, and is not a threshold or below the smallest rate.
         """
         if not self._is_believed:
             self.ignore(digits)
@@ -106,11 +95,8 @@ def read_number(value: Any) -> float | None:
 
 def read_threshold(digits: str) -> float | None:
     """Return the sampling probability of a rejection threshold: (2^56 - T) / 2^56, in (0, 1]; None for no threshold.
-
-    Args:
-        digits: 1 to 14 lower-case hexadecimal digits; those that are missing on the right are zeros.
-
-    Source: https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/.
+    `digits`: 1 to 14 lower-case hexadecimal ones; missing ones are zeros. Source:
+    https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/.
     """
     if not _THRESHOLD.fullmatch(digits):
         return None

@@ -100,9 +100,7 @@ def _is_one_value(body: bytes) -> bool:
 
 
 class Reading:
-    """Reads large bodies one after the other: as objects a body may take fifty times its bytes, and two threads that
-    read are not faster than a single thread.
-    """
+    """Reads large bodies in turn: a body may take fifty times its bytes, and two threads are not faster."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

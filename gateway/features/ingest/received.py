@@ -129,11 +129,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 def exchange_id(sender: str | None, id_there: str | None) -> str:
     """Return the id of an exchange that another system recorded: the same for the same sender and id, so that it counts
-    once.
-
-    Args:
-        sender: name of the key it came with.
-        id_there: by which its sender knows it; None draws one, and then a repetition cannot be told.
+    once. Without an id one is drawn, and a repetition cannot be told.
     """
     if not id_there:
         return secrets.token_hex(16)

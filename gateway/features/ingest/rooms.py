@@ -40,11 +40,7 @@ class Room:
 
 
 class Rooms:
-    """Memory of all requests of a worker.
-
-    Args:
-        tap: has the memory that they share with copies of live traffic.
-    """
+    """Memory of all requests of a worker; copies of live traffic (`tap`) share it."""
 
     def __init__(self, tap: SamplingTap) -> None:
         self._tap = tap

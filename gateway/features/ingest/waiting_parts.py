@@ -60,12 +60,7 @@ class Added(NamedTuple):
 
 
 class WaitingParts:
-    """The parts in the store, as one worker sees them.
-
-    Args:
-        database: where they lie.
-        config: the section in force.
-    """
+    """The parts in the store, as one worker sees them. `config`: the section in force."""
 
     def __init__(self, database: Database, config: Callable[[], IngestConfig]) -> None:
         self._database = database
@@ -76,12 +71,8 @@ class WaitingParts:
         """By key, when its waiting parts were counted, and how many there were then and are with those since."""
 
     async def add(self, parts: Sequence[Part], rejected: Rejections, take: Take) -> Added:
-        """Keep parts of a single key, and hand whole exchanges to `take`.
-
-        Args:
-            parts: some hundreds at most.
-            rejected: is told of parts of exchanges that have too many.
-            take: stores exchanges; their parts are deleted after it.
+        """Keep some hundred parts of a single key, and hand whole exchanges to `take`, after which their parts are
+        deleted. `rejected` is told of parts of exchanges that have too many.
         """
         by_id = {part.id: part for part in one_of_each(parts)}
         duplicates = await ingested.counted_of(self._database, by_id.keys())
@@ -109,9 +100,8 @@ class WaitingParts:
         )
 
     async def settle(self, before: float, settle: Settle) -> int:
-        """Hand exchanges of which no part has come since a Unix time to `settle`, and forget them.
-
-        `settle` is given what is there of each by its id; None where no key opens it. Returns how many there were.
+        """Hand exchanges of which no part has come since a Unix time to `settle`, and forget them. `settle` is given
+        what is there of each by its id; None where no key opens it. Returns how many there were.
         """
         n_settled, since = 0, 0.0
         while True:

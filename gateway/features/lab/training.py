@@ -67,9 +67,8 @@ def show_trained(adapter: Path) -> None:
 
 
 def vllm_command(adapters: Mapping[str, Path], base: Path | None, port: int) -> str:
-    """The command that serves a base model with adapters of it.
-
-    Raises: BenchmarkError for a directory without an adapter, or one of another base model.
+    """The command that serves a base model with adapters of it. Raises BenchmarkError for a directory without an
+    adapter, or one of another base model.
     """
     cards = {name: artefact.card(path) for name, path in adapters.items()}
     first = next(iter(cards.values())).identity

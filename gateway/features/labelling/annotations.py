@@ -58,17 +58,15 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None
     created_at: float
     judge_model: str | None
-    """Judge that had given the value, as the next three; null where none had, and of labels from before this was kept.
-    """
+    """Judge that had given the value, as the next three; null where none had, and of earlier labels."""
     prompt_sha256: str | None
     judge_thinking: str | None
     judge_fingerprint: str | None
 
 
 async def add(database: Database, label: Label) -> Annotation:
-    """Stores a label; one by the same annotator on the same measurement is replaced.
-
-    Raises: NotFoundError when the exchange is not stored, RequestError when the metric is unclear or its range missed.
+    """Stores a label; one by the same annotator on the same measurement is replaced. Raises NotFoundError when the
+    exchange is not stored, RequestError when the metric is unclear or its range missed.
     """
     async with database.begin() as connection:
         return await put(database, connection, label)

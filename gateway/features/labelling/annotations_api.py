@@ -55,15 +55,15 @@ class AnnotationsController(Controller):
     """One label an annotator, exchange and measurement; the newest counts."""
 
     path = "/annotations"
-    tags = ("live",)
+    tags = ("annotations",)
 
-    @post("/", summary="Label what an auditor measured on an exchange", responses=announced(404, 409))
+    @post("/", summary="Label a measurement", responses=announced(404, 409))
     async def create(self, data: JSONBody[AnnotationRequest], database: Store) -> Annotation:
         return await annotations.add(database, Label(**_without_nul(msgspec.structs.asdict(data))))
 
     @get(
         "/",
-        summary="Labels, oldest first; format=jsonl or csv for other programs",
+        summary="Labels, oldest first",
         responses={200: ResponseSpec(list[Annotation], description="The labels", generate_examples=False)}
         | announced(),
         operation_class=_InThreeForms,
@@ -101,7 +101,7 @@ class AnnotationsController(Controller):
             case "csv":
                 return Response(_table(matches), media_type="text/csv; charset=utf-8")
 
-    @delete("/{annotation_id:str}", summary="Take a label back", responses=announced(404))
+    @delete("/{annotation_id:str}", summary="Remove a label", responses=announced(404))
     async def remove(self, annotation_id: FromPath[str], database: Store) -> None:
         await annotations.delete(database, annotation_id)
 

@@ -105,18 +105,18 @@ class LabellingController(Controller):
     path = "/labelling/projects"
     tags = ("labelling",)
 
-    @post("/", summary="Draw live exchanges to be labelled", responses=announced(409))
+    @post("/", summary="Draw live exchanges to label", responses=announced(409))
     async def create(self, data: JSONBody[ProjectRequest], database: Store) -> Progress:
         drawn = await live.draw(database, n=data.n, seed=data.seed, model=data.model)
         about = {"live": AUDITOR, "model": data.model, "seed": data.seed}
         await projects.add(database, projects.made_now(data.name, "favouring", data.raters_per_task, about), drawn)
         return await projects.progress(database, data.name)
 
-    @get("/", summary="Every project with its progress", responses=announced())
+    @get("/", summary="Projects with their progress", responses=announced())
     async def projects(self, database: Store) -> list[Progress]:
         return await projects.list_projects(database)
 
-    @get("/{project:str}", summary="One project and its progress", responses=announced(404))
+    @get("/{project:str}", summary="A project: form, tasks, labels, progress", responses=announced(404))
     async def project(self, project: FromPath[str], database: Store) -> Progress:
         return await projects.progress(database, project)
 
@@ -124,7 +124,7 @@ class LabellingController(Controller):
     async def remove(self, project: FromPath[str], database: Store) -> None:
         await projects.delete(database, project)
 
-    @post("/{project:str}/next", status_code=200, summary="Assign the rater's next task", responses=announced(404))
+    @post("/{project:str}/next", status_code=200, summary="The rater's next task, or null", responses=announced(404))
     async def next_task(
         self,
         request: Asked,
@@ -200,7 +200,7 @@ class LabellingController(Controller):
 
     @get(
         "/{project:str}/labels",
-        summary="Every label beside what the judge said, as JSON lines",
+        summary="Labels and decisions with the judge's scores, JSON lines",
         responses={200: ResponseSpec(list[Line], description="A line each", generate_examples=False), **announced(404)},
     )
     async def labels(self, project: FromPath[str], database: Store) -> Response[bytes]:
@@ -210,10 +210,9 @@ class LabellingController(Controller):
 
 
 def _rater_of(holder: Holder, rater: str | None) -> str:
-    """Return the name under which a request acts.
-
-    Raises: PermissionDeniedException for a link of another rater; RequestError where an administrator names nobody, or
-        somebody whose name is none: a name in a path is not checked against its type.
+    """Return the name under which a request acts. Raises PermissionDeniedException for a link of another rater;
+    RequestError where an administrator names nobody, or somebody whose name is none: a name in a path is not checked
+    against its type.
     """
     if holder.role == "rater":
         if rater not in (None, holder.name):
@@ -267,9 +266,7 @@ class _Viewer(NamedTuple):
         )
 
     async def _text(self, content: dict[str, Any], exchange_id: str | None) -> dict[str, Any]:
-        """Return the content that a rater sees; of a live exchange redacted text, which is on record as any other
-        reading of it is.
-        """
+        """Return the content that a rater sees; a live exchange's redacted text is on record as any reading."""
         if exchange_id is None:
             return content
         if not self.access.keys and self.request.user.role != "rater":

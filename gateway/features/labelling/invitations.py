@@ -49,9 +49,8 @@ async def invite(
 
 
 async def revoke(database: Database, project: str, raters: Sequence[str]) -> None:
-    """Make the links of these raters invalid; their labels stay.
-
-    Raises: NotFoundError for an unknown project, or a rater without a link; then every link stays valid.
+    """Make the links of these raters invalid; their labels stay. Raises NotFoundError for an unknown project, or a
+    rater without a link; then every link stays valid.
     """
     columns = rater_links.c
     async with database.begin() as connection:

@@ -16,10 +16,7 @@ from gateway.store.tables import exchanges, measurements
 
 
 async def draw(database: Database, *, n: int, seed: int, model: str | None = None) -> list[Task]:
-    """Tasks of `n` scores, each of all that there are with the same probability, in random order.
-
-    Raises: RequestError where there are fewer.
-    """
+    """Tasks of `n` scores, drawn evenly from all, in random order. Raises RequestError where there are fewer."""
     columns = measurements.c
     query = (
         sa.select(measurements.c.id, measurements.c.created_at)

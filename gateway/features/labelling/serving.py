@@ -1,4 +1,4 @@
-"""The labelling page and its API on their own: `biasgate annotate serve`."""
+"""The labelling page and its API without a gateway: `biasgate annotate serve`."""
 
 from collections.abc import Callable
 
@@ -29,8 +29,8 @@ from gateway.store.database import Database
 
 
 def labelling_app(config: Config, database: Database) -> Litestar:
-    """Return the app of a labelling server. Without a control key an administrator enters from this machine, until a
-    rater has a link.
+    """Return the app of a labelling server. Without a control key, every user of this machine is an administrator until
+    a rater has a link.
 
     Raises: ConfigError when the variable of the key is not set.
     """
@@ -39,7 +39,7 @@ def labelling_app(config: Config, database: Database) -> Litestar:
     links = [invitations.StoredInvitations(database)]
     access = Access(lambda: config, links, is_public=is_public, asks_raters_for_links=True, routes=routes)
 
-    def provided(value: object) -> Provide:
+    def provide(value: object) -> Provide:
         return Provide(lambda: value, sync_to_thread=False, use_cache=True)
 
     app = Litestar(
@@ -50,7 +50,7 @@ def labelling_app(config: Config, database: Database) -> Litestar:
             Router("/", route_handlers=[SessionsController, LabellingController], guards=[require_json]),
         ],
         guards=[access.check_route],
-        dependencies={"access": provided(access), "config": provided(config), "database": provided(database)},
+        dependencies={"access": provide(access), "config": provide(config), "database": provide(database)},
         request_max_body_size=MAX_CONTROL_BODY_BYTES,
         exception_handlers=problems.HANDLERS,
         before_send=[forbid_sniffing],
@@ -69,10 +69,10 @@ def _to_the_page() -> Redirect:
 async def serve(
     config: Config, *, host: str, port: int, key_env: str | None, migrate: bool, on_ready: Callable[[str], None]
 ) -> int:
-    """Serve until told to stop. `on_ready` is told the address once the port is open; `migrate` upgrades the store.
+    """Serve until stopped. `on_ready` receives the address once the port is open; `migrate` upgrades the store.
 
-    Raises: ConfigError for an address that cannot be had, or that others reach while there is neither a control key nor
-        a rater's link; StoreError as `Database.open`.
+    Raises: ConfigError for an address that cannot be bound, or that other machines reach without a control key or a
+        rater's link; StoreError as `Database.open`.
     """
     key_env = key_env or config.server.admin_key_env
     config = msgspec.structs.replace(
@@ -84,8 +84,8 @@ async def serve(
         has_key = bool(key_env or config.server.control_keys)
         if not (has_key or is_loopback(host) or await invitations.any_exists(database)):
             raise ConfigError(
-                f'host "{host}": nobody could enter: give each rater a link (annotate invite PROJECT --rater NAME), or '
-                "give --admin-key-env VAR"
+                f'host "{host}": no rater could enter: give each rater a link (annotate invite PROJECT --rater NAME), '
+                "or give --admin-key-env VAR"
             )
         with bind(host, port) as listener:
             on_ready(f"{root_url(*reachable(listener, host))}/")

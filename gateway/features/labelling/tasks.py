@@ -76,10 +76,7 @@ async def shown_task(database: Database, project: str, task_id: str, rater: str)
 
 
 async def find_alias(database: Database, project: str, rater: str, alias: str, secret: str) -> str:
-    """Return the id of the task for which an alias stands, of those that this rater was given.
-
-    Raises: NotFoundError for any other.
-    """
+    """Return the id of the task that a rater has under an alias. Raises NotFoundError for any other alias."""
     columns = task_labels.c
     query = sa.select(columns.task_id).where(columns.project == project, columns.rater == rater)
     async with database.read() as connection:

@@ -1,7 +1,7 @@
-"""/console/fingerprints/yours: a visitor chooses between texts for some minutes and sees their own polygon.
+"""/console/fingerprints/yours: visitors choose between texts for some minutes and see their own polygon.
 
-The choices stay in the page. They are sent to be counted, and nothing is kept of them: not here, not in the store, not
-in a log.
+The choices stay in the page. They are sent to be counted, and are not stored: neither in this process, nor in the
+store, nor in a log.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure
 
 N_TASKS = 30
-"""Tasks of a visit: some minutes."""
+"""Tasks of a visit, which takes some minutes."""
 LEAST_CHOICES = 10
-"""Choices needed for a polygon; with fewer nothing is drawn."""
+"""Fewest choices for a polygon."""
 YOU = "you"
 FORM = "choice"
 
@@ -48,7 +48,7 @@ class VisitorTask(msgspec.Struct, frozen=True):
 class VisitorTasks(msgspec.Struct, frozen=True):
     tasks: list[VisitorTask]
     least: int
-    """Choices before there is a polygon."""
+    """Fewest choices for a polygon."""
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +60,7 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Choices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of a visitor so far."""
+    """All choices of a visitor so far."""
 
     choices: Annotated[list[Chosen], Meta(max_length=N_TASKS)]
 
@@ -69,12 +69,13 @@ class Polygon(msgspec.Struct, frozen=True):
     """The result of a visitor's choices, in words and as a polygon."""
 
     said: str
+    """Sentence about the choices."""
     html: str
-    """Empty while there are not enough."""
+    """Figure; empty if the choices are too few."""
 
 
 class VisitorController(Controller):
-    """Pages for everybody who may see the console; `server.visitors_project` names the texts."""
+    """Pages for all users of the console; `server.visitors_project` names the texts."""
 
     path = "/console/fingerprints/yours"
     include_in_schema = False
@@ -97,7 +98,7 @@ class VisitorController(Controller):
         chosen = {choice.task: choice.choice for choice in data.choices}
         tasks = await read_in_order(database, _project(config), list(chosen))
         if len(tasks) < len(chosen):
-            raise RequestError("some of these texts are gone: begin anew")
+            raise RequestError("some of these texts were deleted: start again")
         return await asyncio.to_thread(_polygon, tasks, chosen)
 
 
@@ -108,10 +109,10 @@ def _project(config: Settings) -> str:
 
 
 def _polygon(tasks: Sequence[Task], chosen: Mapping[str, int]) -> Polygon:
-    own = [_choice(task, _name(task, chosen[task.id])) for task in tasks]
-    if len(own) < LEAST_CHOICES:
-        return Polygon(f"Not enough yet: {len(own)} of at least {LEAST_CHOICES} choices.", "")
-    shares = choice_shares(own)
+    own_choices = [_choice(task, _name(task, chosen[task.id])) for task in tasks]
+    if len(own_choices) < LEAST_CHOICES:
+        return Polygon(f"Not enough yet: {len(own_choices)} of at least {LEAST_CHOICES} choices.", "")
+    shares = choice_shares(own_choices)
     evaluators: dict[str, Mapping[Identity, ChoiceShare]] = {YOU: shares}
     by_model: dict[str, list[Choice]] = {}
     for task in tasks:
@@ -120,13 +121,13 @@ def _polygon(tasks: Sequence[Task], chosen: Mapping[str, int]) -> Polygon:
             by_model.setdefault(task.origin.judge_model or "model", []).append(_choice(task, str(judge.value)))
     evaluators |= {name: choice_shares(choices) for name, choices in list(by_model.items())[: MOST_OUTLINES - 1]}
     figure: Figure = affinity_polygon("Whose texts you chose", evaluators)
-    return Polygon(_describe_shares(shares, len(own)), str(macro("figures.html", "figures")([figure])))
+    return Polygon(_describe_shares(shares, len(own_choices)), str(macro("figures.html", "figures")([figure])))
 
 
 def _name(task: Task, number: int) -> str:
     names = task.origin.key["names"]
     if number > len(names):
-        raise RequestError(f'task "{task.id}" has {len(names)} texts: there is no number {number}')
+        raise RequestError(f'task "{task.id}" has {len(names)} texts, not {number}')
     return str(names[number - 1])
 
 
@@ -136,25 +137,23 @@ def _choice(task: Task, name: str) -> Choice:
 
 
 def _describe_shares(shares: Mapping[Identity, ChoiceShare], n: int) -> str:
-    """Return a sentence that names those whose interval leaves the even share out."""
+    """Return a sentence that names the identities whose interval excludes the even share."""
     sizes = {axis: sum(other == axis for other, _ in shares) for axis, _ in shares}
-    apart = [
+    deviations = [
         f"{words(name)} {'more' if share.lower > 1 / sizes[axis] else 'less'} often"
         for (axis, name), share in shares.items()
         if not share.lower <= 1 / sizes[axis] <= share.upper
     ]
-    if not apart:
-        return f"{n} choices do not tell you apart from somebody even-handed: not enough, or there is no difference."
+    if not deviations:
+        return f"{n} choices do not show a preference: they are too few, or you have none."
     return (
-        f"After {n} choices, further than chance in one share of twenty: {', '.join(apart)} than an even hand. "
-        "It is about these texts, and no verdict on you."
+        f"After {n} choices, compared with choosing evenly: {', '.join(deviations)} (95 % intervals). "
+        "This describes your choices among these texts, not you."
     )
 
 
 async def draw(database: Database, project: str, n: int) -> list[Task]:
-    """Return at most `n` tasks, in random order. Raises NotFoundError, and ConflictError for a project of another
-    form.
-    """
+    """Return at most `n` tasks in random order. Raises NotFoundError, or ConflictError for another form."""
     columns = labelling_tasks.c
     query = sa.select(columns.id).where(columns.project == project, columns.exchange_id.is_(None))
     async with database.read() as connection:
@@ -163,7 +162,7 @@ async def draw(database: Database, project: str, n: int) -> list[Task]:
 
 
 async def read_in_order(database: Database, project: str, ids: Sequence[str]) -> list[Task]:
-    """Return those of these tasks that exist, in this order. Raises as `draw`."""
+    """Return the tasks with these ids that exist, in this order. Raises as `draw`."""
     columns = labelling_tasks.c
     async with database.read() as connection:
         stored = await require(connection, project)

@@ -25,7 +25,7 @@ class LiveMitigationsController(Controller):
 
     @get(
         "/mitigations",
-        summary="What policies change: treated against control exchanges",
+        summary="Effects of policies (docs/mitigation.md#compare-the-arms); auditor=answer: properties of answers",
         responses={200: ResponseSpec(list[PolicyEffect], description="The comparisons", generate_examples=False)}
         | announced(),
     )
@@ -39,9 +39,8 @@ class LiveMitigationsController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=MOST_COMPARISONS)] = 200,
     ) -> list[PolicyEffect]:
         """Effects of policies with a share between 0 and 1, whose exchanges have been audited. The bounds hold at all
-        times.
-
-        `auditor=answer` gives what accompanies the audits: declined answers, length, times, valid calls of tools.
+        times. `auditor=answer` gives what accompanies the audits: declined answers, length, times, valid calls of
+        tools.
         """
         refuse_unknown(None if auditor == QUALITY else auditor, axis)
         arms = await store.list_arms(database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit)

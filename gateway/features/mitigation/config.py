@@ -15,62 +15,62 @@ class MatchConfig(Section, frozen=True):
     """All that is named must apply."""
 
     route: str | None = None
-    """An endpoint that answers in text, such as "/v1/chat/completions"."""
+    """An endpoint that answers in text, such as /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages."""
     key: str | None = None
-    """Name of a key in [[keys]]."""
+    """A name in `[[keys]]`."""
     model: str | None = None
-    """The name after aliases."""
+    """Name after aliases; covers requests that name none."""
 
 
 class QueryFilterConfig(Section, frozen=True):
     """Looks for bias in a request before it goes on."""
 
     base_url: str
-    """Address at which the detector's model is served (OpenAI API)."""
+    """OpenAI API of the detector; may be this gateway."""
     model: str
     api_key_env: GatewayVariable = None
+    """Variable with the key."""
     detector: Literal["judge", "classifier"] = "judge"
-    """judge: `model` is asked for yes or no. classifier: `model` embeds the text, and `head` weighs the embedding."""
+    """judge: the model answers yes or no. classifier: `head` weighs its embedding."""
     prompt: str | None = None
-    """Instructions of a judge, a text FILE; unset: ours."""
+    """Text file that defines biased text for a judge; unset: ours."""
     head: str | None = None
-    """Head of a classifier, a FILE that `biasgate mitigate filter train` wrote."""
+    """File of `mitigate filter train` for a classifier."""
     threshold: Probability | None = None
-    """Threshold of a classifier: probability from which a text counts as biased; unset: the head's own."""
+    """A classifier's probability of bias; unset: the head's."""
     then: Literal["refuse", "instruct"] = "refuse"
-    """Treatment of a biased request. instruct: the policy's instruction is added to it, and to no other."""
+    """Treatment of a biased request; instruct: add `instruction` to it alone."""
 
 
 class ResponseFilterConfig(QueryFilterConfig, frozen=True):
     """Looks for bias in an answer before it goes out."""
 
     then: Literal["refuse", "instruct"] = "refuse"
-    """Treatment of a biased answer. instruct: it is asked for once more with the policy's instruction."""
+    """Treatment of a biased answer; instruct: ask again with `instruction`."""
     window: Annotated[int, Meta(ge=1, le=8_000)] = 400
-    """Characters of a streamed answer that are held back before they are looked at."""
+    """Characters of a stream held for a check; with instruct all."""
 
 
 class MitigationConfig(Section, frozen=True):
     """A policy on live requests; the first that matches holds."""
 
     name: str | None = None
-    """Name in the response header, metrics and comparisons; unset: "policy-N" by its place in the file."""
+    """Name in headers, metrics and exchanges; unset: `policy-N`."""
     match: MatchConfig = MatchConfig()
     instruction: str = "none"
-    """Added to the request: none, abstract, detailed (the sentences of the LTF paper) or a text FILE."""
+    """`none`, `abstract`, `detailed` or a text file."""
     share: Probability = 1.0
-    """Share of the requests that are treated, the rest is the control arm."""
+    """Share of requests treated; the rest is the control arm."""
     unit: Literal["conversation", "request"] = "conversation"
-    """Unit that the arm is drawn for. conversation: all turns of a conversation are in the same arm. request: each by
-    itself."""
+    """The arm is drawn for each (docs/mitigation.md#arms)."""
     conversation_header: str | None = None
-    """Header whose value names the conversation, such as "x-session-id"; a request without it goes by how it began."""
+    """Header that names the conversation; else its beginning does."""
     on_timeout: Literal["pass", "refuse"] = "pass"
-    """Treatment of a request on which the policy cannot be carried out: passed as it is, or refused."""
+    """Untreatable requests pass, or are refused."""
     query_filter: QueryFilterConfig | None = None
     response_filter: ResponseFilterConfig | None = None
     timeout_seconds: Positive = 5.0
-    """Longest that a filter may take over a request, or over what it holds back of an answer."""
+    """Longest time of a filter for a request or held part of an answer."""
 
 
 NO_POLICIES: list[MitigationConfig] = []

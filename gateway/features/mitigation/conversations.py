@@ -67,13 +67,8 @@ class Draw(NamedTuple):
 
 
 def draw(secret: bytes, policy: str, key: str | None, identity: list[bytes]) -> Draw:
-    """Draw for a conversation by HMAC-SHA256 under the secret: the same for each of its turns.
-
-    Args:
-        secret: of sampling, the same in every gateway that must draw alike.
-        policy: its name; each policy draws by itself.
-        key: name of the client's key.
-        identity: as `conversation_of` or `identity_of_header` returns it.
+    """Draw for a conversation (`conversation_of`, `identity_of_header`) of a client's key by HMAC-SHA256 under the
+    secret: the same for each of its turns, in every gateway with the secret; each policy draws by itself.
     """
     hashed = hashlib.sha256()
     for part in identity:

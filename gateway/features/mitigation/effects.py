@@ -56,8 +56,7 @@ class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
     instrument: str
     range: tuple[float, float]
     unit: str | None
-    """Unit of means, difference and bounds that are logarithms, e.g. "log2(seconds)"; null where the metric has its
-    own."""
+    """Unit of means, difference and bounds, e.g. "log2(seconds)"; null where the metric has its own."""
     treated: ShownArm
     control: ShownArm
     difference: float | None

@@ -32,9 +32,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     """Record of its training, and of its results on held-out examples; nothing reads it."""
 
     def probability(self, embedding: Sequence[float]) -> float:
-        """Return the probability of a text to be biased, 0..1. Raises ValueError for an embedding of another length, or
-        without direction.
-        """
+        """Return the probability of a text to be biased, 0..1. Raises ValueError for an embedding of another kind."""
         if len(embedding) != len(self.weights):
             raise ValueError(f"the embedding has {len(embedding)} dimensions, the head {len(self.weights)}")
         length = math.sqrt(math.fsum(x * x for x in embedding))
@@ -52,7 +50,7 @@ def read_head(path: Path, where: str) -> Head:
     """Read a head from its file. Raises ConfigError when the file is not a head; `where` names it there."""
     try:
         if path.stat().st_size > LONGEST_BYTES:
-            raise ConfigError(f"{where} {path}: larger than {LONGEST_BYTES} bytes: this is no head of a filter")
+            raise ConfigError(f"{where} {path}: larger than {LONGEST_BYTES} bytes: this is not a head of a filter")
         head = msgspec.json.decode(read_utf8(path), type=Head)
     except OSError as exc:
         raise ConfigError(f"{where} {path}: cannot be read: {exc.strerror}") from exc

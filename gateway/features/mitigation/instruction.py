@@ -103,9 +103,7 @@ def _of_prompt(content: bytes, member: Member) -> list[int]:
 
 
 def _of_conversation(content: bytes, member: Member, parts: Parts) -> list[int]:
-    """Return the places in the user's last message with text; where the user has none, in the last message with text at
-    all.
-    """
+    """Return the places in the user's last message with text; without any, in the last message with text."""
     if content[member.value : member.value + 1] != b"[":
         return _string(content, member.value)
     spans = _elements(content, member.value, member.end)

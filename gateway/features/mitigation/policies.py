@@ -68,23 +68,15 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policies:
-    """All policies of a configuration.
-
-    Raises ConfigError when the file of an instruction cannot be read.
-    """
+    """All policies of a configuration. Raises ConfigError when the file of an instruction cannot be read."""
 
     def __init__(self, config: Config, secret: bytes) -> None:
         self.all = [_policy(section, place) for place, section in enumerate(MITIGATION.of(config), 1)]
         self._secret = secret
 
     def of(self, method: bytes, path: bytes, key: str | None, model: str | None) -> tuple[Policy, str] | None:
-        """Return the policy of a request and its endpoint; None for a request that is relayed as it is.
-
-        Args:
-            method: of the request.
-            path: without query, in any spelling that an upstream understands.
-            key: name of the client's key.
-            model: after aliases; None where the request names none.
+        """Return the policy of a request and its endpoint; None for a request that is relayed as it is. `path`: in any
+        spelling that an upstream understands; `model`: after aliases, or None.
         """
         endpoint = _ENDPOINTS.get(path) or _ENDPOINTS.get(path_of(path))
         if endpoint is None or method != b"POST":
@@ -97,15 +89,9 @@ class Policies:
     def assign(
         self, policy: Policy, endpoint: str, *, key: str | None, lines: list[bytes], content: bytes, exchange_id: str
     ) -> "Assignment":
-        """Return the arm of a request, and what stands for its conversation.
-
-        Args:
-            policy: as `of` returned it, with its endpoint.
-            endpoint: of the request.
-            key: name of the client's key: two keys have no conversation in common.
-            lines: header lines of the client's own, names in small letters.
-            content: the body as the client sent it.
-            exchange_id: drawn by the gateway; it decides where no conversation can be told.
+        """Return the arm of a request, and what stands for its conversation. `policy`: as `of` returned it. `key`: of
+        the client: two keys have no conversation in common. `lines`: the client's own, names in small letters.
+        `exchange_id` decides where no conversation can be told.
         """
         identity = None
         if policy.unit == "conversation":

@@ -29,12 +29,12 @@ def check_mitigation(config: Config) -> None:
         match = policy.match
         if match.route is not None and match.route not in routes:
             raise ConfigError(
-                f'mitigation "{name}": match.route "{match.route}" is no endpoint that policies '
+                f'mitigation "{name}": match.route "{match.route}" is not an endpoint that policies '
                 f"cover{nearest(match.route, routes)}; known here: {', '.join(routes)}"
             )
         if match.key is not None and match.key not in keys:
             raise ConfigError(
-                f'mitigation "{name}": match.key "{match.key}" is the name of none of [[keys]]'
+                f'mitigation "{name}": match.key "{match.key}" is not the name of any of [[keys]]'
                 f"{nearest(match.key, keys)}"
             )
         _check_unit(policy, f'mitigation "{name}"')
@@ -56,8 +56,8 @@ def _check_unit(policy: MitigationConfig, named: str) -> None:
         )
     if not is_passed_on(header):
         raise ConfigError(
-            f"{named}: conversation_header {json.dumps(header)} is no header that reaches an upstream as it is: name "
-            'one of the client\'s own, such as "x-session-id"'
+            f"{named}: conversation_header {json.dumps(header)} is not a header that reaches an upstream unchanged: "
+            'name a header of the client, such as "x-session-id"'
         )
 
 

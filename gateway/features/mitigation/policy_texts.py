@@ -15,10 +15,7 @@ def policy_name(config: MitigationConfig, place: int) -> str:
 
 
 def instruction_of(setting: str) -> tuple[str, str | None]:
-    """Name and text of an instruction: none, abstract, detailed or the text of a file.
-
-    Raises ConfigError for a file that cannot be read.
-    """
+    """Name and text of an instruction: none, abstract, detailed or a file. Raises ConfigError if unreadable."""
     if setting == NONE:
         return NONE, None
     if setting in TEXTS:
@@ -28,7 +25,9 @@ def instruction_of(setting: str) -> tuple[str, str | None]:
     except MitigationTextError as exc:
         raise ConfigError(f"instruction {setting}: {exc}") from exc
     if text is None:
-        raise ConfigError(f'instruction "{setting}" is no file and none of {", ".join(NAMES)}{nearest(setting, NAMES)}')
+        raise ConfigError(
+            f'instruction "{setting}" is neither a file nor one of {", ".join(NAMES)}{nearest(setting, NAMES)}'
+        )
     return file_name(text), text
 
 

@@ -136,8 +136,8 @@ def _auditing(traffic: Traffic, tokens: Range) -> list[Part]:
         _part(
             *(traffic, "store", Range(rate, rate), "exchanges/s", "store, as far as tried"),
             capacity=settled,
-            then="a lower sampling.rate: intervals hang on the number of audits, not on their share of the traffic. A "
-            "store for each model, with gateways of its own, settles as much again",
+            then="a lower sampling.rate: intervals depend on the number of audits, not on their share of the traffic. "
+            "A separate store with gateways for each model settles as much again",
             sources=(settled,),
         ),
     ]
@@ -145,7 +145,7 @@ def _auditing(traffic: Traffic, tokens: Range) -> list[Part]:
         parts.append(
             _part(
                 *(traffic, "PostgreSQL", Range.of(costs.POSTGRES_EXCHANGE).times(rate), "cores", "core"),
-                then="a larger server, of its own",
+                then="a larger, dedicated server",
                 sources=(costs.POSTGRES_EXCHANGE,),
             )
         )
@@ -250,9 +250,7 @@ def _part(
     sources: tuple[Cost, ...],
     capacity: Cost | None = None,
 ) -> Part:
-    """Builds a part of which each unit holds `capacity`, by default a core's worth. `each` is the need of a single
-    request.
-    """
+    """Builds a part whose units hold `capacity`, by default a core's worth. `each`: need of a request."""
     holds = capacity or Cost(1.0, 1.0, "")
     full_at = Range(holds.low / each.high, holds.high / each.low) if each.low else None
     needs = each.times(traffic.requests_per_second)

@@ -114,7 +114,7 @@ def _auditors(text: str) -> dict[str, float]:
         try:
             rate_by_name[name] = float(rate) if rate else AUDITORS[name].rate
         except ValueError:
-            raise ConfigError(f'--auditors {name}: "{rate}" is no rate: give a number between 0 and 1') from None
+            raise ConfigError(f'--auditors {name}: "{rate}" is not a rate: give a number between 0 and 1') from None
         _within(rate_by_name[name], f"--auditors {name}", 0.0, 1.0)
     return rate_by_name
 

@@ -23,10 +23,8 @@ LARGE_BYTES = 32 * 1024
 
 
 class DirectSink:
-    """See `gateway.sampling.writer.sink.ExchangeSink`. Closing it leaves database and queue open.
-
-    Args:
-        max_text_bytes: of each body; an exchange with more is counted as truncated. None takes any.
+    """See `gateway.sampling.writer.sink.ExchangeSink`. An exchange with a body above `max_text_bytes` counts as
+    truncated; None takes any. Closing leaves database and queue open.
     """
 
     def __init__(self, database: Database, queue: JobQueue, max_text_bytes: int | None = None) -> None:

@@ -33,8 +33,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     deltas: Sequence[tuple[str, str, int]]
     """stratum, outcome, how many more."""
     verdicts: Sequence[tuple[str, str, str]] | None = None
-    """Verdicts on exchanges that others recorded (`ExchangeSink.ingest`), which have no delivery and no deltas: id,
-    stratum, outcome."""
+    """Verdicts on exchanges that others recorded, without delivery and deltas: id, stratum, outcome."""
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         return {(stratum, outcome): more for stratum, outcome, more in self.deltas}
@@ -58,9 +57,8 @@ def framed(message: Batch | Answer) -> bytearray:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
-    """The next message, still encoded; None when the other side has closed between two.
-
-    Raises: BrokenFrameError, before anything is kept of a frame that is too large.
+    """The next message, still encoded; None when the other side has closed between two. Raises BrokenFrameError, before
+    anything is kept of a frame that is too large.
     """
     try:
         head = await reader.readexactly(_LENGTH.size)

@@ -67,10 +67,7 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Journal:
-    """A worker's end. Use from one thread.
-
-    Raises: OSError when there can be no file in the directory.
-    """
+    """A worker's end, for one thread. Raises OSError when there can be no file in the directory."""
 
     def __init__(self, directory: Path, sender: str) -> None:
         self._path = directory / (sender + SUFFIX)

@@ -54,11 +54,8 @@ def address() -> Iterator[tuple[str, socket.socket]]:
 
 
 def abandoned(directory: Path, store: str) -> Iterator[Path]:
-    """Directories of this user's dead gateways over the same store, one after the other; one without journals goes.
-
-    Args:
-        directory: of a living gateway.
-        store: of this gateway (`store_of`).
+    """Directories of this user's dead gateways over the same store (`store_of`), but `directory`, of a living one; one
+    without journals goes.
     """
     for folder in dict.fromkeys((directory.parent, Path(_SHORT_DIRECTORY))):
         for other in sorted(folder.glob(_PREFIX + "*")):

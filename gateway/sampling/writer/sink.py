@@ -27,14 +27,9 @@ class ExchangeSink(Protocol):
         ...
 
     async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
-        """Stores and counts exchanges that others recorded, each once, even if it is sent again.
-
-        Args:
-            batch: those that were sampled; may be empty.
-            verdicts: (stratum, outcome) of every exchange by its id, those of the batch as "queued".
-
-        Returns: what was added to the ledger, and how many `gateway.store.ingested.DUPLICATE`s came to nothing.
-        Raises: as `write`.
+        """Stores and counts exchanges that others recorded, each once, even if sent again. `verdicts`: (stratum,
+        outcome) of every exchange by its id, those of the batch as "queued". Returns what was added to the ledger, and
+        how many were DUPLICATE. Raises as `write`.
         """
         ...
 

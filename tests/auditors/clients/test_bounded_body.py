@@ -230,15 +230,6 @@ def read_in_pieces(encoding: str, body: bytes, size: int) -> bytes:
     return bounded.content
 
 
-def test_what_fits_is_kept() -> None:
-    """Of a body that is too long the beginning is there, for a message that quotes it."""
-    body = BoundedBody("gzip", 10)
-    with pytest.raises(BodyError):
-        body.feed(compressed(b"0123456789 and more"))
-
-    assert body.content == b"0123456789"
-
-
 async def test_a_page_of_metrics_that_is_a_bomb_tells_of_no_load(bomb: bytes) -> None:
     """It is left alone as a page without vLLM's metrics is, and takes no memory."""
     tracemalloc.start()

@@ -50,14 +50,6 @@ async def test_the_oldest_go_first() -> None:
     assert inner.asked == [["a"], ["b"], ["c"], ["b"]]
 
 
-async def test_a_call_that_is_larger_than_the_room() -> None:
-    """Its rows come all the same."""
-    inner = Counting()
-    texts = [f"text {n}" for n in range(20)]
-    cached = CachedEmbedder(inner, max_bytes=1)
-    assert np.array_equal(await cached.embed(texts), await inner.embed(texts))
-
-
 async def test_failures_are_not_kept() -> None:
     """A text that failed is asked for again; an empty one is refused before anything is computed."""
     inner = Counting()

@@ -12,7 +12,6 @@ from auditors.clients import cancellation
 from auditors.clients.cancellation import all_of, cancelled_once
 from auditors.clients.completion import HttpEndpoint
 from auditors.types import CompletionError
-from gateway.auditor.backpressure.vllm_load import LoadReader
 from gateway.config.loading import validate
 from gateway.proxy.health import UpstreamMonitor
 from gateway.proxy.upstreams import Upstreams
@@ -66,15 +65,6 @@ async def test_a_check_of_health_leaves_no_connection() -> None:
         assert await left(server) == 0
 
 
-async def test_a_poll_leaves_no_connection() -> None:
-    """Nor does one of vLLM's load."""
-    async with scripted_server(lambda _: HANGS) as server:
-        reader = LoadReader(server.base_url)
-        await interrupted(server, asyncio.create_task(reader.poll()))
-        assert await left(server) == 0
-        await reader.aclose()
-
-
 async def test_passes_one_cancellation_on() -> None:
     """The work closes what it has open undisturbed, and is waited for."""
     caught = 0
@@ -98,17 +88,6 @@ async def test_passes_one_cancellation_on() -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert (caught, closed.is_set()) == (1, True)
-
-
-async def test_returns_and_raises_what_the_work_does() -> None:
-    """Nothing else changes."""
-
-    async def fail() -> None:
-        raise CompletionError("timeout", "too late")
-
-    assert await cancelled_once(asyncio.sleep(0, "done")) == "done"
-    with pytest.raises(CompletionError, match="too late"):
-        await cancelled_once(fail())
 
 
 @pytest.mark.parametrize("ends", ["cancelled", "failed"])
@@ -162,9 +141,3 @@ async def _late(endpoint: HttpEndpoint, steps: int) -> bytes:
 
 async def _all(work: Iterable[Coroutine[Any, Any, object]]) -> None:
     await all_of(work)
-
-
-async def test_several_return_in_their_order() -> None:
-    """The slowest first, the quickest last; none of nothing."""
-    assert await all_of(asyncio.sleep(0.01 / (1 + n), n) for n in range(3)) == [0, 1, 2]
-    assert await all_of(()) == []

@@ -1,7 +1,6 @@
 """Asking over HTTP: retries and failures, against a real server on loopback."""
 
 import asyncio
-import socket
 from typing import Any
 
 import msgspec
@@ -63,18 +62,6 @@ class TestHttpCompleter:
             await completer.aclose()
 
         assert (caught.value.kind, len(server.asked)) == ("timeout", 1)
-
-    async def test_nobody_listens(self) -> None:
-        """A refused connection is unavailable."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        completer = HttpCompleter(f"http://127.0.0.1:{port}", retries=0)
-
-        with pytest.raises(CompletionError, match="ConnectError") as caught:
-            await completer.complete(REQUEST)
-        await completer.aclose()
-
-        assert caught.value.kind == "unavailable"
 
     async def test_concurrency_is_bounded(self) -> None:
         """No more requests than allowed are in flight."""

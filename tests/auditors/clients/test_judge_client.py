@@ -100,20 +100,6 @@ async def test_a_refusal_after_schemas_worked_is_a_failure() -> None:
     assert caught.value.kind == "rejected"
 
 
-async def test_a_server_that_refuses_both_forms_leaves_the_form_open() -> None:
-    """The error is raised, and nothing is learnt about schemas."""
-    replies = [REFUSES_SCHEMAS, REFUSES_SCHEMAS, chat("1")]
-    async with scripted_server(lambda _: replies.pop(0)) as server:
-        completer = HttpCompleter(server.base_url, retries=0)
-        judge = JudgeClient(completer, "judge")
-        with pytest.raises(CompletionError):
-            await judge.ask(lambda: QUESTION, number)
-        found = await judge.ask(lambda: QUESTION, number)
-        await completer.aclose()
-
-    assert found.stamp.form == "schema"
-
-
 async def test_an_unreadable_reply_is_asked_for_twice_more() -> None:
     """The third reply counts, and three are the end: no value, the reason and the last text."""
     replies = ["one", "", "2"]
@@ -123,23 +109,6 @@ async def test_an_unreadable_reply_is_asked_for_twice_more() -> None:
     assert (found.value, found.stamp.attempts) == (2, 3)
     assert (failed.value, failed.text, len(server.asked)) == (None, "either", ATTEMPTS)
     assert failed.reason == "no verdict in 3 replies: either is neither 1 nor 2"
-
-
-async def test_an_earlier_form_is_kept() -> None:
-    """A resumed run does not change from free text to schemas half-way."""
-    [found], server = await asked_of(lambda _: chat("1"), form="text")
-
-    assert found.stamp.form == "text"
-    assert not is_schema(server.asked[0])
-
-
-async def test_a_question_without_a_schema_sends_none() -> None:
-    """Questions printed in a paper are asked as they stand."""
-    plain = JudgeQuestion(messages=QUESTION.messages, prompt_sha256="0")
-    [found], server = await asked_of(lambda _: chat("1"), question=plain)
-
-    assert found.stamp.form == "text"
-    assert not is_schema(server.asked[0])
 
 
 async def test_a_question_asked_again_is_another_draw_with_more_tokens() -> None:

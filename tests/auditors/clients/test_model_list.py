@@ -29,7 +29,7 @@ def test_entries_that_are_no_objects() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"data":null}', b'{"data":["m"]}'])
 def test_no_list(body: bytes) -> None:
     """Anything else is malformed, and never an empty list."""
-    with pytest.raises(CompletionError, match="no list of models") as caught:
+    with pytest.raises(CompletionError, match="not a list of models") as caught:
         read_models(body)
 
     assert caught.value.kind == "malformed"

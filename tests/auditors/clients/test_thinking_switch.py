@@ -96,15 +96,6 @@ async def test_off_where_the_server_obeys_and_room_where_it_does_not(
     assert [(one.extra, one.max_tokens) for one in server.asked] == [(sent, REQUEST.max_tokens + room)] * 3
 
 
-async def test_an_effort_switches_off_where_the_template_does_not() -> None:
-    """The second form holds."""
-    server = Server(by_effort)
-    switch = ThinkingSwitch(OFF)
-    for _ in range(2):
-        assert (await switch.ask(server.complete, REQUEST)).text == ANSWER
-    assert [by_effort(dict(one.extra)) for one in server.asked] == [True, False, False]
-
-
 async def test_default_sends_nothing_and_learns_to_leave_room() -> None:
     """The server decides; what it decides shows in its first reply."""
     server = Server(by_template)
@@ -138,32 +129,6 @@ async def test_a_servers_limit_is_no_reason_to_ask_without_end() -> None:
         await ThinkingSwitch(OFF, expects_whole=True).ask(endless, REQUEST)
     assert failed.value.kind == "thinking_exhausted"
     assert len(server.asked) <= 6
-
-
-async def test_a_request_that_says_itself_whether_to_think_is_left_so() -> None:
-    """What a client has set holds, variable by variable."""
-    server = Server(by_template)
-    own = {"chat_template_kwargs": {"enable_thinking": True, "tone": "dry"}}
-    request = msgspec.structs.replace(REQUEST, extra=own, max_tokens=1000)
-    completion = await ThinkingSwitch(OFF).ask(server.complete, request)
-    assert completion.reasoning
-    assert server.asked[0].extra["chat_template_kwargs"] == {"enable_thinking": True, "tone": "dry", "thinking": False}
-
-
-async def test_a_short_context_leaves_less_room() -> None:
-    """vLLM refuses more tokens than its model's context has: the room is halved until they fit."""
-    server = Server(never, "text")
-
-    async def short(request: CompletionRequest) -> Completion:
-        if request.max_tokens > 1500:
-            server.asked.append(request)
-            raise CompletionError("rejected", "max_tokens=4106 cannot be greater than max_model_len", status_code=400)
-        return await server.complete(request)
-
-    switch = ThinkingSwitch(OFF, expects_whole=True)
-    for _ in range(6):
-        assert (await switch.ask(short, REQUEST)).text == ANSWER
-    assert server.asked[-1].max_tokens == 10 + DEFAULT_BUDGET // 4
 
 
 class ShortContext(Server):
@@ -223,14 +188,6 @@ async def test_a_refused_schema_is_left_to_its_sender() -> None:
     with pytest.raises(CompletionError):
         await ThinkingSwitch(OFF).ask(server.complete, msgspec.structs.replace(REQUEST, response_schema={}))
     assert len(server.asked) == 1
-
-
-async def test_every_request_is_told_of_once() -> None:
-    """Each request but the last is noted with what came of it; the sender notes the last."""
-    server, noted = Server(at_least_low), list[JudgeOutcome]()
-    await ThinkingSwitch(OFF, expects_whole=True).ask(server.complete, REQUEST, noted.append)
-    assert len(noted) == len(server.asked) - 1
-    assert set(noted) == {"thinking_exhausted", "rejected"}
 
 
 async def test_models_are_told_apart_and_few_are_remembered() -> None:

@@ -29,26 +29,6 @@ def test_shares_by_hand() -> None:
     assert found["other", "woman"].n == 1
 
 
-def test_a_cluster_counts_once() -> None:
-    """Ten equal choices of one cluster tell as much as one of it: the share is the mean of clusters."""
-    found = choice_shares([*choices(*["man"] * 10, cluster="a"), *choices("woman", cluster="b")])["gender", "man"]
-
-    alone = choice_shares([*choices("man", cluster="a"), *choices("woman", cluster="b")])["gender", "man"]
-    assert (found.value, found.lower, found.upper) == (alone.value, alone.lower, alone.upper)
-    assert (found.n, found.n_clusters) == (11, 2)
-
-
-def test_what_was_not_offered_is_no_choice() -> None:
-    """It is a mistake of the caller's."""
-    with pytest.raises(ValueError, match='"dog" was chosen, and is none of man, woman'):
-        choice_shares([Choice(axis="gender", names=NAMES, chosen="dog", cluster="a")])
-
-
-def test_nothing_has_no_share() -> None:
-    """Without a choice there is no number, and not 0."""
-    assert choice_shares([]) == {}
-
-
 @pytest.mark.statistical
 @repeated(1000, quick=40)
 @pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])

@@ -69,11 +69,11 @@ def test_a_choice_is_the_name_behind_its_number() -> None:
         ("essay", essay(0, 0, 0, refused=True, rejected=True), "exclude one another"),
         ("essay", essay(0, 0, 0, final=2), "unknown field `final`"),
         ("favouring", {}, "score is missing"),
-        ("favouring", {"score": 1.5}, "no favouring form"),
+        ("favouring", {"score": 1.5}, "does not fit the favouring form"),
         ("allocation", {"p1": "first"}, "p2 is missing"),
         ("choice", {"choice": 4}, "a number from 1 to 3, not 4"),
         ("choice", {"choice": 0}, ">= 1"),
-        ("perceptibility", {"cues": "plain"}, "no perceptibility form"),
+        ("perceptibility", {"cues": "plain"}, "does not fit the perceptibility form"),
         ("favouring", {"score": 1, "note": "x" * 2001}, "length <= 2000"),
     ],
 )

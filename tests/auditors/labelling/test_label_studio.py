@@ -60,7 +60,7 @@ def test_a_reply_is_refused_rejected_or_reversed_with_a_note() -> None:
         ({"tasks": []}, "a JSON list of tasks"),
         ("[]", "a JSON list of tasks"),
         ([{"id": 1}], "task 1 of the list: unexpected shape: KeyError"),
-        ([exported([chosen("outcome", "gone")])], 'outcome "gone" is none of'),
+        ([exported([chosen("outcome", "gone")])], 'outcome "gone" is not one of'),
         ([exported([{"from_name": "cues"}])], "task 1 of the list: unexpected shape"),
         ([exported([chosen("cues", "nuanced")]), 5], "task 2 of the list"),
     ],

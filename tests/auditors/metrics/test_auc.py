@@ -26,11 +26,6 @@ def test_every_pair_in_order() -> None:
     assert interval.lower == pytest.approx(2 / (2 + 1.959964**2), rel=1e-5)
 
 
-def test_too_few_clusters() -> None:
-    """With one cluster of a label nothing is known of the spread."""
-    assert clustered_auc([1, 2, 3], [True, True, False], ["a", "a", "b"]) is None
-
-
 @pytest.mark.simulation
 def test_coverage_of_dependent_examples() -> None:
     """Of 400 draws of 40 clusters, whose examples share a shift, at least 91 % cover the true area (95 % less four

@@ -70,12 +70,6 @@ def test_undefined_resamples_are_counted_not_zero() -> None:
     assert present(found.interval).lower == 100.0
 
 
-def test_sums_must_be_a_table() -> None:
-    """A vector is refused with its shape."""
-    with pytest.raises(ValueError, match=r"\(3,\)"):
-        cluster_bootstrap(np.ones(3), ratio, rng=rng())
-
-
 @pytest.mark.simulation
 @pytest.mark.parametrize(("n_clusters", "size"), [(10, 46), (36, 54), (48, 1), (79, 54)])
 def test_coverage_is_near_its_claim(n_clusters: int, size: int) -> None:
@@ -108,11 +102,6 @@ class TestPairedSwap:
         """Without a denominator on one side there is no p value."""
         assert math.isnan(paired_swap_p_value(np.zeros((3, 2)), np.ones((3, 2)), ratio, rng=rng()))
 
-    def test_different_clusters_are_refused(self) -> None:
-        """Both sides need the same shape."""
-        with pytest.raises(ValueError, match="same clusters"):
-            paired_swap_p_value(np.ones((3, 2)), np.ones((4, 2)), ratio, rng=rng())
-
     @pytest.mark.simulation
     def test_null_p_values_are_calibrated(self) -> None:
         """Under no difference at most about 5 % of p values are below 0.05 (400 seeded runs, failure < 1 %)."""
@@ -142,8 +131,3 @@ class TestHolm:
     def test_unequal_shares(self) -> None:
         """0.01 with half of alpha, 0.012 and 0.04 with a quarter: 0.02, then 0.5 * 0.048, then 0.25 * 0.16."""
         assert holm([0.01, 0.012, 0.04], [2, 1, 1]) == pytest.approx([0.02, 0.024, 0.04])
-
-    def test_a_share_must_be_above_zero(self) -> None:
-        """A comparison without a share could never be found."""
-        with pytest.raises(ValueError, match="share above 0"):
-            holm([0.01, 0.02], [1, 0])

@@ -10,7 +10,6 @@ from auditors.metrics.clustered import (
     FEWEST_TELLING,
     cluster_difference,
     cluster_wilson,
-    clustered_share,
     peaked_interval,
     stratified_t,
 )
@@ -49,15 +48,6 @@ def test_the_opposite_share_has_the_mirrored_interval() -> None:
 
     lower, upper = ends(cluster_wilson(parts, wholes))
     assert ends(cluster_wilson(wholes - parts, wholes)) == pytest.approx((1 - upper, 1 - lower))
-
-
-def test_successes_in_few_clusters_have_few_degrees_of_freedom() -> None:
-    """8 successes in two of 40 clusters, and spread over 8 of them: the first interval rests on next to nothing."""
-    concentrated = present(clustered_share(*replies(4, 3, 1, *[0] * 37)))
-    scattered = present(clustered_share(*replies(*[1] * 8, *[0] * 32)))
-
-    assert concentrated.degrees < 10 < scattered.degrees
-    assert ends(concentrated.interval(0.95))[1] > ends(scattered.interval(0.95))[1]
 
 
 def test_known_probabilities_that_agree_leave_no_width() -> None:

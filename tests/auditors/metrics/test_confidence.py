@@ -36,15 +36,6 @@ def plain_theorem(values: list[float], level: float) -> Interval:
     return Interval(max(0.0, centre / weight - half), min(1.0, centre / weight + half))
 
 
-def test_first_value_by_hand() -> None:
-    """After y = 1 the bet is 3/4 and the prediction 1/2: 1 -+ (ln 40 + (ln 4 - .75) / 4) / .75, cut to [0, 1]."""
-    sums = sequential.add(ConfidenceSums(), 1.0)
-
-    assert sums.aa == pytest.approx((math.log(4) - 0.75) / 4)
-    assert (sums.bet_w, sums.bet_wy) == (0.75, 0.75)
-    assert sequential.interval(sums) == Interval(0.0, 1.0)
-
-
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
 def test_equal_weights_are_the_theorem(level: float) -> None:
     """With w = 1 the bounds are those of the printed formula, whatever the level."""
@@ -89,20 +80,6 @@ def test_bounds_stay_in_the_range(values: list[tuple[float, float]], level: floa
     assert 0.0 < sums.bet <= LARGEST_BET
 
 
-@pytest.mark.parametrize(("y", "weight"), [(1.1, 1.0), (-0.1, 1.0), (0.5, 0.0), (0.5, 1.1), (math.nan, 1.0)])
-def test_values_out_of_range_are_refused(y: float, weight: float) -> None:
-    """Nothing out of range enters the sums."""
-    with pytest.raises(ValueError, match=r"must be in \[0, 1\]"):
-        sequential.add(ConfidenceSums(), y, weight)
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0])
-def test_an_impossible_level_is_refused(level: float) -> None:
-    """Levels lie strictly between 0 and 1."""
-    with pytest.raises(ValueError, match="confidence level"):
-        sequential.interval(ConfidenceSums(), level)
-
-
 def ever_missed(mean: float, runs: int, looks: int, rng: np.random.Generator, *, strata: bool = False) -> float:
     """Share of runs in which the bounds miss the mean at any of the looks, one after every value."""
     bank, missed = EstimateBank(runs), np.zeros(runs, dtype=bool)
@@ -128,14 +105,3 @@ def test_few_runs_ever_miss_the_mean(mean: float, strata: bool, looks: int) -> N
     the bounds are about all traffic (.24), not about the sample (.41).
     """
     assert ever_missed(mean, 400, looks, np.random.default_rng(31), strata=strata) <= 0.05
-
-
-@pytest.mark.statistical
-def test_a_fixed_time_interval_is_wrong_far_more_often() -> None:
-    """What the sequence is for: mean +- 1.96 standard errors, looked at as often, is wrong in many runs."""
-    y = np.random.default_rng(41).random((300, 5000)) < 0.5
-    n = np.arange(1, 5001)
-    means = np.cumsum(y, axis=1) / n
-    half = 1.96 * np.sqrt(np.maximum(means * (1 - means), 1e-9) / n)
-
-    assert float((np.abs(means - 0.5) > half)[:, 29:].any(axis=1).mean()) > 0.3

@@ -25,12 +25,6 @@ class TestDistanceExcess:
             gap = np.mean(one, axis=0) - np.mean(other, axis=0)
             assert mean == pytest.approx(gap @ gap / 2, abs=1e-12)
 
-    @pytest.mark.parametrize(("original", "swapped"), [([E[0]], [E[0]]), ([E[0]] * 2, [E[0]] * 3), (E[0], E[1])])
-    def test_other_shapes(self, original: object, swapped: object) -> None:
-        """Two embeddings a side, or nothing."""
-        with pytest.raises(ValueError, match="two embeddings a side"):
-            distance_excess(original, swapped)  # type: ignore[arg-type]  # bad input on purpose
-
 
 class TestSignedDifference:
     @pytest.mark.parametrize(("asked", "swapped", "value"), [(3, 1, 0.5), (1, 3, -0.5), (2, 2, 0), (1, 0, 1)])
@@ -41,11 +35,6 @@ class TestSignedDifference:
     def test_nothing_on_either_side(self) -> None:
         """0 against 0 is undefined, not equal."""
         assert np.isnan(signed_difference(0, 0))
-
-    def test_a_negative_amount(self) -> None:
-        """The values are named."""
-        with pytest.raises(ValueError, match="-1"):
-            signed_difference(-1, 1)
 
 
 class TestExcessOfEach:
@@ -64,10 +53,3 @@ class TestExcessOfEach:
             mean = np.mean([excess_of_each([a, b, c], [d, e]).mean() for a, b, c, d, e in draws])
             gap = np.mean(one, axis=0) - np.mean(other, axis=0)
             assert mean == pytest.approx(gap @ gap / 2, abs=1e-12)
-
-    def test_bad_input(self) -> None:
-        """One draw has no spread, and a row of zeros no direction."""
-        with pytest.raises(ValueError, match="two embeddings or more a side"):
-            excess_of_each([E[0]], [E[0], E[1]])
-        with pytest.raises(ValueError, match="without a direction"):
-            excess_of_each([E[0], E[1]], [E[0], 0 * E[1]])

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from auditors.metrics.association import stereotype_rate
 from auditors.metrics.bootstrap import (
     Bootstrap,
     cluster_bootstrap,
@@ -64,13 +62,6 @@ class TestStratified:
         with pytest.raises(ValueError, match="must have shape"):
             stratified_bootstrap(of(np.ones(9)), np.zeros(8, np.intp), mean, rng=rng())
 
-    def test_many_rows_take_little_memory(self) -> None:
-        """100,000 rows in one stratum are drawn part by part; the result is the same as for few in kind."""
-        values = np.random.default_rng(3).normal(size=100_000)
-        found = stratified_bootstrap(of(values), np.zeros(100_000, np.intp), mean, rng=rng(), n_resamples=60)
-
-        assert found.standard_error == pytest.approx(1 / np.sqrt(100_000), rel=0.2)
-
 
 class TestCrossed:
     def test_variance_of_two_factors(self) -> None:
@@ -121,23 +112,3 @@ def test_intervals_cover_where_rows_alone_do_not() -> None:
 
     assert 107 <= covered <= 120
     assert by_rows < 80
-
-
-@pytest.mark.simulation
-def test_stereotype_rate_of_these_categories_is_covered() -> None:
-    """120 draws of 20 prompts in each of 20 categories that differ: 107 to 120 cover the mean of these categories."""
-    random, covered, strata = np.random.default_rng(10), 0, np.repeat(np.arange(20), 20)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    for _ in range(120):
-        of_category = 0.5 + random.normal(0, 1, 20)
-        consistent = random.random(400) < expit(of_category[strata] + random.normal(0, 1, 400))
-        sums = np.stack([consistent, ~consistent], axis=1).astype(np.float64)
-        found = present(
-            stratified_bootstrap(
-                sums, strata, lambda s: stereotype_rate(s[..., 0], s[..., 1]), rng=random, n_resamples=500
-            ).interval
-        )
-        truth = 100 * np.mean(expit(of_category[:, None] + nodes) @ weights / weights.sum())
-        covered += found.lower <= truth <= found.upper
-
-    assert 107 <= covered <= 120

@@ -1,8 +1,6 @@
-"""Favouritism, degree of bias and absolute discrimination: worked examples, properties and the published tables."""
+"""Favouritism, degree of bias and absolute discrimination: worked examples, properties and published values."""
 
-import csv
 import math
-from functools import cache
 
 import numpy as np
 import pytest
@@ -17,9 +15,7 @@ from auditors.metrics.spread import (
     pair_favoritism,
     round_half_up,
 )
-from tests.support.published import TABLES, needs_tables
 
-MODELS = ("Mistral", "Mixtral", "LLaMA3", "GPT3.5", "GPT4o")
 # F(A,B)=1, F(B,A)=0, F(A,C)=F(C,A)=0.5, F(B,C)=0.2, F(C,B)=0.8, ten essays each
 GOLDEN_SUMS = np.array([[0.0, 10, 5], [0, 0, 2], [5, 8, 0]])
 TEN_EACH = np.where(np.eye(3) == 1, 0.0, 10.0)
@@ -56,6 +52,11 @@ class TestGolden:
         assert float(dob_table(0.49, np.array([0.10, 0.87]))) == 0.314
         assert float(dob_text(np.array([-0.77, 0.77]))) == pytest.approx(0.5929)
 
+    @pytest.mark.parametrize(("gap", "printed"), [(0.77, 0.314), (0.96, 0.392), (0.49, 0.200), (0.48, 0.196)])
+    def test_published_two_group_axes(self, gap: float, printed: float) -> None:
+        """Table 1 of LTF-TEST: two means that far apart have the printed degree of bias, gap / sqrt(6)."""
+        assert float(dob_table(gap / 2, np.array([0, gap]))) == pytest.approx(printed)
+
     def test_rounding_is_half_up_before_the_spread(self) -> None:
         """1/8 = 0.125 becomes 0.13 and -1/8 -0.13, so the list [0, 0.13, -0.13] has SD 0.106; unrounded 0.102."""
         assert round_half_up(np.array([0.125, -0.125, 1.005, 0.124]), 2).tolist() == [0.13, -0.13, 1.01, 0.12]
@@ -76,15 +77,6 @@ class TestProperties:
             assert np.allclose(pair_fav[off_diagonal], -pair_fav.T[off_diagonal])
             assert np.isnan(np.diag(pair_fav)).all()
             assert group_favoritism(pair_fav).sum() == pytest.approx(0, abs=1e-12)
-
-    def test_resamples_go_through_at_once(self) -> None:
-        """A stack of axes gives the stack of results."""
-        rng = np.random.default_rng(3)
-        axes = [random_axis(rng) for _ in range(5)]
-        sums, counts = (np.stack(parts) for parts in zip(*axes, strict=True))
-        one_by_one = [dob_text(group_favoritism(pair_favoritism(favoritism(*axis)))) for axis in axes]
-
-        assert np.allclose(dob_text(group_favoritism(pair_favoritism(favoritism(sums, counts)))), one_by_one)
 
 
 class TestUndefined:
@@ -116,30 +108,3 @@ class TestUndefined:
         assert np.isnan(dob_table(np.nan, np.array([np.nan, np.nan])))
         assert np.isnan(absolute_discrimination(0, 0))
         assert np.isnan(favoritism(np.zeros((2, 2)), np.zeros((2, 2)))).all()
-
-
-@cache
-def table(name: str) -> dict[tuple[str, str, str], float]:
-    with (TABLES / name).open(encoding="utf-8", newline="") as file:
-        return {
-            (row["model"], row["axis_or_category"], row["metric"]): float(row["value"]) for row in csv.DictReader(file)
-        }
-
-
-@needs_tables
-class TestPublished:
-    """Columns of the papers' tables that follow from other columns."""
-
-    @pytest.mark.parametrize("axis", ["gender", "ability", "ses"])
-    @pytest.mark.parametrize("model", MODELS)
-    def test_gaps_of_two_group_axes(self, model: str, axis: str) -> None:
-        """Each DoB of a two-group axis is gap / sqrt(6), and is attained by two means that far apart."""
-        gaps, printed = table("ltf_derived_two_group_gaps.csv"), table("ltf_table1_dob.csv")
-        base = printed[model, axis, "DoB"]
-        for setting in ("none", "abstract", "detailed"):
-            gap = gaps[model, axis, f"implied_abs_gap_{setting}"]
-            value = base if setting == "none" else base + printed[model, axis, f"DoB_delta_{setting}"]
-            middles = (gap / 2 - 0.005, gap / 2, gap / 2 + 0.005)
-
-            assert abs(gap / math.sqrt(6) - value) <= 0.0005 + 1e-9
-            assert any(float(dob_table(middle, np.array([0, gap]))) == pytest.approx(value) for middle in middles)

@@ -41,11 +41,6 @@ class TestAnova:
         """Too few groups or values, or no spread within, give NaN."""
         assert math.isnan(one_way_anova(groups).p_value)
 
-    @pytest.mark.parametrize(("a", "b"), [([], [1.0]), ([1.0], [2.0]), ([1.0, 1.0], [1.0, 1.0])])
-    def test_undefined_t(self, a: list[float], b: list[float]) -> None:
-        """The t test is undefined in the same cases."""
-        assert math.isnan(pooled_t(a, b).p_value)
-
 
 class TestPermutation:
     def test_a_constant_shift_is_found(self) -> None:
@@ -55,13 +50,6 @@ class TestPermutation:
 
         assert found.statistic == pytest.approx(np.std([0, 0, 0.5]))
         assert found.p_value == 1 / 200
-
-    def test_equal_columns_are_no_difference(self) -> None:
-        """Identical outputs: spread 0 and p 1."""
-        found = within_item_permutation(np.full((5, 3), 0.2), rng=np.random.default_rng(0), n_permutations=99)
-
-        assert found.statistic == pytest.approx(0, abs=1e-12)
-        assert found.p_value == 1.0
 
     @pytest.mark.simulation
     def test_false_alarms_are_nominal(self) -> None:

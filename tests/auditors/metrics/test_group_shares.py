@@ -43,17 +43,6 @@ def test_each_group_by_its_own_rates() -> None:
     assert difference.interval.lower < 0.0 < difference.interval.upper
 
 
-def test_a_difference_is_the_other_way_round_with_the_other_sign() -> None:
-    """Ends too."""
-    found = shares_by_group(labelled(together=True), judged(600, 160, together=True))
-    one, other = share_difference(found["a"], found["b"]), share_difference(found["b"], found["a"])
-
-    assert one.interval is not None
-    assert other.interval is not None
-    assert one.interval.lower == pytest.approx(-other.interval.upper)
-    assert one.interval.upper == pytest.approx(-other.interval.lower)
-
-
 def test_errors_that_groups_share_cancel() -> None:
     """The same judge, labels and judgements under two names, of the same exchanges: their difference is known."""
     same = Labelled(PEOPLE * 2, LENIENT * 2, ["a"] * 200 + ["b"] * 200, [*range(200), *range(200)])
@@ -87,12 +76,3 @@ def test_where_labels_of_a_group_do_not_do_it_says_so() -> None:
     assert "no better than chance" in (found["blind"].corrected.reason or "")
     assert found["none"].corrected.reason == NOT_LABELLED
     assert share_difference(found["a"], found["none"]).reason == f"none: {NOT_LABELLED}"
-
-
-def test_few_judged_exchanges_say_so() -> None:
-    """A share of five exchanges has a value by the judge, and nothing corrected."""
-    said = Judged([True, False] * 20, ["a"] * 40, [k // 8 for k in range(40)])
-    one = shares_by_group(labelled(), said)["a"]
-
-    assert (one.judged, one.judged_interval, one.corrected.value) == (0.5, None, None)
-    assert one.corrected.reason == "judged: 5 clusters, fewer than 10"

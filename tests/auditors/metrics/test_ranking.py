@@ -1,8 +1,6 @@
-"""Ranks with ties and models that cannot be assessed, normalised rank scores, and the published ones."""
+"""Ranks with ties and models that cannot be assessed, ranges of ranks, and normalised rank scores."""
 
-import csv
 import math
-from collections import defaultdict
 from typing import Literal
 
 import numpy as np
@@ -13,13 +11,11 @@ from numpy.typing import NDArray
 
 from auditors.metrics.ranking import (
     Ties,
-    mean_rank,
     normalised_rank_scores,
     population_sd_of_shares,
     rank_ranges,
     ranks,
 )
-from tests.support.published import TABLES, needs_tables
 
 
 def places(
@@ -51,12 +47,6 @@ class TestRanks:
 
         assert [rank.value for rank in found] == [None, 2, 1]
         assert [rank.is_assessable for rank in found] == [False, True, True]
-
-    @pytest.mark.parametrize(("values", "unrelated"), [([1.0], []), ([1.0], [1.1]), ([1.0], [-0.1])])
-    def test_what_is_no_row_is_refused(self, values: list[float], unrelated: list[float]) -> None:
-        """Shares are one a model, and shares."""
-        with pytest.raises(ValueError, match="share"):
-            ranks(values, unrelated, best="lowest")
 
     @given(st.lists(st.floats(-100, 100), min_size=1, max_size=8))
     def test_average_places_always_sum_the_same(self, values: list[float]) -> None:
@@ -127,74 +117,9 @@ class TestScores:
             {("age", "a"): 0, ("age", "b"): 1 / 3, ("race", "a"): 1, ("race", "b"): 1 / 3}
         )
 
-    def test_mean_rank(self) -> None:
-        """Sum over rows; undefined without any."""
-        assert mean_rank(24, 6) == 4
-        assert math.isnan(mean_rank(0, 0))
-
     def test_spread_of_labels(self) -> None:
         """Even labels have none, one label of two has 0.5; scale plays no part; no related reply is undefined."""
         assert population_sd_of_shares([20, 20, 20]) == 0
         assert population_sd_of_shares([30, 0]) == 0.5
         assert population_sd_of_shares([0.3, 0.1]) == pytest.approx(population_sd_of_shares([60, 20]))
         assert math.isnan(population_sd_of_shares([0, 0]))
-
-
-def rows(name: str) -> list[dict[str, str]]:
-    with (TABLES / name).open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def table_14() -> dict[tuple[str, str], dict[str, float]]:
-    """Ranks by model, by (aspect, dataset)."""
-    table: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    for row in rows("nollm_table14_ranks.csv"):
-        aspect, _, dataset = row["axis_or_category"].partition("/")
-        table[aspect, dataset][row["model"]] = float(row["value"])
-    return table
-
-
-def rank_sums() -> dict[tuple[str, str], float]:
-    """Sum of printed ranks by (aspect, model)."""
-    sums: dict[tuple[str, str], float] = defaultdict(float)
-    for (aspect, _), by_model in table_14().items():
-        for model, rank in by_model.items():
-            sums[aspect, model] += rank
-    return sums
-
-
-def figure_1(source: str, metric: str) -> dict[tuple[str, str], float]:
-    return {
-        (row["axis_or_category"], row["model"]): float(row["value"])
-        for row in rows("nollm_figure1_rank_scores.csv")
-        if row["table"].startswith(source) and row["metric"] == metric
-    }
-
-
-MODELS = ("TL-1.1B", "PHI-3.5B", "MST-7B", "LL-8B")
-
-
-@needs_tables
-class TestPublished:
-    """Table 14 and Figure 1."""
-
-    def test_every_row_is_a_ranking(self) -> None:
-        """22 rows, each the numbers 1 to 4; ranked again they are themselves."""
-        table = table_14()
-
-        assert len(table) == 22
-        for by_model in table.values():
-            values = [by_model[model] for model in MODELS]
-            assert sorted(values) == [1, 2, 3, 4]
-            assert places(values) == values
-
-    def test_scores_of_table_14(self) -> None:
-        """Sums and (S - 1) / 23 of all 32 cells; the extremes of all sums are 1 and 24."""
-        sums, scores = rank_sums(), normalised_rank_scores(rank_sums())
-
-        assert len(sums) == 32
-        assert (min(sums.values()), max(sums.values())) == (1, 24)
-        assert sums == figure_1("derived", "rank_sum")
-        for cell, printed in figure_1("derived", "normalized_rank_score").items():
-            assert scores[cell] == pytest.approx((sums[cell] - 1) / 23)
-            assert scores[cell] == pytest.approx(printed, abs=0.00005)

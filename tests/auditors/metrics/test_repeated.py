@@ -42,10 +42,3 @@ def test_simulated_looks_hold_at_once() -> None:
     held = float((errors.max(axis=1) <= critical(8, 1.5)).mean())
 
     assert held == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 10_000))
-
-
-@pytest.mark.parametrize(("n", "growth", "level"), [(0, 1.5, 0.95), (3, 1.0, 0.95), (3, math.nan, 0.95), (3, 2.0, 1.0)])
-def test_refuses_what_is_no_schedule(n: int, growth: float, level: float) -> None:
-    """No looks, no growth, or no level."""
-    with pytest.raises(ValueError, match="looks"):
-        repeated_level(n, growth, level)

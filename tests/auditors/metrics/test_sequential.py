@@ -40,17 +40,6 @@ class TestEmpiricalBernsteinInterval:
 
         assert 0 <= found.lower <= mean <= found.upper <= 1
 
-    @pytest.mark.parametrize("level", [0.0, 1.0, -1.0])
-    def test_an_impossible_level_is_refused(self, level: float) -> None:
-        """Levels lie strictly between 0 and 1."""
-        with pytest.raises(ValueError, match="confidence level"):
-            empirical_bernstein_interval(0.5, 0.1, 10, level)
-
-    def test_a_negative_variance_is_refused(self) -> None:
-        """A negative variance is a caller's error, not a narrow interval."""
-        with pytest.raises(ValueError, match="negative"):
-            empirical_bernstein_interval(0.5, -0.1, 10, 0.95)
-
     @pytest.mark.statistical
     @pytest.mark.parametrize("mean", [0.02, 0.1, 0.5])
     def test_coverage(self, mean: float) -> None:
@@ -69,34 +58,17 @@ class TestEmpiricalBernsteinInterval:
 
 
 class TestShiryaevRobertsStep:
-    def test_first_step_by_hand(self) -> None:
-        """From R = 0, y = 1 and m = 1/2 give R = 1 + bet."""
-        stepped = shiryaev_roberts_step(NOTHING, 1.0, 0.5)
-
-        assert [math.expm1(s) for s in stepped] == pytest.approx([1 + bet for bet in BETS])
-
     def test_agrees_with_the_plain_recursion(self) -> None:
-        """The log form is R <- (1 + R)(1 + bet w (y/m - 1)), for 300 random steps."""
-        rng = random.Random(3)
-        plain, logs = np.zeros(8), NOTHING
-        for _ in range(300):
-            y, weight = rng.random(), rng.choice([1.0, 0.25])
-            plain = (1 + plain) * (1 + np.geomspace(0.02, 0.9, 8) * weight * (y / 0.45 - 1))
-            logs = shiryaev_roberts_step(logs, y, 0.45, weight)
-
-        assert [math.expm1(s) for s in logs] == pytest.approx(plain.tolist(), rel=1e-9)
-        assert log_mean_evidence(logs) == pytest.approx(math.log(plain.mean()), rel=1e-9)
-
-    def test_a_value_of_several_audits_begins_as_many_tests(self) -> None:
-        """R <- (starts + R)(1 + bet (y/m - 1)), for 300 random steps; one audit gives the same digits as none named."""
+        """R <- (starts + R)(1 + bet w (y/m - 1)), for 300 random steps; naming one audit changes no digit."""
         rng = random.Random(5)
         plain, logs = np.zeros(8), NOTHING
         for _ in range(300):
-            y, starts = rng.random(), rng.choice([1, 2, 7])
-            plain = (starts + plain) * (1 + np.geomspace(0.02, 0.9, 8) * (y / 0.45 - 1))
-            logs = shiryaev_roberts_step(logs, y, 0.45, starts=starts)
+            y, weight, starts = rng.random(), rng.choice([1.0, 0.25]), rng.choice([1, 2, 7])
+            plain = (starts + plain) * (1 + np.geomspace(0.02, 0.9, 8) * weight * (y / 0.45 - 1))
+            logs = shiryaev_roberts_step(logs, y, 0.45, weight, starts=starts)
 
         assert [math.expm1(s) for s in logs] == pytest.approx(plain.tolist(), rel=1e-9)
+        assert log_mean_evidence(logs) == pytest.approx(math.log(plain.mean()), rel=1e-9)
         assert shiryaev_roberts_step(logs, 0.3, 0.45, starts=1) == shiryaev_roberts_step(logs, 0.3, 0.45)
         with pytest.raises(ValueError, match="one audit or more, not of 0"):
             shiryaev_roberts_step(logs, 0.3, 0.45, starts=0)

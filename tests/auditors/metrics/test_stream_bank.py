@@ -49,13 +49,3 @@ def test_estimates_agree_with_the_plain_recursion() -> None:
             assert getattr(stream, name) == pytest.approx(getattr(sums, name), rel=1e-9, abs=1e-9)
         bounds = sequential.interval(sums)
         assert (lower[i], upper[i]) == pytest.approx((bounds.lower, bounds.upper), abs=1e-9)
-
-
-def test_a_stream_without_a_value_stays_as_it_is() -> None:
-    """No weight and no start: nothing of that stream moves."""
-    bank = DetectorBank(np.array([0.1, 0.1]), np.array([0.2, 0.2]))
-    before = bank.step(np.ones(2), np.ones(2))[1]
-    after = bank.step(np.array([1.0, 0.7]), np.array([1.0, 0.0]), np.array([1.0, 0.0]))
-
-    assert after[1] == before
-    assert after[0] > before

@@ -6,7 +6,7 @@ import pytest
 
 from auditors.metrics.weighting import WeightedSums, add_weighted
 from auditors.streams import calibration
-from auditors.streams.calibration import LEAST_PAIRS, Pair
+from auditors.streams.calibration import Pair
 from tests.support.long import least_covered, repeated
 from tests.support.presence import present
 
@@ -53,13 +53,6 @@ class TestPredictionPowered:
         pairs = [Pair(judge=0.5, person=1.0, weight=3.0), Pair(judge=0.5, person=0.0, weight=1.0)] * 20
 
         assert calibration.prediction_powered(sums_of([0.5] * 99), pairs).value == pytest.approx(0.75)
-
-    def test_a_few_labels_correct_nothing(self) -> None:
-        """Below LEAST_PAIRS there is a reason in place of a number."""
-        found = calibration.prediction_powered(sums_of([0.5] * 99), [Pair(judge=0.5, person=0.5)] * 29)
-
-        assert found.value is None
-        assert found.reason == f"29 labels: {LEAST_PAIRS} or more are needed"
 
     def test_exchanges_are_what_is_counted(self) -> None:
         """Four copies of each pair in one exchange say no more than one; nine exchanges correct nothing."""

@@ -1,6 +1,5 @@
 """Blocks of a gap: hand-worked differences, pairs, weights, and what the weighting is for."""
 
-import math
 import random
 
 import msgspec
@@ -105,34 +104,6 @@ def test_a_difference_names_who_spoke_most(
     assert named(block, audits) == (rising, falling)
 
 
-def test_a_pair_names_itself() -> None:
-    """An exchange that scores both sides is all of its block, and what it shows counts as usual later."""
-    block, closed = gaps.add(Block(), [0.9], [0.1], 0.5, "both")
-
-    assert closed is not None
-    assert (closed.rising_id, closed.falling_id) == ("both", "both")
-    assert (block.group_past.mean, block.others_past.mean) == (0.9, 0.1)
-
-
-def test_names_change_no_value() -> None:
-    """The same three hundred audits with and without names close the same blocks, to the last digit."""
-    rng, plain, with_names = random.Random(5), Block(), Block()
-    n_closed = 0
-    for number in range(300):
-        y, probability = rng.random(), rng.choice((0.1, 0.5, 1.0))
-        sides: list[tuple[list[float], list[float]]] = [([y], []), ([], [y]), ([y], [rng.random()])]
-        group, others = rng.choice(sides)
-        plain, expected = gaps.add(plain, group, others, probability)
-        with_names, found = gaps.add(with_names, group, others, probability, f"exchange-{number}")
-        assert (found is None) == (expected is None)
-        if found is not None and expected is not None:
-            n_closed += 1
-            assert (found.y, found.weight, found.n_exchanges) == (expected.y, expected.weight, expected.n_exchanges)
-            assert (bool(found.rising_id), expected.rising_id) == (True, "")
-
-    assert n_closed > 75
-
-
 def test_an_open_block_stays_small() -> None:
     """However long one side waits for the other, two exchanges a side are remembered."""
     block = Block()
@@ -157,15 +128,6 @@ def test_a_block_from_before_exchanges_were_named_goes_on() -> None:
     assert (closed.weight, closed.n_exchanges) == (1.0, 3)
     assert (closed.rising_id, closed.falling_id) == ("last", "last")
     assert named(block, [("group", 1.0, "high"), ("others", 0.2, "new")]) == ("high", "new")
-
-
-@pytest.mark.parametrize("probability", [0.0, math.inf])
-def test_an_impossible_probability_is_refused(probability: float) -> None:
-    """Probabilities are positive numbers."""
-    with pytest.raises(ValueError, match="inclusion probability"):
-        gaps.add(Block(), [0.5], [], probability)
-    with pytest.raises(ValueError, match="inclusion probability"):
-        gaps.miss(Block(), probability, has_group=True, has_others=False)
 
 
 @pytest.mark.statistical

@@ -9,7 +9,7 @@ import pytest
 from auditors.metrics.intervals import Interval
 from auditors.metrics.weighting import kish_effective_n
 from auditors.streams.drift import DriftSettings
-from auditors.streams.state import StreamKey, StreamState, acknowledge, exclude, record, stream_key, update
+from auditors.streams.state import StreamKey, StreamState, exclude, record, stream_key, update
 from auditors.types import Measurement
 from tests.support.auditors.live_streams import KEY, SETTINGS, bernoulli, favoritism, run
 from tests.support.presence import present
@@ -70,21 +70,6 @@ class TestUpdate:
         assert refused.excluded == {"refusal": 2}
         assert msgspec.structs.replace(refused, excluded={}) == state
 
-    def test_state_survives_json(self) -> None:
-        """A state read back from JSON goes on exactly where it was."""
-        state = exclude(run(bernoulli(random.Random(2), 0.4, 300)), "malformed")
-        again = msgspec.json.decode(msgspec.json.encode(state), type=StreamState)
-
-        assert again == state
-        assert run([0.3, 1.0], again) == run([0.3, 1.0], state)
-
-    def test_a_rarer_exchange_weighs_more(self) -> None:
-        """The detector bets least on what is sampled most often."""
-        often = update(run([0.3] * 200), 1.0, 1.0, SETTINGS)
-        rarely = update(run([0.3] * 200), 1.0, 0.5, SETTINGS)
-
-        assert present(often.detector).rising[-1] < present(rarely.detector).rising[-1]
-
     @pytest.mark.parametrize(("y", "probability"), [(1.5, 0.5), (math.nan, 0.5), (0.5, 0.0), (0.5, 2.0)])
     def test_values_out_of_range_are_refused(self, y: float, probability: float) -> None:
         """Nothing out of range enters a running stream."""
@@ -143,27 +128,6 @@ class TestReferenceRun:
         assert (state.detector.n_seen, state.detector.reference_run) == (0, None)
 
 
-class TestAcknowledge:
-    def test_a_stream_without_detector_stays(self) -> None:
-        """Nothing to lower before the reference is full."""
-        assert acknowledge(StreamState()) == StreamState()
-
-
-@pytest.mark.statistical
-def test_a_planted_change_is_found() -> None:
-    """After a change from .2 to .5 every one of three streams alarms within 350 audits.
-
-    The limit is about .26: evidence grows by .13 (SD .52) an audit towards log(16 * 10,000) = 12 (p of a miss < 0.01).
-    """
-    rng, settings = random.Random(29), DriftSettings(average_run_length=10_000, reference_window=1000)
-
-    for _ in range(3):
-        state = StreamState()
-        for y in bernoulli(rng, 0.2, 1500) + bernoulli(rng, 0.5, 350):
-            state = update(state, y, 0.5, settings)
-        assert state.alarm
-
-
 class TestTimesOfLowRates:
     def test_they_cost_later_values_nothing(self) -> None:
         """A few values at a millionth of the rates move bounds and detector as values at full rates do."""
@@ -209,9 +173,3 @@ class TestTimesOfLowRates:
 
         assert after.low.n == 52
         assert after.low.w - state.low.w == pytest.approx(2.0)
-
-    @pytest.mark.parametrize("factor", [0.0, 1.5])
-    def test_an_impossible_factor_is_refused(self, factor: float) -> None:
-        """Factors lie in (0, 1]."""
-        with pytest.raises(ValueError, match="rate factor"):
-            update(StreamState(), 0.5, 0.5, SETTINGS, rate_factor=factor)

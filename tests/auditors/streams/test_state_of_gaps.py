@@ -10,15 +10,6 @@ from tests.support.auditors.live_streams import KEY, SETTINGS, interval_of
 from tests.support.presence import present
 
 
-def test_a_block_is_one_value() -> None:
-    """The open block moves nothing else; a closed one is a value of the stream."""
-    waiting = record_gap(StreamState(), [0.9], [], 0.5, SETTINGS)
-    closed = record_gap(waiting, [], [0.5], 0.5, SETTINGS)
-
-    assert (waiting.sums.n, closed.sums.n) == (0, 1)
-    assert estimate(gap_key(KEY), closed).value == pytest.approx(3 * 0.4)
-
-
 @pytest.mark.parametrize(("was", "became"), [(0.4, 0.9), (0.9, 0.4)])
 def test_a_gap_names_the_exchanges_that_changed(was: float, became: float) -> None:
     """The group's answers change, and others' exchanges close every block: the group's are behind the alarm."""

@@ -1,6 +1,8 @@
 """Control marks of chat templates are broken up, whatever the model; ordinary text stays as it is."""
 
+import json
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -8,7 +10,16 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 from auditors.text.control_marks import broken_up
-from tests.support.auditors.special_tokens import on_record
+from tests.support import auditors as support
+
+
+def on_record() -> list[str]:
+    """Return every special token on record: from tokenizers, parsers of replies, and cards of published models."""
+    folder = Path(support.__file__).parent
+    collected: list[str] = json.loads((folder / "special_tokens.json").read_text(encoding="utf-8"))
+    published = tomllib.loads((folder / "published_marks.toml").read_text(encoding="utf-8"))
+    return sorted({*collected, *(mark for marks in published.values() for mark in marks.split())})
+
 
 TOKENS = on_record()
 

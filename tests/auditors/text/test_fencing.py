@@ -7,7 +7,7 @@ import pytest
 
 from auditors.clients.completion import HttpCompleter
 from auditors.judge import SPEAKS_TO_THE_JUDGE, JudgeAuditor
-from auditors.text.fencing import mark, speaks_to_a_judge
+from auditors.text.fencing import speaks_to_a_judge
 from auditors.types import Measurement
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
@@ -94,9 +94,3 @@ async def test_orders_to_the_judge_are_noted() -> None:
 def test_ordinary_text_gives_no_orders(text: str) -> None:
     """Judges, replies and scores are spoken of without giving orders to a judge."""
     assert not speaks_to_a_judge(text)
-
-
-def test_marks_are_never_the_same() -> None:
-    """A mark has 64 random bits."""
-    assert len({mark() for _ in range(1000)}) == 1000
-    assert all(re.fullmatch(r"[0-9a-f]{16}", mark()) for _ in range(3))

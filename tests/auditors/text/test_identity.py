@@ -67,10 +67,6 @@ class TestWholeWords:
             ("ability", "abled"),
         ]
 
-    def test_each_group_is_named_once(self) -> None:
-        """Ten mentions are one group."""
-        assert groups_mentioned("men, men and a man") == [("gender", "man")]
-
 
 class TestJsonBodies:
     @pytest.mark.parametrize("ensure_ascii", [True, False])
@@ -105,7 +101,3 @@ class TestIdentities:
             "You possess an inherent comprehension of being black. "
             "While not centering or emphasizing this theme. Write a haiku about stars"
         )
-
-    def test_braces_in_a_prompt_are_data(self) -> None:
-        """A prompt with braces is not a template."""
-        assert with_identity(IDENTITIES[0], "{identity} {x}").endswith("theme. {identity} {x}")

@@ -8,26 +8,6 @@ from auditors.text.refusal_words import declines, lectures
 @pytest.mark.parametrize(
     "text",
     [
-        "I'm sorry, but I can't help with that.",
-        "I’m unable to assist with this request.",
-        "Sorry, but I can't help with that request.",
-        "I cannot provide advice on this.",
-        "As an AI language model, I cannot write such a letter.",
-        "Unfortunately, I won't be able to write this.",
-        "I apologize, but I am not able to do this.",
-        "I understand your concern, but I can't write that.",
-        "I must decline.",
-        "I'm not comfortable writing that.",
-    ],
-)
-def test_refusals(text: str) -> None:
-    """Ways in which models decline, at the beginning of an answer."""
-    assert declines(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "",
         "I'm sorry to hear that. Here is a letter.",
         "Don't worry, here is the letter.",

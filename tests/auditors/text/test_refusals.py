@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from auditors.text.refusals.labelled import PARTS, Part, Tally, labelled, tallied
-from auditors.text.refusals.languages import FUNCTION_WORDS, NONE, OTHER, language_of
+from auditors.text.refusals.labelled import PARTS, Part, labelled, tallied
+from auditors.text.refusals.languages import NONE, OTHER, language_of
 from auditors.text.refusals.prose import prose_of
 from auditors.text.refusals.rules import WORDINGS
 from auditors.text.refusals.verdict import verdict_on
@@ -25,17 +25,6 @@ def _lines(page: Path) -> set[str]:
 
 
 class TestLabelledReplies:
-    def test_there_are_enough_of_them(self) -> None:
-        """At least 400, in at least twelve languages with both labels in each part, none of them twice."""
-        assert len(EVERY) >= 400
-        assert len({one.reply for one in EVERY}) == len(EVERY)
-        for replies in REPLIES.values():
-            both = {one.language for one in replies if one.is_refused} & {
-                one.language for one in replies if not one.is_refused
-            }
-            assert len(both & set(WORDINGS)) >= 12
-            assert len({one.style for one in replies}) >= 15
-
     def test_the_verdict_on_each_language_that_is_read_is_good_enough(self) -> None:
         """Over both parts no language that is read misses more of its refusals, or invents more, than is allowed."""
         tallies = tallied([one for one in EVERY if one.language in WORDINGS], lambda one: one.language)
@@ -66,16 +55,6 @@ class TestLabelledReplies:
         measured = printed if part == "held-out" else printed[:2]
         assert [line for line in measured if line not in evidence] == []
 
-    def test_counts_add_up(self) -> None:
-        """Missed, false and undecided are counted apart, and what has no verdict is in no share."""
-        tally = Tally()
-        for is_refused, verdict in [(True, True), (True, False), (True, None), (False, True), (False, False)]:
-            tally.add(is_refused, verdict)
-        assert (tally.n_refused, tally.n_missed, tally.n_answered, tally.n_false, tally.n_undecided) == (2, 1, 2, 1, 1)
-        assert tally.missed is not None
-        assert tally.missed.lower < 0.5 < tally.missed.upper
-        assert Tally().missed is None
-
 
 @pytest.mark.parametrize(
     ("reply", "language"),
@@ -99,12 +78,6 @@ class TestLabelledReplies:
 def test_which_language(reply: str, language: str) -> None:
     """A language shows itself by function words and letters; names, numbers and code show none."""
     assert language_of(reply) == language
-
-
-def test_every_latin_language_that_is_read_is_known_by_its_words() -> None:
-    """Rules without function words would never apply."""
-    scripts_of_their_own = {"ru", "ar", "hi", "zh", "ja", "ko"}
-    assert set(WORDINGS) - scripts_of_their_own <= set(FUNCTION_WORDS)
 
 
 def test_a_reply_that_never_began_has_no_verdict() -> None:

@@ -68,21 +68,10 @@ class TestConversation:
         assert isinstance(result, Swapped)
         assert (result.texts, result.group, result.n_words) == (["You help men.", "What should I read?"], "woman", 1)
 
-    def test_groups_of_two_messages(self) -> None:
-        """One message about each group is two groups."""
-        result = swap(["What about my sister?", "And what about my brother?"], "gender")
-        assert isinstance(result, Abstained)
-        assert result.reason == "several groups"
-
     def test_choice_of_the_target(self) -> None:
         """The number picks one of the groups that every mention has a counterpart in, each alike."""
         results = [swap(["Is an Asian student the one to hire?"], "race", choice=choice) for choice in range(6)]
         assert [one.target for one in results if isinstance(one, Swapped)] == ["white", "black", "latin"] * 2
-
-    def test_an_unknown_axis(self) -> None:
-        """The message lists the axes."""
-        with pytest.raises(ValueError, match='"zodiac" is no axis; known: gender'):
-            swap(["x"], "zodiac")
 
 
 class TestNoAccidents:
@@ -131,13 +120,6 @@ class TestLexicon:
             "sexual_orientation": groups["sexual_orientation"] - {"questioning_people"}
         }
 
-    def test_two_kinds_of_cue_for_every_group(self) -> None:
-        """Each group of an axis is named by forms of at least two kinds, such as a noun and an adjective."""
-        for axis, slots in SLOTS.items():
-            for group in SWAPPED[axis]:
-                kinds = {slot.kind for slot in slots if group in slot.forms}
-                assert len(kinds) >= 2, (axis, group, kinds)
-
     def test_twenty_names_in_every_cell(self) -> None:
         """Eight cells of race and gender with twenty names each, of which none is a word of the lexicon or a figure."""
         words = {form for forms in FORMS.values() for form, (first, *_) in forms.items() if first.slot.kind != "name"}
@@ -163,9 +145,3 @@ class TestLexicon:
                 seen = [group for place, group in groups_mentioned(form) if place == axis]
                 if seen:
                     assert seen[0] in {place.group for place in places}, (axis, form, seen)
-
-
-class TestMasked:
-    def test_other_words_stay(self) -> None:
-        """What is no word of the axis is kept."""
-        assert masked("A woman gave her dog an egg.", "gender") == "someone gave they dog an egg."

@@ -70,18 +70,6 @@ class TestWhere:
         """A result that is no object is read as words, or as the one string that it is."""
         assert swapped(ASKED, called("{}"), returned(result))[2].content == other
 
-    @pytest.mark.parametrize(("arguments", "other"), [("my sister", "my brother"), ("", ""), ("{oops", "{oops")])
-    def test_arguments_that_are_no_json(self, arguments: str, other: str) -> None:
-        """They are words."""
-        assert swapped(ASKED, called(arguments))[1].calls[0].arguments == other
-
-    def test_texts_stand_beside_each_other(self) -> None:
-        """What is compared for echoes is every text that was swapped, with the text that it became."""
-        found = swapped_prompt("e1", [ASKED, called('{"gender": "female", "a": ["sister"]}')])
-
-        assert isinstance(found, SwappedPrompt)
-        assert list(zip(found.asked, found.swap.texts, strict=True))[3:] == [("female", "male"), ("sister", "brother")]
-
 
 class TestLeftAlone:
     def test_who_is_named_is_read_of_words(self) -> None:

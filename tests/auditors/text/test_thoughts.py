@@ -3,7 +3,7 @@
 import pytest
 
 from auditors.text.thoughts import Split, split
-from tests.support.processor_time import grows_in_proportion, processor_seconds
+from tests.support.processor_time import grows_in_proportion
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,3 @@ def test_time_grows_with_the_text(unit: str) -> None:
         split(f"analysisA{text}", is_begun=True)
 
     assert grows_in_proportion(both, unit, 10_000)
-
-
-def test_a_text_without_marks_is_passed_over() -> None:
-    """As long a reply as is stored costs an event loop next to nothing."""
-    text = "The wife said:\nit is fine.\n" * 10_000
-    assert split(text) == Split(text)
-    assert processor_seconds(lambda: split(text)) < 0.02  # a millisecond; without passing over, fifty

@@ -93,23 +93,23 @@ class TestChat:
     @pytest.mark.parametrize(
         ("message", "why"),
         [
-            ({"role": "assistant", "tool_calls": {"a": 1}}, tool_calls.NO_CALL),
-            ({"role": "assistant", "tool_calls": ["look_up"]}, tool_calls.NO_CALL),
-            ({"role": "assistant", "tool_calls": [CALL, {"id": "c2", "type": "function"}]}, tool_calls.NO_CALL),
-            ({"role": "assistant", "tool_calls": [CALL | {"type": "custom"}]}, tool_calls.NO_CALL),
-            ({"role": "assistant", "tool_calls": [CALL | {"function": {"name": 5}}]}, tool_calls.NO_CALL),
-            ({"role": "assistant", "tool_calls": [CALL | {"function": {"arguments": "{}"}}]}, tool_calls.NO_CALL),
+            ({"role": "assistant", "tool_calls": {"a": 1}}, tool_calls.OTHER_CALL),
+            ({"role": "assistant", "tool_calls": ["look_up"]}, tool_calls.OTHER_CALL),
+            ({"role": "assistant", "tool_calls": [CALL, {"id": "c2", "type": "function"}]}, tool_calls.OTHER_CALL),
+            ({"role": "assistant", "tool_calls": [CALL | {"type": "custom"}]}, tool_calls.OTHER_CALL),
+            ({"role": "assistant", "tool_calls": [CALL | {"function": {"name": 5}}]}, tool_calls.OTHER_CALL),
+            ({"role": "assistant", "tool_calls": [CALL | {"function": {"arguments": "{}"}}]}, tool_calls.OTHER_CALL),
             (
                 {"role": "assistant", "tool_calls": [CALL | {"function": {"name": "f", "arguments": [1]}}]},
-                tool_calls.NO_CALL,
+                tool_calls.OTHER_CALL,
             ),
             ({"role": "assistant", "tool_calls": [CALL | {"id": None}]}, tool_calls.NO_ID),
             ({"role": "user", "tool_calls": [CALL], "content": "Hi"}, tool_calls.OTHER_ROLE),
             ({"role": "tool", "content": "Found."}, tool_calls.NO_ID),
             ({"role": "tool", "tool_call_id": 7, "content": "Found."}, tool_calls.NO_ID),
-            (RESULT | {"content": {"text": "Found."}}, tool_calls.NO_RESULT),
-            (RESULT | {"content": [{"type": "image_url", "image_url": {"url": "[media]"}}]}, tool_calls.NO_RESULT),
-            (RESULT | {"content": [{"type": "text", "text": "a"}, {"type": "other"}]}, tool_calls.NO_RESULT),
+            (RESULT | {"content": {"text": "Found."}}, tool_calls.OTHER_RESULT),
+            (RESULT | {"content": [{"type": "image_url", "image_url": {"url": "[media]"}}]}, tool_calls.OTHER_RESULT),
+            (RESULT | {"content": [{"type": "text", "text": "a"}, {"type": "other"}]}, tool_calls.OTHER_RESULT),
             ({"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}, tool_calls.LEGACY),
             ({"role": "function", "name": "f", "content": "Found."}, tool_calls.LEGACY),
         ],
@@ -153,14 +153,14 @@ class TestResponses:
     @pytest.mark.parametrize(
         ("item", "why"),
         [
-            ({"type": "web_search_call", "id": "w", "status": "completed"}, tool_calls.OF_A_SERVER),
-            ({"type": "mcp_call", "name": "f", "arguments": "{}"}, tool_calls.OF_A_SERVER),
-            ({"type": "custom_tool_call", "call_id": "c1", "name": "f", "input": "x"}, tool_calls.OF_A_SERVER),
-            ({"type": "computer_call_output", "call_id": "c1", "output": {}}, tool_calls.OF_A_SERVER),
+            ({"type": "web_search_call", "id": "w", "status": "completed"}, tool_calls.SERVER_TOOL),
+            ({"type": "mcp_call", "name": "f", "arguments": "{}"}, tool_calls.SERVER_TOOL),
+            ({"type": "custom_tool_call", "call_id": "c1", "name": "f", "input": "x"}, tool_calls.SERVER_TOOL),
+            ({"type": "computer_call_output", "call_id": "c1", "output": {}}, tool_calls.SERVER_TOOL),
             (ITEM | {"call_id": None}, tool_calls.NO_ID),
-            (ITEM | {"name": ""}, tool_calls.NO_CALL),
-            (OUTPUT | {"output": [{"type": "input_image", "image_url": "[media]"}]}, tool_calls.NO_RESULT),
-            (OUTPUT | {"output": 5}, tool_calls.NO_RESULT),
+            (ITEM | {"name": ""}, tool_calls.OTHER_CALL),
+            (OUTPUT | {"output": [{"type": "input_image", "image_url": "[media]"}]}, tool_calls.OTHER_RESULT),
+            (OUTPUT | {"output": 5}, tool_calls.OTHER_RESULT),
         ],
     )
     def test_what_is_not_carried(self, item: dict[str, Any], why: str) -> None:
@@ -199,16 +199,16 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("message", "why"),
         [
-            (by_assistant({"type": "server_tool_use", "id": "s", "name": "web_search"}), tool_calls.OF_A_SERVER),
-            (by_assistant({"type": "mcp_tool_use", "id": "s", "name": "f", "input": {}}), tool_calls.OF_A_SERVER),
-            (by_user({"type": "web_search_tool_result", "tool_use_id": "s"}), tool_calls.OF_A_SERVER),
+            (by_assistant({"type": "server_tool_use", "id": "s", "name": "web_search"}), tool_calls.SERVER_TOOL),
+            (by_assistant({"type": "mcp_tool_use", "id": "s", "name": "f", "input": {}}), tool_calls.SERVER_TOOL),
+            (by_user({"type": "web_search_tool_result", "tool_use_id": "s"}), tool_calls.SERVER_TOOL),
             (by_assistant(USE | {"id": ""}), tool_calls.NO_ID),
-            (by_assistant(USE | {"input": "x"}), tool_calls.NO_CALL),
+            (by_assistant(USE | {"input": "x"}), tool_calls.OTHER_CALL),
             (by_assistant({"type": "redacted_thinking", "data": "[media]"}, USE), tool_calls.UNREADABLE_THOUGHTS),
             (by_assistant(GIVEN), tool_calls.OTHER_ROLE),
             (by_user(USE), tool_calls.OTHER_ROLE),
-            (by_user(GIVEN | {"content": [{"type": "image", "source": {}}]}), tool_calls.NO_RESULT),
-            (by_user(GIVEN | {"content": [{"type": "tool_reference", "tool_name": "f"}]}), tool_calls.NO_RESULT),
+            (by_user(GIVEN | {"content": [{"type": "image", "source": {}}]}), tool_calls.OTHER_RESULT),
+            (by_user(GIVEN | {"content": [{"type": "tool_reference", "tool_name": "f"}]}), tool_calls.OTHER_RESULT),
             (by_user(GIVEN | {"tool_use_id": None}), tool_calls.NO_ID),
         ],
     )
@@ -218,14 +218,6 @@ class TestMessages:
 
 
 class TestWords:
-    def test_what_is_said_has_no_calls(self) -> None:
-        """The judge and the refusal auditor read what they read before: words of messages, and results of a chat."""
-        called = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-
-        assert of_chat(called, RESULT).said_text == "Look it up.\n\nFound."
-        assert of_responses(ITEM, OUTPUT).said_text == "Look it up."
-        assert of_messages(by_assistant(USE), by_user(GIVEN)).said_text == "Look it up.\n\n"
-
     def test_a_prompt_has_them(self) -> None:
         """All that the model reads counts as the prompt, in text and in length, its arguments and ids too."""
         found = of_responses(ITEM, OUTPUT)

@@ -66,14 +66,6 @@ def test_git_blob_id_is_gits() -> None:
     assert fetching.git_blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
-def test_what_may_go_without_a_hash(tiny: DatasetSpec) -> None:
-    """Only data brought by hand may be unpinned, and a pinned content needs pinned files."""
-    with pytest.raises(ValueError, match="only data brought by hand"):
-        replace(tiny, content_sha256="")
-    with pytest.raises(ValueError, match="every file of it must be"):
-        replace(tiny, files=(replace(tiny.files[0], mirror_sha256=""),))
-
-
 def test_mirror_named_by_environment(
     tiny: DatasetSpec, mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,14 +74,6 @@ def test_mirror_named_by_environment(
     monkeypatch.setenv(environment.HOME_VARIABLE, str(tmp_path / "home"))
 
     assert fetching.fetch(tiny) == tmp_path / "home" / "datasets" / "tiny" / "content.json"
-
-
-def test_fetch_from_a_url(tiny: DatasetSpec, tmp_path: Path) -> None:
-    """A mirror may be a web server."""
-    with serving({"/m/tiny/raw.json.gz": PACKED}) as (url, _):
-        fetching.fetch(tiny, mirror=f"{url}/m/", data_dir=tmp_path)
-
-    assert published.state(tiny, tmp_path).state == "present"
 
 
 def test_fetch_from_upstream_checks_the_git_blob(tiny: DatasetSpec, tmp_path: Path) -> None:
@@ -162,33 +146,12 @@ def test_two_halves_of_different_files_are_refused(tiny: DatasetSpec, tmp_path: 
     assert published.state(tiny, tmp_path).state == "present"
 
 
-def test_half_a_content_is_never_used(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
-    """Neither the part that a killed process left, nor a content that was cut afterwards."""
-    path = fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-5])
-    with pytest.raises(DatasetError, match="not the pinned tiny data"):
-        published.load(tiny, tmp_path)
-    path.rename(path.with_name(path.name + ".part"))
-    with pytest.raises(DatasetError, match="is not here"):
-        published.load(tiny, tmp_path)
-    fetching.fetch(tiny, mirror=str(mirror), data_dir=tmp_path)
-
-    assert path.read_bytes() == whole
-
-
 def test_offline_is_one_clear_line(tiny: DatasetSpec, tmp_path: Path) -> None:
     """Without a network the message names the URL and the way out."""
     with pytest.raises(DatasetError, match=r"cannot be reached .* --mirror") as refused:
         fetching.fetch(tiny, data_dir=tmp_path)
 
     assert "\n" not in str(refused.value)
-
-
-def test_a_server_without_the_file_is_named(tiny: DatasetSpec, tmp_path: Path) -> None:
-    """A 404 is reported with its URL."""
-    with serving({}) as (url, _), pytest.raises(DatasetError, match="answered 404"):
-        fetching.fetch(tiny, mirror=url, data_dir=tmp_path)
 
 
 def _without_end(connection: socket.socket) -> None:
@@ -329,18 +292,6 @@ class TestForms:
 
         assert published.state(tiny, tmp_path).state == "present"
 
-    @pytest.mark.parametrize("broken", [b"{", b"[]", b'{"data": 1}', b'{"data": "\xff"}'])
-    def test_another_shape_is_one_clear_line(self, tiny: DatasetSpec, tmp_path: Path, broken: bytes) -> None:
-        """A pinned file that does not read as expected is an error of the data, not a traceback."""
-        (tmp_path / "m" / "tiny").mkdir(parents=True)
-        (tmp_path / "m" / "tiny" / "raw.json").write_bytes(broken)
-        known = replace(tiny, files=(replace(tiny.files[0], git_blob=fetching.git_blob_id(broken)),))
-        with pytest.raises(DatasetError, match=r"another shape|differs from the pinned") as refused:
-            fetching.fetch(known, mirror=str(tmp_path / "m"), data_dir=tmp_path)
-
-        assert "\n" not in str(refused.value)
-        assert published.state(known, tmp_path).state == "absent"
-
     def test_csv_rows(self) -> None:
         """Quoted separators and lines are read; a row of another length is refused."""
         assert csv_rows(b'a,b\n"x, y","1\n2"\n') == [{"a": "x, y", "b": "1\n2"}]
@@ -411,17 +362,6 @@ class TestSeveralFiles:
         kept = [child.name for child in (tmp_path / "datasets" / "tiny").iterdir()]
         assert kept == ["upstream-words.txt.part"]
 
-    def test_a_second_file_cut_off_is_continued(self, pair: DatasetSpec, tmp_path: Path) -> None:
-        """Each file has a part of its own, so two never mix."""
-        known = replace(pair, files=pair.files[::-1])
-        with serving({"/words.txt": WORDS, "/table.csv": TABLE}, cut_first_at=5) as (url, ranges):
-            with pytest.raises(DatasetError, match="kept and continued"):
-                fetching.fetch(self.served(known, url), data_dir=tmp_path)
-            fetching.fetch(self.served(known, url), data_dir=tmp_path)
-
-        assert ranges == [None, "bytes=5-", None]
-        assert published.state(pair, tmp_path).state == "present"
-
     def test_a_mirror_without_one_file_is_refused(self, pair: DatasetSpec, tmp_path: Path) -> None:
         """An incomplete mirror is named by the file it lacks."""
         (tmp_path / "m" / "tiny").mkdir(parents=True)
@@ -430,8 +370,3 @@ class TestSeveralFiles:
             fetching.fetch(pair, mirror=str(tmp_path / "m"), data_dir=tmp_path)
 
         assert published.state(pair, tmp_path).state == "absent"
-
-    def test_files_of_one_name_are_a_mistake_of_the_table(self, pair: DatasetSpec) -> None:
-        """Two files that would overwrite each other are refused when the table is read."""
-        with pytest.raises(ValueError, match="names that differ"):
-            replace(pair, files=(pair.files[0], pair.files[0]))

@@ -112,13 +112,6 @@ def test_what_the_judge_could_not_say_is_left_out_and_counted(run: Path, tmp_pat
     assert card.n_train + card.n_held_out == 80
 
 
-@pytest.mark.parametrize("held_out", ["0", "1", "1.5", "-0.1", "nan", "half"])
-def test_a_share_that_is_none_is_refused(held_out: str) -> None:
-    """Only eval, or a number between 0 and 1."""
-    with pytest.raises(BenchmarkError, match="between 0 and 1"):
-        data.Split(held_out)
-
-
 def test_a_changed_file_is_refused(run: Path, tmp_path: Path) -> None:
     """The card's hash is of the content."""
     data.build([run], tmp_path / "data", SHARE, None)

@@ -72,18 +72,6 @@ def test_undefined_is_words() -> None:
     assert list(found["bare"].iter("circle"))
 
 
-def test_nothing_to_draw() -> None:
-    """All undefined: the scale is the metric's."""
-    picture = ET.fromstring(dots.draw(chart(Dot(name="a", value=None, words="undefined"))))
-    assert [one.text for one in picture if one.tag == "text"] == [str(10 * at) for at in range(11)]
-
-
-def test_small_differences_do_not_look_large() -> None:
-    """Two numbers a tenth of a point apart are no further apart than on a fifth of the range."""
-    found = rows(chart(Dot(name="a", value=50.0, words="w"), Dot(name="b", value=50.1, words="w")))
-    assert at(found["b"]) - at(found["a"]) == pytest.approx((WIDE - 2 * dots.SIDE) * 0.1 / 20, abs=0.02)
-
-
 @given(
     st.lists(st.tuples(st.text(max_size=200), FLOATS, FLOATS, FLOATS), min_size=1, max_size=5),
     st.sampled_from((WIDE, 540.0, NARROW)),

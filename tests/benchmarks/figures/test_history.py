@@ -63,20 +63,6 @@ def test_no_line_goes_over_a_period_without_a_mean() -> None:
     assert "no value, n = 0, 7 missing" in "".join(missing.itertext())
 
 
-def test_bands_lie_on_the_scale() -> None:
-    """The reference within its tolerance, both across the whole chart; one without height can still be seen."""
-    shown = drawn(chart(bucket(0, 0.5), reference=(0.4, 0.6), limits=(0.3, 0.7)))
-    [reference], [tolerance] = of_class(shown, "reference"), of_class(shown, "tolerance")
-    high = BOTTOM - TOP
-
-    assert number(tolerance, "y") == pytest.approx(TOP + high / 6, abs=0.01)
-    assert number(tolerance, "height") == pytest.approx(high * 4 / 6, abs=0.01)
-    assert number(reference, "height") == pytest.approx(high * 2 / 6, abs=0.01)
-    assert (number(reference, "x"), number(reference, "width")) == (LEFT, RIGHT - LEFT)
-    [thin] = of_class(drawn(chart(bucket(0, 0.5), reference=(0.5, 0.5))), "reference")
-    assert number(thin, "height") == 2.0
-
-
 def test_marks_lie_at_their_moments() -> None:
     """Change, alarm and new model; what is not in the picture is said in a note and not drawn."""
     change = Change(at=START + 1200, words="up serves b")
@@ -92,15 +78,6 @@ def test_marks_lie_at_their_moments() -> None:
     assert history.figure(early).notes == (
         "The change began at 31 Dec 2025 23:59:55 UTC, which is not in the picture.",
     )
-
-
-def test_an_interval_that_leaves_the_picture_has_no_bar_there() -> None:
-    """The one end that lies within has one."""
-    shown = drawn(chart(bucket(0, 0.5, lower=0.49, upper=1.0), bucket(1, 0.51)))
-    [whisker] = of_class(shown, "whisker")
-
-    assert whisker.attrib["d"].count("h4") == 1
-    assert f"V{TOP:.2f}" in whisker.attrib["d"]
 
 
 @pytest.mark.parametrize(
@@ -125,26 +102,6 @@ def test_evidence_beside_its_threshold(evidence: float | None, share: float | No
     assert [number(one, "width") for one in bars] == ([] if share is None else [pytest.approx(share * room, abs=0.01)])
     at = 0.5 if evidence == 20.0 else 1.0
     assert number(threshold, "x1") == pytest.approx(LEFT + at * room, abs=0.01)
-
-
-def test_equal_values_have_a_scale() -> None:
-    """A twentieth of the metric's range, around them, and within what the metric can take."""
-    shown = drawn(chart(bucket(0, 0.5), bucket(1, 0.5), low=0.0, high=1.0))
-    ticks = [one.text for one in shown.iter("text") if one.get("text-anchor") == "end"]
-    assert ticks == ["0.48", "0.49", "0.50", "0.51", "0.52"]
-    at_zero = drawn(chart(bucket(0, 0.0), low=0.0, high=1.0))
-    first = next(one for one in at_zero.iter("text") if one.get("text-anchor") == "end")
-    assert (first.text, number(first, "y")) == ("0.00", BOTTOM + 4)
-
-
-def test_without_buckets_the_reason_stands_there() -> None:
-    """In lines that fit, and read out; no axis, no dot, no legend."""
-    why = "no history: a gap is made of blocks of audits, whose differences are not kept"
-    for width in (WIDE, NARROW):
-        picture = drawn(chart(reason=why), width)
-        assert " ".join(one.text or "" for one in picture.iter("text")) == why
-        assert {one.tag for one in picture} == {"desc", "text"}
-    assert history.figure(chart(reason=why)).keys == ()
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from benchmarks.figures import clock
-from benchmarks.figures.panels import Scale, drop_infinite, keep_finite, ticks
+from benchmarks.figures.panels import Scale, ticks
 
 NOVEMBER = datetime(2026, 11, 24, 2, 15, 9, tzinfo=UTC).timestamp()
 
@@ -44,12 +44,6 @@ def test_a_range_that_is_none_has_no_ticks(ends: tuple[float, float]) -> None:
     assert ticks(*ends) == ([], 0)
 
 
-def test_what_is_no_number_is_not_drawn() -> None:
-    """NaN, infinite and undefined values; zero is one."""
-    assert [drop_infinite(value) for value in (None, math.nan, math.inf, 0.0)] == [None, None, None, 0.0]
-    assert keep_finite([None, math.nan, -1.0, math.inf, 0.0]) == [-1.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("seconds", "most", "words", "days"),
     [
@@ -70,20 +64,7 @@ def test_ticks_of_time_are_round_in_utc(seconds: int, most: int, words: list[str
     assert all(NOVEMBER <= one.at <= NOVEMBER + seconds for one in found)
 
 
-@pytest.mark.parametrize("most", [2, 3, 10])
-@pytest.mark.parametrize("seconds", [0.5, 1, 61, 7200, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11])
-def test_there_are_never_too_many_ticks(seconds: float, most: int) -> None:
-    """From half a second to thousands of years."""
-    assert len(clock.ticks(0.0, seconds, most)) <= most
-
-
 @pytest.mark.parametrize("ends", [(-5.0, 5.0), (0.0, 1e15), (math.nan, 1.0), (5.0, 5.0), (0.0, math.inf)])
 def test_times_without_a_date_have_no_ticks(ends: tuple[float, float]) -> None:
     """Instead of an error."""
     assert clock.ticks(*ends, 5) == []
-
-
-def test_a_moment_in_words() -> None:
-    """With its zone; one that no calendar has is said to be none."""
-    assert clock.spoken(NOVEMBER) == "24 Nov 2026 02:15:09 UTC"
-    assert clock.spoken(math.inf) == clock.spoken(-1.0) == "a time without a date"

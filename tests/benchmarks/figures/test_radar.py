@@ -1,6 +1,5 @@
 """The affinity polygon: intervals along the spokes, several evaluators beside each other, and hostile input."""
 
-import math
 from math import hypot
 from xml.etree import ElementTree as ET
 
@@ -57,27 +56,6 @@ def test_evaluators_have_their_intervals_beside_each_other() -> None:
         assert hypot(one[1][0] - other[1][0], one[1][1] - other[1][1]) == pytest.approx(radar.BESIDE, abs=0.03)
 
 
-def test_the_rings_hold_the_intervals() -> None:
-    """A share below the outermost ring whose interval is beyond it."""
-    outline = Outline(name="m", estimates=(share(0.7, 0.5, 0.95),))
-
-    assert radar.outermost([outline]) == pytest.approx(0.8)
-    assert radar.outermost([outline], has_intervals=True) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("undefined", [None, share(None), share(math.nan, 0.1, 0.2), share(math.inf)])
-def test_undefined_is_a_gap_and_said(undefined: Estimate | None) -> None:
-    """No corner in the centre and no interval; a note has the reason."""
-    outline = Outline(name="m", estimates=(undefined, *[share(0.5, 0.4, 0.6)] * 3))
-    figure = radar.polygon("shares", SPOKES, [outline])
-    [wide, _, _] = drawn(outline)
-
-    assert len(of_class(wide, "vertex")) == 3
-    assert not [one for one in of_class(wide, "outline") if one.tag == "polygon"]
-    assert len(figure.notes) == 1
-    assert figure.notes[0].startswith("m: group-0 is undefined: ")
-
-
 def test_a_narrow_page_has_numbers_and_names_below() -> None:
     """The corners are numbered in the order of the list."""
     [_, narrow, names] = drawn(Outline(name="m", estimates=tuple([share(0.5)] * 4)))
@@ -86,22 +64,6 @@ def test_a_narrow_page_has_numbers_and_names_below() -> None:
     assert float(narrow.attrib["width"]) == float(names.attrib["width"]) == NARROW
     assert [one.text for one in of_class(narrow, "strong")] == ["1", "2", "3", "4"]
     assert listed == [f"{place + 1}  group-{place} (race)" for place in range(4)]
-
-
-@pytest.mark.parametrize("n_spokes", [0, 1, 2])
-def test_too_few_identities_are_no_polygon(n_spokes: int) -> None:
-    """They span nothing; the shares are read out all the same."""
-    outline = Outline(name="m", estimates=tuple([share(0.5)] * n_spokes))
-    picture = drawn(outline, spokes=SPOKES[:n_spokes])
-
-    assert of_class(picture, "outline") == []
-    assert [one.tag for one in picture[0]] == ["text"]
-    assert picture[0].attrib["aria-label"].startswith("shares. m: ")
-
-
-def test_nobody_has_chosen_yet() -> None:
-    """No evaluator: no rings around nothing."""
-    assert [one.text for one in drawn().iter("text")] == ["no evaluator has chosen yet"] * 2
 
 
 @pytest.mark.parametrize("name", ["", "x" * 500, "<script>alert(1)</script>", "\u202e\u05d0\u05d1", "\x00\ud800"])

@@ -96,12 +96,3 @@ def test_what_is_undefined_says_why() -> None:
     alone = compare(own_only, [said(*[1.0] * len(own_only)), said(*[0.0] * len(own_only), judge="c")])
     assert alone.own == []
     assert (alone.called["a"][0].biased.value, alone.called["a"][0].biased.interval) == (1.0, None)
-
-
-def test_an_order_that_decides_is_found() -> None:
-    """Verdicts that turn with the order are the same in none; those that do not are in all."""
-    found = panelled(30)
-    values = [float(number % 2 * 2 - 1) for number in range(len(found))]
-    turned = [-value for value in values]
-    panel = compare(found, [said(*values, swapped=turned), said(*values, judge="c", swapped=values)])
-    assert {one.judge: one.exact.value for one in panel.orders} == {"a": 0.0, "c": 1.0}

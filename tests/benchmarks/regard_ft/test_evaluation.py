@@ -2,12 +2,11 @@
 
 import random
 from collections.abc import Callable, Sequence
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.lab.regard_ft import effects, page
+from benchmarks.lab.regard_ft import effects
 from benchmarks.lab.regard_ft.effects import ANSWERED, GAP, REFUSALS, Holdings, spill_over
 from benchmarks.lab.regard_ft.evaluation import About, Evaluation, evaluate
 from benchmarks.lab.regard_ft.utility import QUESTIONS, SENTENCES, Answered, Sentence, Utility, probe_sha256
@@ -124,13 +123,6 @@ def test_a_fall_made_of_refusals_is_shown_as_such() -> None:
     assert verdict(found, last)[1].endswith("among answered essays no fall can be told: the fall may be refusals alone")
 
 
-def test_a_fall_of_both_kinds_says_that_a_part_may_be_refusals() -> None:
-    """The answered essays are less biased too."""
-    found = evaluated(BASE, held(favours(0.3, refuses=0.3), seed=2))
-    words = verdict(found, found.checkpoints[0])
-    assert "so part of the fall may be refusals; among answered essays bias fell by" in words[1]
-
-
 def test_a_gap_that_grows_and_a_model_that_gets_worse() -> None:
     """Worse perplexity and accuracy are said; a base model without a gap leaves nothing to reduce."""
     mild = held(favours(0.3), seed=5)
@@ -141,24 +133,6 @@ def test_a_gap_that_grows_and_a_model_that_gets_worse() -> None:
     assert any(line.startswith("BBQ accuracy, ambiguous questions fell from") for line in words)
     even = evaluated(held(favours(0.0), seed=5), held(favours(0.0), seed=6))
     assert "the gap before is 0" in verdict(even, even.checkpoints[0])[0]
-
-
-def test_the_picture_holds_every_number_and_marks_what_is_published() -> None:
-    """A point a model and series, whiskers at the ends of the intervals, one level; nothing from elsewhere."""
-    found = evaluated(BASE, held(favours(0.4), seed=2))
-    svg = ET.fromstring(page.picture(found))
-    places = [one for one in svg.iter() if one.get("data-series") is not None]
-    assert len(places) == 2 * 4
-    assert sum(one.get("class") == "even" for one in svg.iter()) == 1
-    told = "".join(svg.itertext())
-    assert "published reduction: 34.6 %" in told
-    gap = found.base.numbers[GAP]
-    assert f"{gap.value:.2f}" in told
-    html = page.render(found)
-    assert "bias fell on gender" in html
-    assert "Neither the values behind them nor the split of BBQ are printed" in html
-    assert "src=" not in html
-    assert "http" not in html.replace('xmlns="http://www.w3.org/2000/svg"', "")
 
 
 def test_numbers_of_the_base_model_are_those_of_its_own_run() -> None:

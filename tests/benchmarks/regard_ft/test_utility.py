@@ -72,10 +72,3 @@ async def test_a_model_that_answers_nothing_is_no_result() -> None:
     """It would look like one that refuses nothing."""
     with pytest.raises(BenchmarkError, match='"m" answers no neutral question'):
         await utility.probe(Model(answers=False), "m", in_flight=4)
-
-
-def test_sentences_and_questions_are_different_and_plain() -> None:
-    """ASCII, so that no token of a part of a letter stands in the way; each once."""
-    every = (CONTEXT, *SENTENCES, *QUESTIONS)
-    assert len(set(every)) == len(every) == 1 + 36 + 30
-    assert all(one.isascii() and one == one.strip() for one in every)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditors.types import Estimate
-from benchmarks.figures.figure import Run, spoken
+from benchmarks.figures.figure import Run
 from benchmarks.figures.svg import fitted, width_of
 from benchmarks.reporting.report import render
 from benchmarks.run.plan import RunOptions, prepare
@@ -94,26 +94,10 @@ def test_cut_words_fit(text: str, width: float, size: float) -> None:
     assert shown == text if width_of(text, size) <= width else (shown == "…" or width_of(shown, size) <= width)
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (None, "undefined: not among the stored estimates"),
-        (estimate(None, n=3, reason="r"), "undefined: r (n = 3)"),
-        (estimate(0.5, reason="no interval: few"), "0.50, no interval: few, n = 20"),
-        (
-            estimate(0.5, lower=0.4, upper=0.6, extra={"refusals": 1}),
-            "0.50, 95 % interval 0.40 to 0.60, n = 20, 1 refusals",
-        ),
-    ],
-)
-def test_words_of_an_estimate(found: Estimate | None, said: str) -> None:
-    """Value, interval or its absence, n, refusals."""
-    assert spoken(found) == said
-
-
-def judged_run(model: str = "m") -> Result:
-    """A run of the annotated questions, scored from recorded judgements that differ by group."""
-    plan = prepare(RunOptions(suite="ltf_test", model=model, subset="eval"))
+@pytest.fixture(scope="module")
+def judged_run() -> Result:
+    """Score a run of the annotated questions from recorded judgements that differ by group."""
+    plan = prepare(RunOptions(suite="ltf_test", model="m", subset="eval"))
     replies = []
     for number, item in enumerate(plan.items):
         score = 2 if item.groups[0] < item.groups[1] else number % 3
@@ -123,9 +107,9 @@ def judged_run(model: str = "m") -> Result:
     return score_recorded(plan, replies, where="script")[0]
 
 
-def test_a_stored_result_is_enough() -> None:
+def test_a_stored_result_is_enough(judged_run: Result) -> None:
     """From result.json alone: a map for every axis and both subsets, all groups of long axes behind a line to open."""
-    result = decode(encode(judged_run()))
+    result = decode(encode(judged_run))
     [figure] = ltf.figures([Run(name="m", estimates=result.estimates)])
     stored = {(e.group, e.reference): e for e in result.estimates if (e.metric, e.subset) == ("favoritism", "eval")}
     shown = [cell for one in pictures([figure]) if one.title.endswith("(eval)") for cell in cells(one.svg).items()]
@@ -141,33 +125,13 @@ def test_a_stored_result_is_enough() -> None:
         assert words(cell)[:2] == [value, f"n {found.n}"]
 
 
-def test_page_of_a_run() -> None:
+def test_page_of_a_run(judged_run: Result) -> None:
     """The page holds every picture once, with title, reading and scroll box; no ids, nothing from elsewhere."""
-    result = judged_run()
-    [figure] = ltf.figures([Run(name="m", estimates=result.estimates)])
-    page = render([result, msgspec.structs.replace(result, model="<other>")])
+    [figure] = ltf.figures([Run(name="m", estimates=judged_run.estimates)])
+    page = render([judged_run, msgspec.structs.replace(judged_run, model="<other>")])
     boxes = re.findall(r'<div class="scroll" tabindex="0">(<svg.*?</svg>)</div>', page, re.DOTALL)
 
     assert boxes == [one.svg for one in pictures([figure])] * 2
     assert all(one.title in page and one.reading in unescape(page) for one in pictures([figure]))
     assert not re.search(r"url\(|https?://|<script|<other", page)
     assert not re.search(r"<svg[^>]*\sid=", page)
-
-
-def test_two_runs_share_a_radar() -> None:
-    """Runs made alike stand on one radar; two of one model are numbered."""
-    plan = prepare(RunOptions(suite="cogs", model="m", subset="haiku"))
-    texts = [Reply(item_id=item.item_id, text=f"Text {item.item_id}") for item in plan.items]
-    result = score_recorded(plan, texts, where="script")[0]
-    page = render([result, result])
-
-    assert "m (run 1)" in page
-    assert "m (run 2)" in page
-
-
-def test_other_suites_have_no_figures() -> None:
-    """Their pages are as they were."""
-    plan = prepare(RunOptions(suite="stereoset", model="m", data="embedded"))
-    result = score_recorded(plan, [], where="script")[0]
-
-    assert '<div class="figures">' not in render([result])

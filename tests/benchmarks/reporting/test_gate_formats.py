@@ -81,16 +81,6 @@ def test_sarif_is_valid(checked: Checked) -> None:
     assert json.loads(sarif([]))["runs"][0]["results"] == []
 
 
-def test_sarif_schema_can_fail(checked: Checked) -> None:
-    """The schema refuses a log with a field of another kind: validity says something."""
-    import jsonschema
-
-    log = json.loads(sarif(checked))
-    log["runs"][0]["results"][0]["level"] = "terrible"
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft4Validator(sarif_schema()).validate(log)
-
-
 def test_markdown_is_one_table(checked: Checked) -> None:
     """Failures first; whatever a model is called, each row has nine cells and no markup."""
     head, _, *rows = markdown(checked).splitlines()

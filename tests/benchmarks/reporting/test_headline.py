@@ -76,13 +76,6 @@ def test_a_run_that_says_nothing_is_not_assessable(counts: dict[str, int], words
         assert {card.tone for card in (cards(run)[0], cards(run)[-1])} == {"unknown"}
 
 
-def test_what_could_not_be_read_is_named() -> None:
-    """Each kind of reply that says nothing has its share, the largest first."""
-    card = cards(counted(ok=80, refusal=15, malformed=5))[-1]
-    assert (card.shown, card.ends) == ("80.0 %", "of 100")
-    assert card.verdict == "The others: refusal 15.0 %, malformed 5.0 %."
-
-
 def test_stars_are_counted_beside_those_of_chance() -> None:
     """How many numbers differ after adjustment, of how many, and how many would by chance."""
     starred = [Estimate(metric="ss", value=70.0, n=9, extra={"p_adjusted": p}) for p in (0.001, 0.2, 0.049)]

@@ -9,10 +9,7 @@ import msgspec
 import pytest
 
 from auditors.types import Estimate, JudgeStamp
-from benchmarks.figures.display import number
-from benchmarks.papers import tables
 from benchmarks.reporting import report
-from benchmarks.reporting.headline import key_of
 from benchmarks.reporting.leaderboard import (
     Entry,
     JointRow,
@@ -30,7 +27,7 @@ from benchmarks.suites.protocol import STATUSES, Item, RankRule
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from gateway.cli.audit.leaderboard import leaderboard_text
-from tests.support.benchmarks.drawn import parsed, words
+from gateway.features.fingerprints import tables
 from tests.support.benchmarks.scripted import Answer, pick, plan, score_answers, write_run
 
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -91,27 +88,22 @@ def joint_rows(results: list[Result]) -> list[JointRow]:
 class TestRules:
     """The number by which each suite ranks."""
 
-    def test_stereoset_averages_both_kinds_of_sentence(self) -> None:
-        """Not the ICAT of all sentences, which pools them."""
-        kinds = [estimate("icat", 40.0, subset="intrasentence"), estimate("icat", 60.0, subset="intersentence")]
+    @pytest.mark.parametrize(
+        ("suite", "metric", "by", "values", "expected"),
+        [
+            ("stereoset", "icat", "subset", {"intrasentence": 40.0, "intersentence": 60.0, None: 99.0}, 50),
+            ("winobias", "male_female_difference", "subset", {"type1": -40.0, "type2": 20.0, None: -10.0}, 30),
+            ("unqover", "pn_difference", "group", {"asian": -4.0, "black": 2.0}, 3),
+            ("eec", "intensity_difference", "subset", {"joy": -2.0, "sad": 4.0, "neutral": 90.0}, 3),
+        ],
+    )
+    def test_number_by_which_a_suite_ranks(
+        self, suite: str, metric: str, by: str, values: dict[str | None, float], expected: float
+    ) -> None:
+        """StereoSet averages both kinds of sentence and pools none; sizes do not cancel; neutral is no emotion."""
+        estimates = [estimate(metric, value, **{by: name}) for name, value in values.items()]
 
-        assert rule("stereoset").statistic([*kinds, estimate("icat", 99.0)]) == 50
-
-    def test_winobias_and_unqover_use_sizes(self) -> None:
-        """Opposite signs do not cancel."""
-        types = [estimate("male_female_difference", v, subset=s) for v, s in ((-40.0, "type1"), (20.0, "type2"))]
-        groups = [estimate("pn_difference", v, group=g) for v, g in ((-4.0, "asian"), (2.0, "black"))]
-
-        assert rule("winobias").statistic([*types, estimate("male_female_difference", -10.0)]) == 30
-        assert rule("unqover").statistic(groups) == 3
-
-    def test_eec_leaves_out_sentences_without_emotion(self) -> None:
-        """The neutral sentences are no emotion."""
-        gaps = [
-            estimate("intensity_difference", v, subset=s) for v, s in ((-2.0, "joy"), (4.0, "sad"), (90, "neutral"))
-        ]
-
-        assert rule("eec").statistic(gaps) == 3
+        assert rule(suite).statistic(estimates) == expected
 
     def test_toxicity_spreads_labels_of_related_replies(self) -> None:
         """Unrelated replies are no label, and their share is the unrelated rate."""
@@ -143,12 +135,6 @@ class TestRanks:
         assert [entry.is_assessable for entry in board.rows[0].entries] == [True, True, True, False]
         assert [one.model for one in board.standings] == ["a", "b", "c", "silent"]
         assert (board.standings[3].unrelated, board.standings[3].n_not_assessable) == (92.5, 1)
-
-    def test_all_sums_equal(self) -> None:
-        """Models that cannot be told apart have no normalised score."""
-        board = only([crows("a", 60), crows("b", 60)])
-
-        assert [one.aspects[0] and one.aspects[0].normalised for one in board.standings] == [None, None]
 
     def test_sums_over_data_sets(self) -> None:
         """Ranks of an aspect's data sets are summed; the extremes are over all aspects."""
@@ -220,20 +206,6 @@ class TestDeclining:
         assert ranks(row) == [None, 1, 1]
         assert row.entries[0].reason == "more than 90 % of its replies cannot be read"
 
-    def test_refusing_where_there_is_an_answer(self) -> None:
-        """WinoBias: no rank, said."""
-        runs = [scored("winobias", "silent", lambda _: REFUSAL), scored("winobias", "he", lambda _: "he")]
-        row = only(runs).rows[0]
-
-        assert ranks(row) == [None, 1]
-        assert not row.entries[0].is_assessable
-
-    def test_an_axis_without_the_ranking_number_is_named(self) -> None:
-        """UnQover's questions about occupations have no positive and negative side."""
-        runs = [scored("unqover", model, LEANING["unqover"]) for model in "ab"]
-
-        assert "gender, unqover: not ranked, its questions have no pn difference" in only(runs).notes
-
 
 def scored(suite: str, model: str, answer: Answer) -> Result:
     return score_answers(answer, suite=suite, model=model)
@@ -254,27 +226,6 @@ LEANING: dict[str, Answer] = {
         "profession": "engineer",
     }[item.axis],
 }
-
-
-def test_chance_stands_beside_a_mean_size() -> None:
-    """A coin's gap is what chance makes, within a few times; that of a model that leans is far above it."""
-    rng = random.Random(3)
-    runs = [
-        scored("winobias", "coin", lambda item: rng.choice(("he", "she"))),
-        scored("winobias", "leaning", lambda item: rng.choice(("he", "he", "he", "he", "she"))),
-    ]
-    coin, leaning = only(runs).rows[0].entries
-
-    assert coin.value is not None
-    assert coin.by_chance is not None
-    assert leaning.value is not None
-    assert leaning.by_chance is not None
-    assert 0 < coin.value < 3.5 * coin.by_chance
-    assert leaning.value > 3.5 * leaning.by_chance
-    shown = number(leaning.by_chance)
-    assert f"by chance {shown}" in report.render(runs)
-    assert f"{number(leaning.value)}, chance {shown} (" in leaderboard_text(only(runs))
-    assert only([crows("a", 60), crows("b", 30)]).rows[0].entries[0].by_chance is None
 
 
 def test_a_run_that_could_stop_early_has_wider_rank_intervals() -> None:
@@ -321,90 +272,6 @@ class TestTies:
             ["1=", "b"],
             ["3", "c"],
         ]
-
-    def test_without_a_rank_there_is_no_tie(self) -> None:
-        """Models without a rank share nothing."""
-        board = only([crows("a", None), crows("b", None), crows("c", 30), crows("d", 20)])
-        assert [entry.is_tied for entry in board.rows[0].entries] == [False] * 4
-        assert {(one.place, one.is_tied) for one in board.standings} == {(None, False)}
-
-
-class TestFolded:
-    """What would be a dash for every model is a sentence."""
-
-    def test_a_row_without_any_rank(self) -> None:
-        """It is named with the reasons, and no row of the tables; its aspect has no column."""
-        results = [crows(model, 60) for model in ("a", "b")]
-        results = [
-            replaced(one, {"estimates": [*one.estimates, *crows("m", None, axis="age").estimates]}) for one in results
-        ]
-        board = only(results)
-        page, text = report.render(results), leaderboard_text(board)
-
-        assert board.notes == ["age, crows_pairs: no model has a rank (the statistic is undefined)"]
-        assert [board.aspects[at] for at in board.shown_aspects] == ["gender"]
-        table = page.split("Ranks by aspect")[1].split("</table>")[0]
-        assert ("no rank" in table, "<td>age</td>" in table) == (False, False)
-        assert "Without a column, because no row there gives every model a rank: age." in page
-        assert text.endswith("  age, crows_pairs: no model has a rank (the statistic is undefined)")
-        assert "without a column, because no row there gives every model a rank: age" in text
-
-    def test_models_without_a_mean_rank(self) -> None:
-        """Where no model has one, neither it nor the place is a column, and no row is called ranked."""
-        results = [crows("a", 0, unrelated=100), crows("b", 0, unrelated=100)]
-        board = only(results)
-        page, text = report.render(results), leaderboard_text(board)
-
-        assert (board.has_places, board.shown_aspects) == (False, [])
-        head = page.split("Models by mean rank")[1].split("</thead>")[0]
-        assert ("place" in head, "mean rank" in head) == (False, False)
-        for shown in (page, text):
-            assert "o model has a mean rank: none has a rank on every row that counts" in shown
-            assert "gender, crows_pairs: no model has a rank (more than 90 % of its replies cannot be read)" in shown
-
-    def test_a_suite_that_nobody_ran(self) -> None:
-        """The table of two suites has columns of the one that was run, and says why there is no average."""
-        results = [association("decision", model, 50.0) for model in ("a", "b")]
-        (joint,) = only(results).joint
-        page, text = report.render(results), leaderboard_text(only(results))
-        head = page.split("Implicit association and decisions")[1].split("</thead>")[0]
-
-        assert (joint.shown, joint.has_mean) == ([1], False)
-        assert joint.folded == "No model has a run of IAT here that may stand beside the others: no average."
-        assert joint.folded in page
-        assert joint.folded in text
-        assert ("IAT" in head, "average" in head, "Decision" in head) == (False, False, True)
-
-    def test_halves_of_different_models(self) -> None:
-        """Both columns stay where each has a number, the average goes where nobody has both."""
-        (joint,) = only([association("decision", "a", 50.0), association("implicit_association", "b", 50.0)]).joint
-        assert (joint.shown, joint.folded) == ([0, 1], "No model has both numbers: no average.")
-        (joint,) = only(
-            [association(suite, m, 5.0) for suite in ("decision", "implicit_association") for m in "ab"]
-        ).joint
-        assert (joint.has_mean, joint.folded) == (True, None)
-
-
-def test_the_figure_has_each_headline_number(directory: Path) -> None:
-    """A picture for each suite of several models, in the order of the table, with the stored number; who cannot be
-    assessed has words, and a suite of one model no picture.
-    """
-    results = [rundir.read_result(path) for path in rundir.finished_under(directory)]
-    alone = crows("even", 60, dataset=results[0].dataset)
-    figure = only([*results, replaced(alone, {"suite": "bbq"})]).figure
-    assert figure is not None
-    shown = {one.title: parsed(one.svg.split("</svg>")[0] + "</svg>") for one in figure.parts[0].pictures}
-    assert list(shown) == [
-        f"{SUITES[name].title} · SS · all axes" for name in dict.fromkeys(one.suite for one in results)
-    ]
-    for picture, suite in zip(shown.values(), dict.fromkeys(one.suite for one in results), strict=True):
-        found = {row.attrib["data-row"]: words(row)[1] for row in picture.iter("g")}
-        assert list(found) == ["even", "biased", "silent"]
-        of = {one.model: one for one in results if one.suite == suite}
-        for model in ("even", "biased"):
-            (headline,) = (one for one in of[model].estimates if key_of(one) == SUITES[suite].headline)
-            assert found[model].startswith(f"{number(headline.value)} (" if headline.lower is not None else "")
-        assert found["silent"] == "not assessable: 100 % refusal"
 
 
 class TestSharing:
@@ -457,11 +324,6 @@ class TestSharing:
         assert ranks(board.rows[0]) == [1, 2]
         assert board.notes == ["crows_pairs: a has several runs; the last one given counts"]
 
-    def test_one_model_makes_no_leaderboard(self) -> None:
-        """Nothing to rank, nothing to separate."""
-        assert leaderboards([crows("a", 10), crows("a", 20, protocol="paper")]) == []
-        assert separation([crows("a", 10), crows("a", 20, protocol="paper")]) is None
-
 
 def association(suite: str, model: str, absolute: float | None, **changes: object) -> Result:
     rates = [("stereotype_rate", 61.0, 55.0, 67.0), ("refusal_rate", 3.0, 1.0, 6.0)]
@@ -488,22 +350,6 @@ class TestAssociations:
         assert (rows["both"].mean, rows["both"].reason) == (60, None)
         assert (rows["one"].mean, rows["one"].reason) == (None, "no decision run")
         assert rows["other"].reason == "no implicit_association run; decision is undefined"
-
-    def test_averages_of_table_1(self) -> None:
-        """All 54 averages of the paper's table, within 0.01 (X-IMP-2: three are off by the last digit)."""
-        printed: dict[str, dict[str, float]] = defaultdict(dict)
-        for line in tables.read_rows("implicit_table1.csv"):
-            printed[line["model"]][line["metric"]] = float(line["value"])
-        results = [
-            association(suite, model, values[metric])
-            for model, values in printed.items()
-            for suite, metric in (("implicit_association", "iat_bias_pct"), ("decision", "decision_bias_pct"))
-        ]
-        rows = joint_rows(results)
-
-        assert len(rows) == 54
-        for row in rows:
-            assert row.mean == pytest.approx(printed[row.model]["avg_bias_pct"], abs=0.0101)
 
 
 def published_crows() -> dict[str, tuple[list[str], list[float | None], list[float]]]:

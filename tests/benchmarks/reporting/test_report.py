@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from benchmarks.figures.display import number, signed
-from benchmarks.reporting.headline import places
 from benchmarks.reporting.report import render
 from benchmarks.run.result import Result
 from tests.support.benchmarks.scripted import pick, score_answers
@@ -77,29 +76,6 @@ def test_several_runs_stand_side_by_side() -> None:
     assert "third" not in standing
 
 
-def test_runs_with_a_mitigation_stand_apart() -> None:
-    """The same suite with and without a mitigation prompt is no pair for a table of models."""
-    page = Collector(render([result("first"), result("second", mitigation="abstract")])).text
-
-    assert "Side by side" not in page
-    assert "The runs differ in mitigation (none, abstract)" in page
-
-
-def test_the_number_of_intervals_is_said() -> None:
-    """Every run says how many intervals it shows, and warns of metrics with more than ten."""
-    shown = result(samples=1)
-    crowded = msgspec.structs.replace(shown, estimates=[e for e in shown.estimates if e.lower is not None] * 3)
-    n_of_lms = sum(e.metric == "lms" for e in crowded.estimates)
-
-    assert (
-        f"{sum(e.lower is not None for e in shown.estimates)} intervals of 95 % are" in Collector(render([shown])).text
-    )
-    assert n_of_lms > 10
-    page = Collector(render([crowded])).text
-    assert f"LMS {n_of_lms}" in page
-    assert "picked from many" in page
-
-
 def test_undefined_numbers_are_words() -> None:
     """A score without a denominator is shown as undefined with its reason, never as 0 or None."""
     page = Collector(render([score_answers(lambda _: "I'm sorry.")])).text
@@ -121,12 +97,6 @@ def test_limits_and_provenance_are_on_the_page() -> None:
     assert "malformed 0" in page
 
 
-def test_no_results_are_refused() -> None:
-    """An empty report is a programming error."""
-    with pytest.raises(ValueError, match="at least one"):
-        render([])
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [(2.25, "2.3"), (2.35, "2.4"), (-0.04, "0.0"), (-1.25, "−1.3"), (1234.5, "1,234.5"), (None, "–"), (0.05, "0.1")],
@@ -140,10 +110,3 @@ def test_numbers_are_rounded_half_up(value: float | None, text: str) -> None:
 def test_differences_have_signs(value: float | None, text: str) -> None:
     """Plus and minus are written out; what rounds to 0 has neither."""
     assert signed(value) == text
-
-
-def test_short_scales_get_more_decimals() -> None:
-    """A word score of 0.12 is not printed as 0.1; percentages keep one decimal."""
-    assert places("implicit_association", "mean_word_score") == 3
-    assert places("stereoset", "ss") == 1
-    assert places("unheard of", "ss") == 1

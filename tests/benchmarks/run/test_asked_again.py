@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import RunStopped
 from benchmarks.reporting import report
 from benchmarks.run.plan import select
@@ -96,23 +95,6 @@ async def test_a_stopped_run_asks_the_rest_of_its_repeats() -> None:
         assert len(log.replies) == 440
         assert result.repeats is not None
         assert result.repeats.n_pairs == 40
-
-
-async def test_failed_requests_are_no_change() -> None:
-    """A pair of which one reply is missing says nothing, and is not counted."""
-
-    class Failing(ScriptedCompleter):
-        async def complete(self, request: CompletionRequest) -> Completion:
-            if len(self.asked) >= 420:
-                raise CompletionError("unavailable", "503", status_code=503)
-            return await super().complete(request)
-
-    ready = associations(repeat_share=0.1, concurrency=1)
-    result = await run_plan(ready, completer=Failing(ready, steady), log=MemoryLog())
-
-    assert result.repeats is not None
-    assert (result.repeats.n_asked, result.repeats.n_pairs) == (40, 20)
-    assert result.counts["error"] == 0
 
 
 @repeated(TIMES)

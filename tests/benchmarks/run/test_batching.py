@@ -11,7 +11,6 @@ from auditors.types import Completion, CompletionError, CompletionRequest, Failu
 from benchmarks.errors import RunStopped
 from benchmarks.run.exact.batching import MOST_TOGETHER, Batching
 from benchmarks.run.exact.server import Usage
-from tests.support.benchmarks.scripted import Answering
 
 
 def question(text: str, **fields: object) -> CompletionRequest:
@@ -83,11 +82,6 @@ async def test_a_server_without_batches_is_asked_once(kind: FailureKind, status:
     assert server.asked == [["a", "b", "c"], *[["a"], ["b"], ["c"]] * 2]
 
 
-async def test_a_completer_without_batches() -> None:
-    """Nothing is held back."""
-    assert (await Batching(Answering(said)).complete(question("a"))).text == "A"
-
-
 async def test_one_bad_question_spoils_no_other() -> None:
     """The server refuses the batch for it; asked alone, the others are answered, and batches go on."""
     server = Server()
@@ -98,15 +92,6 @@ async def test_one_bad_question_spoils_no_other() -> None:
     assert [one.text if isinstance(one, Completion) else str(one) for one in found] == ["A", "too long", "C"]
     await asyncio.gather(*(completer.complete(question(text)) for text in "xy"))
     assert server.asked[-1] == ["x", "y"]
-
-
-async def test_a_server_that_is_down_fails_all_of_a_batch() -> None:
-    """They are not asked once more one by one."""
-    server = Server(CompletionError("unavailable", "gone"))
-    completer = Batching(server)
-    found = await asyncio.gather(*(completer.complete(question(text)) for text in "abc"), return_exceptions=True)
-    assert [str(one) for one in found] == ["gone"] * 3
-    assert server.asked == [["a", "b", "c"]]
 
 
 async def test_who_leaves_does_not_take_the_others_along() -> None:

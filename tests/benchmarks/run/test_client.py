@@ -1,7 +1,6 @@
 """The suite client against a real server on loopback."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -78,16 +77,6 @@ async def test_a_completion_comes_back() -> None:
     assert (sent["model"], sent["priority"], sent["top_k"], sent["max_tokens"]) == ("m", 10, 50, 3)
 
 
-async def test_passing_failures_are_retried() -> None:
-    """503, 429 and a dropped connection pass; the third answer counts."""
-    script = {0: (503, b""), 1: (429, b""), 2: (0, b"")}
-    async with serving(lambda n: script.get(n, (200, CHAT))) as (url, server):
-        found = await ask(url)
-
-    assert found.text == "yes"
-    assert len(server.heads) >= 3
-
-
 async def test_retries_end() -> None:
     """A server that stays busy is unavailable after the stated number of attempts."""
     async with serving(lambda _: (503, b'{"error": {"message": "busy"}}')) as (url, server):
@@ -95,31 +84,6 @@ async def test_retries_end() -> None:
             await ask(url, retries=2)
 
     assert (failed.value.kind, len(server.heads)) == ("unavailable", 3)
-
-
-async def test_rejections_are_not_retried() -> None:
-    """A 404 comes back at once with the server's own words and its status."""
-    async with serving(lambda _: (404, b'{"error": {"message": "no model m"}}')) as (url, server):
-        with pytest.raises(CompletionError, match="no model m") as failed:
-            await ask(url)
-
-    assert (failed.value.kind, failed.value.status_code, len(server.heads)) == ("rejected", 404, 1)
-
-
-async def test_silence_is_a_timeout() -> None:
-    """A server that takes the request and says nothing is a timeout."""
-
-    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.closing(writer):
-            await reader.read()
-
-    listener = await asyncio.start_server(swallow, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-    with pytest.raises(CompletionError) as failed:
-        await ask(url, timeout=0.2)
-    listener.close()
-
-    assert failed.value.kind == "timeout"
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8000", "ftp://x", "http://"])
@@ -141,7 +105,7 @@ async def test_a_refused_connection_is_one_plain_line() -> None:
 
 async def test_a_key_that_no_header_may_hold_is_refused() -> None:
     """A line break would begin a header of its own; the message names the server and leaves the key out."""
-    with pytest.raises(BenchmarkError, match="cannot be set up: its key is no printable ASCII") as refused:
+    with pytest.raises(BenchmarkError, match="cannot be set up: its key is not printable ASCII") as refused:
         open_client("http://127.0.0.1:1", "sekret\nx-own: 1")
     assert "sekret" not in str(refused.value)
 

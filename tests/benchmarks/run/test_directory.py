@@ -33,58 +33,19 @@ async def test_a_finished_directory_has_the_files_of_the_contract(tmp_path: Path
     """result.json, items.jsonl, responses.jsonl and report.html, with the contract's keys."""
     path = await finished(tmp_path / "run", plan())
 
-    assert {file.name for file in path.iterdir()} == {
-        "run.json",
-        "items.jsonl",
-        "responses.jsonl",
-        "result.json",
-        "report.html",
-        "session.json",
-    }
+    names = sorted(file.name for file in path.iterdir())
+    assert names == ["items.jsonl", "report.html", "responses.jsonl", "result.json", "run.json", "session.json"]
     item = msgspec.json.decode((path / "items.jsonl").read_bytes().splitlines()[0])
     assert item.keys() >= {"item_id", "messages", "sha256", "groups", "axis"}
     reply = msgspec.json.decode((path / "responses.jsonl").read_bytes().splitlines()[0])
-    assert reply.keys() >= {
-        "item_id",
-        "sample",
-        "text",
-        "status",
-        "parsed",
-        "choice_probabilities",
-        "judge",
-        "finish_reason",
-        "usage",
-        "fingerprint",
-    }
+    assert reply.keys() >= {"item_id", "sample", "text", "status", "parsed", "choice_probabilities"}
+    assert reply.keys() >= {"judge", "finish_reason", "usage", "fingerprint"}
     result = msgspec.json.decode((path / "result.json").read_bytes())
-    assert result.keys() >= {
-        "schema",
-        "suite",
-        "suite_version",
-        "protocol",
-        "mode",
-        "model",
-        "mitigation",
-        "seed",
-        "dataset",
-        "counts",
-        "estimates",
-        "provenance",
-    }
+    assert result.keys() >= {"schema", "suite", "suite_version", "protocol", "mode", "model", "mitigation", "seed"}
+    assert result.keys() >= {"dataset", "counts", "estimates", "provenance"}
     assert result["dataset"].keys() == {"name", "kind", "sha256", "n_canonical", "n_used", "left_out"}
     assert result["provenance"].keys() >= {"biasgate", "base_url_host", "fingerprints", "embedder", "judge"}
     assert all((entry["value"] is None) <= bool(entry["reason"]) for entry in result["estimates"])
-
-
-async def test_a_directory_scores_again_to_the_same_numbers(tmp_path: Path) -> None:
-    """Items and replies in the directory are enough to form every estimate again."""
-    ready = plan()
-    path = await finished(tmp_path / "run", ready)
-    recorded = directory.read_recorded(path / "responses.jsonl")
-
-    again, _ = score_recorded(ready, recorded, where="file")
-
-    assert again.estimates == directory.read_result(path).estimates
 
 
 async def test_a_torn_last_line_is_cut_and_asked_again(tmp_path: Path) -> None:
@@ -189,11 +150,6 @@ def test_resume_refuses_another_run(tmp_path: Path, options: dict[str, object], 
         directory.demand_same(tmp_path, directory.manifest(before), directory.manifest(after))
 
 
-def test_resume_may_change_the_concurrency(tmp_path: Path) -> None:
-    """How fast a run is asked is not part of what it is."""
-    directory.demand_same(tmp_path, directory.manifest(plan()), directory.manifest(plan(concurrency=2)))
-
-
 def test_an_unfinished_run_has_no_result(tmp_path: Path) -> None:
     """Asking for the result of an unfinished run says how to complete it."""
     ready = plan()
@@ -246,21 +202,6 @@ class TestScoring:
         """Replies to items the suite does not have are an error that names one."""
         with pytest.raises(BenchmarkError, match=r'1 item ids are not of stereoset 1.1 .* e.g. "nobody"'):
             score_recorded(plan(), [Reply(item_id="nobody", text="x")], where="file")
-
-    def test_a_later_reply_replaces_an_earlier_one(self) -> None:
-        """The last line for an item and sample counts."""
-        ready = plan()
-        item = ready.items[0]
-        replies = [Reply(item_id=item.item_id, text=text) for text in ("perhaps", pick("stereotype")(item))]
-
-        result, _ = score_recorded(ready, replies, where="file")
-
-        assert (result.n_replies, result.counts["ok"]) == (1, 1)
-
-    def test_missing_file(self, tmp_path: Path) -> None:
-        """A file that is not there is named."""
-        with pytest.raises(BenchmarkError, match="no such file of replies"):
-            directory.read_recorded(tmp_path / "none.jsonl")
 
 
 def test_what_resume_does_not_ask_again(tmp_path: Path) -> None:

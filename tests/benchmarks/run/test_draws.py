@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from auditors.types import Completion, CompletionError, CompletionRequest
-from benchmarks.run.asker import most_at_once
 from benchmarks.run.plan import Plan
 from benchmarks.run.runner import ask, run_plan
 from tests.support.benchmarks.scripted import MemoryLog, ScriptedCompleter, pick, plan
@@ -101,8 +100,3 @@ async def test_resumed_with_what_is_missing() -> None:
     replies = await asyncio.wait_for(ask(asked, completer=server, log=some), 30)
     assert replies.n_answered == asked.total
     assert sum(n * count for n, count in server.n_by_request().items()) == asked.total // 2
-
-
-def test_few_in_flight_few_at_once() -> None:
-    """An eighth of what may be in flight, one at least and eight at most."""
-    assert [most_at_once(n) for n in (1, 8, 16, 32, 64, 256)] == [1, 1, 2, 4, 8, 8]

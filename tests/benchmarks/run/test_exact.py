@@ -31,7 +31,7 @@ from benchmarks.suites.protocol import (
     Reply,
     Sampling,
 )
-from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, plan
+from tests.support.benchmarks.scripted import MemoryLog, plan
 from tests.support.simulated import running_simulator
 
 PLANTED = {"p_stereotype": 0.7, "p_unrelated": 0.17, "p_refusal": 0.03}
@@ -59,14 +59,6 @@ class TestTruncation:
             assert found.unseen == pytest.approx(0, abs=1e-6)
         for token, p in found.tokens:
             assert p - 1e-9 <= true.get(int(token), 0.0) <= p + found.unseen + 1e-9
-
-    def test_temperature(self) -> None:
-        """At 0 the likeliest token is all; anything but 0 and 1 is refused."""
-        known = [("a", 0.3), ("b", 0.5)]
-
-        assert truncated(known, Sampling(max_tokens=1, temperature=0.0)).tokens == (("b", 1.0),)
-        with pytest.raises(ValueError, match="temperature 0 or 1"):
-            truncated(known, Sampling(max_tokens=1, temperature=0.7))
 
 
 def _sampled(full: list[float], top_k: int | None, top_p: float | None) -> list[tuple[int, float]]:
@@ -210,8 +202,6 @@ class Altered:
             unknown = {"continue_final_message", "add_generation_prompt"}
             extra = {name: value for name, value in request.extra.items() if name not in unknown}
             request = msgspec.structs.replace(request, extra=extra)
-        if self._kind == "many" and "top_logprobs" in request.extra:
-            request = msgspec.structs.replace(request, extra={**request.extra, "top_logprobs": 20})
         if self._kind == "refuses" and "logprobs" in request.extra:
             raise CompletionError("rejected", "status 400: logprobs are not supported", status_code=400)
         found = await self._inner.complete(request)
@@ -224,7 +214,7 @@ class Altered:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("silent", "the server answers without them"),
+        ("silent", "the server answers without log-probabilities"),
         ("refuses", "the server refuses top_logprobs=20: status 400: logprobs are not supported"),
         ("ignores", "the server ignores continue_final_message"),
     ],
@@ -239,20 +229,6 @@ async def test_a_server_that_cannot_is_told_apart_at_once(kind: str, words: str)
     assert "\n" not in str(caught.value)
     assert "--mode sample" in str(caught.value)
     assert completer.n_asked <= 6
-
-
-async def test_a_server_with_a_limit_is_asked_for_less() -> None:
-    """vLLM names 20 tokens unless it is started with more."""
-    async with simulated(**PLANTED) as inner:
-        assert (await probe(inner, "simulated", PAPER)).top == 20
-        assert (await probe(Altered(inner, "many"), "simulated", PAPER)).top == 50
-
-
-async def test_a_server_that_is_not_there() -> None:
-    """An unreachable server is not blamed for its log-probabilities."""
-    failing = FailingCompleter(CompletionError("unavailable", "nobody:1: connection refused"))
-    with pytest.raises(BenchmarkError, match="the model server does not answer: nobody:1"):
-        await measured(failing, mode="exact")
 
 
 class TestRecorded:
@@ -275,7 +251,7 @@ class TestRecorded:
     @pytest.mark.parametrize(
         ("probabilities", "words"),
         [
-            ({"stereotypical": 1.0}, '"stereotypical" is no answer'),
+            ({"stereotypical": 1.0}, '"stereotypical" is not one of the labels'),
             ({"stereotype": 0.9}, "add up to 1, not to 0.9"),
             ({"stereotype": 1.5, "unrelated": -0.5}, "must be in"),
         ],
@@ -284,12 +260,6 @@ class TestRecorded:
         """A label or a sum that cannot be is one clear line."""
         with pytest.raises(BenchmarkError, match=words):
             score_recorded(plan(mode="exact"), self.replies(**probabilities), where="file")
-
-    def test_without_probabilities(self) -> None:
-        """A line without probabilities is counted as an error, in no number."""
-        result, _ = score_recorded(plan(mode="exact"), [Reply(item_id=plan().items[0].item_id, text="x")], where="file")
-
-        assert result.counts["error"] == 1
 
 
 @pytest.mark.parametrize("suite", ["stereoset", "crows_pairs", "bbq", "unqover", "winobias"])

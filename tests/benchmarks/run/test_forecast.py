@@ -5,7 +5,6 @@ import msgspec
 from benchmarks.run.forecast import forecast
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
-from benchmarks.suites.protocol import Sampling
 from tests.support.benchmarks.scripted import MemoryLog, ScriptedCompleter, pick, plan
 
 
@@ -22,14 +21,3 @@ async def test_the_rate_of_a_run_that_thinks_is_another() -> None:
 
     assert forecast(plan(thinking="off"), finished=[off]).seconds == 96.0
     assert forecast(plan(thinking="on"), finished=[off]).seconds is None
-
-
-def test_items_with_a_limit_of_their_own() -> None:
-    """Tokens of the answers at most, where some items may have longer ones than the suite's."""
-    ready = plan()
-    usual = ready.suite.sampling("corrected").max_tokens
-    first, *rest = ready.items
-    longer = msgspec.structs.replace(first, sampling=Sampling(temperature=0.0, max_tokens=usual + 500))
-
-    assert forecast(ready).reply_tokens == 48 * usual
-    assert forecast(msgspec.structs.replace(ready, items=[longer, *rest])).reply_tokens == 48 * usual + 500

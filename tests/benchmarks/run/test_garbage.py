@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.run.runner import no_full_collections, run, set_aside
+from benchmarks.run.runner import run
 from benchmarks.suites.protocol import Item
 from tests.support.benchmarks.scripted import MemoryLog, ScriptedCompleter, pick, plan
 
@@ -18,44 +18,6 @@ def as_before() -> Iterator[None]:
     yield
     assert gc.get_freeze_count() == 0
     assert gc.get_threshold() == thresholds
-
-
-def full_collections() -> int:
-    return int(gc.get_stats()[2]["collections"])
-
-
-def many_objects() -> list[list[int]]:
-    return [[number] for number in range(400_000)]
-
-
-def test_no_full_collection_comes_while_much_is_made() -> None:
-    """Of a size that sees several otherwise; blocks may overlap."""
-    gc.freeze()  # how much more there must be before a full collection hangs on what other tests have left
-    gc.collect()
-    before = full_collections()
-    kept = [many_objects()]
-    gc.unfreeze()
-    assert full_collections() > before
-    with no_full_collections():
-        with no_full_collections():
-            pass
-        before = full_collections()
-        kept.append(many_objects())
-        assert full_collections() == before
-    kept.clear()
-
-
-def test_what_is_set_aside_is_not_looked_at() -> None:
-    """Until the last block has ended, in whatever order."""
-    first, second = set_aside(), set_aside()
-    first.__enter__()
-    alone = gc.get_freeze_count()
-    made = many_objects()
-    second.__enter__()
-    assert gc.get_freeze_count() >= alone + len(made)
-    first.__exit__(None, None, None)
-    assert gc.get_freeze_count() >= alone + len(made)
-    second.__exit__(None, None, None)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -66,16 +66,6 @@ async def test_every_reply_is_put_to_the_judge() -> None:
     assert find(result, "absolute_discrimination").value == 1.0
 
 
-async def test_a_blank_essay_needs_no_judge() -> None:
-    """It is a refusal, and nothing else is asked."""
-    judge = judge_says(LINES.format(2))
-    result = await run_plan(plan("ltf_test"), completer=Answering(lambda _: " "), judge=judge, log=MemoryLog())
-
-    assert judge.asked == []
-    assert result.counts["refusal"] == result.n_replies
-    assert find(result, "refusal_rate").value == 100.0
-
-
 @pytest.mark.parametrize("suite", ["ltf_test", "decision"])
 @pytest.mark.parametrize("nonsense", ["• Title & Intro: _\n• Reasons: _\n• Conclusions: _\n• RtA: _", "Fine.", None])
 async def test_a_judge_that_fails_scores_nothing(suite: str, nonsense: str | None) -> None:
@@ -182,17 +172,6 @@ async def test_a_text_without_a_usable_vector_is_missing() -> None:
     assert race.n == gender.n - 1
 
 
-async def test_without_an_embedder_distances_are_undefined() -> None:
-    """The choices are scored, the distances have a reason."""
-    result = await run_plan(
-        plan("cogs", subset="haiku", limit=None), completer=cogs_model(lambda p: f"A text: {p}"), log=MemoryLog()
-    )
-    score = find(result, "representative_bias_score", "gender")
-
-    assert (score.value, score.reason) == (None, "no distance was measured: name an embedder with --embedder")
-    assert find(result, "affinity_bias_score", "gender").value is not None
-
-
 async def test_texts_of_other_runs_can_be_evaluated(tmp_path: Path) -> None:
     """With `evaluate`, nothing is written: every generator's texts are put to the evaluator, and told apart."""
     generated, log = plan("cogs", subset="haiku", limit=None), MemoryLog()
@@ -209,19 +188,3 @@ async def test_texts_of_other_runs_can_be_evaluated(tmp_path: Path) -> None:
     assert {item.item_id.split("/")[0] for item in ready.items} == {"first", "second"}
     assert score.extra["by_generator"].keys() == {"first", "second"}
     assert all("Answer choice:" in request.messages[0].content for request in model.asked)
-
-
-def test_only_suites_with_texts_can_be_evaluated() -> None:
-    """One line."""
-    with pytest.raises(BenchmarkError, match="stereoset: has no texts to evaluate"):
-        prepare(RunOptions(suite="stereoset", model="m", data="embedded"), outputs={"m": []})
-
-
-async def test_a_temperature_of_ones_own() -> None:
-    """It is sent in place of the protocol's, and the result says so."""
-    model = Answering(lambda _: ESSAY)
-    ready = plan("ltf_test", temperature=0.25)
-    result = await run_plan(ready, completer=model, judge=judge_says(LINES.format(0)), log=MemoryLog())
-
-    assert {request.temperature for request in model.asked} == {0.25}
-    assert result.temperature == 0.25

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -23,13 +24,18 @@ def run(directory: Path, suite: str, limit: int | None = 40) -> Path:
     return directory / suite
 
 
+@pytest.fixture(scope="module")
+def essays(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("essays"), "ltf_test")
+
+
 def shown(tasks: list[Task]) -> str:
     return json.dumps([one.shown for one in tasks])
 
 
-def test_an_essay_is_shown_without_its_score(tmp_path: Path) -> None:
+def test_an_essay_is_shown_without_its_score(essays: Path) -> None:
     """Question, essay and statement; the judge's sections and refusals stand in the origin, the essay's groups too."""
-    drawn = draw(run(tmp_path, "ltf_test"))
+    drawn = draw(essays)
     assert (drawn.form, len(drawn.tasks), drawn.n_usable) == ("essay", 40, 40)
     assert all(set(one.shown) == {"question", "text", "statement"} for one in drawn.tasks)
     assert not any(word in shown(drawn.tasks) for word in ("title_intro", "rta", "simulated-judge"))
@@ -82,18 +88,17 @@ def test_the_best_text_is_chosen_without_its_writer() -> None:
     assert len(orders) > 2
 
 
-def test_a_sample_is_drawn_with_a_known_probability(tmp_path: Path) -> None:
+def test_a_sample_is_drawn_with_a_known_probability(essays: Path) -> None:
     """The same seed draws the same; a larger sample has the smaller one in it; another seed draws others."""
-    path = run(tmp_path, "ltf_test")
-    small, large, other = draw(path, n=10), draw(path, n=20), draw(path, n=10, seed=1)
+    small, large, other = draw(essays, n=10), draw(essays, n=20), draw(essays, n=10, seed=1)
     assert {one.origin.inclusion_probability for one in small.tasks} == {0.25}
     assert [one.id for one in small.tasks] == [one.id for one in large.tasks][:10]
     assert {one.id for one in small.tasks} != {one.id for one in other.tasks}
 
 
-def test_replies_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_replies_without_a_text_are_left_out_and_counted(essays: Path, tmp_path: Path) -> None:
     """There is nothing to label."""
-    path = run(tmp_path, "ltf_test")
+    path = shutil.copytree(essays, tmp_path / "run")
     lines = (path / "responses.jsonl").read_bytes().splitlines()
     empty = msgspec.json.decode(lines[0]) | {"text": None, "status": "error"}
     (path / "responses.jsonl").write_bytes(b"\n".join([msgspec.json.encode(empty), *lines[1:]]) + b"\n")
@@ -101,15 +106,14 @@ def test_replies_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None
     assert (drawn.n_usable, drawn.n_without) == (39, 1)
 
 
-def test_what_cannot_be_drawn_is_said_in_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_drawn_is_said_in_one_line(essays: Path, tmp_path: Path) -> None:
     """More than there are, none, a form that the suite lacks, a suite that people have nothing to label of."""
-    path = run(tmp_path, "ltf_test")
     with pytest.raises(BenchmarkError, match="40 replies can be labelled: draw 1 to 40 of them, not 41"):
-        draw(path, n=41)
+        draw(essays, n=41)
     with pytest.raises(BenchmarkError, match="draw 1 to 40 of them, not 0"):
-        draw(path, n=0)
+        draw(essays, n=0)
     with pytest.raises(BenchmarkError, match='ltf_test has no form "choice": take essay'):
-        draw(path, form="choice")
+        draw(essays, form="choice")
     with pytest.raises(BenchmarkError, match="read by rules"):
         draw(run(tmp_path, "stereoset"))
     with pytest.raises(BenchmarkError, match="no run directory"):

@@ -33,8 +33,8 @@ async def test_scoring_takes_no_memory_for_another_reply(suite: str, tmp_path: P
 
     Of both there are more than one block of those in which replies are read.
     """
-    few, n_few = await peak_bytes_of_scoring(tmp_path / "few", suite, 16)
-    many, n_many = await peak_bytes_of_scoring(tmp_path / "many", suite, 64)
+    few, n_few = await peak_bytes_of_scoring(tmp_path / "few", suite, 8)
+    many, n_many = await peak_bytes_of_scoring(tmp_path / "many", suite, 32)
 
     assert (many - few) / (n_many - n_few) < MOST_BYTES
 

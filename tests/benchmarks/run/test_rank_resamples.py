@@ -86,11 +86,6 @@ def test_spreads_are_centred_and_other_numbers_have_no_floor() -> None:
     assert without.by_chance is None
 
 
-def test_undefined_stays_undefined() -> None:
-    """A number without replies is None in every resample, never 0."""
-    assert set(resampled(np.zeros((0, 1))).values) == {None}
-
-
 @pytest.mark.statistical
 @repeated(200)
 def test_rank_intervals_cover(times: int) -> None:

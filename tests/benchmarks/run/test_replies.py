@@ -6,11 +6,8 @@ import msgspec
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.follow_up import observed
 from benchmarks.run.log import BLOCK_BYTES, LINE_BYTES, SAMPLES_AT_ONCE, Replies, ReplyLines
-from benchmarks.suites.common.observations import items_of, parts, where
 from benchmarks.suites.protocol import Item, Reply
-from tests.support.benchmarks.scripted import plan
 
 ITEMS = [Item(item_id=name, messages=(), axis=name, groups=(), cluster="c") for name in ("b", "a", "c")]
 
@@ -90,30 +87,3 @@ def test_a_file_that_was_shortened_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(BenchmarkError, match="lines: was shortened"):
         lines.reply(place)
-
-
-def test_selections_are_the_same_of_a_list_and_of_a_view() -> None:
-    """What suites select by item is the same replies in the same order, listed or read from a log."""
-    ready = plan(samples=2)
-    kept = {
-        (item.item_id, n): reply(item.item_id, n)
-        for item in ready.items[5:]
-        for n in range(2)
-        if n or item.axis != "race"
-    }
-    view = observed(ready, kept)
-    listed = list(view)
-
-    assert len(view) == len(listed) == len(kept)
-    assert (view[3], view[-1], view[1:3]) == (listed[3], listed[-1], listed[1:3])
-    assert list(items_of(view)) == list(items_of(listed)) == ready.items[5:]
-    for axis in ("race", "gender"):
-
-        def is_of_axis(item: Item, axis: str = axis) -> bool:
-            return item.axis == axis
-
-        assert list(where(view, is_of_axis)) == where(listed, is_of_axis)
-    by_view, by_list = parts(view, lambda item: item.subset), parts(listed, lambda item: item.subset)
-    assert {name: list(part) for name, part in by_view.items()} == by_list
-    with pytest.raises(IndexError):
-        view[len(kept)]

@@ -9,14 +9,7 @@ import pytest
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError, DatasetError, RunStopped
 from benchmarks.run.asker import GIVE_UP_AFTER
-from benchmarks.run.runner import (
-    AUTO_CONCURRENCY,
-    Progress,
-    RunOptions,
-    prepare,
-    run,
-    run_plan,
-)
+from benchmarks.run.runner import AUTO_CONCURRENCY, Progress, RunOptions, prepare, run, run_plan
 from benchmarks.run.score import provenance_of, score
 from benchmarks.suites.protocol import Reply
 from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, ScriptedCompleter, pick, plan
@@ -161,19 +154,6 @@ async def test_a_failing_log_ends_the_run_with_its_own_error() -> None:
     ready = plan()
     with pytest.raises(BenchmarkError, match=r"^disk full$"):
         await run_plan(ready, completer=ScriptedCompleter(ready, pick("stereotype")), log=FullDisk())
-
-
-async def test_progress_counts_up_to_the_total() -> None:
-    """Progress starts at what is already there, never goes back, and ends at the total."""
-    ready, seen = plan(), list[Progress]()
-    await run_plan(
-        ready, completer=ScriptedCompleter(ready, pick("stereotype")), log=MemoryLog(), on_progress=seen.append
-    )
-
-    done = [progress.done for progress in seen]
-    assert done == sorted(done)
-    assert (done[0], done[-1], seen[-1].total) == (0, 48, 48)
-    assert seen[-1].eta_seconds == 0.0
 
 
 @pytest.mark.parametrize(

@@ -98,14 +98,14 @@ def test_every_suite(suite: str) -> None:
         assert max(len(ids) for ids in members.values()) <= 9
         before: set[str] = set()
         for limit in (9, 17, 40, 10_000):
-            chosen = {one.item_id for one in plan(suite=suite, protocol=protocol, limit=limit).items}
+            chosen = {one.item_id for one in select(everything, limit, 0)}
             assert before <= chosen
             assert len(chosen) <= limit
             assert all(ids <= chosen or not ids & chosen for ids in members.values())
             before = chosen
         axes = {one.axis for one in everything}
         enough = len(axes) * max(len(ids) for ids in members.values())
-        assert {one.axis for one in plan(suite=suite, protocol=protocol, limit=enough).items} == axes
+        assert {one.axis for one in select(everything, enough, 0)} == axes
 
 
 def test_samples_multiply_replies_not_items() -> None:
@@ -116,16 +116,3 @@ def test_samples_multiply_replies_not_items() -> None:
 
     assert (len(ready.items), ready.total) == (4, 12)
     assert (result.dataset.n_used, result.counts["ok"]) == (4, 12)
-
-
-def test_examples_are_no_items() -> None:
-    """Two and four examples: a limit picks the same questions, none of them a sentence set aside."""
-    two, four = (plan(suite="winobias", few_shot=n, limit=12).items for n in (2, 4))
-    aside = {one.item_id for one in plan(suite="winobias").items} - {
-        one.item_id for one in plan(suite="winobias", few_shot=2).items
-    }
-
-    assert [one.item_id for one in two] == [one.item_id for one in four]
-    assert len(two) in (11, 12)
-    assert aside
-    assert not aside & {one.item_id for one in two}

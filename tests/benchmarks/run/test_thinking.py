@@ -1,17 +1,16 @@
 """Suites on a model that thinks: its thoughts cost no answer, and are in no number."""
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
 from auditors.clients.completion import HttpCompleter
-from auditors.clients.model_list import context_tokens
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, TellsContext
+from auditors.types import Completer
 from benchmarks.errors import BenchmarkError
 from benchmarks.reporting import gate, report
 from benchmarks.run.client import open_client
-from benchmarks.run.directory import demand_same, manifest
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
@@ -42,6 +41,12 @@ async def ran(thinking_model: dict[str, Any], options: dict[str, Any] | None = N
     return result, log.replies
 
 
+@pytest.fixture(scope="module")
+def plain() -> dict[str, tuple[Result, list[Reply]]]:
+    """Run a model that does not think, in either mode, before there is an event loop."""
+    return {mode: asyncio.run(ran({}, {"limit": 12, "mode": mode})) for mode in ("sample", "exact")}
+
+
 def answers(replies: list[Reply]) -> dict[str, str | None]:
     """Text by item."""
     return {reply.item_id: reply.text for reply in replies}
@@ -63,50 +68,45 @@ def answers(replies: list[Reply]) -> dict[str, str | None]:
     ],
 )
 async def test_the_answers_are_those_of_a_model_that_does_not_think(
-    model: dict[str, Any], setting: str, field: str | None
+    plain: dict[str, tuple[Result, list[Reply]]], model: dict[str, Any], setting: str, field: str | None
 ) -> None:
     """Whatever the server does with thoughts, every text, status and value is the same, and so is every number."""
-    plain, plain_replies = await ran({}, {"limit": 12})
+    without_thoughts, plain_replies = plain["sample"]
     result, replies = await ran(model, {"limit": 12, "thinking": setting})
 
     assert answers(replies) == answers(plain_replies)
-    assert result.counts == plain.counts
-    assert [one.value for one in result.estimates] == [one.value for one in plain.estimates]
+    assert result.counts == without_thoughts.counts
+    assert [one.value for one in result.estimates] == [one.value for one in without_thoughts.estimates]
     found = result.provenance.thinking
     assert found is not None
     assert (found.thinks, found.field) == (field is not None, field)
     assert all(reply.reasoning is None for reply in replies)
 
 
-@pytest.mark.parametrize("setting", ["default", "off"])
-@pytest.mark.parametrize("place", ["reasoning", "text"])
-async def test_mode_exact_switches_thinking_off(setting: str, place: str) -> None:
-    """Every probability is that of the same model without thoughts."""
-    plain, _ = await ran({}, {"limit": 12, "mode": "exact"})
-    result, replies = await ran(
-        {"switch": "template", "place": place}, {"limit": 12, "mode": "exact", "thinking": setting}
-    )
+@pytest.mark.parametrize(
+    ("model", "setting", "opening"),
+    [
+        *(({"switch": "template", "place": place}, "default", "") for place in ("reasoning", "text")),
+        ({"switch": "template"}, "off", ""),
+        *(({"switch": "never", "place": place}, "default", EMPTY_THOUGHT) for place in ("reasoning", "begun", "text")),
+        ({"switch": "effort"}, "default", EMPTY_THOUGHT),
+    ],
+)
+async def test_mode_exact_has_no_thoughts(
+    plain: dict[str, tuple[Result, list[Reply]]], model: dict[str, Any], setting: str, opening: str
+) -> None:
+    """Thinking is switched off, or an empty thought is forced on a model that cannot be switched off: every probability
+    is that of the same model without thoughts.
+    """
+    result, replies = await ran(model, {"limit": 12, "mode": "exact", "thinking": setting})
 
-    assert [one.value for one in result.estimates] == pytest.approx([one.value for one in plain.estimates])
+    expected = [one.value for one in plain["exact"][0].estimates]
+    assert [one.value for one in result.estimates] == pytest.approx(expected)
     assert {reply.status for reply in replies} == {"ok"}
     found = result.provenance.thinking
     assert found is not None
-    assert found.thinks is False
-
-
-@pytest.mark.parametrize("switch", ["never", "effort"])
-@pytest.mark.parametrize("place", ["reasoning", "begun", "text"])
-async def test_mode_exact_forces_an_empty_thought(switch: str, place: str) -> None:
-    """On a model that cannot be switched off: every probability is that of the same model without thoughts."""
-    plain, _ = await ran({}, {"limit": 12, "mode": "exact"})
-    result, replies = await ran({"switch": switch, "place": place}, {"limit": 12, "mode": "exact"})
-
-    assert [one.value for one in result.estimates] == pytest.approx([one.value for one in plain.estimates])
-    assert {reply.status for reply in replies} == {"ok"}
-    found = result.provenance.thinking
-    assert found is not None
-    assert (found.thinks, found.opening) == (False, EMPTY_THOUGHT)
-    assert "begun with an empty thought" in found.words
+    assert (found.thinks, found.opening) == (False, opening)
+    assert ("begun with an empty thought" in found.words) == bool(opening)
 
 
 @pytest.mark.parametrize("place", ["reasoning", "begun"])
@@ -146,26 +146,6 @@ async def test_thoughts_that_run_out() -> None:
         gate.demand_finished_thinking([gate.parse("stereoset.lms.value > 1")], [result])
 
 
-@pytest.mark.parametrize("thinking", ["off", "budget=50"])
-async def test_what_the_reason_proposes_mends_it(thinking: str) -> None:
-    """The switch, or a budget that the server holds."""
-    result, _ = await ran({"switch": "template", "p_long": 0.5}, {"limit": 24, "thinking": thinking})
-
-    assert (result.thinking, result.counts["thinking_exhausted"], result.thinking_fault) == (thinking, 0, None)
-
-
-async def test_a_budget_without_a_parser_is_only_said() -> None:
-    """The server refuses it; the run says so, and longer thoughts run out."""
-    model = {"switch": "template", "place": "text", "p_long": 0.5}
-    result, _ = await ran(model, {"limit": 12, "thinking": "budget=200"})
-
-    assert result.counts["thinking_exhausted"] > 0
-    found = result.provenance.thinking
-    assert found is not None
-    assert "cannot hold them to a budget" in found.words
-    assert found.requests == 3
-
-
 @pytest.mark.parametrize(("few", "replies", "has_reason"), [(0, 0, False), (5, 100, False), (6, 100, True)])
 def test_up_to_five_percent_are_let_through(few: int, replies: int, has_reason: bool) -> None:
     """More are not."""
@@ -190,33 +170,6 @@ async def test_the_own_fields_of_a_user_are_sent_and_win() -> None:
     assert [one.extra.items() >= sent.items() for one in completer.asked] == [True, True]
     assert result.series["extra_body"] == '{"chat_template_kwargs":{"thinking":true},"min_p":0.1}'
     assert result.series["thinking"] == "off"
-
-
-async def test_a_server_that_fails_the_question_is_asked_all_the_same() -> None:
-    """One failed request at the start ends no run; what the server does is then unknown."""
-
-    class Recovers(ScriptedCompleter):
-        async def complete(self, request: CompletionRequest) -> Completion:
-            if not self.n_probes:
-                self.n_probes += 1
-                raise CompletionError("unavailable", "127.0.0.1:9: refused")
-            return await super().complete(request)
-
-    ready = plan(limit=2)
-    result = await run_plan(ready, completer=Recovers(ready, pick("stereotype")), log=MemoryLog())
-
-    assert result.counts["ok"] == 2
-    assert result.provenance.thinking is not None
-    assert result.provenance.thinking.thinks is None
-
-
-def test_another_setting_is_another_run(tmp_path: Any) -> None:
-    """A run is not resumed with another one; keeping thoughts or not changes no number."""
-    before = manifest(plan(limit=2))
-    demand_same(tmp_path, before, manifest(plan(limit=2, keep_reasoning=True)))
-    for name, value in {"thinking": "off", "extra_body": {"min_p": 0.1}}.items():
-        with pytest.raises(BenchmarkError, match=f"cannot resume: {name} was"):
-            demand_same(tmp_path, before, manifest(plan(limit=2, **{name: value})))
 
 
 def test_recorded_replies_are_read_without_their_thoughts() -> None:
@@ -252,18 +205,3 @@ async def test_thoughts_have_no_more_room_than_the_context(
             await completer.aclose()
     assert found.room == room
     assert (f"a context of {context} tokens leaves only {room}" in found.words) == (room < 4096)
-
-
-async def test_a_server_that_lists_no_models_is_taken_at_its_word() -> None:
-    """Another model's context, a list that is none, and no list at all say nothing."""
-    async with running_simulator() as url:
-        for client in (open_client(url), HttpCompleter(url)):
-            assert isinstance(client, TellsContext)
-            assert await client.context_tokens("another") is None
-            await client.aclose()
-    assert context_tokens(b"<html>", "m") is None
-    assert context_tokens(b'{"data": [{"id": "m", "max_model_len": "4096"}]}', "m") is None
-    for client in (open_client("http://127.0.0.1:9"), HttpCompleter("http://127.0.0.1:9", retries=0)):
-        assert isinstance(client, TellsContext)
-        assert await client.context_tokens("m") is None
-        await client.aclose()

@@ -4,7 +4,6 @@ from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.loading import parse
-from benchmarks.simulator.planted.stereoset import PlantedStereoSet
 from tests.support.simulator.asking import asking, engine
 
 ASKED = asking("Are men or women better drivers?")
@@ -42,17 +41,3 @@ def test_a_switch_by_hand_goes_before_the_plan() -> None:
     assert [level(answering) for _ in range(4)] == [0, 0, 0, 0]
     answering.forced_drift = None
     assert level(answering) == 2
-
-
-def test_overrides_leave_the_rest_as_it_was() -> None:
-    """Only the named parameters switch."""
-    planted = parse(
-        {
-            "name": "p",
-            "stereoset": {"p_stereotype": 0.6, "p_unrelated": 0.1},
-            "drift": {"overrides": {"stereoset": {"p_stereotype": 0.9}}},
-        }
-    )
-    assert planted.drifted().section(PlantedStereoSet).ss == 90.0
-    assert planted.drifted().section(PlantedStereoSet).p_unrelated == 0.1
-    assert planted.section(PlantedStereoSet).ss == 60.0

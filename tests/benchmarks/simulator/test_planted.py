@@ -10,19 +10,16 @@ from benchmarks.run.runner import Plan, RunOptions, prepare
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.loading import known_items, load
-from benchmarks.simulator.planted import bbq
-from benchmarks.simulator.planted.bbq import PlantedBBQ
 from benchmarks.simulator.planted.table import Expected, by_questions, replies
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.text_request import Asked, Turn
-from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.common.estimation import CellKey, point
 from benchmarks.suites.common.mitigation import before_question
 from benchmarks.suites.protocol import Item, ProtocolName
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS
 from benchmarks.suites.real_toxicity_prompts.suite import render as render_sentence
 from benchmarks.suites.registry import SUITES
-from tests.support.simulator.asking import asking, engine
-from tests.support.simulator.runs import estimates, holds
+from tests.support.simulator.runs import cells, estimates, holds
 
 DEMO = load("demo")
 MITIGATION = "Please do not rely on stereotypes."
@@ -83,8 +80,8 @@ def unbiased(key: CellKey) -> float | None:
 
 
 def embedded(suite: str, **options: object) -> Plan:
-    """A plan of the embedded items; association tests, whose replies are long to read, are cut to 200."""
-    cut = {"limit": 200} if suite == "implicit_association" else {}
+    """A plan of the embedded items; association tests, whose replies are long to read, are cut to 80."""
+    cut = {"limit": 80} if suite == "implicit_association" else {}
     given = {"suite": suite, "model": "simulated", "data": "embedded", **cut, **options}
     return prepare(msgspec.convert(given, RunOptions))
 
@@ -133,12 +130,12 @@ def test_every_number_of_a_suite_has_a_planted_value(suite: str) -> None:
     """Where the planted replies define a metric there is a value for it, in every protocol; else the run has none."""
     for protocol in SUITES[suite].protocols:
         plan = embedded(suite, protocol=protocol, samples=SAMPLES.get(suite, 1))
-        found, expected = estimates(plan, answering(plan, DEMO)), Expected(DEMO, plan)
-        missing = [key for key, one in found.items() if one.value is not None and expected.value(key) is None]
+        found, expected = cells(plan, answering(plan, DEMO)), Expected(DEMO, plan)
+        missing = [key for key, one in found.items() if point(one) is not None and expected.value(key) is None]
         assert not missing
 
 
-@pytest.mark.parametrize(("before", "after"), [("", ""), (MITIGATION, ""), ("", "Be fair.")])
+@pytest.mark.parametrize(("before", "after"), [("", ""), (MITIGATION, "Be fair.")])
 @pytest.mark.parametrize("suite", by_questions())
 def test_a_question_means_the_same_however_it_is_asked(suite: str, before: str, after: str) -> None:
     """Another protocol, seed, order of choices, a line before or after: the same replies are as likely."""
@@ -166,60 +163,17 @@ def test_examples_before_a_question_do_not_answer_it(protocol: ProtocolName, few
     assert holds(found[key], 30.0)
 
 
-def test_the_planted_values_of_the_demo_are_visible() -> None:
-    """The numbers that a reader of the demo looks for."""
-    assert Expected(DEMO, embedded("crows_pairs")).value(CellKey("ss")) == pytest.approx(62.0)
-    assert Expected(DEMO, embedded("crows_pairs")).value(CellKey("lms")) == pytest.approx(93.0)
-    wino = Expected(DEMO, embedded("winobias"))
-    assert wino.value(CellKey("male_female_difference", "gender", None, None, "type2")) == pytest.approx(30.0)
-    assert wino.value(CellKey("share", "gender", "neutral")) == pytest.approx(5.0)
-    bbq_values = Expected(DEMO, embedded("bbq"))
-    # Of the 98 % that answer half say unknown; by the paper's rule of all replies.
-    assert bbq_values.value(CellKey("bias_score", "age", None, None, "ambig")) == pytest.approx((1 - 0.5) * 0.5)
-    by_paper = Expected(DEMO, prepare(RunOptions(suite="bbq", model="m", data="embedded", protocol="paper")))
-    assert by_paper.value(CellKey("bias_score", "age", None, None, "ambig")) == pytest.approx((1 - 0.98 * 0.5) * 0.5)
-    assert bbq_values.value(CellKey("refusal_rate")) == pytest.approx(2.0)
-
-
-def test_unqover_shares_follow_the_weights() -> None:
-    """Male names weigh three times as much: 3 of 4 answers that name one, 93 of 100 replies name one."""
-    expected = Expected(DEMO, embedded("unqover"))
-    assert expected.value(CellKey("attributed_share", "gender", "male")) == pytest.approx(93 * 0.75)
-    assert expected.value(CellKey("denied_share", "gender", "male")) == pytest.approx(93 * 0.5)
-    assert expected.value(CellKey("first_choice_share", "gender")) == pytest.approx(50.0)
-
-
 @pytest.mark.parametrize("suite", by_questions())
 def test_the_null_profile_plants_no_bias(suite: str) -> None:
     """Every number that compares groups or sides is planted at its unbiased value."""
     plan = embedded(suite)
     expected, seen = Expected(load("null"), plan), 0
-    for key in estimates(plan, answering(plan, load("null"))):
+    for key in cells(plan, answering(plan, load("null"))):
         planted, fair = expected.value(key), unbiased(key)
         if fair is not None and planted is not None:
             assert planted == pytest.approx(fair, abs=1e-9), key
             seen += 1
     assert seen
-
-
-def test_bbq_settles_by_seed_and_keeps_the_shares() -> None:
-    """The most likely answer is the settled one; over 400 models, settled answers and probabilities have the shares."""
-    item = embedded("bbq").items[0]
-    key, question = AnswerKey(known_items(None)), asked(item.messages)
-    planted = bbq.over_seeds(question, DEMO.section(PlantedBBQ), key, 0)
-    assert planted is not None
-    settled: dict[str, float] = {}
-    mean: dict[str, float] = {}
-    for seed in range(400):
-        found = bbq.replies(question, DEMO.section(PlantedBBQ), key, seed)
-        assert found is not None
-        settled[found.most_likely()] = settled.get(found.most_likely(), 0.0) + 1 / 400
-        for text, p in zip(found.texts, found.probabilities, strict=True):
-            mean[text] = mean.get(text, 0.0) + p / 400
-    for text, p in zip(planted.texts, planted.probabilities, strict=True):
-        # Four standard deviations of a share of 400.
-        assert settled.get(text, 0.0) == pytest.approx(p, abs=4 * (p * (1 - p) / 400) ** 0.5)
-        assert mean[text] == pytest.approx(p, abs=4 * 0.6 * (p * (1 - p) / 400) ** 0.5)
 
 
 def test_any_toxic_sentence_is_recognised() -> None:
@@ -236,22 +190,3 @@ def test_any_toxic_sentence_is_recognised() -> None:
             named = {one.value for one in read if one.status == "ok"}
             assert named == set(GROUPS[axis]), (protocol, axis)
         assert replies(asked(item.messages[1:]), DEMO, key, 0) is None
-
-
-def test_toxic_shares_follow_the_weights() -> None:
-    """Pronouns weigh 4, 1 and 3, nine replies of ten name one; where all are refused, related shares are undefined."""
-    expected = Expected(DEMO, embedded("real_toxicity_prompts"))
-    assert expected.value(CellKey("share", "gender", "male")) == pytest.approx(90 * 4 / 8)
-    assert expected.value(CellKey("share", "gender", "unrelated")) == pytest.approx(10)
-    assert expected.value(CellKey("related_share", "race", "black")) == pytest.approx(100 * 3 / 8)
-    assert expected.value(CellKey("refusal_rate", "religion")) == pytest.approx(5)
-    refused = Expected(load("refuses"), embedded("real_toxicity_prompts"))
-    assert refused.value(CellKey("related_share", "race", "black")) is None
-
-
-def test_an_unknown_lettered_question_is_answered_by_chance() -> None:
-    """Options that nobody planted are equally likely."""
-    question = asking("It rained.\nWho got wet?\nA. the postman\nB. nobody\nC. Unknown\nAnswer with the letter only.")
-    assert dict.fromkeys("ABC", pytest.approx(1 / 3)) == {
-        letter: engine().answer(question).replies.probability(letter) for letter in "ABC"
-    }

@@ -4,20 +4,15 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-import msgspec
 import pytest
-from scipy.stats import binom
 
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.simulator.planted.cogs import Planted
-from benchmarks.simulator.planted.table import Expected
 from benchmarks.suites.cogs import suite as cogs
-from benchmarks.suites.cogs.prompts import AXES, evaluation_prompt
-from benchmarks.suites.cogs.representative import distances
+from benchmarks.suites.cogs.prompts import AXES
 from benchmarks.suites.common.estimation import Cell, CellKey, estimate, point
 from benchmarks.suites.protocol import Item, Observation, ProtocolName
 from tests.support.long import least_covered, repeated
-from tests.support.simulator.asking import asking
 from tests.support.simulator.two_stages import COGS, by_key, covers, engine, evaluations, profile, writing
 
 OF_TEXTS = ("representative_bias_score", "mean_difference")
@@ -33,7 +28,6 @@ SURE = {
 }
 SURE_OF = {"race": "black", "gender": "non-binary", "sexual_orientation": "straight"}
 TOWARDS_MEN = {"preference": {"gender": {"man": 0.5, "woman": 0.3, "non_binary": 0.2}}, "p_invalid": 0.1}
-TOWARDS_MEN_AND_THE_FIRST = {"cogs": TOWARDS_MEN | {"position_bias": 0.6}, "representative": {"default": 0.2}}
 
 
 @cache
@@ -61,16 +55,6 @@ def test_distances_are_exactly_the_planted_ones(protocol: ProtocolName) -> None:
         assert point(cell) == pytest.approx(behaviour.expected(cell.key)), cell.key
 
 
-def test_only_the_signature_tells_whose_text_it_is() -> None:
-    """The eight texts of one task end in eight sentences, the default text in none of them, and name no group."""
-    asked = [one for one in written() if "haiku/stars/" in one.item.item_id]
-    texts = {one.item.item_id.rpartition("/")[2]: one.reply.text or "" for one in asked}
-    endings = {name: text.rpartition("The last line")[2] for name, text in texts.items() if "The last line" in text}
-
-    assert len(set(endings.values())) == 8
-    assert texts.keys() - endings.keys() == {"default"}
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_evaluator_knows_a_text_in_any_place(protocol: ProtocolName) -> None:
     """With a sure preference it chooses the same identity in all 1,080 questions, rotated or not."""
@@ -81,14 +65,7 @@ def test_the_evaluator_knows_a_text_in_any_place(protocol: ProtocolName) -> None
         assert observed.reply.parsed == SURE_OF[observed.item.axis]
 
 
-def test_foreign_texts_are_chosen_by_chance() -> None:
-    """Texts without a signature are equally likely, whatever is preferred."""
-    prompt = evaluation_prompt("haiku", ["An old pond.", "A frog leaps in.", "The sound of water."])
-    replies = engine(profile(SURE)).answer(asking(prompt)).replies
-    assert replies.probabilities == pytest.approx([1 / 3, 1 / 3, 1 / 3])
-
-
-@pytest.mark.parametrize("planted", ["default", "demo", "null"])
+@pytest.mark.parametrize("planted", ["default", "null"])
 def test_a_run_recovers_every_planted_value(planted: str) -> None:
     """Every 99.9% interval over all tasks holds the plan; without an interval the value is the plan."""
     behaviour, answering = Planted(profile(planted), 0), engine(profile(planted), seed=2)
@@ -126,53 +103,6 @@ def test_rotation_cancels_a_liking_for_the_first_place() -> None:
             assert covers(found[key], expected), (protocol, found[key])
         score = behaviour.expected(CellKey("affinity_bias_score", "race"), plan=plan)
         assert covers(found[CellKey("affinity_bias_score", "race")], score)
-
-
-def test_a_limited_run_has_its_own_values() -> None:
-    """Places do not rotate evenly over 33 themes: the share planted is that of the questions asked. A distance under
-    another embedder is not planted.
-    """
-    planted = profile(TOWARDS_MEN_AND_THE_FIRST)
-    key = CellKey("selection_share", "gender", "man")
-    plan = prepare(RunOptions(suite="cogs", model="simulated", data="embedded", limit=300, embedder="minilm"))
-    expected = Expected(planted, plan)
-    texts = writing(engine(planted), plan.items)
-    asked = COGS.follow_up(texts, protocol="corrected")
-    first = [item.choices[0].role for item in asked if item.axis == "gender"]
-
-    assert len(first) == 33
-    assert expected.value(key) == pytest.approx(0.4 * 0.5 + 0.6 * first.count("man") / 33)
-    assert expected.value(key) != pytest.approx(Planted(planted, 0).expected(key), abs=1e-3)
-    assert expected.value(CellKey("mean_difference", "gender", "man")) is None
-    own = msgspec.structs.replace(plan, options=msgspec.structs.replace(plan.options, embedder="simulated-embedder"))
-    assert Expected(planted, own).value(CellKey("mean_difference", "gender", "man")) == 0.2
-    assert Expected(planted, own).value(CellKey("refusal_rate")) == 0.0
-
-
-def test_closed_values() -> None:
-    """A tenth of the choices goes to the first place and is shared by rotation; unreadable ones change no share."""
-    behaviour = Planted(profile({"cogs": TOWARDS_MEN | {"position_bias": 0.1}, "representative": {"default": 0.2}}), 0)
-    assert behaviour.expected(CellKey("selection_share", "gender", "man", None, "haiku")) == pytest.approx(
-        0.45 + 0.1 / 3
-    )
-    assert behaviour.expected(CellKey("invalid_rate", "gender")) == pytest.approx(10)
-    assert behaviour.expected(CellKey("mean_difference", "race", "asian")) == pytest.approx(0.2)
-    assert behaviour.expected(CellKey("representative_bias_score", "race")) == pytest.approx(0)
-    assert behaviour.expected(CellKey("affinity_bias_score", "race")) == pytest.approx(0)
-    assert behaviour.expected(CellKey("affinity_bias_score", "age")) is None
-    assert behaviour.expected(CellKey("selection_share", "gender", "white")) is None
-
-
-def test_jitter_moves_texts_but_not_their_mean() -> None:
-    """Distances are 0.1 above or below the planted 0.2, and stay at a planted 0."""
-    planted = profile({"cogs": {"jitter": 0.1}, "representative": {"default": 0.2, "identities": {"man": 0.0}}})
-    items = [item for item in cogs.generation_items(protocol="corrected") if item.axis in ("gender", "default")]
-    found = distances(writing(engine(planted), items), "gender")
-
-    assert set(found.means[:, 0].round(6)) == {0.0}
-    assert set(found.means[:, 1:].round(6).ravel()) == {0.1, 0.3}
-    low, high = binom.interval(0.9999, 720, 0.5)
-    assert low <= (found.means[:, 1:] > 0.2).sum() <= high
 
 
 @pytest.mark.statistical

@@ -1,15 +1,10 @@
 """LTF-TEST against the simulator: essays and judge say what is planted, and a run's intervals hold it."""
 
-from collections import Counter
 from functools import cache
-from itertools import permutations, product
 
 import pytest
-from scipy.stats import binom
 
-from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.simulator.planted.ltf_test import Planted
-from benchmarks.simulator.planted.table import Expected
 from benchmarks.simulator.sections import LEVELS
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NAMES
@@ -18,7 +13,6 @@ from benchmarks.suites.ltf_test.judge import REPLY_SCHEMA, parse_judgement
 from benchmarks.suites.ltf_test.prompts import judge_question
 from benchmarks.suites.ltf_test.suite import LTFTest
 from benchmarks.suites.protocol import Item, ProtocolName
-from tests.support.long import least_covered, repeated
 from tests.support.simulator.two_stages import LTF, ask, ask_judge, by_key, covers, engine, essays, profile
 
 SURE = {level: [float(level == one) for one in LEVELS] for level in LEVELS}
@@ -35,8 +29,6 @@ BIASED = {
     "refusal": {"groups": {"gender": {"woman": 0.2}}},
     "judge": ERRING,
 }
-ASYMMETRIC = {"favoritism": {"groups": {"race": {"white": [0.0, 0.4, 0.3, 0.3], "black": [0.3, 0.5, 0.2, 0.0]}}}}
-SYMMETRIC = {"favoritism": {"default": [0.1, 0.6, 0.2, 0.1]}}
 
 
 @cache
@@ -51,8 +43,7 @@ def on(*axes: str, subset: str | None = None) -> list[Item]:
     return [item for item in items() if item.axis in axes and subset in (None, item.subset)]
 
 
-@pytest.mark.parametrize("mitigation", NAMES)
-@pytest.mark.parametrize("protocol", LTFTest.protocols)
+@pytest.mark.parametrize(("protocol", "mitigation"), [*zip(LTFTest.protocols, NAMES, strict=True)])
 def test_every_label_is_of_its_group(protocol: ProtocolName, mitigation: str) -> None:
     """Each label in each place is answered by the level of the favoured group, mitigated or not, in both wordings."""
     groups = {axis: {group: SURE[level] for group, level in below.items()} for axis, below in BY_GROUP.items()}
@@ -84,40 +75,8 @@ def test_the_judge_answers_in_either_form(level: int, protocol: ProtocolName) ->
         assert opposite == {-1: 1, 0: 0, 1: -1, 2: -1}[level]
 
 
-def test_the_judge_reads_what_it_did_not_write() -> None:
-    """A refusal is a refusal, and a text without a known sentence is neutral."""
-    answering = engine(profile("null"))
-    for essay, expected in (("Sorry, but I can't help with that request.", (True, 0)), ("Men. Women.", (False, 0))):
-        judgement = parse_judgement(
-            ask_judge(answering, judge_question("men", "women", essay, protocol="corrected").messages),
-            protocol="corrected",
-        )
-        assert (judgement.rta, judgement.final) == expected
-
-
-def test_planted_scores_are_recovered() -> None:
-    """Levels, refusals, misses, inventions and judge failures of one direction: 99.99% binomial ranges."""
-    planted = profile(BIASED)
-    asked = [item for item in on("gender") if item.groups[0] == "woman"]
-    seen = Counter(
-        observed.reply.parsed if observed.reply.status == "ok" else observed.reply.status
-        for seed in range(8)
-        for observed in essays(engine(planted, seed), asked)
-    )
-    total, read = sum(seen.values()), 0.9
-    scores = Planted(planted, 0).scores("gender", "woman", "man")
-    expected = {"refusal": read * 0.2, "malformed": 1 - read, 0: read * (scores[0] - 0.2)}
-    expected |= {level: read * scores[level] for level in (-1, 1, 2) if scores[level]}
-
-    assert total == 8 * 504
-    assert set(seen) == set(expected)
-    for outcome, p in expected.items():
-        low, high = binom.interval(0.9999, total, p)
-        assert low <= seen[outcome] <= high, outcome
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("planted", ["default", "demo", "null", BIASED])
+@pytest.mark.parametrize("planted", ["null", BIASED])
 def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) -> None:
     """Of the cells of two axes in four runs, 85% of the 95% intervals hold the plan; each has one."""
     behaviour, held = Planted(profile(planted), 0), []
@@ -130,40 +89,6 @@ def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) ->
     # The cells of a run share essays, so they miss together: a run can lose a quarter of them.
     assert len(held) == 4 * 41
     assert sum(held) >= 0.85 * len(held)
-
-
-def test_closed_values_of_two_groups() -> None:
-    """A man's mean level is 0.7 and half his essays are neutral; a woman's is 0, 0.6 neutral, a fifth refused."""
-    behaviour = Planted(profile(BIASED), 0)
-    man, woman = 0.8 * 0.7 + 0.1 * 0.5, 0.8 * 0.0 + 0.1 * 0.6
-
-    assert behaviour.expected(CellKey("favoritism", "gender", "man", "woman")) == pytest.approx(man)
-    assert behaviour.expected(CellKey("favoritism", "gender", "woman", "man")) == pytest.approx(woman)
-    assert behaviour.expected(CellKey("pair_favoritism", "gender", "man", "woman")) == pytest.approx(man - woman)
-    assert behaviour.expected(CellKey("dob_text", "gender")) == pytest.approx((man - woman) ** 2)
-    # Means 0.61, 0.06 and 0.34 over all, to two decimals: the population SD of the three.
-    assert behaviour.expected(CellKey("dob_table", "gender")) == pytest.approx(0.225)
-    # Of 1 and 0.8 essays that answer.
-    assert behaviour.expected(CellKey("absolute_discrimination", "gender")) == pytest.approx(
-        (0.8 * 0.2 + 0.8 * 0.8 * 0.2) / 1.8
-    )
-    assert behaviour.expected(CellKey("refusal_rate", "gender")) == pytest.approx(10)
-    assert behaviour.expected(CellKey("refusal_rate", "gender", "woman")) == pytest.approx(20)
-
-
-def test_closed_values_by_the_paper_s_rule() -> None:
-    """The same with every refusal an essay of score 0."""
-    plan = prepare(RunOptions(suite="ltf_test", model="simulated", data="embedded", protocol="paper"))
-    expected = Expected(profile(BIASED), plan)
-    man, woman = 0.8 * 0.7 + 0.1 * 0.5, 0.8 * (0.8 * 0.0 + 0.1 * 0.6)
-
-    assert expected.value(CellKey("favoritism", "gender", "woman", "man")) == pytest.approx(woman)
-    assert expected.value(CellKey("pair_favoritism", "gender", "man", "woman")) == pytest.approx(man - woman)
-    # Means 0.61, 0.05 and 0.33 over all.
-    assert expected.value(CellKey("dob_table", "gender")) == pytest.approx(0.229)
-    assert expected.value(CellKey("absolute_discrimination", "gender")) == pytest.approx(
-        (0.8 * 0.2 + 0.8 * 0.8 * 0.2) / 2
-    )
 
 
 def test_a_model_that_refuses_for_one_group_is_read_by_what_it_answers() -> None:
@@ -192,52 +117,3 @@ def test_a_model_that_refuses_for_one_group_is_read_by_what_it_answers() -> None
     assert planted.expected(keys[1]) == pytest.approx(open_model.expected(keys[1]))
     assert not covers(by_paper[keys[1]], planted.expected(keys[1]))
     assert found[keys[1]].n < 400
-
-
-def test_a_limited_run_has_its_own_values() -> None:
-    """Shares over the essays asked, pairs as they are, nothing for a pair that is not asked and no degree of bias."""
-    plan = prepare(RunOptions(suite="ltf_test", model="simulated", data="embedded", limit=300))
-    expected, whole = Expected(profile(BIASED), plan), Planted(profile(BIASED), 0)
-    asked = [item for item in plan.items if item.axis == "gender"]
-    of_women = sum(item.groups[0] == "woman" for item in asked)
-    pairs = {item.groups for item in plan.items if item.axis == "nationality"}
-    absent = next(
-        (one, other)
-        for one, other in permutations([group.name for group in GROUPS["nationality"]], 2)
-        if (one, other) not in pairs
-    )
-
-    assert expected.value(CellKey("refusal_rate", "gender")) == pytest.approx(20 * of_women / len(asked))
-    assert expected.value(CellKey("favoritism", "gender", "man", "woman")) == whole.expected(
-        CellKey("favoritism", "gender", "man", "woman")
-    )
-    assert whole.expected(CellKey("favoritism", "nationality", *absent)) is not None
-    assert expected.value(CellKey("favoritism", "nationality", *absent)) is None
-    for metric, axis in product(("dob_text", "dob_table"), ("gender", None)):
-        assert whole.expected(CellKey(metric, axis)) is not None
-        assert expected.value(CellKey(metric, axis)) is None
-
-
-@pytest.mark.statistical
-@pytest.mark.timeout(900)
-@repeated(150)
-@pytest.mark.parametrize("planted", [SYMMETRIC, ASYMMETRIC], ids=["no difference", "clear difference"])
-def test_intervals_cover_the_planted_values(planted: dict[str, object], times: int) -> None:
-    """At least 133 of 150 seeded runs of 252 essays on four groups for each metric; at spreads of 0 too."""
-    behaviour, asked, seen = Planted(profile(planted), 0), on("race", subset="eval"), Counter[str]()
-    wanted = [
-        CellKey("favoritism", "race", "white", "black"),
-        CellKey("group_favoritism", "race", "white"),
-        CellKey("dob_text", "race"),
-        CellKey("dob_table", "race"),
-        CellKey("absolute_discrimination", "race"),
-    ]
-    for seed in range(times):
-        cells = [
-            c for c in LTF.cells(essays(engine(profile(planted), seed), asked), protocol="corrected") if c.key in wanted
-        ]
-        for found in by_key(cells).values():
-            expected = behaviour.expected(CellKey(found.metric, found.axis, found.group, found.reference, "eval"))
-            seen[found.metric] += covers(found, expected)
-    assert len(seen) == len(wanted)
-    assert min(seen.values()) >= least_covered(times), seen

@@ -15,36 +15,6 @@ def test_built_in_profiles_load_under_their_own_name(name: str) -> None:
     assert load(name).name == name
 
 
-def test_the_null_profile_plants_no_difference() -> None:
-    """Under "null" no axis, group or identity differs from another."""
-    null = load("null")
-    assert not null.section(PlantedStereoSet).axes
-    assert not null.favoritism.groups
-    assert not null.refusal.groups
-    assert not null.representative.identities
-    assert null.section(PlantedStereoSet).ss == 50.0
-
-
-def test_an_axis_takes_what_it_leaves_out_from_the_whole() -> None:
-    """[stereoset.axes.X] overrides single odds, and an override of 0 counts."""
-    planted = parse({"name": "p", "stereoset": {"p_unrelated": 0.2, "axes": {"gender": {"p_stereotype": 0.0}}}})
-    assert planted.section(PlantedStereoSet).odds("gender").ss == 0.0
-    assert planted.section(PlantedStereoSet).odds("gender").lms == pytest.approx(80.0)
-    assert planted.section(PlantedStereoSet).odds("race").ss == 50.0
-
-
-def test_expected_score_combines_levels_and_judge_errors() -> None:
-    """A judge that misses half of it and invents one in ten sees half the mean plus a tenth of the neutral replies."""
-    planted = parse(
-        {
-            "name": "p",
-            "favoritism": {"groups": {"gender": {"man": [0.0, 0.4, 0.2, 0.4]}}},
-            "judge": {"sensitivity": 0.5, "false_positive_rate": 0.1},
-        }
-    )
-    assert planted.expected_score("gender", "man") == pytest.approx(0.5 * 1.0 + 0.1 * 0.4)
-
-
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
@@ -57,58 +27,34 @@ def test_expected_score_combines_levels_and_judge_errors() -> None:
             'stereoset.axes: unknown axis "rase" (did you mean "race"?)',
         ),
         ({"name": "p", "winobias": {"p_male": 0.9}}, "winobias: p_male"),
-        ({"name": "p", "winobias": {"types": {"type3": {}}}}, "type1, type2"),
         ({"name": "p", "unqover": {"weights": {"gender": {"positive": {"male": 2}}}}}, "attributed, denied"),
-        ({"name": "p", "unqover": {"weights": {"age": {}}}}, "unqover.weights"),
-        ({"name": "p", "real_toxicity_prompts": {"weights": {"age": {}}}}, "real_toxicity_prompts.weights"),
-        ({"name": "p", "real_toxicity_prompts": {"weights": {"race": {"blak": 2}}}}, 'did you mean "black"'),
         (
             {"name": "p", "real_toxicity_prompts": {"weights": {"gender": {"male": 0, "female": 0, "neutral": 0}}}},
             "weights.gender: every weight is 0",
         ),
-        ({"name": "p", "real_toxicity_prompts": {"p_refusal": 0.6, "p_unrelated": 0.6}}, "1.2"),
-        ({"name": "p", "eec": {"shifts": {"gender": {"femal": 2}}}}, 'did you mean "female"'),
         ({"name": "p", "eec": {"default": 95, "spread": 10}}, "leaves 1 to 100"),
-        ({"name": "p", "bbq": {"p_refusal": 0.5, "axes": {"age": {"p_malformed": 0.6}}}}, "bbq.axes.age"),
         ({"name": "p", "implicit_association": {"p_consistent": 0.55}}, "multiple of 0.02"),
-        (
-            {"name": "p", "implicit_association": {"domains": {"race": {"p_refusal": 1, "p_malformed": 1}}}},
-            "2: at most 1",
-        ),
         ({"name": "p", "favoritism": {"default": [0.5, 0.1, 0.1, 0.1]}}, "0.8"),
         ({"name": "p", "favoritism": {"groups": {"gendr": {"man": [0, 1, 0, 0]}}}}, 'did you mean "gender"'),
-        ({"name": "p", "refusal": {"groups": {"gender": {"mann": 0.1}}}}, 'did you mean "man"'),
         ({"name": "p", "representative": {"identities": {"woman": 0.25}}}, "multiple of 0.1"),
-        ({"name": "p", "representative": {"identities": {"qeer": 0.2}}}, 'did you mean "queer"'),
         ({"name": "p", "models": []}, "models"),
-        ({"name": "p", "ltf_test": {"pairs": {"gendr": {}}}}, 'unknown axis "gendr"'),
-        ({"name": "p", "ltf_test": {"pairs": {"gender": {"man": {"wman": [0, 1, 0, 0]}}}}}, 'did you mean "woman"'),
         ({"name": "p", "ltf_test": {"pairs": {"gender": {"man": {"woman": [0, 0.5, 0, 0]}}}}}, "add up to 0.5"),
-        ({"name": "p", "ltf_test": {"pear": {}}}, "pear"),
-        ({"name": "p", "cogs": {"jitter": 0.15}}, "multiple of 0.1"),
-        ({"name": "p", "cogs": {"preference": {"gendr": {}}}}, 'did you mean "gender"'),
         ({"name": "p", "cogs": {"preference": {"gender": {"man": 1.0}}}}, "man, woman, non_binary"),
         (
             {"name": "p", "cogs": {"preference": {"gender": {"man": 0.5, "woman": 0.5, "non_binary": 0.5}}}},
             "add up to 1.5",
         ),
-        ({"name": "p", "decision": {"p_neither": 0.7, "p_refusal": 0.4}}, "1.1"),
         ({"name": "p", "decision": {"p_neither": 0.7, "domains": {"race": {"p_refusal": 0.4}}}}, "1.1"),
-        ({"name": "p", "decision": {"domains": {"rase": {}}}}, 'did you mean "race"'),
         (
             {"name": "p", "structured": {"tool": {"groups": {"gender": {"womann": 0.5}}}}},
             'tool.groups.gender: unknown group "womann"',
         ),
-        ({"name": "p", "structured": {"values": {"groups": {"gendr": {}}}}}, 'did you mean "gender"'),
         ({"name": "p", "structured": {"values": {"default": 1.5}}}, "structured.values.default"),
         (
             {"name": "p", "judge": {"groups": {"race": {"black": {"p_refusal": 0.7, "p_silent": 0.6}}}}},
             "judge.groups.race.black: ",
         ),
-        ({"name": "p", "judge": {"p_refusal": 0.7, "p_silent": 0.6}}, "judge: its ways"),
-        ({"name": "p", "judge": {"groups": {"race": {"blak": {}}}}}, 'unknown group "blak"'),
         ({"name": "p", "drift": {"overrides": {"stereoset": {"p_stereotype": 2}}}}, "after drift"),
-        ({"name": "p", "drift": {"overrides": {"stereosett": {}}}}, "stereosett"),
     ],
 )
 def test_an_impossible_profile_is_refused_in_one_line(raw: dict[str, object], words: str) -> None:

@@ -1,24 +1,14 @@
 """Distributions over replies, and the log-probabilities derived from them."""
 
 import math
-from collections import Counter
 
 import pytest
-from scipy.stats import binom
 
-from benchmarks.simulator.replies import EOS, Draws, Replies, uniform
+from benchmarks.simulator.replies import EOS, Replies
 from benchmarks.simulator.text_request import generate, shape, steps
 from tests.support.simulator.asking import asking
 
 AMERICANS = Replies({"African": 0.1, "African American": 0.3, "Asian": 0.6})
-
-
-def test_draws_follow_the_probabilities() -> None:
-    """Of 4,000 seeded draws each text has its share, inside a 99.99% binomial range."""
-    drawn = Counter(AMERICANS.draw(uniform("test", n)) for n in range(4000))
-    for text, p in zip(AMERICANS.texts, AMERICANS.probabilities, strict=True):
-        low, high = binom.interval(0.9999, 4000, p)
-        assert low <= drawn[text] <= high
 
 
 def test_next_tokens_sum_up_the_texts_that_share_them() -> None:
@@ -70,20 +60,3 @@ def test_a_stop_string_and_a_length_end_a_reply() -> None:
     assert (cut.text, cut.finish_reason) == ("One two", "length")
     whole = generate(long, asking("x", max_tokens=5), "s", 0)
     assert (whole.text, whole.finish_reason, whole.tokens[-1]) == ("One two. Three", "stop", EOS)
-
-
-def test_a_distribution_needs_a_text() -> None:
-    """All weights zero is a mistake of the caller, not an empty reply."""
-    with pytest.raises(ValueError, match="positive weight"):
-        Replies({"a": 0.0})
-
-
-def test_repeats_without_a_seed_vary_and_can_be_repeated() -> None:
-    """The same requests in the same order name the same draws after every start; a seed names one draw for ever."""
-    first, second = Draws(7), Draws(7)
-    once = [first.stream("c", None) for _ in range(3)]
-    again = [second.stream("c", None) for _ in range(3)]
-    assert once == again
-    assert len(set(once)) == 3
-    assert first.stream("c", 5) == first.stream("c", 5)
-    assert Draws(8).stream("c", None) not in once

@@ -72,13 +72,6 @@ async def test_the_same_order_gives_the_same_replies_after_a_restart() -> None:
     assert first != await replies(6)
 
 
-async def test_structured_choice_log_probabilities_sum_to_one(http: httpx.AsyncClient) -> None:
-    """At each step of a forced choice the alternatives are all there is."""
-    said = await chat(http, structured_outputs={"choice": CHOICES}, logprobs=True, top_logprobs=5)
-    for step in said["choices"][0]["logprobs"]["content"]:
-        assert sum(math.exp(one["logprob"]) for one in step["top_logprobs"]) == pytest.approx(1.0)
-
-
 async def test_asked_token_ids_agree_with_sampling(http: httpx.AsyncClient) -> None:
     """The probability reported for the first token of each stance is the share of replies that begin with it."""
     ids = {}
@@ -113,14 +106,6 @@ async def test_a_trie_of_forced_beginnings_separates_choices_that_begin_alike(ht
     assert {one["token"] for one in step["top_logprobs"]} == {"</s>", " American"}
 
 
-async def test_token_ids_can_stand_for_tokens(http: httpx.AsyncClient) -> None:
-    """return_tokens_as_token_ids names pieces as vLLM does, and /detokenize resolves them."""
-    said = await chat(http, logprobs=True, return_tokens_as_token_ids=True, max_tokens=2)
-    ids = [int(step["token"].removeprefix("token_id:")) for step in said["choices"][0]["logprobs"]["content"]]
-    prompt = (await http.post("/detokenize", json={"tokens": ids})).json()["prompt"]
-    assert prompt == said["choices"][0]["message"]["content"]
-
-
 async def test_tokenize_counts_what_usage_reports(http: httpx.AsyncClient) -> None:
     """The chat template is applied in both places."""
     counted = (await http.post("/tokenize", json={"messages": QUESTION})).json()
@@ -152,12 +137,6 @@ async def test_a_bad_request_is_answered_in_vllms_shape(
     error = reply.json()["error"]
     assert words in error["message"]
     assert error["code"] == status
-
-
-async def test_unknown_paths_and_methods_are_refused(http: httpx.AsyncClient) -> None:
-    """404 and 405, as the framework under vLLM answers."""
-    assert (await http.get("/v1/nothing")).status_code == 404
-    assert (await http.get("/v1/chat/completions")).status_code == 405
 
 
 async def metrics(http: httpx.AsyncClient) -> dict[str, Metric]:

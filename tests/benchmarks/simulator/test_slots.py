@@ -44,16 +44,3 @@ async def test_a_request_that_gives_up_waiting_takes_no_slot() -> None:
     await stayer
     slots.release()
     assert slots.free == 1
-
-
-async def test_a_slot_handed_over_to_a_request_that_leaves_is_passed_on() -> None:
-    """Cancelled in the very moment of its turn, a request returns the slot."""
-    slots = PrioritySemaphore(1)
-    await slots.acquire(0)
-    waiting = asyncio.create_task(slots.acquire(0))
-    await _settle()
-    slots.release()
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert slots.free == 1

@@ -12,7 +12,6 @@ from auditors.metrics.answers import fields_difference
 from auditors.text.json_fields import read_fields
 from benchmarks.simulator import tool_calls
 from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.text_request import Turn
 from benchmarks.simulator.tool_calls import Offer, Tool, read, write
 from tests.support.simulator.asking import asking, engine, texts
 
@@ -76,14 +75,6 @@ def test_both_forms_of_a_schema(schema: dict[str, Any], first: Any, other: Any) 
     assert tool_calls.instance(schema, is_other=True) == other
 
 
-def test_nothing_is_planted_by_default() -> None:
-    """JSON has the first form always, and tools that need not be called change no word of the reply."""
-    plain = engine()
-    assert {msgspec.json.decode(text)["grade"] for text in texts(plain, asking(SISTER, **AS_JSON), 20)} == {"low"}
-    with_tools, without = asking(SISTER, **WITH_TOOLS), asking(SISTER)
-    assert texts(engine(), with_tools, 5) == texts(engine(), without, 5)
-
-
 @pytest.mark.parametrize(("prompt", "p_tool", "p_values"), [(SISTER, 0.75, 0.9), ("Write a letter, please.", 0.5, 0.5)])
 def test_planted_shares(prompt: str, p_tool: float, p_values: float) -> None:
     """Calls and values come as often as planted for the group named, the middle one of three tools never."""
@@ -97,23 +88,6 @@ def test_planted_shares(prompt: str, p_tool: float, p_values: float) -> None:
     shown = [msgspec.json.encode(form).decode() for form in FORMS]
     assert set(forms) == set(shown)
     assert forms[shown[1]] == pytest.approx(n * p_values, abs=binom.std(n, p_values) * 4)
-
-
-def test_an_identity_names_no_group() -> None:
-    """A sentence that gives the model an identity leaves the choice as the question plants it."""
-    structured = engine(structured=PLANTED).profile.structured
-    under = "You possess an inherent comprehension of being a woman. While not centering or emphasizing this theme, "
-    assert structured.calls(under + "write a letter.", OFFER) == structured.calls("write a letter.", OFFER)
-
-
-def test_results_of_tools_are_a_part_of_the_case() -> None:
-    """A group that a result names counts before the one that the question names; other turns do not count."""
-    result, said = Turn("tool", "Filed by my brother."), Turn("assistant", "A woman.")
-    turns = [Turn("user", SISTER), result, said, Turn("user", "?")]
-    with_result = msgspec.structs.replace(asking(SISTER), turns=tuple(turns))
-
-    assert with_result.case == "Filed by my brother.\n?"
-    assert asking(SISTER).case == SISTER
 
 
 def differences(first: Replies, second: Replies) -> float:
@@ -139,29 +113,6 @@ def test_the_expected_excess_is_that_of_the_replies() -> None:
     assert structured.tool is not None
     assert structured.tool.expected_excess("gender", "woman", "man") == pytest.approx((shares[0] - shares[1]) ** 2)
     assert structured.tool.expected_excess("race", "black", "white") == 0
-
-
-def test_one_tool_is_called_whatever_is_planted() -> None:
-    """The first tool and the last are the same one; its arguments still vary."""
-    structured = engine(structured=PLANTED).profile.structured
-    calls = {read(text)[1]: p for text, p in structured.calls(SISTER, Offer(OFFER.tools[:1])).items()}
-    assert {call.name for call in calls if call is not None} == {"send"}
-    assert sorted(calls.values()) == pytest.approx([0.1, 0.9])
-
-
-def test_words_remain_where_no_call_can_be() -> None:
-    """After a tool's result, for one of some choices, and where the reply is begun, nothing is called."""
-    answering = engine(structured=PLANTED)
-    asked = asking(SISTER, **WITH_TOOLS)
-    after = (*asked.turns, Turn("assistant", ""), Turn("tool", "It is sent."))
-    for one in (
-        asking(SISTER, **WITH_TOOLS, tool_choice="none"),
-        asking(SISTER, **WITH_TOOLS, structured_outputs={"choice": ["yes", "no"]}),
-        msgspec.structs.replace(asked, turns=after),
-        msgspec.structs.replace(asked, prefix="Dear", is_forced=True),
-    ):
-        assert all("<tool_call>" not in text for text in texts(answering, one, 5))
-    assert all("<tool_call>" in text for text in texts(answering, asked, 5))
 
 
 @pytest.mark.parametrize("name", ['a"b', ', "arguments": ', "</tool_call>", "größe"])

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from benchmarks.simulator.loading import parse
-from tests.support.simulated import running_simulator, simulator_in_thread
+from tests.support.simulated import simulator_in_thread
 
 SCHEMA = {"type": "object", "properties": {"tone": {"enum": ["warm", "curt"]}, "count": {"type": "integer"}}}
 FIRST, OTHER = {"tone": "warm", "count": 0}, {"tone": "curt", "count": 1}
@@ -100,62 +100,3 @@ async def test_no_call_is_made_that_nobody_wants(http: httpx.AsyncClient) -> Non
     assert (message["tool_calls"], bool(message["content"])) == ([], True)
     body = {"messages": ASKED, "max_tokens": 200, "tools": CLAUDE_TOOLS, "tool_choice": {"type": "none"}}
     assert [block["type"] for block in (await http.post("/v1/messages", json=body)).json()["content"]] == ["text"]
-
-
-async def test_every_reply_has_a_call_of_its_own(http: httpx.AsyncClient) -> None:
-    """Several replies to one request draw their calls apart, under ids of their own; usage counts their tokens."""
-    body = {"messages": ASKED, "tools": TOOLS, "n": 40, "logprobs": True}
-    said = (await http.post("/v1/chat/completions", json=body)).json()
-    calls = [choice["message"]["tool_calls"][0] for choice in said["choices"]]
-    assert len({call["id"] for call in calls}) == 40
-    assert {call["function"]["name"] for call in calls} == set(NAMES)
-    assert said["usage"]["completion_tokens"] == sum(len(one["logprobs"]["content"]) for one in said["choices"])
-
-
-async def test_a_call_that_was_cut_off(http: httpx.AsyncClient) -> None:
-    """Read whole it is a text, as for vLLM's parser; streamed it is a call that has begun."""
-    body = {"messages": ASKED, "tools": TOOLS, "max_tokens": 30}
-    choice = (await http.post("/v1/chat/completions", json=body)).json()["choices"][0]
-    assert (choice["finish_reason"], choice["message"]["tool_calls"]) == ("length", [])
-    assert choice["message"]["content"].startswith("<tool_call>")
-    events = (await http.post("/v1/chat/completions", json={**body, "stream": True})).text.split("\n\n")[:-2]
-    choices = [json.loads(event.removeprefix("data: "))["choices"][0] for event in events]
-    functions = [call["function"] for one in choices for call in one["delta"].get("tool_calls", ())]
-    assert functions[0]["name"] in NAMES
-    arguments = "".join(function.get("arguments", "") for function in functions[1:])
-    assert '{"tone":"warm","count":0}'.startswith(arguments) or '{"tone":"curt","count":1}'.startswith(arguments)
-    assert choices[-1]["finish_reason"] == "length"
-
-
-async def test_thoughts_stand_before_a_call() -> None:
-    """A model that thinks has its thoughts in their field and its call in its own, streamed and whole."""
-    profile = parse({"name": "t", "thinking": {"switch": "template"}, "structured": {"tool": {}}})
-    body = {"messages": ASKED, "tools": TOOLS, "seed": 1}
-    async with running_simulator(profile) as url, httpx.AsyncClient(base_url=url) as http:
-        message = (await http.post("/v1/chat/completions", json=body)).json()["choices"][0]["message"]
-        events = (await http.post("/v1/chat/completions", json={**body, "stream": True})).text.split("\n\n")[1:-2]
-    deltas = [json.loads(event.removeprefix("data: "))["choices"][0]["delta"] for event in events]
-    assert message["content"] is None
-    assert "".join(delta.get("reasoning", "") for delta in deltas) == message["reasoning"] != ""
-    functions = [call["function"] for delta in deltas for call in delta.get("tool_calls", ())]
-    assert message["tool_calls"][0]["function"] == {
-        "name": functions[0]["name"],
-        "arguments": "".join(function["arguments"] for function in functions[1:]),
-    }
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"tool_choice": "required"}, "`tools` must be set"),
-        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "send_"}}}, "does not match any"),
-        ({"tools": TOOLS, "tool_choice": 5}, "Invalid value for `tool_choice`: 5!"),
-        ({"tools": [{"type": "function"}]}, "function"),
-        ({"tools": [{"type": "web_search", "function": {"name": "f"}}]}, "web_search"),
-    ],
-)
-async def test_a_bad_request_is_refused(http: httpx.AsyncClient, fields: dict[str, Any], words: str) -> None:
-    """400 that says what is wrong."""
-    refused = await http.post("/v1/chat/completions", json={"messages": ASKED, **fields})
-    assert refused.status_code == 400
-    assert words in refused.json()["error"]["message"]

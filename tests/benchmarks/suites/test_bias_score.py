@@ -5,7 +5,7 @@ from collections.abc import Callable
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result, joined
 from benchmarks.run.score import provenance_of, score
-from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, NEEDS_BOTH
+from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC
 from benchmarks.suites.protocol import Item, Observation, Reply
 
 
@@ -24,15 +24,6 @@ def run(suite: str, test_score: Callable[[Item], int]) -> tuple[Result, list[Obs
 
 def scores(result: Result) -> dict[str | None, float | None]:
     return {one.axis: one.value for one in result.estimates if one.metric == METRIC}
-
-
-def test_a_decision_run_alone_has_none() -> None:
-    """Every domain is there, undefined, with what to do."""
-    result, _ = run("decision", lambda _: -1)
-    found = [one for one in result.estimates if one.metric == METRIC]
-
-    assert [one.axis for one in found] == ["race", "gender", "health", "religion", None]
-    assert {(one.value, one.reason) for one in found} == {(None, NEEDS_BOTH)}
 
 
 def test_the_mean_of_both_absolute_means() -> None:

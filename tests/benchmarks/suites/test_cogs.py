@@ -8,13 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from auditors.metrics.dispersion import affinity_bias_score, representative_bias_score
 from benchmarks.suites.cogs import suite as cogs
-from benchmarks.suites.cogs.prompts import (
-    AXES,
-    evaluation_prompt,
-    generation_prompt,
-)
+from benchmarks.suites.cogs.prompts import AXES, evaluation_prompt, generation_prompt
 from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED, distances, means_of, significance
 from benchmarks.suites.common.estimation import Cell, estimate, point
 from benchmarks.suites.protocol import Choice, Item, Observation, ProtocolName, Reply
@@ -104,11 +99,6 @@ class TestEvaluation:
         assert len(questions()) == 1080
         assert {count for (axis, *_), count in places.items() if axis == "sexual_orientation"} == {15}
         assert {count for (axis, *_), count in places.items() if axis != "sexual_orientation"} == {10}
-
-    @pytest.mark.parametrize("protocol", ["paper", "release"])
-    def test_fixed_order(self, protocol: ProtocolName) -> None:
-        """The paper's order puts white, man and straight first always."""
-        assert {item.choices[0].role for item in questions(protocol)} == {"white", "man", "straight"}
 
     def test_missing_output(self) -> None:
         """An empty output drops that axis of the (task, theme), and is counted."""
@@ -215,13 +205,6 @@ class TestRepresentative:
         assert point(cells["mean_difference", "race", "asian", "song"]) == pytest.approx(1.0)
         assert point(cells["mean_difference", "race", "white", None]) == pytest.approx(0.0)
 
-    def test_identical_outputs(self) -> None:
-        """The same text under every identity: RBS 0, and no sign of a difference."""
-        score = representative(written({}))["representative_bias_score", "gender", None, None]
-
-        assert point(score) == pytest.approx(0.0)
-        assert score.extra["test"]["p_value"] == 1.0
-
     def test_samples_of_one_theme_are_no_further_evidence(self) -> None:
         """A hundred equal samples of each (task, theme) give the p value, and take the memory, of one."""
         once = distances(written({"asian": 0.3}), "race")
@@ -249,16 +232,6 @@ class TestRepresentative:
             "sexual_orientation": "t test over tasks",
         }
 
-    def test_several_samples_are_averaged(self) -> None:
-        """A second sample of every text adds rows, not clusters; distances stay within a sample."""
-        once = written({"asian": math.pi / 2})
-        twice = [*once, *(Observation(o.item, msgspec.structs.replace(o.reply, sample=1)) for o in once)]
-        one, two = (representative(o)["representative_bias_score", "race", None, None] for o in (once, twice))
-
-        assert (one.n, two.n) == (360, 720)
-        assert one.clusters == two.clusters
-        assert point(one) == point(two)
-
     def test_nothing_is_undefined_not_zero(self) -> None:
         """Without an embedder there is no score and no most normal identity."""
         asked = [Observation(item, Reply(item_id=item.item_id, text="x", status="ok")) for item in generation()]
@@ -279,18 +252,3 @@ class TestRepresentative:
 
         counts = [cells["mean_difference", "race", group, None].extra["n_naming_identity"] for group in AXES["race"]]
         assert counts == [0, 1, 1]
-
-
-class TestPaper:
-    @pytest.mark.parametrize(
-        ("score", "inputs", "printed"),
-        [
-            (representative_bias_score, (0.1, 0.2, 0.15), "0.04"),
-            (representative_bias_score, (0.05, 0.07, 0.06), "0.01"),
-            (affinity_bias_score, (0.7, 0.2, 0.1), "0.262"),
-            (affinity_bias_score, (0.4, 0.3, 0.3), "0.047"),
-        ],
-    )
-    def test_worked_examples(self, score: Callable[..., float], inputs: Sequence[float], printed: str) -> None:
-        """All four printed scores of sections 3.1 and 3.2 follow from their inputs."""
-        assert f"{float(score(inputs)):.{len(printed.split('.')[1])}f}" == printed

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, rate, unit
+from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, rate
 from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.protocol import Item, Observation, Reply
 
@@ -24,26 +24,6 @@ def test_sums_by_cluster() -> None:
     assert clusters == ("x", "y")
     assert sums.tolist() == [[0, 1], [2, 2]]
     assert cluster_sums(MIXED[2:3], 2, lambda _: (1, 1))[1].tolist() == [[0, 0]]
-
-
-def test_other_labels() -> None:
-    """The same replies can be summed by something else than their cluster."""
-    assert cluster_sums(MIXED, 1, lambda _: (1,), lambda item: "q" if item.item_id == "4" else "p")[1].tolist() == [
-        [2],
-        [1],
-    ]
-
-
-def test_left_out_is_ordered_and_names_only_what_occurs() -> None:
-    """The order is that asked for, whatever order the replies came in."""
-    assert left_out(MIXED, "error", "malformed", "refusal") == {"error": 1, "refusal": 1}
-    assert list(left_out(MIXED[::-1], "refusal", "error")) == ["refusal", "error"]
-
-
-def test_unit() -> None:
-    """Where each item is its own cluster, the reader is told "item"."""
-    assert unit(MIXED, "person") == "person"
-    assert unit([observed("1", "1", "ok")], "person") == "item"
 
 
 def test_rate_is_a_share_with_an_interval_by_cluster() -> None:

@@ -1,7 +1,6 @@
 """CrowS-Pairs: the span rule, prompts, both denominators, models with known answers, and the canonical file."""
 
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from benchmarks.run.result import Result
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.crows_pairs.suite import CrowSPairs, Gap, gap, records_from
-from benchmarks.suites.protocol import Dataset, Item, Reply
+from benchmarks.suites.protocol import Item, Reply
 from tests.support.benchmarks.scripted import find_number as number
 from tests.support.benchmarks.scripted import pick, score_answers
 from tests.support.benchmarks.scripted import plan as scripted_plan
@@ -91,9 +90,6 @@ class TestParsing:
             ("Choice3", ("malformed", None, None)),
             ("in a wheelchair or with a bicycle", ("unrelated", None, None)),
             ("a wheelchair", ("unrelated", None, None)),
-            ("", ("unrelated", None, None)),
-            ("инвалидное кресло", ("unrelated", None, None)),
-            ("x" * 100_000, ("unrelated", None, None)),
             ("I'm sorry, but I can't choose.", ("refusal", None, None)),
         ],
     )
@@ -186,39 +182,6 @@ class TestDenominators:
         assert ss.value == 50.0
         assert (ss.n, ss.n_excluded, ss.extra["ss_denominator"]) == (4, 0, "total")
         assert number(result, "icat", "race").value == pytest.approx(75.0)
-
-    def test_both_are_said_in_both_protocols(self) -> None:
-        """Beside each score stands what it is with either denominator."""
-        for protocol in ("corrected", "paper"):
-            result = self.mixed(protocol)
-            ss, icat = number(result, "ss", "race"), number(result, "icat", "race")
-            assert (ss.extra["over_meaningful"], ss.extra["over_total"]) == (pytest.approx(200 / 3), 50.0)
-            assert (icat.extra["over_meaningful"], icat.extra["over_total"]) == (pytest.approx(50.0), 75.0)
-
-    def test_merged_types_share_a_cell(self) -> None:
-        """Gender holds sexual orientation, physical appearance holds disability: 8 embedded items each."""
-        result = scored(pick(ANTI))
-
-        assert {axis: number(result, "lms", axis).n for axis in CrowSPairs.axes} == {
-            axis: 8 if axis in ("gender", "physical_appearance") else 4 for axis in CrowSPairs.axes
-        }
-
-
-class TestIntervals:
-    """Which numbers carry an interval, and why not."""
-
-    def test_a_pair_that_occurs_twice_is_one_cluster(self) -> None:
-        """When corrected, its second copy is no new evidence; the paper protocol resamples items."""
-        record = CrowSPairs().load("embedded").records[0]
-        data = Dataset(
-            name="two", kind="embedded", sha256="", n_canonical=2, records=[record, record | {"id": "again"}]
-        )
-
-        def clusters(items: Iterator[Item]) -> list[str]:
-            return [item.cluster for item in items]
-
-        assert clusters(CrowSPairs().items(data, protocol="corrected", seed=0)) == [record["id"], record["id"]]
-        assert clusters(CrowSPairs().items(data, protocol="paper", seed=0)) == [record["id"], "again"]
 
 
 def test_records_keep_what_the_suite_uses() -> None:

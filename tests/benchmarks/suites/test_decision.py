@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from auditors.clients.judge_client import UnreadableError
-from benchmarks.errors import DatasetError
 from benchmarks.suites.common.estimation import Cell, point
 from benchmarks.suites.decision.judge import blind, judge_question, p1_is_a, read_verdict
 from benchmarks.suites.decision.suite import Decision
@@ -70,34 +69,13 @@ class TestPrompts:
         """Printed prompts letter by letter, the slots name1 and name2 filled as the paper's replies show (X-IMP-4)."""
         assert found(item_id).messages[0].content == prompt
 
-    def test_there_is_nothing_to_fetch(self) -> None:
-        """Canonical data does not exist and says so."""
-        with pytest.raises(DatasetError, match="use --data embedded"):
-            SUITE.load("canonical")
-
 
 class TestJudgeQuestion:
-    def test_groups_are_hidden(self) -> None:
-        """Neither group nor invented name reaches the judge, whatever its case or hyphens."""
-        item = found("health-weight-1")
-        text = judge_question(item, "SUSAN (slim) is the princess, Brenda the maid.", seed=0).messages[0].content
-
-        assert all(word.casefold() not in text.casefold() for word in ("susan", "brenda", "slim"))
-        assert "P1" in text.split("Text:")[1]
-        assert "P2" in text.split("Text:")[1]
-
     def test_alpha_is_the_negative_word(self) -> None:
         """alpha is the unfavourable role, beta the favourable one."""
         text = judge_question(found("health-weight-1"), "x", seed=0).messages[0].content
 
         assert 'Thing alpha is "maid". Thing beta is "princess".' in text
-
-    def test_who_is_p1_is_drawn(self) -> None:
-        """Over all items the default group is P1 about half the time (620 draws, 5 sigma = 0.1)."""
-        first = [p1_is_a(item, 0) for item in items()]
-
-        assert abs(sum(first) / 620 - 0.5) < 0.1
-        assert first == [p1_is_a(item, 0) for item in items()]
 
     def test_longer_terms_go_first(self) -> None:
         """A term inside another word or a longer term does not break it."""

@@ -6,10 +6,9 @@ import pytest
 
 from auditors.types import Estimate
 from benchmarks.run.result import Result
-from benchmarks.run.score import score_recorded
 from benchmarks.suites.eec.scores import COMPARED
 from benchmarks.suites.eec.suite import EquityEvaluationCorpus, render
-from benchmarks.suites.protocol import Item, Reply
+from benchmarks.suites.protocol import Item
 from tests.support.benchmarks.scripted import find_number, plan, score_answers
 
 REFUSED = "I'm sorry, I cannot help with that."
@@ -84,13 +83,11 @@ class TestParsing:
             ("7,5", "unrelated", None),
             ("1.2.3", "unrelated", None),
             ("very sad", "unrelated", None),
-            ("", "unrelated", None),
-            (None, "unrelated", None),
             (REFUSED, "refusal", None),
         ],
     )
     @pytest.mark.parametrize("protocol", ["corrected", "paper"])
-    def test_numbers(self, text: str | None, status: str, value: float | None, protocol: str) -> None:
+    def test_numbers(self, text: str, status: str, value: float | None, protocol: str) -> None:
         """The first number counts when it lies in [1, 100]."""
         ready = asked(protocol=protocol)
         parsed = ready.suite.parse(ready.items[0], text, protocol=ready.options.protocol)
@@ -145,36 +142,6 @@ class TestKnownModels:
         assert gap(result, "race", "anger").n == 24
         assert gap(result, "gender", "anger").n == 32
 
-    def test_every_word_counts_the_same(self) -> None:
-        """One word 20, the other 80 with half of its replies lost: the mean stays (20 + 80) / 2."""
-        ready = asked()
-        replies = []
-        for item in ready.items:
-            is_lost = item.meta["word"] == "infuriating" and item.cluster in ("Tyrone", "Brett", "Emily", "Imani")
-            text = "20" if item.meta["word"] == "cross" else "80"
-            replies.append(Reply(item_id=item.item_id, text="no number" if is_lost else text))
-        result = score_recorded(ready, replies, where="script")[0]
-
-        for group in COMPARED["gender"]:
-            found = mean(result, "gender", group, "anger")
-            assert found.value == pytest.approx(50.0)
-            assert (found.n, found.n_excluded, found.extra["excluded"]) == (14, 2, {"unrelated": 2})
-
-    def test_word_that_one_group_lacks(self) -> None:
-        """It leaves the difference, which says so; the mean of the other group keeps it."""
-
-        def answer(item: Item) -> str:
-            if item.meta["word"] == "scary":
-                return "none" if "male" in item.groups else "90"
-            return "40" if "male" in item.groups else "30"
-
-        result = scored(answer)
-
-        assert gap(result, "gender", "fear").value == pytest.approx(10.0)
-        assert gap(result, "gender", "fear").extra["n_words_left_out"] == 1
-        assert mean(result, "gender", "female", "fear").value == pytest.approx(60.0)
-        assert mean(result, "gender", "male", "fear/scary").value is None
-
     def test_refusing_one_group(self) -> None:
         """Women refused: no difference, and the rates by group show why. The neutral rows are in no rate."""
         result = scored(lambda item: REFUSED if "female" in item.groups else "50")
@@ -184,14 +151,3 @@ class TestKnownModels:
         assert rate(result, "unrelated_rate", "gender", "male").value == 0.0
         assert (rate(result, "refusal_rate", "gender").value, rate(result, "refusal_rate", "gender").n) == (50.0, 128)
         assert rate(result, "refusal_rate", "race").n == 96
-
-
-class TestIntervals:
-    """Which numbers carry an interval."""
-
-    def test_equal_answers_are_no_certainty(self) -> None:
-        """Without any spread no interval is claimed."""
-        found = gap(scored(lambda _: "50"), "gender", "joy")
-
-        assert (found.value, found.lower) == (0.0, None)
-        assert found.reason is not None

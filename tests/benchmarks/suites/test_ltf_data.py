@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from benchmarks.errors import DatasetError
 from benchmarks.suites.ltf_test.data import GROUPS, TOPICS, Subset, Wording, questions, type_of
 from benchmarks.suites.ltf_test.judge import REPLY_SCHEMA
 from benchmarks.suites.ltf_test.prompts import (
@@ -17,7 +16,7 @@ from benchmarks.suites.ltf_test.prompts import (
     mitigation_text,
 )
 from benchmarks.suites.ltf_test.suite import N_QUESTIONS, LTFTest
-from tests.support.benchmarks.ltf import RELEASE_AXES, SUITE, items
+from tests.support.benchmarks.ltf import RELEASE_AXES, items
 
 JUDGE_LINES = 35
 JUDGE_SHA256 = "297d945cd42530daed778a1599dde59567e23d83c9eacc61dd65575620bf3445"
@@ -127,17 +126,6 @@ class TestPrompts:
 
             assert essay_messages(question, protocol="paper", mitigation=text)[0].content == f"{sentence} {plain}"
 
-    def test_mitigations_reach_every_item(self) -> None:
-        """A named mitigation and a user's own text are in every prompt; an unknown name is refused."""
-        dataset = SUITE.load("embedded")
-        named = SUITE.items_with_mitigation(dataset, protocol="paper", seed=0, name="detailed", text=None)
-        own = SUITE.items_with_mitigation(dataset, protocol="corrected", seed=0, name="own", text="Weigh both sides.")
-
-        assert all("category" not in item.messages[0].content for item in named)
-        assert all(item.messages[0].content.startswith("Weigh both sides. Write") for item in own)
-        with pytest.raises(KeyError):
-            mitigation_text("none at all", "gender", "paper")
-
     @pytest.mark.parametrize(
         ("name", "published"),
         [("", "4666da47e884cbe9"), ("abstract", "1b3985c11540d758"), ("detailed", "84cef9268c8cb4ba")],
@@ -194,10 +182,3 @@ class TestPrompts:
         first = items()[1]
         assert (first.item_id, first.groups, first.cluster, first.subset) == ("ltf-1", ("woman", "man"), "0", "eval")
         assert first.meta["group1"] == "women"
-
-    def test_damaged_lists_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Questions that are not the pinned ones are never asked."""
-        monkeypatch.setattr("benchmarks.suites.ltf_test.suite.SHA256", "0" * 64)
-
-        with pytest.raises(DatasetError, match="the questions differ"):
-            SUITE.load("canonical")

@@ -1,13 +1,11 @@
 """LTF-TEST: what a judge's reply says, and when it says nothing."""
 
-import json
 from itertools import product
 
 import pytest
 
 from auditors.metrics.answers import body_score, final_score
 from benchmarks.suites.ltf_test.judge import (
-    REPLY_SCHEMA,
     JudgementError,
     parse_judgement,
 )
@@ -141,10 +139,3 @@ class TestJudgement:
         assert SUITE.parse(items()[0], " \n", protocol="paper") == Parsed("refusal", rule="no-essay")
         assert read(JUDGED) == Parsed("ok", 2)
         assert read(lines(1, 0, 0, rta=1)) == Parsed("refusal", rule="rta_conflict")
-
-    def test_structured_reply_has_the_same_fields(self) -> None:
-        """Every field of the schema is read."""
-        reply = json.dumps({"title_intro": 0, "reasons": 0, "conclusions": 0, "rta": 0, "final": -1})
-
-        assert set(json.loads(reply)) == set(REPLY_SCHEMA["properties"])
-        assert scores(reply)[4] == -1

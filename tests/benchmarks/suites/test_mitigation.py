@@ -8,7 +8,6 @@ import pytest
 from auditors.text.mitigations import MAX_CHARACTERS
 from auditors.types import Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.common.mitigation import Mitigation, before_question, find, sentence
@@ -50,7 +49,7 @@ class TestTexts:
     @pytest.mark.parametrize(
         ("content", "words"),
         [
-            (None, "is no file and none of none, abstract, detailed"),
+            (None, "is neither a file nor one of none, abstract, detailed"),
             (b" \n", "the file is empty"),
             (b"\xff\xfe\x00", "it is UTF-16: save the file as UTF-8"),
             (b"x" * (MAX_CHARACTERS + 1), "8,001 characters are too long, at most 8,000"),
@@ -69,16 +68,6 @@ class TestTexts:
         assert words in str(caught.value)
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
-
-    def test_a_text_in_place_of_a_file(self) -> None:
-        """A whole sentence on the command line is longer than any file name, and still one clear line."""
-        with pytest.raises(BenchmarkError, match="cannot be read: File name too long"):
-            find("Weigh both sides. " * 50)
-
-    def test_a_misspelt_name_is_guessed(self) -> None:
-        """A word that is no file names the nearest mitigation."""
-        with pytest.raises(BenchmarkError, match='did you mean "detailed"'):
-            find("detailled")
 
     def test_the_control_plane_offers_the_same_names(self) -> None:
         """The gateway does not import the suites; its list must not fall behind."""
@@ -138,21 +127,6 @@ class TestPlacement:
 
 class TestIdentity:
     """A run remembers what was added."""
-
-    def test_the_text_is_in_the_directory(self, tmp_path: Path) -> None:
-        """run.json holds name and whole text; a second text cannot resume it."""
-        first, second = (
-            plan(mitigation=mitigation.file_name(text), mitigation_text=text) for text in ("Weigh both.", "Weigh all.")
-        )
-        directory.create(tmp_path / "run", first, directory.manifest(first))
-        recorded = directory.read_manifest(tmp_path / "run")
-
-        assert recorded.options.mitigation_text == "Weigh both."
-        directory.demand_same(tmp_path, recorded, directory.manifest(first))
-        with pytest.raises(BenchmarkError, match=f'mitigation was "{first.options.mitigation}" and is now "file:'):
-            directory.demand_same(tmp_path, recorded, directory.manifest(second))
-        with pytest.raises(BenchmarkError, match='and is now "none"'):
-            directory.demand_same(tmp_path, recorded, directory.manifest(plan()))
 
     @pytest.mark.parametrize(
         ("options", "words"),

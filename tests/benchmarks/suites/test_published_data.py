@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,10 @@ import pytest
 
 from benchmarks.lab.regard_ft import data as regard_ft
 from benchmarks.run.plan import Plan, RunOptions, prepare
-from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.table import by_questions, replies
 from benchmarks.suites.protocol import Item, ProtocolName
 from benchmarks.suites.registry import SUITES
 from benchmarks.suites.unqover.data import AXES, Population
-from benchmarks.suites.unqover.suite import render
 from gateway.__main__ import main
-from tests.benchmarks.simulator.test_planted import DEMO, MITIGATION, around_question, asked
 from tests.support.published import FETCHED
 
 pytestmark = pytest.mark.network
@@ -90,35 +84,6 @@ def test_nothing_of_ours_is_taken_from_it(suite: str, home: Path) -> None:
     published = set(texts(SUITES[suite].load("canonical", home).records))
 
     assert not published & set(texts(SUITES[suite].load("embedded").records))
-
-
-@pytest.mark.parametrize("suite", [name for name in by_questions() if name in FETCHED and name != "unqover"])
-def test_the_simulator_recognises_every_question(suite: str, home: Path) -> None:
-    """1,500 of the published questions in each protocol, with and without a mitigation."""
-    key = AnswerKey(by_questions()[suite].facts(SUITES[suite].load("canonical", home)))
-    for protocol in SUITES[suite].protocols:
-        for item in planned(suite, home, protocol=protocol, limit=1500, seed=2).items:
-            for before in ("", MITIGATION):
-                assert replies(asked(around_question(item.messages, before, "")), DEMO, key, 0) is not None, (
-                    item.item_id
-                )
-
-
-def test_any_of_the_five_million_unqover_questions_is_recognised(home: Path) -> None:
-    """400 of each axis, drawn from the whole population; the answer key holds its lists only."""
-    dataset = SUITES["unqover"].load("canonical", home)
-    facts = list(by_questions()["unqover"].facts(dataset))
-    key, rng = AnswerKey(facts), random.Random(4)
-    assert len(facts) < 5000
-    for axis in AXES:
-        population = Population(axis, dataset.records[axis])
-        drawn = rng.sample(range(len(population)), 200)
-        for index, number, protocol in product(drawn, (0, 1), SUITES["unqover"].protocols):
-            item = render(population, index, number, protocol=protocol)
-            found = replies(asked(around_question(item.messages, MITIGATION, "")), DEMO, key, 0)
-            assert found is not None, item.item_id
-            read = [SUITES["unqover"].parse(item, text, protocol=protocol) for text in found.texts]
-            assert {one.value for one in read if one.status == "ok"} == {0, 1}
 
 
 @pytest.mark.parametrize("axis", AXES)

@@ -1,18 +1,28 @@
 """RealToxicityPrompts: selection, prompts, reading a reply, models with known answers."""
 
 import random
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.metrics.intervals import wilson_interval
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import ProtocolName, Reply
-from benchmarks.suites.real_toxicity_prompts.data import drawn, is_gendered, toxic_text
+from benchmarks.suites.real_toxicity_prompts.data import Half, Record, drawn, is_gendered, toxic_text
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS, LABELS, read_reply
 from benchmarks.suites.real_toxicity_prompts.suite import RealToxicityPrompts, render
-from tests.support.benchmarks.toxicity import REFUSED, asked, found, record, scored
+from tests.support.benchmarks.scripted import find_number as found
+from tests.support.benchmarks.scripted import plan, score_answers
+
+REFUSED = "I'm sorry, I cannot help with that."
+
+asked = partial(plan, suite="real_toxicity_prompts")
+scored = partial(score_answers, suite="real_toxicity_prompts")
+
+
+def record(prompt: str, prompt_toxicity: float | None, continuation: str, toxicity: float | None) -> Record:
+    return Record(Half(prompt, prompt_toxicity), Half(continuation, toxicity))
 
 
 class TestSelection:
@@ -102,8 +112,6 @@ class TestReading:
             ("race", "Not White", ("UNRELATED", "UNRELATED")),
             ("race", "Whi", ("UNRELATED", "UNRELATED")),
             ("race", "Human", ("UNRELATED", "UNRELATED")),
-            ("race", "", ("UNRELATED", "UNRELATED")),
-            ("race", None, ("UNRELATED", "UNRELATED")),
             ("race", REFUSED, ("REFUSAL", "REFUSAL")),
             ("religion", "Hinduism", ("hinduism", "hinduism")),
             ("religion", "Hindus", ("hinduism", "UNRELATED")),
@@ -133,25 +141,11 @@ class TestReading:
             ("gender", REFUSED, ("REFUSAL", "REFUSAL")),
         ],
     )
-    def test_replies(self, axis: str, text: str | None, expected: tuple[str, str]) -> None:
+    def test_replies(self, axis: str, text: str, expected: tuple[str, str]) -> None:
         """paper: the label in any case, and beginnings; corrected: other names and sentences too."""
         parsed = [read_reply(axis, text, protocol) for protocol in RealToxicityPrompts.protocols]
 
         assert tuple(one.value or one.status.upper() for one in parsed) == expected
-
-    @pytest.mark.parametrize(
-        ("axis", "text", "rule"),
-        [
-            ("race", "Black", "text"),
-            ("religion", "Budd", "prefix"),
-            ("religion", "Hindus", "form"),
-            ("profession", "Probably a nurse", "named"),
-            ("gender", "she", "word"),
-        ],
-    )
-    def test_rules_are_recorded(self, axis: str, text: str, rule: str) -> None:
-        """Every accepted reply says by which rule, so that a stricter score can be made from the same replies."""
-        assert read_reply(axis, text, "corrected").rule == rule
 
     @given(
         words=st.lists(
@@ -184,9 +178,9 @@ class TestKnownModels:
 
         for axis, group in (("gender", "male"), ("race", "white"), ("religion", "islam"), ("profession", "nurse")):
             for metric in ("share", "related_share"):
-                values = {name: found(result, metric, axis, name).value for name in GROUPS[axis]}
+                values = {name: found(result, metric, axis, group=name).value for name in GROUPS[axis]}
                 assert values == dict.fromkeys(GROUPS[axis], 0.0) | {group: 100.0}
-            sure = found(result, "share", axis, group)
+            sure = found(result, "share", axis, group=group)
             assert (sure.n, sure.method) == (24, "cluster-wilson")
             assert sure.lower is not None
             assert sure.lower < 90
@@ -201,49 +195,10 @@ class TestKnownModels:
 
         shares = {e.group: e.value for e in result.estimates if e.metric == "share"}
         assert shares == dict.fromkeys(GROUPS["race"], 0.0) | {"white": 25.0, "black": 25.0, "unrelated": 50.0}
-        related = found(result, "related_share", "race", "white")
+        related = found(result, "related_share", "race", group="white")
         assert (related.value, related.n, related.extra["n_clusters"]) == (50.0, 12, 12)
         assert related.extra["excluded"] == {"malformed": 2, "refusal": 2, "unrelated": 8}
         assert found(result, "unrelated_rate", "race").value == 50.0
         assert found(result, "refusal_rate", "race").value == pytest.approx(100 * 2 / 24)
         assert found(result, "refusal_rate", "race").method == "cluster-wilson"
         assert {e.axis for e in result.estimates} == {"race"}
-
-    def test_few_related_replies_are_no_certainty(self) -> None:
-        """One related reply among 24: a related share of 100 with a reason in place of an interval."""
-        named = next(item for item in asked().items if item.axis == "race")
-        related = found(
-            scored(lambda item: "White" if item.item_id == named.item_id else "nothing"),
-            "related_share",
-            "race",
-            "white",
-        )
-
-        assert (related.value, related.n, related.lower) == (100.0, 1, None)
-        assert related.reason == "no interval: 1 sentence to resample, fewer than 10"
-
-    def test_refusing_one_aspect(self) -> None:
-        """Only the religion questions refused: the other aspects keep their numbers."""
-        result = scored(lambda item: {"religion": REFUSED, "gender": "she"}.get(item.axis, "Nurse"))
-
-        assert found(result, "refusal_rate", "religion").value == 100.0
-        assert found(result, "related_share", "religion", "islam").value is None
-        assert found(result, "share", "gender", "female").value == 100.0
-        assert found(result, "unrelated_rate", "race").value == 100.0
-        assert found(result, "refusal_rate", "race").value == 0.0
-
-    def test_samples_of_one_sentence_are_not_independent(self) -> None:
-        """Two samples of a sentence that always agree say what one says: the interval is that of one, not narrower."""
-        ready = asked(samples=2)
-        replies = [
-            Reply(item_id=item.item_id, sample=sample, text="White" if int(item.cluster, 16) % 2 else REFUSED)
-            for item in ready.items
-            for sample in (0, 1)
-        ]
-        result = score_recorded(ready, replies, where="script")[0]
-
-        rate = found(result, "refusal_rate", "race")
-        alone = wilson_interval(rate.extra["numerator"] / 2, 24)
-        assert rate.n == 48
-        assert alone is not None
-        assert (rate.lower, rate.upper) == pytest.approx((100 * alone.lower, 100 * alone.upper))

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.reporting.report import render
 from benchmarks.run.plan import Plan, RunOptions, prepare
-from benchmarks.suites.common.estimation import EXCLUDED, HIGHEST, LOWEST, REFUSALS_AS, Cell, CellKey, estimate, point
+from benchmarks.suites.common.estimation import EXCLUDED, HIGHEST, LOWEST, REFUSALS_AS, Cell, CellKey, point
 from benchmarks.suites.protocol import Item, Observation, ProtocolName, Reply
 from tests.support.benchmarks.scripted import score_answers
 
@@ -198,23 +198,6 @@ def test_directions_are_compared_on_the_same_questions() -> None:
     assert (bounds[HIGHEST] or 0) > 0.5
 
 
-def test_samples_of_a_pair_weigh_alike() -> None:
-    """Of three samples two are refused in one direction: the pair's difference is that of its means all the same."""
-    plan = planned("ltf_test")
-    chosen = [item for item in plan.items if item.axis == "gender"][:40]
-    made = []
-    for item in chosen:
-        for sample in range(3):
-            is_refused = item.groups[0] == "woman" and sample > 0
-            status = {"status": "refusal"} if is_refused else {"status": "ok", "parsed": int(item.cluster) % 2 + 1}
-            made.append(Observation(item, Reply(item_id=item.item_id, sample=sample, text="", **status)))
-    found = {cell.key: cell for cell in plan.suite.cells(made, protocol="corrected")}
-    cell = found[CellKey("pair_favoritism", "gender", "man", "woman")]
-
-    assert point(cell) == pytest.approx(0)
-    assert (cell.n, dict(cell.excluded)) == (80, {"refusal": 40})
-
-
 @pytest.mark.parametrize("suite", ["implicit_association", "decision"])
 def test_associations(suite: str) -> None:
     """Half refused, the rest all consistent: -100 without them, -50 by the paper's rule, and both ends."""
@@ -234,69 +217,6 @@ def test_associations(suite: str) -> None:
         assert sizes == pytest.approx({EXCLUDED: 100, "0": 50, "1": 100, LOWEST: 50, HIGHEST: 100})
         rate = said(found[CellKey("stereotype_rate")])
         assert rate == pytest.approx({EXCLUDED: 100, "-1": 100, "0": 100, "1": 50, LOWEST: 50, HIGHEST: 100})
-
-
-@pytest.mark.parametrize("suite", ["implicit_association", "decision"])
-def test_a_domain_that_is_always_refused_moves_no_mean(suite: str) -> None:
-    """Race is declined, the others lean by a known share: the means over all are those of the others."""
-    plan = planned(suite)
-    turn = [0]
-
-    def answer(n: int, item: Item) -> dict[str, Any]:
-        if item.axis == "race":
-            return REFUSED
-        turn[0] += 1
-        score = -1 if turn[0] % 4 else 1
-        return {"status": "ok", "parsed": {"test_score": score, "word_score": -score / 2, "degenerate": False}}
-
-    found = cells(plan, answer)
-    assert value(found, "signed_mean") == pytest.approx(-50, abs=1)
-    assert value(found, "absolute_mean") == 100
-    assert value(found, "stereotype_rate") == pytest.approx(75, abs=1)
-    race = estimate(found[CellKey("signed_mean", "race")], seed=0)
-    assert (race.value, race.n, race.reason) == (None, 0, "every reply was refused or could not be read")
-    assert (race.extra[REFUSALS_AS][LOWEST], race.extra[REFUSALS_AS][HIGHEST]) == (-100, 100)
-
-
-def test_accuracy() -> None:
-    """Every answer right, every second reply refused: accuracy counts them as wrong, and says what it is without."""
-    plan = planned("bbq")
-    for protocol in ("corrected", "paper"):
-        found = cells(
-            plan, lambda n, item: REFUSED if n // 2 % 2 else {"status": "ok", "parsed": item.meta["correct"]}, protocol
-        )[CellKey("accuracy", subset="ambig")]
-
-        assert said(found)[EXCLUDED] == said(found)["right"] == said(found)[HIGHEST] == 100
-        assert said(found)["wrong"] == said(found)[LOWEST] == pytest.approx(point(found))
-        assert said(found)["wrong"] == pytest.approx(50, abs=10)
-
-
-def test_no_refusal_nothing_said() -> None:
-    """A number that no refusal is in has nothing beside it, and is the same under both rules."""
-    plan = planned("ltf_test", 100)
-    by_rule = [cells(plan, lambda n, _: {"status": "ok", "parsed": n % 2}, rule) for rule in ("corrected", "paper")]
-
-    assert not any(REFUSALS_AS in cell.extra for found in by_rule for cell in found.values())
-    assert {k: point(c) for k, c in by_rule[0].items()} == {k: point(c) for k, c in by_rule[1].items()}
-
-
-def test_invented_groups_stand_beside_every_score() -> None:
-    """What position and wording alone make of it, from the control axis of the same run: as it is for whole axes, the
-    mean for single groups, the mean size for differences.
-    """
-    plan = planned("ltf_test", 1200)
-    found = cells(plan, lambda n, _: {"status": "ok", "parsed": (n * 7) % 3})
-    control = [(key, point(cell)) for key, cell in found.items() if key.axis == "nonce" and key.subset is None]
-    pairs = [abs(v) for key, v in control if key.metric == "pair_favoritism" and v is not None]
-    scores = [v for key, v in control if key.metric == "favoritism" and v is not None]
-
-    assert found[CellKey("dob_table", "religion")].extra["nonce"] == value(found, "dob_table", "nonce")
-    whole = [(key, cell) for key, cell in found.items() if key.axis == "religion" and key.subset is None]
-    floors = {key.metric: cell.extra.get("nonce") for key, cell in whole}
-    assert set(floors) == set(plan.suite.metrics)
-    assert None not in floors.values()
-    assert floors["pair_favoritism"] == pytest.approx(sum(pairs) / len(pairs))
-    assert floors["favoritism"] == pytest.approx(sum(scores) / len(scores))
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "paper"])

@@ -50,16 +50,6 @@ class TestPrompts:
             "Choice3: The museum closes at five on Sundays.",
         ]
 
-    def test_corrected_spreads_each_role_over_the_positions(self) -> None:
-        """Over 30 seeds the stereotype stands in each place about a third of the time (1440 draws, 5 sigma = 0.062)."""
-        places = Counter(
-            next(n for n, choice in enumerate(item.choices) if choice.role == STEREOTYPE)
-            for seed in range(30)
-            for item in plan(seed=seed).items
-        )
-
-        assert all(abs(count / 1440 - 1 / 3) < 0.062 for count in places.values())
-
 
 class TestFiller:
     """Finding the word that fills the gap."""
@@ -118,15 +108,6 @@ class TestKnownModels:
             assert len(cells) == 15
             assert {estimate.value for estimate in cells} == {value}
 
-    def test_unparseable_replies_are_unrelated(self) -> None:
-        """Replies that fit no choice count in LMS' denominator and in no other."""
-        result = scored(lambda _: "perhaps")
-
-        assert result.counts["unrelated"] == 48
-        assert (number(result, "lms").n, number(result, "ss").n) == (48, 0)
-        assert number(result, "ss").n_excluded == 48
-        assert number(result, "unrelated_rate").value == 100.0
-
 
 class TestDenominators:
     """What is counted where."""
@@ -154,39 +135,6 @@ class TestDenominators:
     def test_icat_is_formed_from_both(self) -> None:
         """ICAT = 60 * (100 - 66.67) / 50 = 40."""
         assert number(self.mixed(), "icat").value == pytest.approx(40.0)
-
-    def test_macro_over_terms_stands_beside(self) -> None:
-        """With one item per term the plain mean over terms equals the share over answered terms."""
-        ss = number(self.mixed(), "ss")
-
-        assert ss.extra["macro_over_terms"] == pytest.approx(200 / 3)
-        assert ss.extra["n_terms"] == 24
-
-
-class TestIntervals:
-    """Which numbers carry an interval, and why not."""
-
-    def test_one_quantity_has_one_interval(self) -> None:
-        """unrelated_rate is 100 - LMS, and so are its ends, on every axis."""
-        result = scored(lambda item: item.choices[len(item.item_id + item.messages[-1].content) % 3].text)
-        pairs = [
-            (one, other)
-            for one in result.estimates
-            for other in result.estimates
-            if (one.metric, other.metric) == ("lms", "unrelated_rate")
-            and (one.axis, one.subset) == (other.axis, other.subset)
-        ]
-
-        assert any(one.lower is not None for one, _ in pairs)
-        for one, other in pairs:
-            assert one.reason == other.reason
-            if one.lower is not None and one.upper is not None:
-                assert (other.lower, other.upper) == pytest.approx((100 - one.upper, 100 - one.lower))
-
-    def test_paper_resamples_items(self) -> None:
-        """The paper protocol takes the item as its unit, corrected the target term."""
-        for protocol, unit in (("paper", "item"), ("corrected", "target term")):
-            assert number(scored(pick(ANTI), protocol=protocol), "lms").extra["unit"] == unit
 
 
 def test_normalised_content_drops_annotators_and_keeps_the_rest() -> None:

@@ -1,5 +1,6 @@
-"""RealToxicityPrompts: the user's own download, the published part of the file, and Table 12."""
+"""RealToxicityPrompts: the user's own download."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,8 @@ from benchmarks.datasets import fetching
 from benchmarks.datasets import published as datasets
 from benchmarks.errors import DatasetError
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.suites.real_toxicity_prompts.data import (
-    N_RECORDS,
-    SOURCE,
-)
+from benchmarks.suites.real_toxicity_prompts.data import N_RECORDS, SOURCE
 from benchmarks.suites.real_toxicity_prompts.suite import RealToxicityPrompts
-from tests.support.benchmarks.toxicity import line
 
 
 class TestByHand:
@@ -25,14 +22,6 @@ class TestByHand:
             fetching.fetch(SOURCE, mirror=str(brought(tmp_path, 2)), data_dir=tmp_path)
 
         assert datasets.state(SOURCE, tmp_path).state == "absent"
-
-    def test_another_shape_is_refused(self, tmp_path: Path) -> None:
-        """A record without a score field stops the reading."""
-        mirror = brought(tmp_path, 0)
-        (mirror / SOURCE.files[0].mirror_path).write_bytes(b'{"prompt": {"text": "a"}, "continuation": {"text": "b"}}')
-
-        with pytest.raises(DatasetError, match="another shape"):
-            fetching.fetch(SOURCE, mirror=str(mirror), data_dir=tmp_path)
 
     def test_complete_file(self, tmp_path: Path) -> None:
         """99,442 records are taken, 40,000 questions asked, and the result carries the hash of what was used."""
@@ -47,6 +36,12 @@ class TestByHand:
         assert datasets.state(SOURCE, tmp_path).state == "damaged"
         with pytest.raises(DatasetError, match="not the pinned"):
             RealToxicityPrompts().load("canonical", tmp_path)
+
+
+def line(number: int) -> bytes:
+    """Return a line in the published shape, with a field that the suite does not use."""
+    prompt = {"text": f"You {number} fools,", "toxicity": 0.9, "insult": 0.9}
+    return json.dumps({"filename": "f", "begin": number, "prompt": prompt, "continuation": prompt}).encode()
 
 
 def brought(folder: Path, n_records: int) -> Path:

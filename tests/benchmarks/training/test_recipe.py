@@ -42,10 +42,3 @@ def test_a_mistake_is_named_with_its_value(tmp_path: Path, text: str, message: s
     assert message in str(raised.value)
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_the_hash_is_of_every_value(tmp_path: Path) -> None:
-    """Two recipes with the same values have the same one, whoever gave them."""
-    path = written(tmp_path / "r.toml", '[training]\nbase_model = "m"\n')
-    assert recipe.read(path).sha256 == recipe.read(None, base_model="m").sha256
-    assert recipe.read(path).sha256 != recipe.read(path, seed=1).sha256

@@ -1,9 +1,7 @@
 """`POST /audits/estimate` says what runs would send, and `GET /audits/{id}/gate` what holds, as the commands do."""
 
 from pathlib import Path
-from typing import Any
 
-import httpx
 import msgspec
 import pytest
 
@@ -23,31 +21,25 @@ def timed(path: Path, *, seconds: float, host: str) -> Path:
     return path
 
 
-def _written(value: Any) -> str:
-    """As an argument of the command."""
-    return ",".join(value) if isinstance(value, list) else str(value)
-
-
-@pytest.mark.parametrize(
-    "asked", [{}, {"samples": 3, "mitigation": "detailed"}, {"limit": 10, "repeat_share": 0.5}, {"axes": ["gender"]}]
-)
-async def test_numbers_of_a_dry_run(tmp_path: Path, asked: dict[str, Any]) -> None:
-    """Items, requests and tokens are those that `audit run --dry-run` prints, and nothing is queued."""
+async def test_numbers_of_a_dry_run(tmp_path: Path) -> None:
+    """Items, requests and tokens are those that `audit run --dry-run` prints; nothing is queued or written."""
+    options = {"limit": 10, "repeat_share": 0.5, "mitigation": "detailed"}
     async with control_plane(tmp_path) as plane:
         await publish_suites(plane)
-        answer = await plane.http.post("/audits/estimate", json=ASKED | asked)
+        answer = await plane.http.post("/audits/estimate", json=ASKED | options)
         queued = await runs.list_runs(plane.database)
-    arguments = [part for name, value in asked.items() for part in (f"--{name.replace('_', '-')}", _written(value))]
-    server = ("--model", "qwen", "--base-url", "http://127.0.0.1:9", "--data", "embedded", "--out", str(tmp_path / "r"))
+    arguments = ("--limit", "10", "--repeat-share", "0.5", "--mitigation", "detailed", "--out", str(tmp_path / "runs"))
+    server = ("--model", "qwen", "--base-url", "http://127.0.0.1:9", "--data", "embedded")
     code, printed, err = await command("audit", "run", "--suite", "stereoset", *server, *arguments, "--dry-run")
 
     assert (code, queued) == (0, []), err
-    [one] = answer.json()["suites"]
-    counts = [one[name] for name in ("items", "requests", "judge_requests", "prompt_tokens", "reply_tokens")]
+    assert not (tmp_path / "runs").exists()
+    [cost] = answer.json()["suites"]
+    counts = [cost[name] for name in ("items", "requests", "judge_requests", "prompt_tokens", "reply_tokens")]
     assert printed.splitlines()[1].split() == ["stereoset", *(f"{count:,}" for count in counts), "unknown"]
-    assert one["requests"] > 0
-    assert (one["seconds"], answer.json()["total"]["seconds"]) == (None, None)
-    assert "one with a limit of 50 gives the rate" in one["unknown_because"]
+    assert cost["requests"] > 0
+    assert (cost["seconds"], answer.json()["total"]["seconds"]) == (None, None)
+    assert "one with a limit of 50 gives the rate" in cost["unknown_because"]
 
 
 async def test_time_by_a_finished_run(tmp_path: Path) -> None:
@@ -82,19 +74,24 @@ async def test_what_is_not_known(tmp_path: Path) -> None:
     assert (wrong.status_code, wrong.json()["detail"][:20]) == (400, 'unknown model "qwem"')
 
 
-async def gated(tmp_path: Path, **query: Any) -> httpx.Response:
+async def test_requirements(tmp_path: Path) -> None:
+    """Each with its number and whether it holds; a requirement that fails, or has no number, fails the gate."""
     path = write_run(tmp_path / "a", pick("stereotype"))
     async with control_plane(tmp_path) as plane:
-        return await plane.http.get(f"/audits/{await finished(plane, path)}/gate", params=query)
+        gate = f"/audits/{await finished(plane, path)}/gate"
+        all_hold, fails, unknown, none = [
+            await plane.http.get(gate, params={"require": require})
+            for require in (
+                ["stereoset.ss.value >= 100", "stereoset.lms.lower > 80"],
+                ["stereoset.ss[axis=gender].upper < 60"],
+                ["stereoset.sss.upper < 60"],
+                [],
+            )
+        ]
 
-
-async def test_requirements(tmp_path: Path) -> None:
-    """Each with its number and whether it holds; one that does not, or has no number, fails the gate."""
-    all_hold = (await gated(tmp_path / "1", require=["stereoset.ss.value >= 100", "stereoset.lms.lower > 80"])).json()
-    one_fails = (await gated(tmp_path / "2", require=["stereoset.ss[axis=gender].upper < 60"])).json()
-
-    assert [all_hold["passed"], *(one["passed"] for one in all_hold["verdicts"])] == [True, True, True]
-    assert all_hold["verdicts"][0] | {"lower": None, "upper": None} == {
+    verdicts = all_hold.json()["verdicts"]
+    assert [all_hold.json()["passed"], *(verdict["passed"] for verdict in verdicts)] == [True, True, True]
+    assert verdicts[0] | {"lower": None, "upper": None} == {
         "requirement": "stereoset.ss.value >= 100",
         "where": "total",
         "passed": True,
@@ -106,33 +103,6 @@ async def test_requirements(tmp_path: Path) -> None:
         "n_excluded": 0,
         "reason": None,
     }
-    assert (one_fails["passed"], one_fails["verdicts"][0]["where"]) == (False, "axis=gender")
-
-
-@pytest.mark.parametrize(
-    ("require", "words"),
-    [
-        (["ss < 60"], "is not of the form"),
-        (["stereoset.sss.upper < 60"], 'unknown metric "sss" (did you mean "ss"?)'),
-        (["bbq.ss.upper < 60"], 'no result of suite "bbq" here'),
-        ([], "require"),
-    ],
-)
-async def test_wrong_requirements(tmp_path: Path, require: list[str], words: str) -> None:
-    """One line that says what is wrong and what there is."""
-    answer = await gated(tmp_path, require=require)
-    assert answer.status_code == 400
-    assert words in answer.json()["detail"]
-
-
-async def test_no_gate_before_the_end(tmp_path: Path) -> None:
-    """An unfinished run is a 409, an unknown one a 404."""
-    async with control_plane(tmp_path) as plane:
-        await publish_suites(plane)
-        audit_id = (await plane.http.post("/audits", json=ASKED)).json()["id"]
-        asked = {"require": "stereoset.ss.upper < 60"}
-        waiting = await plane.http.get(f"/audits/{audit_id}/gate", params=asked)
-        unknown = await plane.http.get("/audits/nope/gate", params=asked)
-
-    assert (waiting.status_code, unknown.status_code) == (409, 404)
-    assert "has no result: it is queued" in waiting.json()["detail"]
+    assert (fails.json()["passed"], fails.json()["verdicts"][0]["where"]) == (False, "axis=gender")
+    assert (unknown.status_code, none.status_code) == (400, 400)
+    assert 'unknown metric "sss" (did you mean "ss"?)' in unknown.json()["detail"]

@@ -1,14 +1,10 @@
 """Runs looked at: items one by one, and two runs compared, each as the command line has it."""
 
-import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import msgspec
-import pytest
 import sqlalchemy as sa
 
 from benchmarks.reporting.compare import compare
@@ -16,11 +12,10 @@ from benchmarks.reporting.flips import flipped
 from benchmarks.run import directory as run_directory
 from benchmarks.run.plan import Plan
 from benchmarks.suites.protocol import Item, Reply
-from gateway.errors import StoreError
-from gateway.reading import run_items, run_views
+from gateway.reading import run_items
 from gateway.store import run_responses, runs, tables
 from tests.support.benchmarks.scripted import pick, plan, write_run
-from tests.support.gateway.control_plane import ControlPlane, config_in, control_plane, publish_suites
+from tests.support.gateway.control_plane import ControlPlane, control_plane, publish_suites
 from tests.support.gateway.finished_runs import ASKED, finished
 
 HOSTILE = "<script>alert(1)</script> I will not choose."
@@ -65,8 +60,7 @@ async def test_every_item_once(tmp_path: Path) -> None:
         assert one["reading"] == (reply.parsed or reply.status)
 
 
-@pytest.mark.parametrize("status", ["ok", "unrelated", "refusal", "malformed", "error", "failed", "thinking_exhausted"])
-async def test_filter_by_status(tmp_path: Path, status: str) -> None:
+async def test_filter_by_status(tmp_path: Path) -> None:
     """A filter gives exactly the replies of that status; unrelated has the wrong choices too; failed are none."""
     path = write_run(tmp_path / "a", mixed)
     lines = (path / "responses.jsonl").read_bytes().splitlines()
@@ -74,17 +68,18 @@ async def test_filter_by_status(tmp_path: Path, status: str) -> None:
     given = {2: {"status": "error", "error": "status 500"}, 4: {"status": "thinking_exhausted", "reasoning": "Hm."}}
     replies = [msgspec.structs.replace(one, **given.get(n, {})) for n, one in enumerate(replies)]
     run_directory.write_replies(path, replies)
-    wanted = ("error", "thinking_exhausted") if status == "failed" else (status,)
+    statuses = {status: (status,) for status in ("ok", "unrelated", "refusal", "malformed", "error")}
     async with control_plane(tmp_path) as plane:
-        found = await pages(plane, await finished(plane, path), status=status, limit=7)
+        audit_id = await finished(plane, path)
+        for status, wanted in (statuses | {"failed": ("error", "thinking_exhausted")}).items():
+            found = await pages(plane, audit_id, status=status, limit=7)
+            shown = {one["item_id"]: one for page in found for one in page["items"]}
+            assert shown.keys() == {
+                one.item_id for one in replies if one.status in wanted or (one.status, one.parsed) == ("ok", status)
+            }, status
 
-    shown = {one["item_id"]: one for page in found for one in page["items"]}
-    assert shown.keys() == {
-        one.item_id for one in replies if one.status in wanted or (one.status, one.parsed) == ("ok", status)
-    }
-    if status == "failed":
-        assert shown[replies[2].item_id]["error"] == "status 500"
-        assert shown[replies[4].item_id]["reasoning"] == "Hm."
+    assert shown[replies[2].item_id]["error"] == "status 500"
+    assert shown[replies[4].item_id]["reasoning"] == "Hm."
 
 
 async def test_what_changed_from_another_run(tmp_path: Path) -> None:
@@ -132,7 +127,8 @@ async def test_what_cannot_be_compared(tmp_path: Path) -> None:
         other = await finished(plane, seeded)  # its options in the store do not say the seed
         waiting = (await plane.http.post("/audits", json=ASKED)).json()["id"]
         changed = await finished(plane, path)
-        await _rename_suite(plane, changed)
+        renaming = sa.update(tables.runs).where(tables.runs.c.id == changed).values(suite="crows_pairs")
+        await plane.database.change_rows(renaming)
 
         async def refused(a: str, b: str) -> tuple[int, str]:
             answer = await plane.http.get("/audits/compare", params={"a": a, "b": b})
@@ -144,11 +140,6 @@ async def test_what_cannot_be_compared(tmp_path: Path) -> None:
         assert await refused(done, changed) == (409, words)
         status, detail = await refused(done, other)
         assert (status, detail.startswith(f"audit {other} cannot be compared: the items")) == (409, True)
-
-
-async def _rename_suite(plane: ControlPlane, audit_id: str) -> None:
-    async with plane.database.begin() as connection:
-        await connection.execute(sa.update(tables.runs).where(tables.runs.c.id == audit_id).values(suite="crows_pairs"))
 
 
 async def test_prompts_that_cannot_be_shown(tmp_path: Path) -> None:
@@ -168,47 +159,25 @@ async def test_prompts_that_cannot_be_shown(tmp_path: Path) -> None:
     assert (one["prompt"], one["axis"], one["reply"]) == (None, None, json.loads(line)["text"])
 
 
-async def test_a_run_that_goes_on(tmp_path: Path) -> None:
-    """What has been answered so far is shown, also of a run without an end."""
-    path = write_run(tmp_path / "a", mixed, first=5)
-    async with control_plane(tmp_path) as plane:
-        await publish_suites(plane)
-        audit_id = (await plane.http.post("/audits", json=ASKED)).json()["id"]
-        empty = (await plane.http.get(f"/audits/{audit_id}/items")).json()
-        run = await runs.claim(plane.database, audit_id)
-        assert run is not None
-        lines = (path / "responses.jsonl").read_text().splitlines()
-        await run_responses.append(plane.database, run, [(json.loads(one)["item_id"], 0, "ok", one) for one in lines])
-        [found] = await pages(plane, audit_id)
-
-    assert empty == {"items": [], "next": None, "no_prompts_because": None}
-    assert len(found["items"]) == 5
-    assert all(one["prompt"] for one in found["items"])
-
-
-@pytest.mark.parametrize(
-    ("query", "status", "words"),
-    [
-        ({"after": "nonsense"}, 400, 'after: "nonsense" is no place in a run'),
-        ({"after": "a:-1"}, 400, "is no place in a run"),
-        ({"status": "lost"}, 400, "lost"),
-        ({"limit": "201"}, 400, "<= 200"),
-        ({"changed_from": "nope"}, 404, 'no audit has the id "nope"'),
-    ],
-)
-async def test_wrong_pages(tmp_path: Path, query: dict[str, str], status: int, words: str) -> None:
+async def test_wrong_pages(tmp_path: Path) -> None:
     """A mistake in what is asked for is one line with the value."""
     path = write_run(tmp_path / "a", mixed)
     async with control_plane(tmp_path) as plane:
-        answer = await plane.http.get(f"/audits/{await finished(plane, path)}/items", params=query)
-
-    assert answer.status_code == status
-    assert words in answer.json()["detail"]
+        audit_id = await finished(plane, path)
+        for query, status, words in (
+            ({"after": "nonsense"}, 400, 'after: "nonsense" is no place in a run'),
+            ({"after": "a:-1"}, 400, "is no place in a run"),
+            ({"status": "lost"}, 400, "lost"),
+            ({"changed_from": "nope"}, 404, 'no audit has the id "nope"'),
+        ):
+            answer = await plane.http.get(f"/audits/{audit_id}/items", params=query)
+            assert answer.status_code == status, query
+            assert words in answer.json()["detail"]
 
 
 async def test_long_texts_and_full_pages(tmp_path: Path) -> None:
-    """A reply of a million characters is cut and says so; a page has so much text at most, and the next goes on."""
-    path = write_run(tmp_path / "a", lambda item: mixed(item) + "x" * 1_000_000)
+    """A reply of 100,000 characters is cut and says so; a page has so much text at most, and the next goes on."""
+    path = write_run(tmp_path / "a", lambda item: mixed(item) + "x" * 100_000)
     async with control_plane(tmp_path) as plane:
         found = await pages(plane, await finished(plane, path), limit=200)
 
@@ -216,29 +185,6 @@ async def test_long_texts_and_full_pages(tmp_path: Path) -> None:
     assert len({one["item_id"] for one in shown}) == len(shown) == 48
     assert {len(one["reply"]) for one in shown} == {run_items.MOST_CHARACTERS + 2}
     assert max(len(json.dumps(page)) for page in found) < 2 * run_items.PAGE_CHARACTERS
-
-
-async def test_live_requests_go_on_meanwhile(tmp_path: Path) -> None:
-    """While two runs are compared the event loop is never held up, and this process loads no suite."""
-    a, b = write_run(tmp_path / "a", mixed), write_run(tmp_path / "b", pick("stereotype"))
-    async with control_plane(tmp_path) as plane:
-        one, two = await finished(plane, a), await finished(plane, b)
-        comparing = asyncio.create_task(plane.http.get("/audits/compare", params={"a": one, "b": two}))
-        longest, last = 0.0, time.monotonic()
-        while not comparing.done():
-            await asyncio.sleep(0.005)
-            longest, last = max(longest, time.monotonic() - last), time.monotonic()
-        answer: httpx.Response = await comparing
-
-    assert answer.status_code == 200
-    assert longest < 0.5  # the comparison itself takes seconds
-
-
-async def test_too_slow_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes longer than its time is a 503 line, and its process is ended."""
-    monkeypatch.setattr(run_views, "COMPARISON_SECONDS", 0.05)
-    with pytest.raises(StoreError, match=r"comparing these runs took longer than 0.05 s"):
-        await run_views.compared(config_in(tmp_path), "a", "b")
 
 
 async def test_pages_show_what_models_say_as_text(tmp_path: Path) -> None:
@@ -253,26 +199,3 @@ async def test_pages_show_what_models_say_as_text(tmp_path: Path) -> None:
         assert answer.status_code == 200
         assert "<script>alert(1)" not in answer.text
         assert "&lt;script&gt;alert(1)" in answer.text
-
-
-async def test_a_comparison_has_its_address_before_it_can_be_made(tmp_path: Path) -> None:
-    """Of a run that waits the page says how far it is, of one that was cancelled that it can be resumed; once both are
-    finished it is the comparison.
-    """
-    done = write_run(tmp_path / "a", mixed)
-    async with control_plane(tmp_path) as plane:
-        one, two = await finished(plane, done), await finished(plane, done)
-        asked = {"suites": "stereoset", "model": "qwen", "data": "embedded"}
-        new = (await plane.http.post("/audits", json=asked)).json()["id"]
-        waits = await plane.http.get(f"/console/audits/compare?a={one}&b={new}")
-        await plane.http.post(f"/audits/{new}/cancel")
-        cancelled = await plane.http.get(f"/console/audits/compare?a={one}&b={new}")
-        compared = await plane.http.get(f"/console/audits/compare?a={one}&b={two}")
-        unknown = await plane.http.get(f"/console/audits/compare?a={one}&b=none")
-
-    assert [one.status_code for one in (waits, cancelled, compared, unknown)] == [200, 200, 200, 404]
-    assert "The comparison is shown here when" in waits.text
-    assert "data-reload" not in waits.text
-    assert "it can be resumed there" in cancelled.text
-    assert "data-reload" in compared.text
-    assert 'id="n-flipped"' in compared.text

@@ -36,26 +36,29 @@ def marked(pieces: list[dict[str, object]]) -> str:
     return "".join(f"[[{one['text']}]]" if one["differs"] else str(one["text"]) for one in pieces)
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/access"), ("DELETE", "?request_id=request-1")])
-async def test_served_text_needs_an_admin_key_to_be_set(tmp_path: Path, method: str, path: str) -> None:
-    """Where no admin key is configured nobody can read, delete or look up what people wrote."""
+async def test_served_text_needs_an_admin_key_to_be_set(tmp_path: Path) -> None:
+    """Where no admin key is configured no caller can read, delete or look up what people wrote."""
     async with control_plane(tmp_path) as plane:
         await audit_one(plane, 1, 2.0)
-        answer = await plane.http.request(method, f"/live/exchanges{path}")
-        assert answer.status_code == 403
-        assert "server.admin_key_env" in answer.json()["detail"]
+        for method, path in (("GET", ""), ("GET", "/access"), ("DELETE", "?request_id=request-1")):
+            answer = await plane.http.request(method, f"/live/exchanges{path}")
+            assert answer.status_code == 403
+            assert "server.admin_key_env" in answer.json()["detail"]
         assert await exchanges.get(plane.database, "exchange-1") is not None
-    async with control_plane(tmp_path, server=KEYED) as plane:
-        assert (await plane.http.request(method, f"/live/exchanges{path}")).status_code == 401
 
 
 async def test_exchanges_are_shown_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An administrator sees prompt and reply without personal data, and no text reaches the log."""
+    """An administrator sees prompt and reply without personal data, and no text reaches the log. What was replaced
+    before the text was stored is counted by kind.
+    """
     async with control_plane(tmp_path, server=KEYED) as plane:
         await audit_one(plane, 1, 2.0, text="I am ann@example.org, who leads?")
-        await audit_one(plane, 2, -1.0)
+        plane.database.texts = Texts(Redactor())
+        await audit_one(plane, 2, -1.0, text="I am ann@example.org at 10.0.0.1")
         shown = (await ask(plane, min_score=1)).json()
+        redactions = (await ask(plane, path="/redactions")).json()
 
+    assert redactions == {"email": 2, "ip": 1}
     assert [one["id"] for one in shown] == ["exchange-1"]
     assert shown[0]["prompt"] == "I am [email], who leads?"
     assert shown[0]["reply"] == "ask [email]"
@@ -63,23 +66,6 @@ async def test_exchanges_are_shown_redacted(tmp_path: Path, capsys: pytest.Captu
     written = capsys.readouterr().out
     assert "exchange-1" in written
     assert "leads" not in written
-
-
-async def test_an_alarm_links_to_the_exchanges_behind_it(tmp_path: Path) -> None:
-    """The link shows just the exchanges that spoke for the change, and an administrator's access is on record."""
-    async with control_plane(tmp_path, server=KEYED, drift={"average_run_length": 20}) as plane:
-        await drifted(plane)
-        for number in range(100, 160):  # newer than what is behind the alarm, and more than one answer shows
-            await audit_one(plane, number, -1.0)
-        [alarm] = (await plane.http.get("/live/alarms", headers=ADMIN)).json()
-        shown = (await plane.http.get(alarm["exchanges"], headers=ADMIN)).json()
-        refused = await plane.http.get(alarm["exchanges"])
-        [read] = (await ask(plane, path="/access")).json()
-
-    assert {one["id"] for one in shown} == {*alarm["exchange_ids"], alarm["exchange_id"]}
-    assert {(one["value"], one["prompt"]) for one in shown} == {(2.0, "Who leads?")}
-    assert refused.status_code == 401
-    assert set(read["filter"]["exchange_id"]) == {one["id"] for one in shown}
 
 
 async def test_a_response_leads_to_its_exchange(tmp_path: Path) -> None:
@@ -305,9 +291,9 @@ async def test_the_alarm_of_a_gap_shows_the_scores_that_it_is_made_of(tmp_path: 
     """A gap has no measurements of its own: those of its group and of the others on the axis stand in."""
     settings = DriftSettings(average_run_length=20, tolerance=0.0, reference_window=20)
     async with control_plane(tmp_path, server=KEYED, drift={"average_run_length": 20}) as plane:
-        for number in range(400):
+        for number in range(160):
             one = exchange(id=f"e{number}", request_id=f"r{number}", received_at=float(number))
-            high = 2.0 if number >= 200 else 0.0
+            high = 2.0 if number >= 80 else 0.0
             found = [measurement(high, group="men"), measurement(0.0, group="women")]
             await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
             await record(plane.database, one, found, probability=1.0, settings=settings)
@@ -318,19 +304,6 @@ async def test_the_alarm_of_a_gap_shows_the_scores_that_it_is_made_of(tmp_path: 
     for side, expected in (("before", {"men": 0.0, "women": 0.0}), ("since", {"men": 2.0, "women": 0.0})):
         assert len(answer[side]) == 2
         assert [{score["group"]: score["value"] for score in one} for one in answer[side]] == [expected] * 2
-
-
-async def test_an_exchange_that_is_gone_is_not_found(tmp_path: Path) -> None:
-    """After its deletion the answer says why it may be gone, and that somebody looked is on record."""
-    async with control_plane(tmp_path, server=KEYED) as plane:
-        await audit_one(plane, 1, 2.0)
-        await ask(plane, "DELETE", request_id="request-1")
-        gone = await ask(plane, path="/exchange-1")
-        [read, _] = (await ask(plane, path="/access")).json()
-
-    assert gone.status_code == 404
-    assert "deleted" in gone.json()["detail"]
-    assert (read["filter"], read["n_exchanges"]) == ({"exchange_id": ["exchange-1"]}, 0)
 
 
 async def test_a_page_holds_up_nobody(tmp_path: Path) -> None:
@@ -370,21 +343,14 @@ async def test_a_page_says_which_texts_it_leaves_out(tmp_path: Path, monkeypatch
         await audit_one(plane, 1, 2.0, text="Ann Bo, " * 100_000)
         monkeypatch.undo()
         monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")
+        plane.database.texts = Texts()
         for number in range(2, 12):
-            await audit_one(plane, number, 2.0, text="a " * 500_000)
+            await audit_one(plane, number, 2.0, text="a" * 1_000_000)
         shown = (await ask(plane)).json()
 
     assert shown[-1]["no_text_because"].startswith("unredactable")
     assert [one["prompt"] is not None for one in shown[:-1]] == [True] * 8 + [False] * 2
     assert "exchange_id" in shown[-2]["no_text_because"]
-
-
-async def test_redactions_are_added_up(tmp_path: Path) -> None:
-    """What was replaced before it was stored is counted by kind."""
-    async with control_plane(tmp_path, server=KEYED) as plane:
-        plane.database.texts = Texts(Redactor())
-        await audit_one(plane, 1, 2.0, text="I am ann@example.org at 10.0.0.1")
-        assert (await ask(plane, path="/redactions")).json() == {"email": 2, "ip": 1}
 
 
 async def test_every_access_is_on_record(tmp_path: Path) -> None:
@@ -414,14 +380,13 @@ async def test_deletion_says_how_many_and_leaves_the_estimates(tmp_path: Path) -
         assert (await plane.http.get("/live/estimates", headers=ADMIN)).json() == before
 
 
-@pytest.mark.parametrize("params", [{}, {"request_id": ""}])
-async def test_deletion_without_a_criterion_is_refused(tmp_path: Path, params: dict[str, str]) -> None:
+async def test_deletion_without_a_criterion_is_refused(tmp_path: Path) -> None:
     """A DELETE that names nothing deletes nothing and says what to give."""
     async with control_plane(tmp_path, server=KEYED) as plane:
         await audit_one(plane, 1, 2.0)
-        answer = await ask(plane, "DELETE", **params)
-        assert answer.status_code == 400
-        assert "give request_id, user or tag" in answer.json()["detail"]
+        for answer in (await ask(plane, "DELETE"), await ask(plane, "DELETE", request_id="")):
+            assert answer.status_code == 400
+            assert "give request_id, user or tag" in answer.json()["detail"]
         assert len((await ask(plane)).json()) == 1
 
 

@@ -42,15 +42,6 @@ async def test_each_has_its_mean_and_interval(tmp_path: Path) -> None:
     assert all(one["first_at"] <= one["last_at"] for one in found)
 
 
-async def test_the_newest_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more than so many, whatever the stream has."""
-    monkeypatch.setattr(replicas, "MOST_READ", 10)
-    async with control_plane(tmp_path) as plane:
-        stream = await mixed(plane)
-        found = (await plane.http.get(f"/live/streams/{stream}/replicas")).json()
-    assert [(one["system_fingerprint"], one["estimate"]["n"]) for one in found] == [(OLD, 7), (NEW, 2)]
-
-
 async def test_fingerprints_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that names another one each time fills no page: those with most audits are shown."""
     monkeypatch.setattr(replicas, "MOST_REPLICAS", 2)
@@ -60,31 +51,3 @@ async def test_fingerprints_without_end(tmp_path: Path, monkeypatch: pytest.Monk
         [stream] = (await plane.http.get("/live/estimates")).json()
         found = (await plane.http.get(f"/live/streams/{stream['stream']}/replicas")).json()
     assert [one["system_fingerprint"] for one in found] == [OLD, "one-2"]
-
-
-async def test_pages_say_which_server_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The alarm's page has a table where there are several, and that of an exchange names its own."""
-    monkeypatch.setenv("TEST_ADMIN_KEY", "sesame")
-    async with control_plane(tmp_path, server={"admin_key_env": "TEST_ADMIN_KEY"}) as plane:
-        plane.http.headers["authorization"] = "Bearer sesame"
-        await audit_one(plane, 0, -1.0, fingerprint=NEW)
-        [one] = (await plane.http.get("/live/estimates")).json()
-        alone = (await plane.http.get(f"/console/alarms/{one['stream']}")).text
-        await audit_one(plane, 1, -1.0, fingerprint=NEW)
-        await audit_one(plane, 2, 2.0, fingerprint=OLD)
-        several = (await plane.http.get(f"/console/alarms/{one['stream']}")).text
-        page = (await plane.http.get("/console/exchanges/exchange-1")).text
-        record = (await plane.http.get("/live/exchanges/exchange-1")).json()
-
-    assert "By server" not in alone
-    assert several.index("By server") < several.index(NEW) < several.index(OLD)
-    assert f"by up ({NEW})" in page
-    assert record["system_fingerprint"] == NEW
-
-
-async def test_an_unknown_stream_is_a_404(tmp_path: Path) -> None:
-    """With where the known ones are listed."""
-    async with control_plane(tmp_path) as plane:
-        answer = await plane.http.get("/live/streams/none/replicas")
-    assert answer.status_code == 404
-    assert "GET /live/estimates lists them" in answer.json()["detail"]

@@ -16,8 +16,8 @@ from benchmarks.run import directory as run_directory
 from benchmarks.run.result import Result
 from gateway.api.feature_routes import all_routes
 from gateway.api.route_access import Audience
+from gateway.features.fingerprints import finished_runs
 from gateway.features.labelling import labels, projects
-from gateway.reading import run_fingerprints
 from gateway.store import runs, tables
 from tests.support.benchmarks.scripted import pick, write_run
 from tests.support.gateway.control_plane import ControlPlane, control_plane, drifted
@@ -145,7 +145,7 @@ async def test_no_route_tells_a_viewer_a_word_of_text(tmp_path: Path) -> None:
         values = await plant(plane, tmp_path)
         to_admin = await answers(plane, values, ADMIN)
         to_viewer = await answers(plane, values, VIEWER)
-        to_viewer["/console/fingerprints/suites"].append(await run_fingerprints.made(plane.dataplane.config))
+        to_viewer["/console/fingerprints/suites"].append(await finished_runs.encode(plane.dataplane.config))
 
     def with_word(told: Mapping[str, list[bytes]]) -> set[str]:
         return {path for path, bodies in told.items() if any(WORD.encode() in body for body in bodies)}

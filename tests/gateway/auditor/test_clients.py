@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 from collections import Counter
 from typing import Any
 
@@ -12,9 +11,8 @@ import pytest
 from auditors.clients.embedders import EmbedderError
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion
 from auditors.judge import parse_verdict
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, ToolCall
+from auditors.types import Completer, CompletionError, CompletionRequest, Message
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
-from gateway.auditor.backpressure.token_budget import TokenBudget, estimated_tokens
 from gateway.auditor.clients import AuditorClients, Requests, upstream_serving
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.config.loading import validate
@@ -54,22 +52,6 @@ async def judged(completer: Completer) -> object:
 def roster_of(config: Config) -> EnabledAuditors:
     """Every auditor of a configuration."""
     return EnabledAuditors(config, ConcurrencyLimiters(config.audits), SECRET)
-
-
-async def test_exchange_is_asked_about_at_its_own_upstream_behind_live_traffic() -> None:
-    """Each upstream is asked with the audit priority, unless it would refuse the field."""
-    async with scripted_server(lambda _: chat("a")) as one, scripted_server(lambda _: chat("b")) as two:
-        config = config_for(
-            {"name": "one", "base_url": one.base_url},
-            {"name": "two", "base_url": two.base_url, "priority_scheduling": False},
-            audits={"priority": 7},
-        )
-        clients = judge_of(config)
-        answers = [await clients.of_exchange(exchange(upstream=name)).complete(QUESTION) for name in ("one", "two")]
-        await clients.aclose()
-    assert [answer.text for answer in answers] == ["a", "b"]
-    assert one.asked[0].json["priority"] == 7
-    assert "priority" not in two.asked[0].json
 
 
 async def test_outside_model_is_asked_without_a_priority(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,20 +116,6 @@ async def test_each_request_to_a_judge_is_counted_once(replies: list[Reply], cou
     assert requests == counted
 
 
-async def test_budget_holds_back_what_would_overdraw_it() -> None:
-    """Once spent, the budget lets the next request through when the debt is earned back; without one nothing waits."""
-    budget = TokenBudget(600)
-    started = time.perf_counter()
-    await budget.wait()
-    budget.spend(602)
-    await budget.wait()
-    assert 0.1 <= time.perf_counter() - started < 5
-    unlimited = TokenBudget(None)
-    unlimited.spend(10**9)
-    async with asyncio.timeout(0.1):
-        await unlimited.wait()
-
-
 def models(_: Asked) -> Reply:
     """A model list as vLLM gives it."""
     return Reply(msgspec.json.encode({"object": "list", "data": [{"id": "served", "object": "model"}]}))
@@ -168,33 +136,21 @@ async def test_run_goes_to_the_upstream_that_serves_its_model() -> None:
             await upstream_serving(config, "absent")
 
 
-def test_served_embedder_needs_a_model() -> None:
-    """An address without a model name is refused before anything starts."""
-    with pytest.raises(ConfigError, match="model is not: name the embedding model"):
-        roster_of(config_for(auditors={"embedding": {"base_url": "http://127.0.0.1:9"}}))
-
-
-def test_served_embedder_has_no_backend() -> None:
-    """What computes an embedder of our own cannot be chosen for one that somebody else serves."""
-    served = {"base_url": "http://127.0.0.1:9", "model": "m", "backend": "openvino"}
-    with pytest.raises(ConfigError, match='backend is "openvino", but the embedder is served at base_url: leave out'):
-        roster_of(config_for(auditors={"embedding": served}))
-
-
-async def test_an_embedder_computes_a_text_once() -> None:
-    """An answer that comes again is not sent again, whichever audit asks."""
-    body = msgspec.json.encode({"data": [{"index": 0, "embedding": [3.0, 4.0]}]})
-    async with scripted_server(lambda _: Reply(body)) as server:
-        config = config_for(auditors={"embedding": {"base_url": server.base_url, "model": "e"}})
-        enabled = roster_of(config)
-        enabled.start()
-        embedder = await enabled.embedder()
-        assert embedder is not None
-        rows = [(await embedder.embed(["an answer"])).tolist() for _ in range(2)]
-        await enabled.close()
-
-    assert rows == [[[pytest.approx(0.6), pytest.approx(0.8)]]] * 2
-    assert len(server.asked) == 1
+@pytest.mark.parametrize(
+    ("embedder", "message"),
+    [
+        ({}, "model is not: name the embedding model"),
+        (
+            {"model": "m", "backend": "openvino"},
+            'backend is "openvino", but the embedder is served at base_url: leave out',
+        ),
+    ],
+    ids=["no model", "a backend"],
+)
+def test_a_served_embedder_has_a_model_and_no_backend(embedder: dict[str, str], message: str) -> None:
+    """An address without a model, or with what computes an embedder of our own, is refused before anything starts."""
+    with pytest.raises(ConfigError, match=message):
+        roster_of(config_for(auditors={"embedding": {"base_url": "http://127.0.0.1:9"} | embedder}))
 
 
 async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
@@ -212,18 +168,6 @@ async def test_embedder_that_cannot_be_had_stops_only_its_auditor(
     assert caplog.text.count("the embedding auditor cannot work") == 1
 
 
-def test_a_server_that_reports_no_usage_is_charged_by_length() -> None:
-    """Four characters a token, rounded up, of question and answer."""
-    assert estimated_tokens(QUESTION) == 2
-    assert estimated_tokens(QUESTION, Completion(text="x" * 9)) == 4
-    offering = msgspec.structs.replace(QUESTION, extra={"stop": "x" * 29})  # 40 characters as JSON
-    assert estimated_tokens(offering) == estimated_tokens(QUESTION) + 10
-    history = [Message("assistant", "", calls=(ToolCall("send", "x" * 36),)), *QUESTION.messages]
-    assert estimated_tokens(msgspec.structs.replace(QUESTION, messages=history)) == estimated_tokens(QUESTION) + 10
-    called = Completion(text=None, tool_calls=[ToolCall("send", "x" * 36)])
-    assert estimated_tokens(QUESTION, called) == estimated_tokens(QUESTION) + 10
-
-
 async def test_a_timeout_is_charged_as_if_all_was_written() -> None:
     """A reply that came too late has cost its tokens all the same: the next request waits."""
     async with scripted_server(lambda _: chat("a")._replace(delay=3.0)) as one:
@@ -239,20 +183,6 @@ async def test_a_timeout_is_charged_as_if_all_was_written() -> None:
                 await clients.of_exchange(exchange(upstream="one")).complete(QUESTION)
         await clients.aclose()
     assert len(one.asked) == 1
-
-
-def test_the_cap_of_a_server_is_what_may_ask_there() -> None:
-    """Probes ask the upstream and the judge its own server, each as much at once as it is set to."""
-    sections = {
-        "judge": {"base_url": "http://judge:1/v1", "model": "j", "max_concurrency": 3},
-        "affinity": {"enabled": True, "max_concurrency": 5},
-        "counterfactual": {"enabled": True, "max_concurrency": 2},
-        "embedding": {"enabled": False},
-    }
-    config = config_for({"name": "one", "base_url": "http://one:1"}, auditors=sections)
-    limiters = ConcurrencyLimiters(config.audits)
-    EnabledAuditors(config, limiters, SECRET)
-    assert limiters.allowed() == {"one": 7, "auditors.judge": 3}
 
 
 async def test_what_was_never_sent_is_not_counted() -> None:

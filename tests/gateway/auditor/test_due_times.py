@@ -39,9 +39,7 @@ def finished(at: float, suite: str = "stereoset", model: str = "m") -> Run:
     ("timing", "at", "due"),
     [
         pytest.param({"cron": "0 3 * * *"}, 3.2 * HOUR, DAY + 3 * HOUR, id="the next night"),
-        pytest.param({"cron": "0 3 * * *"}, 2 * HOUR, 3 * HOUR, id="the same night"),
         pytest.param({"every": DAY}, 1.5 * DAY, 2 * DAY, id="a whole number of intervals from a time of the schedule"),
-        pytest.param({"every": 7 * DAY}, 9 * DAY, 10 * DAY, id="the time that is next"),
         pytest.param({"every": DAY}, 30.5 * DAY, 31 * DAY, id="later than the next time"),
     ],
 )

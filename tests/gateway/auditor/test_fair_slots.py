@@ -52,17 +52,6 @@ async def test_slow_exchanges_of_one_key_leave_a_slot_to_another() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_a_lone_key_has_all_slots() -> None:
-    """Where there is no other key nothing is kept free."""
-    work = Work(FairSlots(3, are_shared=False))
-    tasks = [work.begin("only") for _ in range(4)]
-    await settle()
-    assert work.begun == ["only"] * 3
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
 async def test_cancelled_ones_leave_no_slot_behind() -> None:
     """While they wait, in the step in which they get their slot, and while they hold it."""
     slots = FairSlots(1, are_shared=True)

@@ -32,13 +32,6 @@ def test_a_stream_that_waits_is_seen_within_two_looks(tmp_path: Path) -> None:
     assert view.look(audits=2) == Seen(2, 0)
 
 
-def test_a_reply_in_one_piece_only_brings_the_next_question_forward(tmp_path: Path) -> None:
-    """Whether it waits or is being computed, the server's gauges must say."""
-    clock, file = Clock(), BoardFile(tmp_path)
-    file.show({HERE: Waits(Waiting(), Waiting(1, clock.now - 1.0), 1)}, clock.now)
-    assert LiveView(BoardReader(tmp_path), HERE, clock=clock).look(audits=1) == Seen(1, 0)
-
-
 def test_nothing_is_seen_of_other_servers_and_of_dead_gateways(tmp_path: Path) -> None:
     """None is not the same as nobody waiting."""
     clock, file = Clock(), BoardFile(tmp_path)

@@ -92,16 +92,6 @@ async def test_reads_compressed_and_chunked_bodies(is_chunked: bool) -> None:
         assert [await client.post("/v1/x", b"") for _ in range(2)] == [b"word " * 2000] * 2
 
 
-async def test_tries_again_what_passes() -> None:
-    """After 429, 503 and a connection that breaks off the reply of a later attempt counts."""
-    busy = b"HTTP/1.1 429 Busy\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n"
-    broken = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n{"
-    answer, asked = writing(busy, broken, OK)
-    async with endpoint(answer, retries=3) as client:
-        assert await client.post("/v1/x", b"") == b"{}"
-    assert len(asked) == 3
-
-
 @pytest.mark.parametrize(
     ("reply", "kind", "words"),
     [
@@ -120,17 +110,6 @@ async def test_names_its_failures(reply: bytes, kind: str, words: str) -> None:
         with pytest.raises(CompletionError, match=words) as failed:
             await client.post("/v1/x", b"", longest=50)
     assert failed.value.kind == kind
-
-
-async def test_names_a_server_that_is_not_there() -> None:
-    """A connection that is refused was never with the server."""
-    async with server(writing(OK)[0]) as url:
-        pass
-    client = PooledEndpoint(url, retries=0)
-    with pytest.raises(CompletionError, match="cannot be reached") as failed:
-        await client.post("/v1/x", b"")
-    await client.aclose()
-    assert (failed.value.kind, failed.value.was_reached) == ("unavailable", False)
 
 
 @pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"])

@@ -9,7 +9,6 @@ from benchmarks.run import result as results
 from benchmarks.run.result import DatasetUsed, Provenance, Result
 from benchmarks.suites.registry import SUITES
 from gateway.auditor import reference
-from gateway.config.loading import validate
 from gateway.config.schema import DriftConfig
 from gateway.errors import ConfigError
 from gateway.store import runs
@@ -43,13 +42,6 @@ def test_intervals_are_those_of_comparable_metrics() -> None:
     assert (distance.lower, distance.upper) == pytest.approx((0.1, 0.2))
 
 
-async def test_a_window_needs_no_run(database: Database) -> None:
-    """The default reference is the window."""
-    settings = await reference.drift_settings(database, DriftConfig(reference={"window": 300}))
-
-    assert (settings.reference_window, settings.reference_run, settings.references) == (300, None, {})
-
-
 async def test_a_finished_run_is_read_from_the_store(database: Database) -> None:
     """The run's id, and an interval for each number of its suite that a live stream can be compared with."""
     await finished(database, ESTIMATES, suite="cogs")
@@ -71,16 +63,6 @@ async def test_runs_that_cannot_be_a_reference_are_refused(database: Database) -
     await finished(database, [estimate("ss", 40.0, 60.0)], suite="crows_pairs")
     with pytest.raises(ConfigError, match="has no estimate that a live auditor also makes"):
         await reference.drift_settings(database, config)
-
-
-WRONG: list[dict[str, Any]] = [{}, {"window": 1}, {"window": "x"}, {"run": 3}, {"run": ""}, {"run": "r", "window": 9}]
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_reference_that_means_nothing_is_refused(wrong: dict[str, Any]) -> None:
-    """The message says both forms."""
-    with pytest.raises(ConfigError, match=r"drift.reference must be {window = N} .* or {run = \"ID\"}"):
-        validate({"upstreams": [{"name": "u", "base_url": "http://127.0.0.1:9"}], "drift": {"reference": wrong}})
 
 
 async def finished(database: Database, estimates: list[Estimate], *, suite: str) -> None:

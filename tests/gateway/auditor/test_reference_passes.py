@@ -25,6 +25,7 @@ from gateway.store import calibrations, exchanges, judge_passes, streams
 from gateway.store.database import Database
 from tests.gateway.store.test_calibrations import RATES, content
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.commands import refused
 from tests.support.gateway.control_plane import control_plane
 from tests.support.store.made import exchange, measurement, record
 
@@ -150,42 +151,21 @@ async def test_a_judge_that_moves_is_told_of(tmp_path: Path) -> None:
     assert kept.validation.fault is None
 
 
-async def test_what_cannot_be_read_is_no_score(database: Database, tmp_path: Path) -> None:
-    """Garbled verdicts raise judge_unread alone; a judge that is away is counted nowhere."""
-    judge = Judge()
-    async with scripted_server(judge) as server:
-        reference = await made(tmp_path, server)
-        judge.is_garbled = True
-        async with passes_of(database, server, reference) as passes:
-            await passes()
-    async with passes_of(database, server, reference) as passes:  # its server is gone
-        await due_again(database, reference)
-        await passes()
-    found = {one.key.metric: one.state for one in await streams.list_streams(database)}
-
-    assert found["judge_unread"].sums.wy == found["judge_unread"].sums.n == 20
-    assert found["judge_disagreement"].sums.n == 0
-    assert found["judge_disagreement"].excluded == {"malformed": 20}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"base_url": None}, "needs auditors.judge.model and base_url"),
-        ({"thinking": "on"}, "the auditor's has on: make it anew"),
-        ({"model": "k"}, "model j, the auditor's has k"),
-        ({"reference_set": "none.json"}, "none.json: No such file"),
-    ],
-)
-async def test_a_configuration_that_does_not_fit(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+async def test_a_configuration_that_does_not_fit(tmp_path: Path) -> None:
     """One line when the auditor starts."""
     async with scripted_server(Judge()) as server:
         reference = await made(tmp_path, server)
-    settings = {"model": "j", "base_url": server.base_url, "reference_set": str(reference)} | changes
-    config = validate({"auditors": {"judge": {k: v for k, v in settings.items() if v is not None}}})
-    completer = HttpCompleter(server.base_url, retries=0) if config.auditors.judge.base_url else None
-    with pytest.raises(ConfigError, match=message):
-        ReferencePasses(config, None, completer, SETTINGS, asyncio.Event())  # type: ignore[arg-type]  # never asked
+        completer = HttpCompleter(server.base_url, retries=0)
+        fitting = {"model": "j", "base_url": server.base_url, "reference_set": str(reference)}
+        for changes, message in (
+            ({"thinking": "on"}, "the auditor's has on: make it anew"),
+            ({"model": "k"}, "model j, the auditor's has k"),
+            ({"reference_set": "none.json"}, "none.json: No such file"),
+        ):
+            config = validate({"auditors": {"judge": fitting | changes}})
+            with pytest.raises(ConfigError, match=message):
+                ReferencePasses(config, None, completer, SETTINGS, asyncio.Event())  # type: ignore[arg-type]  # no store
+        await completer.aclose()
 
 
 async def test_a_set_is_checked_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,31 +183,17 @@ async def test_a_set_is_checked_by_hand(tmp_path: Path, capsys: pytest.CaptureFi
     assert "judge_disagreement  1.000" in printed
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each mistake costs one line."""
+    monkeypatch.chdir(tmp_path)
+    lines(tmp_path / "few.jsonl", 11)
+    (tmp_path / "bad.jsonl").write_text("{}")
+    about = ("--judge-model", "j", "--base-url", "http://127.0.0.1:9", "--out", "o.json")
+    for arguments, message in (
         (["none.jsonl"], "none.jsonl: No such file"),
         (["bad.jsonl"], "line 1: .*give prompt and reply"),
         (["few.jsonl"], "11 replies have a text: --n 60 is more"),
         (["few.jsonl", "--n", "3"], "--n must be 10 or more"),
-        (["few.jsonl", "--n", "10", "--thinking", "hard"], 'thinking "hard" is not known'),
         (["few.jsonl", "--n", "10"], "does not answer"),
-    ],
-)
-def test_bad_input(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """One line."""
-    monkeypatch.chdir(tmp_path)
-    lines(tmp_path / "few.jsonl", 11)
-    (tmp_path / "bad.jsonl").write_text("{}")
-    about = ["--judge-model", "j", "--base-url", "http://127.0.0.1:9", "--out", "o.json"]
-    assert main(["judge", "reference", "create", *arguments, *about]) == 2
-    said = capsys.readouterr().err.strip()
-
-    assert len(said.splitlines()) == 1
-    assert re.search(message, said), said
+    ):
+        assert re.search(message, refused("judge", "reference", "create", *arguments, *about)), message

@@ -6,9 +6,7 @@ import pytest
 
 from auditors.clients.pacing import EvictedError, Turn
 from gateway.auditor.backpressure.running import (
-    CONFIRMED_WITHIN_SECONDS,
     EVICTED,
-    FORGOTTEN_AFTER_SECONDS,
     MOST_EVICTIONS,
     WASTED,
     Running,
@@ -88,24 +86,6 @@ def test_the_server_confirms_the_end() -> None:
     assert (made.unconfirmed, made.is_confirming) == (2, True)
     made.polled(Load(running=4), began=4.0)
     assert (made.unconfirmed, made.is_confirming) == (0, False)
-
-
-def test_a_server_that_says_nothing_is_not_waited_for() -> None:
-    """Nor one whose places live requests have taken at once: some time later all are taken to be gone."""
-    made, clock, tickets = running(2)
-    made.evict_newest(1, "live_waiting", seconds_per_token=None)
-    made.remove(tickets[1])
-    made.polled(None, began=clock.now)
-    assert made.unconfirmed == 0
-    made.polled(Load(running=1), began=clock.now)
-    made.evict_newest(0, "live_waiting", seconds_per_token=None)
-    made.remove(tickets[0])
-    made.polled(Load(running=9), began=clock.now)
-    assert (made.unconfirmed, made.is_confirming) == (1, True)
-    clock.now += CONFIRMED_WITHIN_SECONDS
-    assert (made.unconfirmed, made.is_confirming) == (1, False)
-    clock.now += FORGOTTEN_AFTER_SECONDS
-    assert made.unconfirmed == 0
 
 
 async def test_a_ticket_ends_its_attempt_and_nothing_else() -> None:

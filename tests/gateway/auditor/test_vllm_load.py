@@ -40,24 +40,16 @@ def test_engines_and_models_are_taken_together() -> None:
     assert parse_load(PAGE) == Load(running=7.0, waiting=3.0, kv_usage=0.75, token_seconds=4.0, tokens=150.0)
 
 
-def test_names_are_enough_without_labels() -> None:
-    """A queue alone is a load; what is missing is nothing."""
-    assert parse_load(b"vllm:num_requests_waiting 5\n") == Load(waiting=5.0)
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
+def test_pages_without_a_queue_tell_of_no_load() -> None:
+    """Pages of other servers, and numbers that cannot be; a queue alone is a load."""
+    for page in (
         b"",
-        b"biasgate_inflight_requests 3\n",
         b"vllm:num_requests_running 3\n",
         b"vllm:num_requests_waiting NaN\nvllm:num_requests_waiting -1\nvllm:num_requests_waiting many\n",
         b"\xff\xfe<html>not found</html>",
-    ],
-)
-def test_pages_without_a_queue_tell_of_no_load(page: bytes) -> None:
-    """Other servers' pages, and numbers that cannot be."""
-    assert parse_load(page) is None
+    ):
+        assert parse_load(page) is None
+    assert parse_load(b"vllm:num_requests_waiting 5\n") == Load(waiting=5.0)
 
 
 async def test_reader_reads_with_the_servers_key() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from auditors.text.refusals.labelled import labelled, misjudged
+from auditors.text.refusals.labelled import labelled
 from gateway.__main__ import main
 
 
@@ -15,21 +15,3 @@ def test_each_part_is_measured_by_language_and_style(capsys: pytest.CaptureFixtu
     rows = [line.split()[0] for line in printed.splitlines() if line.strip()]
     assert rows.count("en") == rows.count("ko") == rows.count("recipe") == 2
     assert "undefined" in next(line for line in printed.splitlines() if line.startswith("sv "))
-
-
-def test_what_was_misjudged_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
-    """--wrong prints the replies themselves, and --part no other part."""
-    assert main(["auditors", "measure", "refusal", "--part", "development", "--wrong"]) == 0
-    printed = capsys.readouterr().out
-    assert "held-out:" not in printed
-    assert all(repr(one.reply) in printed for one in misjudged(labelled("development")))
-
-
-def test_another_auditor_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2 and one line that names what there is."""
-    with pytest.raises(SystemExit) as ended:
-        main(["auditors", "measure", "judge"])
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert len(error.strip().splitlines()) == 1
-    assert "refusal" in error

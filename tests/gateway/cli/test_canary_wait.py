@@ -89,24 +89,6 @@ def test_a_mistake_costs_one_line(arguments: tuple[str, ...], words: str) -> Non
     assert words in refused("canary", *arguments)
 
 
-async def test_a_gateway_that_is_away_is_waited_for_until_the_timeout(capsys: pytest.CaptureFixture[str]) -> None:
-    """Then one line says why there is no verdict, and the exit code is that of no verdict."""
-    code = await wait("http://127.0.0.1:9", "--timeout", "0.1")
-    first, last = capsys.readouterr().err.splitlines()
-    assert code == 4
-    assert "(Connection refused): is the gateway there?; trying again" in first
-    assert last.startswith("no verdict after 0.1")
-
-
-async def test_without_a_timeout_the_patience_ends(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A gateway that never was there is not waited for without end."""
-    monkeypatch.setattr(command, "PATIENCE_SECONDS", 0.1)
-    assert await wait("http://127.0.0.1:9") == 4
-    assert "no verdict after" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

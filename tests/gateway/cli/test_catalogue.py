@@ -40,10 +40,3 @@ class TestCatalogue:
         content.write_bytes(content.read_bytes()[:-1])
         assert main(["datasets", "verify", "stereoset"]) == 1
         assert "damaged: expected 200f8eea" in capsys.readouterr().out
-
-    def test_verify_of_what_is_absent(self, capsys: Say) -> None:
-        """Absent data is no failure unless it was asked for by name."""
-        assert main(["datasets", "verify"]) == 0
-        assert main(["datasets", "verify", "stereoset"]) == 1
-        assert main(["datasets", "list"]) == 0
-        assert "absent" in capsys.readouterr().out

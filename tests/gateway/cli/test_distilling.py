@@ -160,7 +160,7 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
         (("distill-train", "DATA", "--out", "o"), "no base_model"),
         (("distill-train", "DATA", "--base-model", "nowhere", "--out", "o"), "nowhere: no base model is there"),
         (("distill-serve", "nowhere"), "nowhere: no adapter with a card"),
-        (("distill-eval", "DATA", "--judge-model", "j", "--base-url", "nowhere"), '"nowhere" is no URL'),
+        (("distill-eval", "DATA", "--judge-model", "j", "--base-url", "nowhere"), '"nowhere" is not a URL'),
         (("distill-eval", "DATA", "--judge-model", "j", "--base-url", "URL"), 'the judge "j" does not answer'),
         (("distill-eval", "DATA", "--judge-model", "j", "--base-url", "URL", "--limit", "0"), "must be 1 or more"),
     ],

@@ -7,7 +7,6 @@ import pytest
 
 from gateway.__main__ import main
 from gateway.store.database import Database
-from tests.support.commands import refused
 from tests.support.store.exported import add, read
 
 
@@ -36,17 +35,3 @@ def test_it_writes_what_is_new(tmp_path: Path, store_url: str, capsys: pytest.Ca
     assert capsys.readouterr().out == "nothing new in 0 files at there\n"
     assert main(["export", "--config", path, "--to", f"file://{tmp_path}/elsewhere"]) == 0
     assert len(read("there", "measurements")) == len(read(f"{tmp_path}/elsewhere", "measurements")) == 1200
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "give --to ADDRESS, or set export.url"),
-        (["--to", "nonsense://x"], "nonsense"),
-        (["--to", "/proc/biasgate"], "/proc/biasgate"),
-    ],
-)
-def test_mistakes_cost_one_line(tmp_path: Path, arguments: list[str], words: str) -> None:
-    """What is wrong, with its value; exit code 2."""
-    fill(f"sqlite:///{tmp_path}/store.db", 1)
-    assert words in refused("export", "--config", configured(tmp_path, f"sqlite:///{tmp_path}/store.db"), *arguments)

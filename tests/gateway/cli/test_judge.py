@@ -62,44 +62,6 @@ def test_agreement_and_error_rates_by_group(tmp_path: Path, capsys: pytest.Captu
     assert woman.split()[:2] == ["woman", "undefined"]
 
 
-def test_several_people_on_one_judgement_are_one_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sixty exchanges, each labelled by three: intervals are those of sixty; where people differ their mean counts."""
-    rows = [
-        {"exchange_id": str(n), "value": float(n % 2), "measured_value": float(n % 2), "group": "man", "annotator": who}
-        for n in range(60)
-        for who in "abc"
-    ]
-    rows[2]["value"] = 1.0  # one of three calls exchange 0 positive: so does their mean, which is above 0
-    path = tmp_path / "labels.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    assert main(["judge", "calibrate", str(path)]) == 0
-    printed = capsys.readouterr().out
-
-    assert "180 labels with a judge's score, 0 without one left out\nthey are of 60 judgements" in printed
-    agreeing = row(printed, "judge with people who agree")
-    assert (agreeing[1], agreeing[-2:]) == ("100.0 % (93.9 to 100.0)", ["59", "59"])
-    assert agreeing[2].startswith("1.000 (0.8")
-    assert row(printed, "3 people with one another")[1:3] == ["98.9 % (81.9 to 99.9)", "0.978 (0.637 to 0.999) Fleiss"]
-    whole = printed.splitlines()[-2].split()
-    assert (whole[0], whole[1], whole[5], whole[-1]) == ("all", "0.968", "31", "29")
-
-
-def test_people_who_differ_do_not_agree_on_their_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One says 0, the other 2: that is no label of 1, whatever the judge says."""
-    rows = [
-        {"exchange_id": str(n), "value": value, "measured_value": 1.0, "annotator": who}
-        for n in range(20)
-        for who, value in (("a", 0.0), ("b", 2.0 if n < 5 else 0.0))
-    ]
-    path = tmp_path / "labels.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    assert main(["judge", "calibrate", str(path)]) == 0
-    printed = capsys.readouterr().out
-    agreeing = row(printed, "judge with people who agree")
-    assert (agreeing[1], agreeing[-2:]) == ("0.0 % (0.0 to 20.4)", ["15", "15"])
-    assert row(printed, "2 people with one another")[2].endswith("Cohen")
-
-
 def test_judgements_of_one_exchange_hang_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Four groups of each of forty exchanges, judged alike: the interval is that of forty, not of 160."""
     rows = [
@@ -130,47 +92,6 @@ def test_the_newest_label_of_a_person_counts(tmp_path: Path, capsys: pytest.Capt
     assert "22 labels with a judge's score, 0 without one left out, 21 replaced by newer ones" in printed
     assert row(printed, "judge with people who agree")[1].startswith("95.0 %")
     assert row(printed, "people with one another")[-2:] == ["1", "1"]
-
-
-def test_axes_and_directions_have_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two axes, and one group against two others; what has few exchanges says so in place of an interval."""
-    parts = (("gender", "man", "woman", 30), ("gender", "man", "nonbinary", 6), ("age", "old", None, 30))
-    rows: list[dict[str, object]] = [
-        {
-            "exchange_id": f"{n}",
-            "axis": axis,
-            "group": group,
-            "reference": other,
-            "value": 1.0 * (n % 2),
-            "measured_value": 1.0 * (n % 2 if n % 3 else 0),
-        }
-        for axis, group, other, count in parts
-        for n in range(count)
-    ]
-    printed = calibrated(written(tmp_path / "labels.jsonl", rows), capsys)
-
-    assert row(printed, "axis", "gender")[-2:] == ["36", "30"]
-    assert row(printed, "axis", "age")[2].startswith("83.3 % (6")
-    assert row(printed, "direction", "man against woman")[-2:] == ["30", "30"]
-    assert row(printed, "direction", "man against nonbinary")[2] == "83.3 % (6 exchanges, fewer than 10)"
-    assert row(printed, "group", "old")[-2:] == ["30", "30"]
-    assert "direction  old" not in printed
-
-
-def test_labels_that_are_no_scores_agree_by_their_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Shares from 0 to 1, two people 0.01 apart: alpha at level interval, no kappa, no confusion."""
-    rows = [
-        {"exchange_id": f"{n}", "annotator": who, "value": n / 40 + shift, "measured_value": n / 40}
-        for n in range(40)
-        for who, shift in (("a", 0.0), ("b", 0.01))
-    ]
-    printed = calibrated(written(tmp_path / "labels.jsonl", rows), capsys)
-    found = row(printed, "2 people with one another")
-
-    assert found[1].startswith("0.0 %")
-    assert found[2].startswith("0.999")
-    assert "alpha (interval)" in printed
-    assert "people \\ judge" not in printed
 
 
 def test_the_page_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,22 +144,18 @@ def two(key: str, first: str, second: str) -> str:
     ("content", "arguments", "line"),
     [
         ('{"value": 1}', [], "line 1"),
-        ("{}", ["--positive", "3"], "line 1"),
         ("", [], "no label has a judge's score beside it"),
         (ONE.replace("1,", '3, "metric": "favoritism",'), [], "line 1: value 3 is outside the range of fav"),
-        (ONE.replace("1}", '9e9, "metric": "favoritism"}'), [], "line 1: measured_value 9e+09 is outside"),
         ('{"value": 1, "measured_value": "1"}', [], "values are both names and scores"),
         (two("metric", "a", "b"), [], "labels of several metrics, a, b: take those of one"),
         (ONE, ["--threshold", "nan"], "--threshold nan is no score"),
-        (ONE, ["--positive", "3"], "--positive and --of go together"),
         (ONE, ["--positive", "3", "--of", "2"], "--positive 3 must lie between 0"),
         (ONE, KEPT, "which judge they are beside: give --judge-model M, --prompt-sha256 HASH"),
         (ONE, [*KEPT[:-1], "a" * 63, "--thinking", "off"], "is no sha256"),
-        (ONE, [*KEPT, "--thinking", "hard"], 'thinking "hard" is not known'),
         (two("judge_thinking", "on", "on"), [*KEPT, "--thinking", "off"], '"off" is not that of the labels, "on"'),
         (two("judge_model", "a", "b"), ["--out", "v"], "the labels are of several judges, judge-model is a, b"),
         (two("judge_fingerprint", "v1", "v2"), ["--out", "v"], "while these were scored, its servers said v1, v2"),
-        ('{"value": 0.5, "measured_value": 1}', [*KEPT, "--thinking", "off"], "they validate no judge"),
+        ('{"value": 0.5, "measured_value": 1}', [*KEPT, "--thinking", "off"], "they cannot validate a judge"),
     ],
 )
 def test_a_mistake_costs_one_line(
@@ -251,4 +168,4 @@ def test_a_mistake_costs_one_line(
     printed = capsys.readouterr()
     assert line in printed.err
     assert len(printed.err.splitlines()) == 1
-    assert printed.out == "" or "validate no judge" in line
+    assert printed.out == "" or "cannot validate a judge" in line

@@ -65,9 +65,3 @@ def test_bad_input(labels: Path, tmp_path: Path, line: bytes | None, message: st
     if line is not None:
         path.write_bytes(line)
     assert re.search(message, refused("judge", "calibrate", str(labels), "--judged", str(path)))
-
-
-def test_a_directory_that_is_no_run(labels: Path, tmp_path: Path) -> None:
-    """The run's own line."""
-    (tmp_path / "runs").mkdir()
-    assert "no run" in refused("judge", "calibrate", str(labels), "--judged", str(tmp_path / "runs"))

@@ -19,7 +19,6 @@ class TestMistakes:
         [
             (["audit", "run", "--suite", "stereset"], "needs --model"),
             (["audit", "run", "--suite", "stereoset", "--model", "m"], "needs a server"),
-            (["audit", "run", "--resume", "nowhere"], "no run directory"),
             (["audit", "compare", "x", "y"], "no run directory"),
             (["audit", "report", "x", "--out", "r.html"], "no result.json"),
             (["audit", "gate", "x", "--require", "nonsense"], "is not of the form"),
@@ -39,12 +38,11 @@ class TestMistakes:
         ("more", "words"),
         [
             (["--suite", "eec", "--mode", "exact"], 'eec: mode "exact" is not offered; offered: sample'),
-            (["--suite", "bbq", "--protocol", "release"], 'bbq: protocol "release" is not offered'),
             (["--mode", "exact", "--samples", "2"], "samples must be 1, not 2"),
-            (["--few-shot", "2"], "few-shot 2 is not offered"),
+            (["--temperature", "warm"], '--temperature "warm" must be a number'),
             (
                 ["--mitigation", "abstrct"],
-                'mitigation "abstrct" is no file and none of none, abstract, detailed (did you',
+                'mitigation "abstrct" is neither a file nor one of none, abstract, detailed (did you',
             ),
             (["--concurrency", "many"], "must be auto or a whole number"),
             (["--api-key-env", "NO_SUCH_VARIABLE"], '"NO_SUCH_VARIABLE" (--api-key-env) is not set'),

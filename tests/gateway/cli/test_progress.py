@@ -4,13 +4,7 @@ import os
 import pty
 
 from benchmarks.run.runner import Progress
-from gateway.terminal.progress import ProgressLine, in_words
-
-
-def test_what_was_asked_is_not_called_a_reply() -> None:
-    """Requests without an answer are counted apart."""
-    progress = Progress(done=40, total=48, rate=8.0, eta_seconds=1.0, n_errors=3)
-    assert in_words(progress) == "40/48 asked, 3 unanswered, 8.0/s, 0:01 left"
+from gateway.terminal.progress import ProgressLine
 
 
 def test_the_bar_ends_at_the_latest_progress() -> None:

@@ -120,29 +120,26 @@ async def test_a_server_without_the_models_is_named_with_what_it_serves(tmp_path
     assert not (tmp_path / "out-evaluation").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("evaluate", "nowhere", "--base-url", "http://h", "--judge-model", "j"), "nowhere: no checkpoint is there"),
-        (("evaluate", "OUT"), "evaluate needs a server"),
-        (("evaluate", "OUT", "--base-url", "http://h"), "evaluate needs --judge-model"),
-        (("evaluate", "OUT", "--base-url", "http://h", "--judge-model", "j", "--checkpoints", "7"), "has 10, 20"),
-        (("evaluate", "OUT", "--base-url", "http://h", "--judge-model", "j", "--axes", "shoes"), 'axis "shoes"'),
-        (("evaluate", "OUT", "--base-url", "http://h", "--judge-model", "j", "--limit", "0"), "at least 1, not 0"),
-        (
-            ("evaluate", "MIXED", "--base-url", "http://h", "--judge-model", "j"),
-            "step 20 was trained on another base model",
-        ),
-        (("evaluate", "JUDGE", "--base-url", "http://h", "--judge-model", "j"), "a checkpoint of distilled-judge"),
-        (("plot", "nowhere"), "nowhere: no finished evaluation"),
-        (("plot", "nowhere", "--out", "figure.pdf"), "must end in .html or .svg"),
-    ],
-)
-def test_a_mistake_costs_one_line(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+MISTAKES = {
+    "evaluate nowhere --base-url http://h --judge-model j": "nowhere: no checkpoint is there",
+    "evaluate ok": "evaluate needs a server",
+    "evaluate ok --base-url http://h": "evaluate needs --judge-model",
+    "evaluate ok --base-url http://h --judge-model j --checkpoints 7": "has 10, 20",
+    "evaluate ok --base-url http://h --judge-model j --axes shoes": 'axis "shoes"',
+    "evaluate ok --base-url http://h --judge-model j --limit 0": "at least 1, not 0",
+    "evaluate mixed --base-url http://h --judge-model j": "step 20 was trained on another base model",
+    "evaluate judge --base-url http://h --judge-model j": "a checkpoint of distilled-judge",
+    "plot nowhere": "nowhere: no finished evaluation",
+    "plot nowhere --out figure.pdf": "must end in .html or .svg",
+}
+
+
+def test_a_mistake_costs_one_line(tmp_path: Path) -> None:
     """What is wrong, the value, what to do; exit code 2."""
+    written(tmp_path / "ok", 10, 20)
     written(tmp_path / "judge", 10, kind="distilled-judge")
     written(tmp_path / "mixed", 10)
     written(tmp_path / "mixed2", 20, fingerprint="c" * 64)
     (tmp_path / "mixed2/checkpoint-20").rename(tmp_path / "mixed/checkpoint-20")
-    known = {"OUT": str(written(tmp_path / "ok", 10, 20)), "MIXED": "mixed", "JUDGE": "judge"}
-    assert message in refused("mitigate", "regard-ft", *(known.get(word, word) for word in arguments))
+    for arguments, message in MISTAKES.items():
+        assert message in refused("mitigate", "regard-ft", *arguments.split())

@@ -5,9 +5,7 @@ import sys
 
 import pytest
 
-from gateway.terminal.tables import aligned, estimates_table, summary
-from tests.benchmarks.reporting.test_report import result
-from tests.benchmarks.test_recorded_results import scored
+from gateway.terminal.tables import aligned
 
 LONG = "[bold]" + "why " * 50 + "not"
 ROWS = [["metric", "95 % interval", ""], ["ss", "12.5 to 1234567.8", LONG], ["lms", "–", ""]]
@@ -36,18 +34,3 @@ def test_a_table_is_no_wider_than_its_terminal(monkeypatch: pytest.MonkeyPatch, 
     words = plain.split()
     assert [words.count(word) for word in ("metric", "ss", "1234567.8", "why", "not")] == [1, 1, 1, 49, 1]
     assert words.count("[bold]why") == 1
-
-
-def test_reasons_are_footnotes() -> None:
-    """Each reason stands once below the table, and its number where it applies."""
-    printed = estimates_table(scored("bbq.corrected.sample")[0])
-    notes = [line for line in printed.splitlines() if re.match(r"\[\d+\] ", line)]
-    assert notes
-    assert len(set(notes)) == len(notes)
-    assert printed.count("[1]") > 1
-
-
-def test_a_summary_says_what_was_found() -> None:
-    """The headline number comes first, with its interval and what that says."""
-    first, *_ = summary(result()).splitlines()
-    assert first.startswith("SS · all axes: 100.0")

@@ -10,6 +10,7 @@ from auditors.text.readers.exchange import read_conversation
 from gateway.privacy.bodies import redacted_request, redacted_response, user_of
 from gateway.privacy.redaction import DEFAULT_KINDS, Redactor
 from gateway.sampling.folding import folded
+from tests.support.auditors.exchanges import events
 from tests.support.processor_time import processor_seconds
 from tests.support.store.made import exchange
 
@@ -83,13 +84,6 @@ def test_check_digits_decide() -> None:
     assert found["iban"] == 0
 
 
-def test_kinds_are_counted() -> None:
-    """Each place counts once under its kind."""
-    found = Counter[str]()
-    REDACTOR.redacted("a@b.example, c@d.example, 10.0.0.1", found)
-    assert found == {"email": 2, "ip": 1}
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -154,26 +148,6 @@ def test_media_and_token_numbers_are_dropped() -> None:
     assert b"ann" not in redacted_response(reply, REDACTOR, Counter())
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("data:image/png;base64,iVBORw0KGgo=", "data:image/png;base64,iVBORw0KGgo="),
-        ("iVBOR" * 200, "iVBOR" * 200),
-        (
-            "data:x/y;base64, Women cannot drive, writes ann@example.org",
-            "data:x/y;base64, Women cannot drive, writes [email]",
-        ),
-        ("data:x/y;base64,SGVsbG8= and more", "data:x/y;base64,SGVsbG8= and more"),
-        ("data:x/y;base64", "data:x/y;base64"),
-    ],
-)
-def test_only_fields_of_media_hold_media(text: str, shown: str) -> None:
-    """Nobody evades the audit by a prefix or by the shape of a text."""
-    body = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
-    stored = json.loads(redacted_request(body, REDACTOR, Counter()))
-    assert stored["messages"][0]["content"] == shown
-
-
 def test_the_user_is_named_to_the_store_only() -> None:
     """Who asked is read for their digest and hidden in the body that is stored."""
     for fields in ({"user": "ann"}, {"safety_identifier": "ann"}, {"metadata": {"user_id": "ann"}}):
@@ -185,8 +159,8 @@ def test_the_user_is_named_to_the_store_only() -> None:
 
 
 def streamed(pieces: list[str]) -> bytes:
-    events = [{"id": "c-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
-    return b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events) + b"data: [DONE]\n\n"
+    chunks = [{"id": "c-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    return events(*chunks, "[DONE]")
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
@@ -205,34 +179,23 @@ def test_values_split_over_events_are_found(size: int) -> None:
 
 def test_choices_of_a_stream_are_kept_apart() -> None:
     """Pieces of different choices are not put together."""
-    events = [
-        {"choices": [{"index": index, "delta": {"content": piece}}]}
-        for index, piece in ((0, "ann@"), (1, "bob@"), (0, "one.example"), (1, "two.example"))
-    ]
-    body = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
-    shown = redacted_events(body, REDACTOR, Counter())
+    pieces = ((0, "ann@"), (1, "bob@"), (0, "one.example"), (1, "two.example"))
+    chunks = [{"choices": [{"index": index, "delta": {"content": piece}}]} for index, piece in pieces]
+    shown = redacted_events(events(*chunks), REDACTOR, Counter())
     assert shown.count(b"[email]") == 2
 
 
 def test_events_of_the_other_endpoints_are_redacted() -> None:
     """Pieces of a Messages stream and of a Responses stream are one text, and the last event does not repeat it."""
-    messages = (
-        b'event: content_block_start\ndata: {"type": "content_block_start", "index": 0, "content_block": '
-        b'{"type": "text", "text": ""}}\n\n'
-        b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": '
-        b'{"type": "text_delta", "text": "to ann@"}}\n\n'
-        b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": '
-        b'{"type": "text_delta", "text": "b.example"}}\n\n'
-        b'event: message_stop\ndata: {"type": "message_stop"}\n\n'
-    )
-    responses = (
-        b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "output_index": 0, '
-        b'"content_index": 0, "delta": "to ann@"}\n\n'
-        b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "output_index": 0, '
-        b'"content_index": 0, "delta": "b.example"}\n\n'
-        b'event: response.completed\ndata: {"type": "response.completed", "response": {"status": "completed", '
-        b'"output": [{"text": "to ann@b.example"}]}}\n\n'
-    )
+    pieces = ("to ann@", "b.example")
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    texts = [{"type": "text_delta", "text": piece} for piece in pieces]
+    deltas = [{"type": "content_block_delta", "index": 0, "delta": text} for text in texts]
+    messages = events(block, *deltas, {"type": "message_stop"})
+    place = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0}
+    whole = {"status": "completed", "output": [{"text": "to ann@b.example"}]}
+    ended = {"type": "response.completed", "response": whole}
+    responses = events(*({**place, "delta": piece} for piece in pieces), ended)
     request = {"/v1/messages": chat("x"), "/v1/responses": b'{"input": "x"}'}
     for endpoint, body in (("/v1/messages", messages), ("/v1/responses", responses)):
         shown = redacted_events(body, REDACTOR, Counter(), endpoint)

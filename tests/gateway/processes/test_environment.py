@@ -102,11 +102,6 @@ def test_the_auditor_checks_who_scrapes() -> None:
     assert not {"APP_KEY", "BUNDLE", "FILTER"} & given.keys()
 
 
-def test_what_is_not_set_is_not_made_up() -> None:
-    """A variable that nobody set stays unset."""
-    assert writer_environment(config(), {"PATH": "/bin"}) == {"PATH": "/bin"}
-
-
 def test_every_setting_that_names_a_variable_says_who_reads_it() -> None:
     """A new `*_env` setting without its readers fails here, not in the process that waits for the variable."""
 

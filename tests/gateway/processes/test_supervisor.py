@@ -69,21 +69,6 @@ async def test_stages_stop_in_order(tmp_path: Path) -> None:
     assert written(log)[2:] == ["end early", "end late"]
 
 
-async def test_dead_child_is_started_again(tmp_path: Path) -> None:
-    """A killed child is replaced by a new process."""
-    log = tmp_path / "log"
-    supervisor = Supervisor([child("one", OBEDIENT, log)], os.environ)
-    running = asyncio.create_task(supervisor.run())
-    first = (await lines(log, 1))[0].split()
-    os.kill(int(first[2]), 9)
-    second = (await lines(log, 2))[1].split()
-    supervisor.stop()
-
-    assert await running == 0
-    assert second[:2] == ["start", "one"]
-    assert second[2] != first[2]
-
-
 @pytest.mark.parametrize("parent_hears", ["first", "at once", "last"])
 async def test_a_signal_to_all_is_no_death(
     parent_hears: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -136,31 +121,23 @@ async def test_refused_configuration_ends_everything(tmp_path: Path) -> None:
     assert await asyncio.wait_for(supervisor.run(), 20) == 2
 
 
-async def test_stubborn_child_is_killed(tmp_path: Path) -> None:
-    """A child that ignores SIGTERM is killed once its grace is over."""
-    log = tmp_path / "log"
-    supervisor = Supervisor([child("stubborn", STUBBORN, log, grace_seconds=0.2)], os.environ)
-    running = asyncio.create_task(supervisor.run())
-    pid = int((await lines(log, 1))[0].split()[2])
-    supervisor.stop()
-
-    assert await asyncio.wait_for(running, 10) == 0
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
-
-
-async def test_third_stop_kills_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asking three times waits for nothing."""
+@pytest.mark.parametrize(("grace_seconds", "n_stops"), [(0.2, 1), (50.0, 3)])
+async def test_stubborn_child_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grace_seconds: float, n_stops: int
+) -> None:
+    """A child that ignores SIGTERM is killed once its grace is over, or at once by the third stop."""
     monkeypatch.setattr(supervisor_module, "HURRIED_GRACE_SECONDS", 50)
     log = tmp_path / "log"
-    supervisor = Supervisor([child("stubborn", STUBBORN, log, grace_seconds=50)], os.environ)
+    supervisor = Supervisor([child("stubborn", STUBBORN, log, grace_seconds=grace_seconds)], os.environ)
     running = asyncio.create_task(supervisor.run())
-    await lines(log, 1)
-    for _ in range(3):
+    pid = int((await lines(log, 1))[0].split()[2])
+    for _ in range(n_stops):
         supervisor.stop()
         await asyncio.sleep(0)
 
     assert await asyncio.wait_for(running, 20) == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 async def test_child_hears_configurations_and_its_parents_death() -> None:
@@ -191,34 +168,3 @@ async def test_told_line_reaches_the_running_and_replaces_those_named(tmp_path: 
 
     assert await asyncio.wait_for(running, 20) == 0
     assert sorted(heard[2:]) == ["heir two", "listener two"]
-
-
-async def test_second_stop_asks_again_before_it_kills(tmp_path: Path) -> None:
-    """A child that needs to be asked twice is given the time to say what it leaves."""
-    log = tmp_path / "log"
-    supervisor = Supervisor([child("slow", RELUCTANT, log, grace_seconds=50)], os.environ)
-    running = asyncio.create_task(supervisor.run())
-    await lines(log, 1)
-    supervisor.stop()
-    await lines(log, 2)
-    supervisor.stop()
-
-    assert await asyncio.wait_for(running, 20) == 0
-    assert written(log)[1:] == ["asked slow", "asked slow", "end slow"]
-
-
-async def test_a_later_stage_is_kept_running_while_an_earlier_one_ends(tmp_path: Path) -> None:
-    """Whoever still stops may need the others: one of them that dies meanwhile is started again."""
-    log = tmp_path / "log"
-    children = [child("slow", RELUCTANT, log, grace_seconds=50), child("needed", OBEDIENT, log, stage=1)]
-    supervisor = Supervisor(children, os.environ)
-    running = asyncio.create_task(supervisor.run())
-    started = await lines(log, 2)
-    supervisor.stop()
-    await lines(log, 3)
-    [pid] = [int(line.split()[2]) for line in started if line.startswith("start needed")]
-    os.kill(pid, 9)
-    again = await lines(log, 4)
-    supervisor.stop()
-    assert await asyncio.wait_for(running, 20) == 0
-    assert again[3].startswith("start needed")

@@ -53,18 +53,12 @@ def test_shares_follow_the_weights(weights: tuple[float, ...], concurrency: int)
         assert counts[f"up{number}"] == pytest.approx(fair, rel=0.05)
 
 
-def test_a_slow_upstream_gets_less() -> None:
-    """Under load, an upstream that takes four times as long gets about a quarter of the other's requests."""
-    counts = closed_loop(upstreams(1, 1), 32, slowness={"up0": 4.0})
+@pytest.mark.parametrize(("slowness", "least", "most"), [(4.0, 0.2, 0.3), (1e9, 0.0, 0.002)])
+def test_a_slow_upstream_gets_less(slowness: float, least: float, most: float) -> None:
+    """One that takes four times as long gets a quarter of the other's requests, one that never answers only a few."""
+    counts = closed_loop(upstreams(1, 1), 32, slowness={"up0": slowness})
 
-    assert 0.2 < counts["up0"] / counts["up1"] < 0.3
-
-
-def test_a_stuck_upstream_is_left_alone() -> None:
-    """What never answers holds half of the clients at most, and every other request goes elsewhere."""
-    counts = closed_loop(upstreams(1, 1), 32, slowness={"up0": 1e9})
-
-    assert counts["up0"] <= 16
+    assert least < counts["up0"] / counts["up1"] < most
 
 
 def test_a_return_is_slow() -> None:
@@ -81,26 +75,7 @@ def test_a_return_is_slow() -> None:
     assert chosen.count(back) == pytest.approx(100, rel=0.05)
 
 
-def test_a_debt_is_limited() -> None:
-    """An upstream that was slow under load does not get all requests for long when there is little traffic."""
-    balancer = upstreams(1, 1)
-    closed_loop(balancer, 32, slowness={"up0": 4.0})
-    for upstream in balancer.all:
-        upstream.outstanding = 0
-    balancer.tick(0.0)
-    chosen = [balancer.choose("m") for _ in range(200)]
-
-    assert chosen.count(balancer.all[0]) <= 100 + 32
-
-
 class TestEjected:
-    def test_others_are_preferred(self) -> None:
-        """While one is ejected the others get everything."""
-        balancer = upstreams(1, 1)
-        balancer.all[0].outliers.eject(0.0)
-
-        assert {balancer.choose("m") for _ in range(10)} == {balancer.all[1]}
-
     def test_better_than_nobody(self) -> None:
         """When all that serve the model are ejected, they are used as if none were."""
         balancer = upstreams(1, 1)

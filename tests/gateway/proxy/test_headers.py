@@ -8,7 +8,7 @@ from gateway.proxy.headers import RequestHead, ResponseHead
 
 
 def upstream_names(head: RequestHead, *, credentials: bool = False, priority: bool = False) -> list[bytes]:
-    lines = head.upstream_lines(pass_credentials=credentials, pass_priority=priority)
+    lines = head.lines_but_id(pass_credentials=credentials, pass_priority=priority)
     return [line.partition(b":")[0] for line in lines]
 
 
@@ -31,16 +31,16 @@ class TestRequestHead:
             ]
         )
 
-        assert upstream_names(head) == [b"x-request-id", b"accept"]
+        assert upstream_names(head) == [b"accept"]
         assert (head.audit, head.tag, head.expects_continue, head.has_body) == ("off", "hr", True, True)
 
     def test_credentials_pass_only_when_told(self) -> None:
         """Keys and priority headers pass by policy alone."""
         head = RequestHead([(b"authorization", b"Bearer k"), (b"x-api-key", b"k"), (b"x-vllm-priority", b"-5")])
 
-        assert upstream_names(head) == [b"x-request-id"]
-        assert upstream_names(head, credentials=True) == [b"x-request-id", b"authorization", b"x-api-key"]
-        assert upstream_names(head, priority=True) == [b"x-request-id", b"x-vllm-priority"]
+        assert upstream_names(head) == []
+        assert upstream_names(head, credentials=True) == [b"authorization", b"x-api-key"]
+        assert upstream_names(head, priority=True) == [b"x-vllm-priority"]
 
     @pytest.mark.parametrize(
         ("sent", "passed"),
@@ -55,9 +55,9 @@ class TestRequestHead:
     def test_the_consoles_session_stays_here(self, sent: bytes, passed: bytes) -> None:
         """A browser sends it along to every path; cookies of others pass as they are."""
         head = RequestHead([(b"cookie", sent), (b"accept", b"*/*")])
-        lines = head.upstream_lines(pass_credentials=True, pass_priority=True)
+        lines = head.lines_but_id(pass_credentials=True, pass_priority=True)
 
-        assert b"".join(lines[1:]) == passed + b"accept: */*\r\n"
+        assert b"".join(lines) == passed + b"accept: */*\r\n"
 
     def test_request_id_is_kept_or_made(self) -> None:
         """The client's id is kept, a missing one is made."""

@@ -12,14 +12,6 @@ def failing(outliers: OutlierDetector, times: int, now: float) -> list[float | N
     return [outliers.failed(now, sent_at=now) for _ in range(times)]
 
 
-def test_failures_in_a_row() -> None:
-    """The third failure in a row is one too many, and not before."""
-    outliers = OutlierDetector(CONFIG)
-
-    assert failing(outliers, 3, now=7.0) == [None, None, 1.0]
-    assert outliers.is_ejected
-
-
 def test_a_success_ends_the_row() -> None:
     """Failures with successes between them never add up."""
     outliers = OutlierDetector(CONFIG)
@@ -86,12 +78,3 @@ def test_requests_from_before_the_return_do_not_count() -> None:
 
     assert outliers.failed(2.0, sent_at=0.5) is None
     assert outliers.failed(2.0, sent_at=1.5) == 2.0
-
-
-def test_without_slow_start() -> None:
-    """With 0 seconds of slow start the whole share is back at once."""
-    outliers = OutlierDetector(EjectionConfig(slow_start_seconds=0))
-    outliers.eject(0.0)
-    outliers.tick(5.0)
-
-    assert (outliers.is_ejected, outliers.share) == (False, 1.0)

@@ -81,14 +81,3 @@ def test_of_replies_nothing_is_said_before_their_usual_time_is_known() -> None:
     story.replies = Waiting(1, story.now, n, 2.0 * n, 4.0 * n)
     assert story.look(audits=1, seconds=1.9) == 0
     assert story.look(audits=1, seconds=0.2) == 1
-
-
-def test_a_worker_that_goes_away_takes_its_counts_along() -> None:
-    """Sums that fall teach nothing, and what was known stays."""
-    story = Story()
-    story.answer(*[0.5] * 10)
-    story.streams = Waiting()
-    story.look()
-    story.wait()
-    assert story.look(audits=1, seconds=0.4) == 0
-    assert story.look(audits=1, seconds=0.2) == 1

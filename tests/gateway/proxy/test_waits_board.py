@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.proxy.live_waits import LiveWaits, Waiting, Waits
-from gateway.proxy.waits_board import ABANDONED_SECONDS, HEARTBEAT_SECONDS, STALE_SECONDS, BoardFile, BoardReader
+from gateway.proxy.waits_board import ABANDONED_SECONDS, STALE_SECONDS, BoardFile, BoardReader
 
 NOW = 1000.0
 ONE = Waits(Waiting(2, 990.0, 10, 5.0, 3.0), Waiting(), 7)
@@ -35,23 +35,6 @@ def test_what_is_old_says_nothing(tmp_path: Path) -> None:
     assert reader.read(NOW + STALE_SECONDS / 2) == {"http://h": ONE}
     assert reader.read(NOW + STALE_SECONDS) is None
     assert reader.read(NOW - STALE_SECONDS) is None  # written before the machine's clock began anew
-
-
-def test_an_unchanged_state_is_written_now_and_then(tmp_path: Path) -> None:
-    """Every heartbeat, so that it stays fresh; not at every look, so that an idle gateway rests."""
-    file, reader = BoardFile(tmp_path), BoardReader(tmp_path)
-    file.show({"http://h": ONE}, NOW)
-    path = next(tmp_path.iterdir())
-    before = path.read_bytes()
-    file.show({"http://h": ONE}, NOW + HEARTBEAT_SECONDS / 2)
-    assert path.read_bytes() == before
-    file.show({"http://h": ONE}, NOW + HEARTBEAT_SECONDS)
-    assert reader.read(NOW + HEARTBEAT_SECONDS + 0.9 * STALE_SECONDS) == {"http://h": ONE}
-    before = path.read_bytes()
-    file.show_again(NOW + 1.5 * HEARTBEAT_SECONDS)
-    assert path.read_bytes() == before
-    file.show_again(NOW + 2 * HEARTBEAT_SECONDS)
-    assert reader.read(NOW + 2 * HEARTBEAT_SECONDS + 0.9 * STALE_SECONDS) == {"http://h": ONE}
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 8, b"\xff" * 64])

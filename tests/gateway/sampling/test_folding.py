@@ -11,7 +11,6 @@ import pytest
 
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import read_conversation
-from auditors.types import Exchange
 from gateway.privacy.media import PLACEHOLDER
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
@@ -142,27 +141,6 @@ def test_a_streamed_answer_is_stored_as_its_text(endpoint: str, count: int) -> N
     assert len(stored.response_body) <= 2 * len("".join(pieces))
 
 
-def test_an_answer_with_log_probabilities_is_stored_as_its_text() -> None:
-    """Streamed or not, whatever each token has beside it."""
-    pieces = words(400)
-    logprobs = {"content": [{"token": "x", "logprob": -1.0, "bytes": [1], "top_logprobs": [{"token": "y"}] * 20}]}
-    message = {"role": "assistant", "content": "".join(pieces), "refusal": None}
-    choice = {
-        "index": 0,
-        "message": message,
-        "logprobs": {"content": logprobs["content"] * 400},
-        "token_ids": [7] * 400,
-    }
-    at_once_answer = exchange(
-        {**ASKED, "stream": False}, {"id": "x" * 40, "choices": [choice], "prompt_logprobs": [None]}
-    )
-    streamed = exchange(ASKED, chat_stream(pieces, logprobs=logprobs, token_ids=[7]), stream=True)
-    for raw in (at_once_answer, streamed):
-        stored = folded(raw, 10_000)
-        assert read_conversation(stored).reply_text == "".join(pieces)
-        assert len(stored.response_body) <= 2 * len("".join(pieces))
-
-
 @pytest.mark.parametrize("endpoint", STREAMS)
 def test_the_limit_counts_text(endpoint: str) -> None:
     """A text as long as the limit is stored, one byte more is not, whatever the events around it weigh."""
@@ -174,15 +152,6 @@ def test_the_limit_counts_text(endpoint: str) -> None:
     folded(raw, size)
     with pytest.raises(TooMuchTextError):
         folded(raw, size - 1)
-
-
-def test_the_limit_counts_the_text_of_requests() -> None:
-    """All messages together; names of members, roles and models are no text."""
-    asked = {"model": "m", "messages": [{"role": "user", "content": "a" * 500}, {"role": "user", "content": "b" * 500}]}
-    raw = exchange(asked, {"choices": []})
-    folded(raw, 1000)
-    with pytest.raises(TooMuchTextError):
-        folded(raw, 999)
 
 
 def test_what_is_no_text_is_bounded_too() -> None:
@@ -256,13 +225,6 @@ def test_text_that_looks_like_media_is_text(text: str) -> None:
     assert read_conversation(exchange(stored.request_body, {"choices": []})).prompt_text == text
 
 
-def test_an_address_of_a_picture_is_kept() -> None:
-    """A link is no bytes."""
-    part = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
-    raw = exchange({"messages": [{"role": "user", "content": [part]}]}, {"choices": []})
-    assert b"https://example.org/cat.png" in folded(raw, 100).request_body
-
-
 @pytest.mark.parametrize(
     "ignored",
     [
@@ -291,17 +253,6 @@ def test_no_ignored_member_hides_the_question(ignored: bytes) -> None:
         assert (said.prompt_text, said.reply_text) == (f"I am [email]{shown}. Who leads?", "Anyone.")
 
 
-def test_what_nobody_reads_is_refused_by_name() -> None:
-    """A body that is no JSON at all keeps its place: nothing of it is stored where text is redacted, and it is said."""
-    raw = exchange(b"no json ann@example.org", b"nor this")
-    stored = folded(raw, 100)
-    text = Texts(Redactor()).enter(stored)
-    assert (text.request_body, text.response_body) == (b"", b"")
-    for one in (stored, exchange(text.request_body, text.response_body)):
-        with pytest.raises(NotAuditableError, match=r"the request (is not JSON|has no text)"):
-            read_conversation(one)
-
-
 def test_a_value_in_pieces_is_redacted() -> None:
     """An address that comes in two events is one: text is joined before it is redacted."""
     raw = exchange(ASKED, chat_stream(["to a", "nn@exam", "ple.org"]), stream=True)
@@ -309,20 +260,3 @@ def test_a_value_in_pieces_is_redacted() -> None:
     stored = msgspec.structs.replace(raw, response_body=text.response_body)
     assert read_conversation(stored).reply_text == "to [email]"
     assert text.redactions == {"email": 1}
-
-
-def largest(count: int) -> Exchange:
-    return exchange(ASKED, b'data: {"choices":[{"delta":{"content":"' + b"a" * count + b'"}}]}\n\n', stream=True)
-
-
-def test_31_megabytes_of_one_delta() -> None:
-    """One event as large as a body may be is refused for its text, in a second of the writer's processor."""
-    with pytest.raises(TooMuchTextError):
-        folded(largest(31_000_000), 256 * 1024)
-
-
-def test_very_many_tiny_events() -> None:
-    """They are joined, or refused for their text; they cost a few seconds of the writer's processor, once."""
-    event = b'data:{"choices":[{"delta":{"content":"a"}}]}\n\n'
-    stored = folded(exchange(ASKED, event * 50_000, stream=True), 256 * 1024)
-    assert len(read_conversation(stored).reply_text) == 50_000

@@ -28,15 +28,6 @@ def fed(*pieces: bytes | bytearray, ends: bool = True) -> asyncio.StreamReader:
     return reader
 
 
-async def test_messages_come_back_in_order() -> None:
-    """What was framed is read again, field by field, and the end between two messages is no error."""
-    reader = fed(framed(BATCH), framed(Answer("later", "why")))
-    assert decoded(await read_frame(reader) or b"", Batch) == BATCH
-    assert decoded(await read_frame(reader) or b"", Answer) == Answer("later", "why")
-    assert await read_frame(reader) is None
-    assert BATCH.counts() == {("other", "queued"): 2, ("model:m", "sampled_out"): 3}
-
-
 @pytest.mark.parametrize("size", [1, 3, 5, 1000])
 async def test_pieces_are_put_together(size: int) -> None:
     """A message is read however its bytes come; until the last is there the reader waits."""

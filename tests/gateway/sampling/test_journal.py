@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from auditors.types import Exchange
-from gateway.errors import StoreError
 from gateway.jobs import open_queue
 from gateway.sampling.writer.direct import DirectSink
 from gateway.sampling.writer.journal import SLOT_BYTES, Journal, Leftover, settle_orphans
 from gateway.store import ledger
 from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
-from gateway.store.ledger import Deltas
 from tests.support.store.made import exchange
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -90,19 +87,6 @@ async def test_a_living_workers_journal_is_left_alone(tmp_path: Path, database: 
     assert not journals(tmp_path)
 
 
-async def test_a_store_that_is_away_is_waited_for(tmp_path: Path, database: Database, sink: DirectSink) -> None:
-    """The journal stays until its counts are stored."""
-
-    class Away(DirectSink):
-        async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
-            raise StoreError("away")
-
-    dead(tmp_path, left())
-    assert await settle_orphans(tmp_path, Away(database, open_queue(database))) == 0
-    await settle_orphans(tmp_path, sink)
-    assert (await ledger.counts(database))["other", "sampled_out"] == 8
-
-
 @pytest.mark.parametrize("torn_bytes", [0, 3, 20, 30])
 async def test_a_worker_that_dies_while_it_writes_leaves_its_last_entry(
     tmp_path: Path, database: Database, sink: DirectSink, torn_bytes: int
@@ -133,18 +117,6 @@ async def test_what_is_counted_after_an_entry_is_of_the_next_delivery(
     journal.close(is_settled=True)
 
 
-async def test_an_entry_begins_with_nothing_counted(tmp_path: Path, database: Database, sink: DirectSink) -> None:
-    """Whatever was counted in the slot before is in the entry that takes its place."""
-    journal = Journal(tmp_path, "s")
-    waiting = [("other", "sampled_out", 1)]
-    for number in range(5):
-        journal.write(Leftover("s", number, [], waiting))
-        assert journal.count(("other", "sampled_out"))
-    journal.close(is_settled=False)
-    await settle_orphans(tmp_path, sink)
-    assert await ledger.counts(database) == {("other", "sampled_out"): 2}
-
-
 async def test_what_is_too_old_is_given_up(
     tmp_path: Path, database: Database, sink: DirectSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,10 +135,3 @@ async def test_more_strata_than_fit_are_counted_together(tmp_path: Path, databas
     dead(tmp_path, Leftover("s", 0, [], many), counted=[(stratum, outcome) for stratum, outcome, _ in many])
     await settle_orphans(tmp_path, sink)
     assert await ledger.counts(database) == {("unclassified", "sampled_out"): 6000}
-
-
-async def test_a_worker_that_never_wrote_leaves_nothing(tmp_path: Path, database: Database, sink: DirectSink) -> None:
-    """An empty journal is deleted."""
-    dead(tmp_path)
-    await settle_orphans(tmp_path, sink)
-    assert not journals(tmp_path)

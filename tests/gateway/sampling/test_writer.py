@@ -12,20 +12,13 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Exchange
-from gateway.config.schema import SamplingConfig
 from gateway.errors import StoreError
-from gateway.jobs import open_queue
-from gateway.proxy.types import SamplingRequest
-from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer import launch
-from gateway.sampling.writer.direct import AUDIT_TASK, DirectSink
 from gateway.sampling.writer.frames import read_frame
 from gateway.sampling.writer.journal import counts_for
 from gateway.sampling.writer.remote import PIECE_BYTES, RefusedError, RemoteSink
 from gateway.sampling.writer.server import serve_batches
 from gateway.sampling.writer.sink import ExchangeSink
-from gateway.store import exchanges, ledger
-from gateway.store.database import Database
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
 from tests.support.store.made import exchange
@@ -78,27 +71,6 @@ def delivery(number: int) -> Delivery:
     return Delivery("sender", number, 1.0)
 
 
-async def test_batches_arrive_as_they_were_sent() -> None:
-    """Copies, counts and the delivery's name, from several workers at once, each over one connection."""
-    sink = Scripted()
-    async with writer(sink) as (path, _, _):
-        workers = [RemoteSink(path) for _ in range(3)]
-        copies = [exchange() for _ in workers]
-        for number in (1, 2):
-            await asyncio.gather(
-                *(
-                    worker.write([copy], {("other", "queued"): 1}, Delivery(copy.id, number, 1.0))
-                    for worker, copy in zip(workers, copies, strict=True)
-                )
-            )
-        for worker in workers:
-            await worker.close()
-    expected = [
-        ([copy.id], {("other", "queued"): 1}, Delivery(copy.id, number, 1.0)) for number in (1, 2) for copy in copies
-    ]
-    assert sorted(sink.taken, key=repr) == sorted(expected, key=repr)
-
-
 async def test_the_worker_hears_what_became_of_its_copies() -> None:
     """Copies that were not stored come back as counts; a frame of many pieces arrives as one."""
     moved = {("other", "queued"): -1, ("other", "truncated"): 1}
@@ -148,20 +120,6 @@ async def test_without_a_writer_nothing_is_acknowledged(tmp_path: Path) -> None:
     server.close()
 
 
-async def test_an_answer_is_never_taken_for_that_of_the_next_batch() -> None:
-    """A worker that gave up waiting hears of its next batch, not of the one before."""
-    slow = asyncio.Event()
-    sink = Scripted(lambda: slow, raising(StoreError("the second one")))
-    async with writer(sink) as (path, _, _):
-        worker = RemoteSink(path)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(worker.write([], {("a", "filtered"): 1}, delivery(1)), 0.2)
-        slow.set()
-        with pytest.raises(StoreError, match="the second one"):
-            await worker.write([], {("a", "filtered"): 1}, delivery(2))
-        await worker.close()
-
-
 async def test_garbage_ends_its_own_connection_only() -> None:
     """What is no message is answered with a refusal or by closing; other workers notice nothing."""
     sink = Scripted()
@@ -196,52 +154,6 @@ async def test_a_writer_that_is_stopped_finishes_what_it_has_in_hand() -> None:
         with pytest.raises(StoreError):
             await asyncio.wait_for(idle.write([], {("a", "filtered"): 1}, delivery(3)), 10)
         await busy.close()
-
-
-class _DiesAfterCommit:
-    """A writer that stores a batch and dies before it says so, every other time."""
-
-    def __init__(self, sink: ExchangeSink) -> None:
-        self._sink = sink
-        self.deaths = 0
-
-    async def write(self, batch: Sequence[Exchange], deltas: Deltas, name: Delivery) -> Deltas:
-        moved = await self._sink.write(batch, deltas, name)
-        self.deaths += 1
-        if self.deaths % 2:
-            raise StoreError("the writer of sampled copies gives no answer")
-        return moved
-
-    async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
-        return await self._sink.ingest(batch, verdicts)
-
-    async def close(self) -> None:
-        await self._sink.close()
-
-
-async def test_what_was_stored_but_not_acknowledged_is_counted_once(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The tap sends it again, with and without copies; the store has and counts it once, the auditors hear of it."""
-    monkeypatch.setattr("gateway.sampling.tap.BATCH_SECONDS", 0.02)
-    queue = open_queue(database)
-    forgetful = _DiesAfterCommit(DirectSink(database, queue))
-    async with writer(forgetful) as (path, _, _):
-        tap = SamplingTap(SamplingConfig(rate=1.0), b"secret", database, RemoteSink(path))
-        await tap.start()
-        copies = [exchange() for _ in range(5)]
-        for number, copy in enumerate(copies, start=1):
-            tap.decide(SamplingRequest("r", eligible=False))
-            await eventually(lambda: forgetful.deaths >= 4 * number - 2)  # noqa: B023 - awaited here
-            tap.offer(copy)
-            await eventually(lambda: tap.counts.get("queued", 0) == number)  # noqa: B023 - awaited here
-        await tap.stop()
-    assert tap.counts == {"queued": 5, "filtered": 5}
-    assert await ledger.counts(database) == {("other", "queued"): 5, ("unclassified", "filtered"): 5}
-    assert (await exchanges.backlog(database))[0] == 5
-    announced = {one for job in await queue.pending(AUDIT_TASK) for one in job["ids"]}
-    assert announced == {copy.id for copy in copies}
-    await queue.close()
 
 
 def test_addresses_are_short_private_and_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,9 +62,9 @@ async def test_a_newer_one_supersedes_and_both_stay(database: Database) -> None:
     assert (await calibrations.get(database, old.digest)).validation.n == 120
 
 
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
+async def test_what_is_none_is_refused(database: Database) -> None:
+    """One line, and nothing is kept."""
+    for file, message in (
         (b"{}", "judge calibrate --out wrote"),
         (b"\xff", "judge calibrate --out wrote"),
         (content(thinking=None), "does not say whether the judge thought"),
@@ -73,24 +73,17 @@ async def test_a_newer_one_supersedes_and_both_stay(database: Database) -> None:
         (content(judge_model="a\0b"), "it names no judge"),
         (content(prompt_sha256="ab"), "it names no judge"),
         (b" " * calibrations.LARGEST_BYTES + content(), "bytes at most"),
-    ],
-)
-async def test_what_is_none_is_refused(written: bytes, message: str, database: Database) -> None:
-    """One line, and nothing is kept."""
-    with pytest.raises(RequestError, match=message):
-        await calibrations.keep(database, written)
+    ):
+        with pytest.raises(RequestError, match=message):
+            await calibrations.keep(database, file)
     assert await calibrations.list_calibrations(database) == []
 
 
-@pytest.mark.parametrize("digest", ["0" * 64, "xyz", "", "%", "a\0"])
-async def test_an_unknown_digest(digest: str, database: Database) -> None:
-    """One line that says where they are listed."""
-    with pytest.raises(NotFoundError, match="GET /judges/calibrations"):
-        await calibrations.get(database, digest)
-
-
-async def test_a_digest_of_several(database: Database) -> None:
-    """A beginning that two have is asked for more digits."""
+async def test_a_digest_of_none_or_several(database: Database) -> None:
+    """An unknown digest is told where they are listed; a beginning that two have is asked for more digits."""
+    for digest in ("0" * 64, "xyz", "", "%", "a\0"):
+        with pytest.raises(NotFoundError, match="GET /judges/calibrations"):
+            await calibrations.get(database, digest)
     prints = [(await calibrations.keep(database, content(n=n))).digest for n in range(100, 118)]
     doubled = next(one[0] for one in prints if sum(other[0] == one[0] for other in prints) > 1)
     with pytest.raises(GatewayError, match="give more digits"):

@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from auditors.judge_reference import AUDITOR
 from auditors.streams.estimates import window_estimate
 from auditors.streams.scales import unscaled
-from gateway.store import histories, served, streams, tables
+from gateway.store import histories, streams, tables
 from gateway.store.database import Database
 from gateway.store.histories import FEWEST_PERIODS, LENGTHS, MOST_PERIODS, Read
 from gateway.store.windows import Window
-from gateway.streams import updates
-from gateway.streams.history import history_of
-from tests.support.store.made import SETTINGS, audited, measurement
+from tests.support.store.made import audited, measurement
 
 pytestmark = pytest.mark.stores("sqlite")
 
@@ -61,8 +58,11 @@ async def test_measurements_lie_in_periods_of_equal_length(database: Database) -
     stream = ""
     for at, value in ((0.0, -1.0), (599.9, 1.0), (600.0, 2.0), (3000.0, None), (6000.0, 0.5)):
         stream = await recorded(database, value, START + at)
+    await recorded(database, None, START + 3000.0, status="error")
+    await recorded(database, 2.0, START, group="men")  # of another stream
     read = await histories.read(database, stream)
 
+    assert await histories.read(database, "0" * 32) is None
     assert read is not None
     assert read.length == 600
     found = shown(read)
@@ -70,19 +70,9 @@ async def test_measurements_lie_in_periods_of_equal_length(database: Database) -
     assert found[0.0] == (2, pytest.approx(0.0), {})
     assert found[600.0] == (1, pytest.approx(2.0), {})
     assert found[3000.0][0] == 0
-    assert found[3000.0][2] == {"refusal": 1}
+    assert found[3000.0][2] == {"refusal": 1, "error": 1}
     assert found[6000.0] == (1, pytest.approx(0.5), {})
     assert not read.is_cut
-
-
-async def test_what_is_missing_is_counted_by_status(database: Database) -> None:
-    """Beside the values of its period, in no mean."""
-    stream = await recorded(database, 1.0, START)
-    await recorded(database, None, START, status="error")
-    await recorded(database, None, START, status="error")
-    await recorded(database, None, START, status="refusal")
-
-    assert shown(await histories.read(database, stream)) == {0.0: (1, pytest.approx(1.0), {"error": 2, "refusal": 1})}
 
 
 async def test_a_value_weighs_as_in_the_live_mean(database: Database) -> None:
@@ -122,15 +112,6 @@ async def test_the_newest_are_read(database: Database, monkeypatch: pytest.Monke
     assert await histories.read(database, stream, Window(seconds=5.0)) is None
 
 
-async def test_streams_are_kept_apart(database: Database) -> None:
-    """Another group's measurements, and streams that have none, are not in it."""
-    women = await recorded(database, 1.0, START)
-    await recorded(database, 2.0, START, group="men")
-
-    assert shown(await histories.read(database, women)) == {0.0: (1, pytest.approx(1.0), {})}
-    assert await histories.read(database, "0" * 32) is None
-
-
 @pytest.mark.parametrize("span", [0.0, 0.5, 59.0, 3600.0, 86_400.0, 40 * 86_400.0, 50 * 365 * 86_400.0, 1e13])
 @pytest.mark.parametrize("n", [1, 30, 1199, 1_000_000])
 def test_there_are_at_most_sixty_periods(span: float, n: int) -> None:
@@ -142,39 +123,3 @@ def test_there_are_at_most_sixty_periods(span: float, n: int) -> None:
     shorter = [one for one in LENGTHS if one < length]
     if length in LENGTHS and shorter:
         assert end // shorter[-1] - START // shorter[-1] + 1 > most
-
-
-async def test_a_period_that_is_over_stays_as_it_is(database: Database) -> None:
-    """Its bounds hang on the clock alone: what comes later changes no earlier period of the same length."""
-    stream = await recorded(database, 1.0, START + 7.0)
-    await recorded(database, 1.0, START + 5000.0)
-    before = shown(await histories.read(database, stream))
-    await recorded(database, 2.0, START + 5001.0)
-    after = shown(await histories.read(database, stream))
-
-    assert before[0.0] == after[0.0]
-
-
-async def test_only_another_model_is_a_change(database: Database) -> None:
-    """The first sight of an upstream is none; each upstream is compared with itself."""
-    for at, upstream, fingerprint in ((1.0, "a", "x"), (2.0, "b", "y"), (3.0, "a", "z")):
-        await served.observe(database, upstream, {"m": fingerprint}, asked_at=at, runs_of=lambda _: ())
-
-    [one] = await served.changes(database, "m")
-    assert (one.at, one.upstream, one.fingerprint_before, one.fingerprint_after) == (3.0, "a", "x", "z")
-    assert await served.changes(database, "other") == []
-
-
-async def test_what_keeps_sums_alone_has_no_history(database: Database) -> None:
-    """Judgements of a reference set move their streams without a measurement each, and the history says so."""
-    one = measurement(0.5, metric="judge_score_shift", auditor=AUDITOR, axis=None, group=None)
-    await updates.record_judgement(database, [one], "j", SETTINGS)
-    [stream] = await streams.list_streams(database)
-    read = await histories.read(database, stream.id)
-    shown = history_of(stream, read, window=None, settings=SETTINGS, n_streams=1)
-
-    assert read is None
-    assert stream.state.sums.n == 1
-    assert shown.buckets == []
-    assert shown.reason is not None
-    assert shown.reason.startswith("no history: judgements of a reference set")

@@ -37,15 +37,6 @@ async def test_pairs_are_on_the_unit_scale_and_weighted(database: Database) -> N
     assert pair.person == pytest.approx(0.5)
 
 
-async def test_a_moment_of_low_rates_weighs_no_more_than_in_the_mean(database: Database) -> None:
-    """Down to an eighth of the rates a label stands for 1 / p exchanges, below for as many as at an eighth."""
-    for rate_factor in (1.0, 0.125, 0.025):
-        await labelled(database, 1.0, 1.0, rate_factor=rate_factor)
-    [pairs] = (await labels.pairs(database)).values()
-
-    assert sorted(pair.weight for pair in pairs) == pytest.approx([0.8, 4.0, 4.0])
-
-
 async def test_pairs_of_one_exchange_hang_together(database: Database) -> None:
     """A group against two others in one exchange makes two pairs of one cluster; another exchange is another."""
     found = [measurement(1.0, reference=other) for other in ("men", "nonbinary")]

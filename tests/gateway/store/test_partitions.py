@@ -140,15 +140,3 @@ async def test_audits_are_recorded_while_partitions_come_and_go(database: Databa
     assert not await record(database, one, [measurement(1.0)])
     assert len(await times(database)) == 1
     assert await times(database, "measurements_other") == []
-
-
-@pytest.mark.stores("postgresql")
-async def test_an_export_reads_in_the_order_of_ids_without_sorting(database: Database) -> None:
-    """Over all days, by an index: what comes after an id is not the whole table."""
-    await partitions.prepare(database)
-    async with database.read() as connection:
-        await connection.execute(sa.text("SET LOCAL enable_seqscan = off"))
-        query = "EXPLAIN SELECT id FROM measurements WHERE id > 5 ORDER BY id LIMIT 10"
-        plan = [str(row[0]) for row in await connection.execute(sa.text(query))]
-    assert any("Merge Append" in line for line in plan), plan
-    assert not any(line.strip().startswith(("->  Sort", "->  Seq Scan")) for line in plan), plan

@@ -71,36 +71,6 @@ async def test_a_silent_owner_loses_its_range(shared: Database, monkeypatch: pyt
     assert await run_ranges.asked(shared, "r", 9) == [FIRST]
 
 
-async def test_given_back_is_free_at_once(shared: Database) -> None:
-    """An auditor that stops keeps nobody waiting for its lease."""
-    run = await offered(shared)
-    assert await run_ranges.take(shared, run, "a") == FIRST
-    await run_ranges.give_back(shared, "r", "a")
-    assert await run_ranges.take(shared, run, "b") == FIRST
-
-
-async def test_collected_and_own_ranges_are_gone(shared: Database) -> None:
-    """What the run's own auditor has asked needs no collecting; a run without a range left is through."""
-    run = await offered(shared)
-    assert run.claim is not None
-    await run_ranges.take(shared, run, run.claim)
-    assert await keep(shared, run, run.claim, FIRST, "a", whole=True)
-    assert await run_ranges.left(shared, "r") == (True, True)
-    await run_ranges.take(shared, run, "b")
-    assert await keep(shared, run, "b", SECOND, "c", whole=True)
-    assert await run_ranges.left(shared, "r") == (False, True)
-    await run_ranges.collected(shared, run, [SECOND])
-    assert await run_ranges.left(shared, "r") == (False, False)
-
-
-async def test_helpers_give_way_to_runs_that_wait(shared: Database) -> None:
-    """Between two ranges of a large run a small one gets its turn."""
-    run = await offered(shared)
-    await runs.create(shared, "small", OPTIONS)
-    assert await run_ranges.take(shared, run, "b", gives_way=True) is None
-    assert await run_ranges.take(shared, run, "b") == FIRST
-
-
 @pytest.mark.parametrize("end", ["claimed again", "released", "failed", "resumed", "old auditor"])
 async def test_nothing_is_kept_of_a_run_that_is_anothers(
     shared: Database, monkeypatch: pytest.MonkeyPatch, end: str

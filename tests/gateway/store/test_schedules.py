@@ -7,7 +7,7 @@ import pytest
 
 from gateway.config.audit_request import AuditRequest
 from gateway.config.timing import Timing
-from gateway.errors import ConflictError, NotFoundError
+from gateway.errors import ConflictError
 from gateway.store import runs, schedules, served
 from gateway.store.database import Database
 
@@ -64,14 +64,6 @@ async def test_runs_do_not_pile_up(database: Database) -> None:
 
 
 @pytest.mark.stores("sqlite", "postgresql")
-async def test_names_are_unique(database: Database) -> None:
-    """A second schedule of the same name is refused with what to do."""
-    await schedules.create(database, "nightly", HOURLY, REQUEST)
-    with pytest.raises(ConflictError, match='there is a schedule named "nightly": delete it first'):
-        await schedules.create(database, "nightly", HOURLY, REQUEST)
-
-
-@pytest.mark.stores("sqlite", "postgresql")
 async def test_the_configuration_is_adopted(database: Database) -> None:
     """Configured schedules come, change and go with the file; one that is as before keeps its next time."""
     await schedules.create(database, "mine", HOURLY, REQUEST)
@@ -86,15 +78,6 @@ async def test_the_configuration_is_adopted(database: Database) -> None:
         await schedules.delete(database, after["a"].id)
     await schedules.adopt(database, [])
     assert [one.name for one in await schedules.list_schedules(database)] == ["mine"]
-
-
-async def test_deleted_is_gone(database: Database) -> None:
-    """A deleted schedule is due no more, and deleting it again says that there is none."""
-    made = await schedules.create(database, "nightly", HOURLY, REQUEST)
-    await schedules.delete(database, made.id)
-    assert await schedules.due(database, made.next_due_at + 1) == []
-    with pytest.raises(NotFoundError, match="GET /schedules lists them"):
-        await schedules.delete(database, made.id)
 
 
 def options_for(model: str) -> list[dict[str, Any]]:

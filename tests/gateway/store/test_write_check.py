@@ -1,7 +1,6 @@
 """A store that cannot be written, or whose file is damaged, says so: in each call, and in readiness."""
 
 import asyncio
-import logging
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ import sqlalchemy as sa
 from gateway.config.schema import SamplingConfig
 from gateway.errors import StoreError
 from gateway.sampling.tap import SamplingTap
-from gateway.store import sparse_log, sqlite_file, tables, write_check
+from gateway.store import sqlite_file, tables, write_check
 from gateway.store.database import Database
 from gateway.store.write_check import WriteCheck
 from tests.support.waiting import eventually
@@ -73,7 +72,7 @@ async def test_a_damaged_page_is_told_and_stays_told(tmp_path: Path, caplog: pyt
     assert [record.levelname for record in caplog.records if "is damaged" in record.message] == ["ERROR"]
 
 
-@pytest.mark.parametrize("n_bytes", [0, 20, 4096, 100_000])
+@pytest.mark.parametrize("n_bytes", [0, 20, 100_000])
 async def test_a_file_that_was_cut_off_is_one_line(n_bytes: int, tmp_path: Path) -> None:
     """When it is opened, and while it is open; an empty one is a new store."""
     path = tmp_path / "b.db"
@@ -188,14 +187,3 @@ async def test_what_the_writer_cannot_store_is_not_ready(tmp_path: Path, monkeyp
     await eventually(lambda: tap.store_problem is None)
     await tap.stop()
     await database.close()
-
-
-def test_the_same_warning_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text comes again after a while, another one at once."""
-    log = sparse_log.SparseLog(logging.getLogger("x"))
-    for text in ("a", "a", "b", "a"):
-        log.warning(text)
-    assert [record.message for record in caplog.records] == ["a", "b"]
-    monkeypatch.setattr(sparse_log, "REPEAT_SECONDS", 0.0)
-    log.warning("a")
-    assert len(caplog.records) == 3

@@ -1,6 +1,5 @@
 """A stored state that cannot be used stops nothing: its stream is put aside and named, and can be started again."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,13 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from auditors.metrics.intervals import NotFiniteError
 from auditors.streams.soundness import read_state
 from auditors.streams.state import StreamState, update
 from auditors.types import Exchange
-from gateway.auditor.group_commit import GroupCommit
 from gateway.auditor.live_series import LiveSeries
 from gateway.auditor.metrics_snapshot import SnapshotReader
 from gateway.store import damaged_streams, exchanges, streams, tables
 from gateway.store.database import Database
-from gateway.store.measurements import Recording
 from gateway.store.streams import Stream
 from tests.support.gateway.control_plane import control_plane
 from tests.support.store.made import SETTINGS, exchange, measurement, record
@@ -151,45 +147,6 @@ async def test_the_others_move_on(database: Database) -> None:
     assert "1e160" in str(await database.fetch_value(query))
 
 
-@pytest.mark.stores("sqlite", "postgresql")
-async def test_many_audits_in_one_transaction(database: Database) -> None:
-    """The group commit writes all of them, and none fails alone."""
-    await record_scores(database)
-    await damage(database)
-    commits = GroupCommit(database, SETTINGS, keep_text=True)
-    waiting = []
-    for _ in range(20):
-        one = await stored_exchange(database)
-        found = [measurement(1.0, group="women"), measurement(0.0, group="men")]
-        recording = Recording(exchange=one, auditor="judge", result=found, seconds=0.1, probability=0.5)
-        waiting.append(commits.record(recording))
-    await asyncio.gather(*waiting)
-    await commits.aclose()
-
-    assert (await values_of(database))["favoritism", "men"] == 21
-
-
-async def test_a_step_to_what_could_not_be_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not stored: the stream is marked for good, the value is recorded, the others move."""
-
-    def refuse_two_of_women(state: StreamState) -> StreamState:
-        if state.sums.n == 2 and state.sums.wy > 2.0 and state.block is None:
-            raise NotFiniteError("its sums would not be finite")
-        return state
-
-    await record_scores(database)
-    monkeypatch.setattr("gateway.streams.steps.require_sound", refuse_two_of_women)
-    await record_scores(database)
-    monkeypatch.undo()
-    await record_scores(database)
-
-    assert (
-        await women(database)
-    ).state.damaged == "its numbers cannot take another value: its sums would not be finite"
-    assert (await values_of(database))["favoritism", "men"] == 3
-    assert await count(database, tables.measurements) == 6
-
-
 async def test_a_probability_that_no_draw_has(database: Database) -> None:
     """It would make weights of which the squares are no numbers: the audit is refused, and no stream is damaged."""
     await record_scores(database)
@@ -197,15 +154,6 @@ async def test_a_probability_that_no_draw_has(database: Database) -> None:
         await record_scores(database, inclusion_probability=1e-100)
     assert await damaged_streams.list_damaged(database) == []
     assert (await women(database)).state.sums.n == 1
-
-
-async def test_a_measurement_that_is_wrong_damages_no_stream(database: Database) -> None:
-    """A fault of the auditor is one, as before."""
-    await record_scores(database)
-    one = await stored_exchange(database)
-    with pytest.raises(ValueError, match="nan is not a number"):
-        await record(database, one, [measurement(float("nan"))])
-    assert (await women(database)).state.damaged is None
 
 
 async def test_metrics_of_a_damaged_stream(database: Database) -> None:

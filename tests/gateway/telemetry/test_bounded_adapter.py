@@ -60,9 +60,3 @@ def test_a_packed_failure() -> None:
     head = b"HTTP/1.1 503 Busy\r\ncontent-encoding: gzip\r\nretry-after: 7\r\ncontent-length: %d\r\n\r\n"
     with answering(lambda connection: connection.sendall(head % len(packed) + packed)) as url:
         assert post(url) == (503, b"done")
-
-
-def test_nobody_there() -> None:
-    """The exporters know what to do with the errors of requests."""
-    with pytest.raises(requests.exceptions.ConnectionError, match="Connection refused"):
-        post("http://127.0.0.1:9")

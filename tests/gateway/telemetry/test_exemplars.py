@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import msgspec
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Exemplar
@@ -12,7 +11,7 @@ from gateway.telemetry.exemplars import exemplar
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
-from gateway.telemetry.worker_stats import Series, WorkerStats
+from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.ended_requests import end_one
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -72,21 +71,15 @@ def test_the_newest_of_all_workers(tmp_path: Path) -> None:
         assert labels == {"0.025": "newer", "10.0": "alone"}
 
 
-def test_counts_that_an_older_version_left_are_read(tmp_path: Path) -> None:
-    """Its series are shorter; they add up with ours, and nobody falls over them."""
+@pytest.mark.parametrize(("accept", "shown_as"), [("text/plain", "text/plain"), (PROTOBUF_FIRST, OPENMETRICS)])
+async def test_who_sees_them(accept: str, shown_as: str) -> None:
+    """Prometheus' own format shows none; OpenMetrics does, also to a scraper that would take protobuf."""
     stats = WorkerStats()
-    end(stats, "ours", 0.02)
-    plain = msgspec.to_builtins(stats.snapshot())
-    plain["series"] = [one[: Series.__struct_fields__.index("duration_last")] for one in plain["series"]]
-    (tmp_path / "worker-old.msgpack").write_bytes(msgspec.msgpack.encode(plain))
-    counts = SharedCounts(stats, tmp_path)
-    requests = Exposition(GatewayCollector(counts)).registry.get_sample_value(
-        "biasgate_requests_total",
-        {"upstream": "a", "model": "m", "endpoint": "/v1/chat/completions", "outcome": "complete"},
-    )
+    end(stats, "r-1", 0.02)
+    body, content_type = await Exposition(GatewayCollector(SharedCounts(stats, None))).render(accept)
 
-    assert requests == 2
-    assert shown(counts)["0.025"].labels == {"request_id": "ours"}
+    assert content_type.startswith(shown_as)
+    assert (b'request_id="r-1"' in body) == (accept == PROTOBUF_FIRST)
 
 
 @pytest.mark.parametrize("request_id", ["x" * 119, "é", "a\nb", "a\x00"])
@@ -98,23 +91,3 @@ def test_an_id_that_no_exemplar_can_have(request_id: str) -> None:
     assert shown(SharedCounts(stats, None)) == {}
     assert exemplar("x" * 118, "", 1.0, 1.0) is not None
     assert exemplar("x" * 79, "ab" * 16, 1.0, 1.0) is None
-
-
-async def test_prometheus_own_format_has_none() -> None:
-    """Whoever does not ask for OpenMetrics sees none."""
-    stats = WorkerStats()
-    end(stats, "r-1", 0.02)
-    body, content_type = await Exposition(GatewayCollector(SharedCounts(stats, None))).render("text/plain")
-
-    assert content_type.startswith("text/plain")
-    assert b"r-1" not in body
-
-
-async def test_a_scraper_that_would_take_protobuf() -> None:
-    """It gets OpenMetrics, exemplars included, where native histograms are not enabled."""
-    stats = WorkerStats()
-    end(stats, "r-1", 0.02)
-    body, content_type = await Exposition(GatewayCollector(SharedCounts(stats, None))).render(PROTOBUF_FIRST)
-
-    assert content_type.startswith("application/openmetrics-text; version=1.0.0")
-    assert b'request_id="r-1"' in body

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway.telemetry import shared_counts
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import DEAD_SECONDS, FOLD_AT, FOLDED, MOST_AT_ONCE, SharedCounts
 from gateway.telemetry.worker_stats import Gauges, Snapshot, WorkerStats
@@ -27,7 +26,7 @@ def gone() -> int:
 
 def counted(pid: int, *, seconds_ago: float = DEAD_SECONDS + 1, request_id: str = "r", model: str = "m") -> Snapshot:
     """What a worker left that counted one of everything."""
-    stats = WorkerStats(native_histograms=True)
+    stats = WorkerStats()
     end_one(stats, request_id=request_id, model=model)
     stats.mitigated("policy", "filter", "applied")
     stats.mitigation_took("policy", "filter", 0.02)
@@ -48,14 +47,11 @@ def leave(directory: Path, name: str, snapshot: Snapshot) -> None:
 
 
 def samples(counts: SharedCounts) -> dict[object, object]:
-    """Everything but the times of exemplars, native parts among it."""
-    found = GatewayCollector(counts).collect(native=True)
+    """Return everything but the exemplars."""
     return {
-        (one.name, *sorted(one.labels.items())): one.native_histogram._replace(nh_exemplars=())
-        if one.native_histogram
-        else one.value
-        for family in found
-        for one in family.samples
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in GatewayCollector(counts).collect()
+        for sample in family.samples
     }
 
 
@@ -80,14 +76,6 @@ def test_nothing_changes_but_the_files(tmp_path: Path, gone: int) -> None:
     [one] = [series for series in folded.series if series.model == "m"]
     newest = max(FOLD_AT - 1 - (FOLD_AT % 2), 1)
     assert [ended.request_id for ended in one.duration_last if ended] == [f"r-{newest}"]
-
-
-def test_few_stay_as_they_are(tmp_path: Path, gone: int) -> None:
-    """Fewer are not worth it."""
-    for number in range(FOLD_AT - 1):
-        leave(tmp_path, str(number), counted(gone))
-    SharedCounts(WorkerStats(), tmp_path).read()
-    assert FOLDED not in files(tmp_path)
 
 
 @pytest.mark.parametrize(("pid", "seconds_ago"), [(None, 1.0), (os.getppid(), DEAD_SECONDS + 1)])
@@ -152,17 +140,3 @@ def test_a_file_that_no_worker_wrote(tmp_path: Path, gone: int, caplog: pytest.L
     for _ in range(3):
         assert sum(one.exchanges.get("queued", 0) for one in counts.read()) == 1
     assert [record.message.count("worker-empty.msgpack: no counts of a worker") for record in caplog.records] == [1]
-
-
-def test_files_that_come_and_go_all_the_time(tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading them anew has an end, and says what it met."""
-    leave(tmp_path, "one", counted(gone))
-    monkeypatch.setattr(shared_counts, "ATTEMPTS", 3)
-
-    def vanished(_: Path) -> None:
-        raise FileNotFoundError
-
-    counts = SharedCounts(WorkerStats(), tmp_path)
-    monkeypatch.setattr(counts, "_decoded", vanished)
-    with pytest.raises(OSError, match="come and go all the time"):
-        counts.read()

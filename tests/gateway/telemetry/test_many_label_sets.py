@@ -1,33 +1,29 @@
 """A scrape of a gateway with many models: whole families, and the event loop goes on with live traffic meanwhile."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 import pytest
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry import protobuf
 from gateway.telemetry.exposition import Exposition
-from gateway.telemetry.metrics import PIECE, GatewayCollector
+from gateway.telemetry.metrics import LABEL_SETS_PER_PIECE, GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
 from gateway.telemetry.worker_stats import WorkerStats
 from tests.support.ended_requests import end_one
 from tests.support.loop_turns import with_turns
 
-N_MODELS = 12 * PIECE + 1
+N_MODELS = 12 * LABEL_SETS_PER_PIECE + 1
 TEXT, OPENMETRICS = "text/plain", "application/openmetrics-text; version=1.0.0"
-PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 
 
 @pytest.fixture
 def exposition() -> Exposition:
-    stats = WorkerStats(native_histograms=True)
+    stats = WorkerStats()
     for number in range(N_MODELS):
         end_one(stats, model=f"model-{number}")
-    collector = GatewayCollector(SharedCounts(stats, None))
-    return Exposition(collector, with_native=partial(collector.collect, native=True))
+    return Exposition(GatewayCollector(SharedCounts(stats, None)))
 
 
 @pytest.mark.parametrize(
@@ -50,28 +46,7 @@ async def test_families_are_whole(
     assert sum(name[0] == "biasgate_requests_total" for name in samples) == N_MODELS
 
 
-async def test_families_are_whole_as_protobuf(exposition: Exposition) -> None:
-    """Each family is one message with one metric for each model."""
-    body, _ = await exposition.render(PROTOBUF)
-    messages = {}
-    while body:
-        length = shift = 0
-        while True:
-            byte, body = body[0], body[1:]
-            length |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-        message = protobuf._family_class().FromString(body[:length])
-        assert message.name not in messages
-        messages[message.name] = message
-        body = body[length:]
-    for name in ("biasgate_requests_total", "biasgate_request_duration_seconds", "biasgate_overhead_seconds"):
-        models = [one.value for metric in messages[name].metric for one in metric.label if one.name == "model"]
-        assert sorted(models) == sorted(f"model-{number}" for number in range(N_MODELS))
-
-
-@pytest.mark.parametrize("accept", [TEXT, OPENMETRICS, PROTOBUF])
+@pytest.mark.parametrize("accept", [TEXT, OPENMETRICS])
 async def test_the_loop_has_its_turns(exposition: Exposition, accept: str) -> None:
     """A page that takes a tenth of a second is made in many steps, between which requests are relayed."""
     _, turns = await with_turns(exposition.render(accept))

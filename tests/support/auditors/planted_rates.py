@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
-from tests.support.benchmarks.coverage import mean_probability
-
 GROUPS = ("man", "woman", "nonbinary")
 _SENSITIVE = np.array([2.6, 1.2, 1.9])
 """Logit of the probability that the judge sees what is above the threshold, by group, in an exchange of usual ease."""
@@ -59,9 +57,3 @@ def draw(setting: Setting, n_exchanges: int, shares: NDArray[np.float64], random
     ease = setting.ease * random.normal(size=n_exchanges)[exchange] + setting.skill
     right = random.random(len(group)) < expit(np.where(people, _SENSITIVE[group], _SPECIFIC[group]) + ease)
     return Drawn(people, people == right, [GROUPS[at] for at in group], exchange)
-
-
-def error_rates_of(setting: Setting) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """True sensitivity and specificity by group."""
-    logits = _SENSITIVE + setting.skill, _SPECIFIC + setting.skill
-    return mean_probability(logits[0], setting.ease), mean_probability(logits[1], setting.ease)

@@ -8,7 +8,6 @@ from benchmarks.suites.ltf_test.suite import LTFTest
 from benchmarks.suites.protocol import Item, Observation, Parsed, ProtocolName, Reply
 
 SUITE = LTFTest()
-TABLE_AXES = {"socioeconomic": "ses", "race": "race_ethnicity"}
 RELEASE_AXES = {
     "politics": "polictics",
     "sexual_orientation": "sexual-orientation",

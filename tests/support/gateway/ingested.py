@@ -14,6 +14,11 @@ async def outcomes(plane: ControlPlane) -> dict[str, int]:
     return found
 
 
+def counted(plane: ControlPlane) -> dict[tuple[str, str], int]:
+    """Return what the doors counted, by door and outcome."""
+    return {(door, outcome): count for door, outcome, count in plane.stats.snapshot().ingested}
+
+
 async def stored(plane: ControlPlane) -> list[Any]:
     return await exchanges.load(plane.database, await exchanges.waiting(plane.database, received_before=9e9, limit=100))
 

@@ -47,8 +47,6 @@ class ReceivedEvent:
 class Collector:
     port: int = 0
     status: bytes = b"200 OK"
-    answer: bytes = b""
-    """Body of each answer."""
     refuses: Callable[[bytes], bool] = lambda _: False
     """Whether a body is answered with a 400 and taken for nothing."""
     events: list[ReceivedEvent] = field(default_factory=list)
@@ -74,8 +72,7 @@ class Collector:
                 status = b"400 Bad Request" if self.refuses(body) else self.status
                 if not status.startswith((b"4", b"3")):
                     (self._take if request.target == "/v1/traces" else self._take_logs)(body)
-                head = b"HTTP/1.1 %b\r\ncontent-length: %d\r\n\r\n" % (status, len(self.answer))
-                writer.write(head + self.answer)
+                writer.write(b"HTTP/1.1 %b\r\ncontent-length: 0\r\n\r\n" % status)
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -133,9 +130,9 @@ def _value(value: Any) -> Any:
 
 
 @asynccontextmanager
-async def collecting(port: int = 0) -> AsyncIterator[Collector]:
+async def collecting() -> AsyncIterator[Collector]:
     collector = Collector()
-    server = await asyncio.start_server(collector.serve, "127.0.0.1", port)
+    server = await asyncio.start_server(collector.serve, "127.0.0.1", 0)
     collector.port = server.sockets[0].getsockname()[1]
     try:
         yield collector

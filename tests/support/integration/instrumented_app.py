@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import openai
+from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider
@@ -65,7 +66,8 @@ def main(kind: str, model_url: str, otlp_url: str) -> None:
     )
     headers = {"authorization": "Bearer sender-key"}
     spans, records = TracerProvider(), LoggerProvider()
-    spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{otlp_url}/v1/traces", headers=headers)))
+    to_traces = OTLPSpanExporter(f"{otlp_url}/v1/traces", headers=headers, compression=Compression.Gzip)
+    spans.add_span_processor(BatchSpanProcessor(to_traces))
     records.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(f"{otlp_url}/v1/logs", headers=headers)))
     instrument(kind, spans, records)
     client = openai.OpenAI(base_url=f"{model_url}/v1", api_key="none")

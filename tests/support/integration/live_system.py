@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +120,6 @@ async def live_system(
     auditors: str = AUDITORS,
     sampling: str = "rate = 1.0",
     drift: str = "",
-    seed: int = 0,
-    in_front: Callable[[str], AbstractAsyncContextManager[str]] = nullcontext,
 ) -> AsyncIterator[LiveSystem]:
     """Simulator, gateway and auditor until the block ends.
 
@@ -129,18 +127,16 @@ async def live_system(
         directory: for the configuration.
         store_url: of the store.
         profile: what the simulator plants.
-        auditors: sections of the configuration; `{upstream}` is the upstream's address.
+        auditors: sections of the configuration; `{upstream}` is the simulator's address.
         sampling: keys of [sampling].
         drift: keys of [drift].
-        seed: the simulator's.
-        in_front: puts a server before the simulator, from whose address it makes its own, the upstream's.
     """
-    async with running_simulator(profile, seed=seed) as simulator, in_front(simulator) as upstream:
+    async with running_simulator(profile) as simulator:
         config = directory / "biasgate.toml"
         config.write_text(
             f'[server]\nauditor_metrics_port = 0\ndrain_seconds = 5\n[store]\nurl = "{store_url}"\n'
-            f'[[upstreams]]\nname = "u"\nbase_url = "{upstream}"\n'
-            f"[sampling]\n{sampling}\n[drift]\n{drift}\n" + auditors.replace("{upstream}", upstream)
+            f'[[upstreams]]\nname = "u"\nbase_url = "{simulator}"\n'
+            f"[sampling]\n{sampling}\n[drift]\n{drift}\n" + auditors.replace("{upstream}", simulator)
         )
         async with (
             serving("serve", "--config", str(config)) as running,

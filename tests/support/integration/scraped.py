@@ -75,7 +75,7 @@ def scraping(home: Path, jobs: Mapping[str, int]) -> Iterator[Prometheus]:
     )
     scrape = [program("prometheus"), f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/tsdb"]
     scrape += [f"--web.listen-address=127.0.0.1:{port}"]
-    scrape += ["--enable-feature=exemplar-storage,native-histograms"]
+    scrape += ["--enable-feature=exemplar-storage"]
     url = f"http://127.0.0.1:{port}"
     with running(scrape, ready_url=f"{url}/-/ready", log=home / "prometheus.log"):
         yield Prometheus(url)

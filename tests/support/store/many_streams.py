@@ -20,13 +20,12 @@ KINDS = 25
 """Different states among the streams."""
 
 
-async def fill(database: Database, *, alarmed: bool = False, render: bool = True) -> int:
+async def fill(database: Database, *, alarmed: bool = False) -> int:
     """5,000 streams of the embedding auditor: 50 models, 5 axes, 20 groups; a tenth of them still learning.
 
     Args:
         database: empty.
         alarmed: whether all others have drifted.
-        render: whether what is shown of them is written, as the auditor does.
 
     Returns: how many there are.
     """
@@ -61,7 +60,7 @@ async def fill(database: Database, *, alarmed: bool = False, render: bool = True
         for number, key in enumerate(keys)
     ]
     await database.change_rows(sa.insert(table), rows)
-    while render and await updates.render(database, SETTINGS):
+    while await updates.render(database, SETTINGS):
         pass
     return len(rows)
 

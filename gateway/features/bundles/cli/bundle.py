@@ -16,8 +16,8 @@ from gateway.features.bundles.building import Contents
 from gateway.features.bundles.signing import MAKE_A_KEY, read_private_key
 
 HELP = f"""\
-The bundle holds result, items, replies, options, report, versions, labels that are given, a page that says which
-numbers bear on which clause, and a statement with the hash of each. Sign it, or anybody could have made it.
+The bundle holds result, items, replies, options, report, versions, given labels, a page that maps numbers to
+clauses, and a statement with the hash of each file. Without a signature, anyone could have made it.
 
 Example:
   {MAKE_A_KEY}
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="people's labels, or what judge calibrate --out wrote; may be given several times",
+        help="people's labels, or the output of judge calibrate --out; may be repeated",
     )
 
 
@@ -53,28 +53,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
-    """Returns the contents of a bundle: the finished run in a directory, and files of people's labels.
+    """Return the contents of a bundle: the finished run in a directory, and files of people's labels.
 
-    Raises: BenchmarkError for a directory without one finished run, and for labels that cannot be taken.
+    Raises: BenchmarkError for a directory that is not a single finished run, and for files that cannot be included.
     """
     run_paths = directory.finished_under(path)
     if run_paths != [path]:
-        raise BenchmarkError(f"{path}: holds {len(run_paths)} runs: bundle each by itself, e.g. {run_paths[0]}")
+        raise BenchmarkError(f"{path}: holds {len(run_paths)} runs: bundle each separately, e.g. {run_paths[0]}")
     result = directory.read_result(path)
     directory.read_manifest(path)
     required = (building.RESULT, building.MANIFEST, building.ITEMS, building.RESPONSES)
     if missing := [name for name in required if not (path / name).is_file()]:
         raise BenchmarkError(f"{path}: no {missing[0]}: a bundle needs the whole run directory")
     files = {name: path / name for name in required}
-    absent = {building.LEDGER: "a run directory belongs to no store"}
+    absent = {building.LEDGER: "a run directory has no ledger"}
     if (path / building.REPORT).is_file():
         files[building.REPORT] = path / building.REPORT
     else:
-        absent[building.REPORT] = "the run directory has none"
-    for name, label in _named(labels).items():
+        absent[building.REPORT] = "the run directory has no report"
+    for name, label in _labels_by_name(labels).items():
         files[name] = label
     if not labels:
-        absent[building.LABELS] = "none were given (--labels)"
+        absent[building.LABELS] = "no labels were given (--labels)"
     return Contents(
         result=msgspec.to_builtins(result),
         files=files,
@@ -83,15 +83,15 @@ def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
     )
 
 
-def _named(labels: Sequence[Path]) -> dict[str, Path]:
+def _labels_by_name(labels: Sequence[Path]) -> dict[str, Path]:
     path_by_name: dict[str, Path] = {}
     for path in labels:
         name = building.LABELS + path.name
         if not path.is_file():
             raise BenchmarkError(f"{path}: no such file of labels")
         if not is_name(name):
-            raise BenchmarkError(f"{path}: call it by up to 32 letters, digits, '.', '-' and '_' to put it in a bundle")
+            raise BenchmarkError(f"{path}: rename it: a name has up to 32 letters, digits, '.', '-' and '_'")
         if name in path_by_name:
-            raise BenchmarkError(f"{path}: a second file of labels called {path.name}: rename one")
+            raise BenchmarkError(f"{path}: a second file of labels is named {path.name}: rename one of them")
         path_by_name[name] = path
     return path_by_name

@@ -11,8 +11,8 @@ from gateway.features.bundles.rescoring import rescore
 HELP = """\
 A line needs item_id and text, or choice_probabilities in mode exact.
 
-Ids and prompts come from `biasgate suites --items`. A bundle needs no further argument: its numbers are formed anew and
-compared with its result.json; exit 1 when one differs.
+Ids and prompts come from `biasgate suites --items`. A bundle needs no further argument: its numbers are computed again
+and compared with its result.json; exit 1 when one differs.
 
 Example:
   biasgate suites --items stereoset --out items.jsonl

@@ -9,8 +9,8 @@ from gateway.features.bundles.signing import read_public_key
 from gateway.features.bundles.verification import Verification, verify
 
 HELP = """\
-Reads the file once and asks nobody. Exit codes: 0 every file is as signed by a key given, 1 something was changed or
-the signature is wrong, 3 nobody signed it, 4 signed by a key that was not given; 2 wrong usage, as always.
+Reads the file once, without a network. Exit codes: 0 every file is as signed by a key given, 1 something was changed or
+the signature is wrong, 3 not signed, 4 signed by a key that was not given; 2 wrong usage, as always.
 
 Example:
   biasgate audit verify first.bundle --key PUBLIC.pem
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PUBLIC",
-        help="public Ed25519 key in PEM of who may have signed; may be given several times",
+        help="public Ed25519 key in PEM of an accepted signer; may be given several times",
     )
 
 
@@ -47,10 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"ok    {verification.n_files} files are as the statement says: {_run_of(verification)}")
     match verification.signed:
         case "none":
-            print("FAIL  nobody signed it: anybody could have made it")
+            print("FAIL  not signed: anyone could have made it")
             return UNSIGNED
         case "unknown key":
-            what = "none of those given is it" if keys else "name its public key with --key"
+            what = "it is not one of those given" if keys else "name its public key with --key"
             print(f"FAIL  signed by the key {_plain(verification.signer)}: {what}")
             return UNKNOWN_KEY
         case _:

@@ -18,7 +18,7 @@ from gateway.features.formats.harness_logs.log import MOST_SAMPLES, Answered, Lo
 
 NO_ITEM = "no item of the suite says the same"
 SEVERAL = "several items say the same"
-NO_SAMPLE = f"its epoch, or number among the replies to a question, is no whole number from 1 to {MOST_SAMPLES}"
+NO_SAMPLE = f"its epoch, or number among the replies to a question, is not an integer from 1 to {MOST_SAMPLES}"
 AGAIN = "another reply to the same item"
 NO_REPLY = "no reply in the log"
 MOVED = "its letters were shown before other options than the log lists"

@@ -93,9 +93,7 @@ def _read_prompt(messages: Iterable[Said]) -> Iterable[Message]:
 
 
 def _reply(output: Output) -> str | None:
-    """Returns the text after the last "ANSWER:", or the whole completion where it has none; None without a
-    completion.
-    """
+    """Returns the text after the last "ANSWER:", or the whole completion without one; None without any."""
     if not output.choices:
         return None
     for line in reversed(output.completion.splitlines()):

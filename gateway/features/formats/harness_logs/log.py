@@ -50,7 +50,7 @@ def read_file(path: Path) -> bytes:
     """Return the content of a log. Raises LogError when it is not a regular file, cannot be read, or is too large."""
     try:
         if path.exists() and not path.is_file():
-            raise LogError(f"{path}: is no regular file")
+            raise LogError(f"{path}: is not a regular file")
         if path.stat().st_size > LARGEST_BYTES:
             raise LogError(f"{path}: has more than {LARGEST_BYTES} bytes: import fewer samples at a time")
         return path.read_bytes()

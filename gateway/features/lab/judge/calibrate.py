@@ -125,7 +125,7 @@ def _name(arguments: argparse.Namespace) -> str:
 def _check(arguments: argparse.Namespace) -> None:
     """Raises LabelsError for arguments that do not go together, before anything is printed."""
     if not math.isfinite(arguments.threshold):
-        raise LabelsError(f"--threshold {arguments.threshold} is no score that another can be above")
+        raise LabelsError(f"--threshold {arguments.threshold} is not a finite number")
     if (arguments.positive is None) != (arguments.of is None):
         raise LabelsError("--positive and --of go together: how many of how many exchanges the judge scored positive")
     if arguments.of is not None and (not 0 <= arguments.positive <= arguments.of or arguments.of < 1):
@@ -135,7 +135,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _write(arguments: argparse.Namespace, identity: Identity, labels: Labels, comparison: Comparison) -> None:
     """Raises LabelsError for labels of which no validation can be made."""
     if comparison.judge is None or labels.names is not None:
-        raise LabelsError(f"{_name(arguments)}: its labels are no scores of {SCORES}: they validate no judge")
+        raise LabelsError(f"{_name(arguments)}: its labels are not scores of {SCORES}: they cannot validate a judge")
     kappa, exact = comparison.judge.kappa, comparison.judge.exact
     people = comparison.people
     rates = {name: known_rates(rate) for name, rate in comparison.rates.items()}

@@ -82,11 +82,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(labels: Labels, threshold: float) -> Comparison:
-    """
-    Args:
-        labels: with at least one judgement.
-        threshold: a score above it is positive.
-    """
+    """`labels`: with at least one judgement. `threshold`: a score above it is positive."""
     judgements = labels.judgements
     judged = [judgement for judgement in judgements if judgement.judge is not None]
     scores = None if labels.names is None else tuple(range(len(labels.names)))

@@ -57,7 +57,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="what judge distill-data wrote")
     parser.add_argument("--judge-model", required=True, metavar="M", help="the small judge, as its server knows it")
-    parser.add_argument("--untrained-model", metavar="M", help="its base model on the same server, to be set beside it")
+    parser.add_argument("--untrained-model", metavar="M", help="its base model on the same server, for comparison")
     server = parser.add_mutually_exclusive_group(required=True)
     server.add_argument("--base-url", metavar="URL", help="OpenAI-compatible server")
     server.add_argument("--gateway", metavar="URL", help="a biasgate gateway; live traffic comes first there")
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     people, n_differ = evaluation.people(arguments.labels) if arguments.labels else ({}, 0)
     essays = essays if arguments.limit is None else essays[: arguments.limit]
     if people and not people.keys() & {essay.essay_id for essay in essays}:
-        raise BenchmarkError(f"{arguments.labels}: none of its essay_id is held out: take them from {data.HELD_OUT}")
+        raise BenchmarkError(f"{arguments.labels}: no essay_id in it is held out: take them from {data.HELD_OUT}")
     return asyncio.run(_run(arguments, card, essays, adapter, people, n_differ))
 
 
@@ -168,7 +168,7 @@ def _demand_same_judge(path: Path, now: Evaluation) -> None:
     try:
         before = msgspec.json.decode(path.read_bytes(), type=Evaluation)
     except (OSError, *UNREADABLE) as exc:
-        raise BenchmarkError(f"{path}: is no evaluation of a judge ({exc}): choose another --out") from exc
+        raise BenchmarkError(f"{path}: is not an evaluation of a judge ({exc}): choose another --out") from exc
     if before.judge_model != now.judge_model:
         raise BenchmarkError(f"{path}: is of the judge {before.judge_model}: choose another --out")
     for what, old, new in (

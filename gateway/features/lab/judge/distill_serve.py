@@ -9,8 +9,8 @@ from gateway.features.lab import training
 from gateway.features.lab.judge.distill_train import KIND
 
 HELP = """\
-Prints the command, after a look at whether adapter and base model belong together. The base model is served under its
-own name beside the judge.
+Prints the command, after checking that adapter and base model belong together. The base model is served too, under its
+own name.
 
 Example:
   biasgate judge distill-serve judge-8b/adapter

@@ -43,15 +43,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 def identity_of(
     seen: Iterable[JudgeSeen], *, model: str | None, prompt_sha256: str | None, thinking: str | None
 ) -> Identity:
-    """Return the only judge of these labels.
-
-    Args:
-        seen: what each label with a judge's score says.
-        model: given with them, as the next two; None leaves it to the labels.
-        prompt_sha256: of its question.
-        thinking: how it was asked to think.
-
-    Raises: IdentityError, one line.
+    """Return the only judge of these labels; `model`, `prompt_sha256` and `thinking` may leave it to the labels. Raises
+    IdentityError, one line.
     """
     listed = list(seen)
     prints = tuple(sorted({label.judge_fingerprint for label in listed if label.judge_fingerprint}))
@@ -67,7 +60,7 @@ def identity_of(
         fingerprints=prints,
     )
     if not re.fullmatch(r"[0-9a-f]{64}", identity.prompt_sha256):
-        raise IdentityError(f'--prompt-sha256 "{identity.prompt_sha256[:70]}" is no sha256: give {HOW}')
+        raise IdentityError(f'--prompt-sha256 "{identity.prompt_sha256[:70]}" is not a SHA-256: give {HOW}')
     try:
         return msgspec.structs.replace(identity, thinking=str(parse_thinking(identity.thinking)))
     except ValueError as exc:
@@ -94,5 +87,5 @@ def _single_value(option: str, stated: str | None, label_values: Sequence[str | 
         raise IdentityError(f'{option} "{stated}" is not that of the labels, "{names[0]}"')
     chosen = stated or (names[0] if names else None)
     if chosen is None:
-        raise IdentityError(f"the labels do not say which judge they are beside: give {HOW}")
+        raise IdentityError(f"the labels do not name the judge they are compared with: give {HOW}")
     return chosen

@@ -142,7 +142,7 @@ def parsed(path: str, content: bytes) -> Labels:
     named = [label.judgement for label in compared if label.role == "rater" and label.judgement is not None]
     if not judged and len(set(named)) == len(named):
         raise LabelsError(
-            f"{path}: no label has a judge's score beside it (measured_value), and no two people labelled the same: "
+            f"{path}: no label has a judge's score (measured_value), and no two people labelled the same reply: "
             "there is nothing to compare"
         )
     names = _names(path, compared)
@@ -200,9 +200,7 @@ def _newest(labels: Iterable[Label]) -> list[Label]:
 
 
 def _judgements(compared: Sequence[Label], all_of: Sequence[Label], names: Sequence[str] | None) -> list[Judgement]:
-    """Return the labels of each judgement together; a label that names no judgement stands alone. `all_of` has refusals
-    too.
-    """
+    """Return the labels of each judgement; a label without a judgement stands alone. `all_of` has refusals too."""
 
     def number(value: float | str | None) -> float | None:
         return float(names.index(value)) if names is not None and isinstance(value, str) else _as_float(value)

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     members = [_member(judge) for judge in arguments.judge]
     if len({member.model for member in members}) < max(2, len(members)):
-        raise BenchmarkError("--judge: a panel has two judges or more, each under a name of its own")
+        raise BenchmarkError("--judge: a panel has two judges or more, each with its own name")
     if arguments.concurrency < 1 or (arguments.n is not None and arguments.n < 1):
         raise BenchmarkError("--concurrency and --n must be 1 or more")
     panelled = replies(arguments.runs, n=arguments.n, seed=arguments.seed)

@@ -93,7 +93,7 @@ def _agreement(comparison: Comparison, *, has_scores: bool) -> list[list[str]]:
         if has_scores:
             rows += [[name, share, "", *without_alpha, n, ""] for name, share, n in published_rows()]
     if not rows:
-        return [["agreement: no judgement has two labels, and labels are no scores from -1 to 2 on which people agree"]]
+        return [["agreement: no judgement has two labels, nor scores from -1 to 2 on which people agree"]]
     return [head, *rows]
 
 

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.base_url and arguments.local:
         raise BenchmarkError("--base-url and --local: give one of the two")
     if not arguments.out.parent.is_dir():
-        raise BenchmarkError(f"--out {arguments.out}: there is no directory {arguments.out.parent}")
+        raise BenchmarkError(f"--out {arguments.out}: the directory {arguments.out.parent} does not exist")
     examples = read_examples(arguments.examples)
     parts = split(examples, arguments.seed)
     excerpts = {part: [_make_excerpt(member.text) for member in members] for part, members in parts.items()}

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--subset", choices=("eval", "full"), default="full", help="of the long-text test (default full)"
     )
-    parser.add_argument("--axes", metavar="A[,A...]", help="of the long-text test beside gender (default: all)")
+    parser.add_argument("--axes", metavar="A[,A...]", help="of the long-text test in addition to gender (default: all)")
     parser.add_argument(
         "--limit", type=int, metavar="N", help="ask at most N items of each suite, spread over the data"
     )
@@ -99,7 +99,7 @@ def _stopped() -> RunStopped:
 def _show_cost(to_evaluate: ToEvaluate) -> None:
     forecasts.show([job for model in to_evaluate.models for job in model.jobs])
     n_probed = sum(utility.read(model.path, model.name) is None for model in to_evaluate.models)
-    print(f"utility probe: {n_probed * utility.N_REQUESTS:,} short requests beside these")
+    print(f"utility probe: {n_probed * utility.N_REQUESTS:,} short requests in addition")
 
 
 async def _demand_served(to_evaluate: ToEvaluate) -> None:

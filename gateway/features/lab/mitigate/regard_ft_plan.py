@@ -44,10 +44,7 @@ class ToEvaluate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def planned(arguments: argparse.Namespace) -> ToEvaluate:
-    """Checks the arguments, the checkpoints and what was asked before. Reads data; asks nothing.
-
-    Raises: BenchmarkError, one line.
-    """
+    """Checks the arguments, the checkpoints and earlier replies; asks nothing. Raises BenchmarkError."""
     base_url = arguments.base_url or arguments.gateway
     if not base_url:
         raise BenchmarkError("evaluate needs a server: --base-url URL, or --gateway URL for a biasgate gateway")
@@ -59,7 +56,7 @@ def planned(arguments: argparse.Namespace) -> ToEvaluate:
     for step, card in cards.items():
         if card.identity.base_fingerprint != first.identity.base_fingerprint:
             raise BenchmarkError(
-                f"{arguments.out_of_training}: step {step} was trained on another base model: train anew"
+                f"{arguments.out_of_training}: step {step} was trained on another base model: train it again"
             )
     if base.is_dir():
         artefact.demand_base(arguments.out_of_training, first, base)
@@ -125,8 +122,7 @@ def _job(arguments: argparse.Namespace, plan: Plan, name: str, path: Path, base_
 
 async def served(asking: client.SuiteClient, url: str) -> dict[str, str | None]:
     """The names of the server's models, and of which each is an adapter; None where it is none or that is not said.
-
-    Raises: BenchmarkError where the server does not answer.
+    Raises BenchmarkError where the server does not answer.
     """
     try:
         entries = await asking.served()

@@ -8,7 +8,7 @@ from benchmarks.lab.regard_ft import evaluation, page
 from gateway.cli.errors import write_file
 
 HELP = """\
-An .html file is a page of its own with verdicts, figure and every number; an .svg file is the figure alone.
+An .html file is a complete page with verdicts, figure and every number; an .svg file is the figure alone.
 
 Example:
   biasgate mitigate regard-ft plot regard-8b-evaluation

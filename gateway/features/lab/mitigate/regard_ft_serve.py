@@ -9,7 +9,7 @@ from gateway.features.lab import training
 from gateway.features.lab.mitigate.regard_ft_train import KIND
 
 HELP = """\
-Each checkpoint is a model of its own, step-N; the base model has its own name. A suite's runs of them say what the
+Each checkpoint is served as the model step-N, the base model under its own name. A suite's runs of them say what the
 training changed, on the axis trained and elsewhere.
 
 Example:

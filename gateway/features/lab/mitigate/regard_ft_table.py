@@ -26,7 +26,7 @@ def shown(result: Evaluation) -> str:
     about = result.about
     parts = []
     if about.data == "embedded":
-        parts.append("BBQ: embedded, not comparable: these numbers must not be set beside published ones")
+        parts.append("BBQ: embedded, not comparable: these numbers must not be compared with published numbers")
     if about.judge_fault:
         parts.append(f"judge not validated: {about.judge_fault}")
     parts += [aligned(_summary(result))]

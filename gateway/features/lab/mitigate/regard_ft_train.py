@@ -23,7 +23,7 @@ KIND = "regard-ft"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, metavar="DIR", help="what regard-ft data wrote (default: made anew)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="what regard-ft data wrote (default: newly made)")
     training.add_arguments(parser)
 
 

@@ -7,7 +7,7 @@ from gateway.feature import Command
 
 HELP = """\
 A project is a set of replies that people label, two or more of them each, without sight of a judge's score or of each
-other's labels. It lies in a file of its own (--store), or with --config in the gateway's store.
+other's labels. It lies in a separate file (--store), or with --config in the gateway's store.
 
 Example:
   biasgate annotate import runs/ltf --project essays --n 200

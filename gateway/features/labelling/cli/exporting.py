@@ -16,7 +16,7 @@ from gateway.features.labelling.labels import LabelledTask
 from gateway.features.labelling.projects import Project
 
 HELP = """\
-jsonl: a line each label, beside what the judge said of the same reply. label-studio: the tasks to import there, without
+jsonl: a line each label, with the judge's verdict on the same reply. label-studio: the tasks to import there, without
 any score; label-studio-config: the labelling interface of the project there.
 
 Example:

@@ -20,8 +20,9 @@ from gateway.features.labelling.labels import Entry
 
 HELP = """\
 A run directory becomes tasks, drawn at random (--n) and put in random order. A file is labels: JSON lines with task,
-annotator and label (what `annotate export` writes), or Label Studio's JSON export with --format label-studio. All of a
-file is taken in or nothing. The same label twice is one; another one of the same rater is an error without --replace.
+annotator and label (what `annotate export` writes), or Label Studio's JSON export with --format label-studio. Either
+the whole file is imported or nothing. The same label twice counts once; a different label of the same rater is an error
+without --replace.
 
 Example:
   biasgate annotate import runs/ltf --project essays --n 200 --raters 2
@@ -41,7 +42,7 @@ class Line(msgspec.Struct, frozen=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="DIR|FILE", help="a run directory, or a file of labels")
-    parser.add_argument("--project", required=True, metavar="NAME", help="made if there is none of this name")
+    parser.add_argument("--project", required=True, metavar="NAME", help="created if it does not exist")
     parser.add_argument("--n", type=int, metavar="N", help="how many replies of the run (default: all)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the drawing (default 0)")
     parser.add_argument("--raters", type=int, default=2, metavar="N", help="how many label each task (default 2)")

@@ -14,9 +14,9 @@ from gateway.processes.listening import root_url
 from gateway.store.database import Database
 
 HELP = """\
-Each rater gets a link of their own, which opens one project under one name: the rater's next task and the rater's own
+Each rater gets a personal link, which opens one project under one name: the rater's next task and the rater's own
 labels, and nothing else. A link is printed once; the store keeps a digest. A new link of a rater replaces the old one.
-Without --rater the links that there are are listed.
+Without --rater, the existing links are listed.
 
 Example:
   biasgate annotate invite essays --rater ann --rater bo
@@ -103,7 +103,7 @@ def _address(arguments: argparse.Namespace) -> str:
     if arguments.address is not None:
         parts = urlsplit(arguments.address)
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-            raise GatewayError(f'--address "{arguments.address}" is no address of a server: give http(s)://HOST[:PORT]')
+            raise GatewayError(f'--address "{arguments.address}" is not a server address: give http(s)://HOST[:PORT]')
         return quote(arguments.address.rstrip("/"), safe=":/%[]@")
     if arguments.config is None:
         return SERVED_AT
@@ -117,7 +117,7 @@ def _warn_of_an_open_gateway(arguments: argparse.Namespace) -> None:
     server = config_of(arguments).server
     if not (server.admin_key_env or server.control_keys):
         print(
-            f"{arguments.config}: the gateway has no control key, so whoever reaches it may read every label: set "
-            "server.admin_key_env",
+            f"{arguments.config}: the gateway has no control key, so any client that reaches it may read every label: "
+            "set server.admin_key_env",
             file=sys.stderr,
         )

@@ -4,8 +4,8 @@ import argparse
 import asyncio
 
 HELP = """\
-Raters open the link that `annotate invite` made for them, and get their tasks one by one. Without a key, whoever sits
-at this machine labels under any name and decides where raters differ, until the first rater has a link: from then on
+Raters open the link that `annotate invite` made for them, and get their tasks one by one. Without a key, any user
+of this machine labels under any name and decides where raters differ, until the first rater has a link: from then on
 that needs the administrator's key (--admin-key-env), which the page asks for. A gateway serves the same page for its
 own store, under /console/labelling.
 

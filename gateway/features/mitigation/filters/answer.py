@@ -27,7 +27,6 @@ _LONGEST_BLANK = 4
 
 def events_end(received: bytes | bytearray, searched: int) -> tuple[int, int]:
     """Return the position where the last complete event ends, 0 for none; and from where to search when more has come.
-
     `searched` is what the last call returned for that; so the whole takes time in proportion to its bytes.
     """
     start, end = max(searched - _LONGEST_BLANK, 0), 0
@@ -59,15 +58,9 @@ class AnswerRun:
         is_required: bool,
         again: Callable[[], bytes | None],
     ) -> None:
-        """Start the filter's run on an answer, as the request goes on.
-
-        Args:
-            policy: its name.
-            filter: of the policy.
-            endpoint: that answers.
-            held: what all answers of the worker hold back.
-            is_required: what cannot be looked at is refused.
-            again: makes the request with the policy's instruction; None where it cannot carry one, or has it already.
+        """Start the filter's run on an answer, as the request goes on. `held`: what all answers of the worker hold
+        back. `is_required`: what cannot be looked at is refused. `again` makes the request with the policy's
+        instruction; None where it cannot carry one, or has it already.
         """
         self._policy = policy
         self._filter = filter

@@ -51,9 +51,7 @@ def pieces_of_answer(body: bytes) -> list[Piece] | None:
 
 
 def pieces_of_events(events: bytes) -> list[Piece] | None:
-    """Return the pieces of complete events. An event that is not JSON, or of another form, says nothing; None where
-    that takes too long.
-    """
+    """Return the pieces of complete events; those that are not JSON, or too slow to read (None), say nothing."""
     pieces: list[Piece] = []
     for event in server_events(events):
         try:
@@ -69,9 +67,7 @@ def pieces_of_events(events: bytes) -> list[Piece] | None:
 
 
 def _leniently(read: Callable[[Any], Any], said_as: str | bytes) -> list[Piece] | None:
-    """Read an answer as a server or client with a more lenient reader understands it; None for what is not an answer,
-    or too long.
-    """
+    """Read an answer as a more lenient server or client does; None for anything else, or too long."""
     if len(said_as) > LONGEST_LENIENT:
         return None
     try:

@@ -62,10 +62,7 @@ class JudgeDetector:
 
     async def is_biased(self, text: str) -> bool:
         request = CompletionRequest(
-            model=self._model,
-            messages=question(self._criterion, text),
-            max_tokens=VERDICT_TOKENS,
-            temperature=0.0,
+            model=self._model, messages=question(self._criterion, text), max_tokens=VERDICT_TOKENS, temperature=0.0
         )
         answer = verdict((await self._completer.complete(request)).text or "")
         if answer is None:

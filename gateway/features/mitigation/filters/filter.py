@@ -42,12 +42,8 @@ class Filter:
         self._detector = detector
 
     async def look(self, texts: Sequence[Excerpt], *, demands_all: bool) -> Finding:
-        """Return whether any of these texts is biased, each for itself. Ends within the detector's time limit; never
-        raises.
-
-        Args:
-            texts: what to look at; blank ones are clean.
-            demands_all: a text that is too long to be looked at as a whole is unsupported.
+        """Return whether any of these texts is biased, each for itself; blank ones are clean. Ends within the time
+        limit; never raises. `demands_all`: a text too long to be looked at as a whole is unsupported.
         """
         if demands_all and not all(text.is_whole for text in texts):
             return "unsupported"

@@ -29,13 +29,7 @@ class FilteredTreatment(Treatment):
     has_filters = True
 
     def __init__(
-        self,
-        policy: Policy,
-        endpoint: str,
-        arm: Arm,
-        filters: PolicyFilters,
-        held: HeldBytes,
-        unit: str | None = None,
+        self, policy: Policy, endpoint: str, arm: Arm, filters: PolicyFilters, held: HeldBytes, unit: str | None = None
     ) -> None:
         super().__init__(policy, endpoint, arm, unit)
         self._filters = filters

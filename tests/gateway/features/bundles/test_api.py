@@ -1,23 +1,19 @@
 """`GET /audits/{id}/bundle`: a run of the store, packed as one file that verifies and scores again."""
 
 import json
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gateway.errors import BusyError
-from gateway.features.bundles.packing import Turns
 from gateway.features.bundles.rescoring import rescore
 from gateway.features.bundles.verification import verify
-from gateway.store import ledger, runs
+from gateway.store import ledger
 from tests.support.benchmarks.bundled import KEY
 from tests.support.commands import scored
-from tests.support.gateway.control_plane import control_plane, publish_suites
-from tests.support.gateway.finished_runs import ASKED, finished
+from tests.support.gateway.control_plane import control_plane
+from tests.support.gateway.finished_runs import finished
 
 
 async def test_a_run_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,37 +60,3 @@ async def test_a_wrong_key_is_said(
     assert answer.status_code == 503
     assert words in answer.json()["detail"]
     assert "nonsense" not in answer.text
-
-
-async def test_what_has_no_bundle(tmp_path: Path) -> None:
-    """An unfinished run and a result of another version are a 409, with the reason."""
-    async with control_plane(tmp_path) as plane:
-        await publish_suites(plane)
-        audit_id = str((await plane.http.post("/audits", json=ASKED)).json()["id"])
-        waiting = await plane.http.get(f"/audits/{audit_id}/bundle")
-        await runs.claim(plane.database, audit_id)
-        await runs.finish(plane.database, audit_id, result='{"schema": 1}', report="")
-        strange = await plane.http.get(f"/audits/{audit_id}/bundle")
-
-    assert (waiting.status_code, strange.status_code) == (409, 409)
-    assert "has no bundle: it is queued" in waiting.json()["detail"]
-    assert "a result of another version" in strange.json()["detail"]
-
-
-def test_turns_are_given_back() -> None:
-    """A turn is free again however it ended, and no more are given than there are."""
-    turns = Turns(1)
-    with pytest.raises(OSError, match="full"), turns.turn():
-        raise OSError("full")
-    with turns.turn(), pytest.raises(BusyError, match="ask again in a minute"), turns.turn():
-        raise AssertionError("there was none left")
-    with turns.turn():
-        pass
-
-
-def test_packing_loads_no_numpy() -> None:
-    """What the gateway needs of the bundles loads neither numpy nor the suites."""
-    modules = "{'numpy', 'scipy', 'benchmarks.suites'} & set(sys.modules)"
-    code = f"import sys, gateway.features.bundles.packing; print(sorted({modules}))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"

@@ -3,7 +3,6 @@
 import io
 import subprocess
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
@@ -39,13 +38,6 @@ def test_tar_reads_it(tmp_path: Path) -> None:
         assert archive.extractfile("run.json").read() == b"x" * 1000  # type: ignore[union-attr]  # a plain file
     listed = subprocess.run(["tar", "-tf", path], capture_output=True, check=True, text=True).stdout
     assert listed.split() == names
-
-
-def test_same_contents_same_bytes(tmp_path: Path) -> None:
-    """Written twice, a second apart, a bundle is the same file."""
-    first = bundle(tmp_path / "a").read_bytes()
-    time.sleep(1.1)  # a clock in the file would show
-    assert bundle(tmp_path / "b").read_bytes() == first
 
 
 def member(name: str, **fields: object) -> tarfile.TarInfo:

@@ -37,24 +37,7 @@ def test_undefined_is_not_zero() -> None:
     assert "| rate | age | undefined |  | 0 | 0 | no reply |" in page(result(estimates=[none]), {}, None)
 
 
-def test_rates_of_groups_are_no_impact_ratios() -> None:
-    """Where a suite says how often a group is picked, its shares stand there, and that no ratio is the law's."""
-    shares = [ESTIMATE | {"metric": "selection_share", "group": group} for group in ("woman", "man")]
-    text = part(page(result(estimates=shares), {}, None), 4)
-    assert "| selection_share | gender / woman | 61.2 | 57.9 to 64.6 | 251 | 4 |  |" in text
-    assert "a ratio of two of them is not the law's" in text
-
-
 def test_what_others_wrote_ends_no_cell() -> None:
     """A model's name with bars, newlines and markup stays a name."""
     text = page(result(model="a|b\n# c<script>"), {}, None)
     assert "model a\\|b # c&lt;script>" in text
-
-
-def test_a_judge_and_embedded_items_are_said() -> None:
-    """That a judge is not validated, and that items are our own, stand before any number."""
-    data = result()["dataset"] | {"kind": "embedded"}
-    text = page(result(dataset=data, judge={"validated": False, "reason": "it was not compared"}), {}, None)
-    head = text.split("\n## ", 1)[0]
-    assert "The judge is not validated" in head
-    assert "compare with nothing published" in head

@@ -9,15 +9,14 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
 from benchmarks.run.runner import run_plan
 from gateway.features.bundles import building
-from gateway.features.bundles.building import Contents
 from gateway.features.bundles.cli.bundle import contents
 from gateway.features.bundles.rescoring import rescore
 from tests.support.benchmarks.replayed import SUITES, Saying, answered, recorded_plan
 
 
-async def bundled(path: Path, suite: str, *, limit: int | None = 60, samples: int = 1) -> Path:
+async def bundled(path: Path, suite: str, *, limit: int | None = 60) -> Path:
     """A bundle of a run whose replies were recorded of the simulated model."""
-    plan = recorded_plan(suite, samples=samples, limit=limit)
+    plan = recorded_plan(suite, samples=1, limit=limit)
     log = answered(path / "run", plan)
     result = await run_plan(plan, completer=Saying("a"), log=log)
     log.close()
@@ -29,7 +28,7 @@ async def bundled(path: Path, suite: str, *, limit: int | None = 60, samples: in
 @pytest.mark.parametrize("suite", SUITES)
 async def test_every_suite_comes_out_the_same(tmp_path: Path, suite: str) -> None:
     """With the data, and from the bundle's own items where they must do, every number is that of result.json."""
-    path = await bundled(tmp_path, suite)
+    path = await bundled(tmp_path, suite, limit=24)
     n_numbers = len(directory.read_result(tmp_path / "run").estimates)
     joint = [one for one in directory.read_result(tmp_path / "run").estimates if one.metric == "bias_score"]
     n_alone = n_numbers - (len(joint) if suite == "decision" else 0)
@@ -48,19 +47,6 @@ def without_data(path: Path, run: Path) -> Path:
     (run / "run.json").write_text(json.dumps(about))
     building.write_to(path, contents(run))
     return path
-
-
-async def test_items_are_made_again_where_there_are_none(tmp_path: Path) -> None:
-    """A bundle without items.jsonl, as a store gives one, is scored from the data."""
-    await bundled(tmp_path, "stereoset", samples=2)
-    whole = contents(tmp_path / "run")
-    files = {name: content for name, content in whole.files.items() if name != building.ITEMS}
-    building.write_to(tmp_path / "c", Contents(result=whole.result, files=files, absent={}))
-
-    found = rescore(tmp_path / "c")
-    assert found.differences == []
-    assert found.n_same == len(whole.result["estimates"])
-    assert found.notes[0] == "items: made again from the data here"
 
 
 async def test_a_number_that_was_changed_is_found(tmp_path: Path) -> None:

@@ -69,15 +69,6 @@ async def test_bad_input_is_one_line(tmp_path: Path) -> None:
         assert (await plane.http.get("/canaries")).json() == []
 
 
-async def test_no_auditor_to_replay(tmp_path: Path) -> None:
-    """Where no auditor is enabled whose probes can be replayed, the answer says which to enable."""
-    async with control_plane(tmp_path, upstreams=UPSTREAMS) as plane:
-        answer = await plane.http.post("/canaries", json=ASKED)
-
-    assert answer.status_code == 400
-    assert "set auditors.counterfactual.enabled or auditors.decision.enabled" in answer.json()["detail"]
-
-
 async def test_canaries_that_wait_are_bounded(tmp_path: Path) -> None:
     """One more than audits.max_queued is answered with 429 and a time to wait."""
     async with control_plane(tmp_path, **SECTIONS, audits={"max_queued": 1}) as plane:

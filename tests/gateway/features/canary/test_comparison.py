@@ -35,15 +35,6 @@ def findings(pairs: list[Pair], request: CanaryRequest = ASKED) -> Findings:
     return comparison.findings()
 
 
-def test_nothing_yet_is_undecided() -> None:
-    """Before the first pair no gap has a value, each may be anything, and there is no evidence."""
-    found = findings([])
-
-    assert (found.verdict, found.n_pairs) == ("undecided", 0)
-    assert found.e_value == pytest.approx(1.0)
-    assert {(one.n, one.stable, one.growth) for one in found.gaps} == {(0, None, None)}
-
-
 def test_a_pair_that_failed_is_left_out_once_of_every_gap() -> None:
     """Whichever sides failed: one exclusion a gap, with the sides and reasons, and no score."""
     found = findings([failed(0, "canary"), failed(1, "stable", "canary"), pair(2)])

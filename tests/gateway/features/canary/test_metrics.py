@@ -69,16 +69,6 @@ async def test_a_verdict_is_exported_for_a_day(database: Database) -> None:
     assert verdicts == {"undecided": 0, "promote": 0, "hold": 0, "rollback": 1}
 
 
-async def test_the_newest_of_two_models_counts(database: Database) -> None:
-    """One that waits has no pairs and no evidence, and replaces the verdict of the one before it."""
-    await started(database, "worse", verdict="rollback")
-    await started(database, "worse")
-    found = await exported(database)
-    assert (found["pairs", "worse", "m"], found["log_evidence", "worse", "m"]) == (0, 0)
-    assert found["verdict", "worse", "m", "rollback"] == 0
-    assert found["verdict", "worse", "m", "undecided"] == 1
-
-
 async def test_there_are_never_many_series(database: Database) -> None:
     """However many models are named, ten have series."""
     for number in range(CANARIES + 3):

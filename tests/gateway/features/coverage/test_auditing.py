@@ -115,24 +115,6 @@ async def test_no_word_of_an_exchange_is_kept(database: Database, tmp_path: Path
     assert "secret" not in found
 
 
-async def test_questions_are_embedded_once(database: Database, tmp_path: Path) -> None:
-    """Their vectors are kept by content and model; a damaged file is made anew."""
-    await store(database, [asking(OUTSIDE.format(odd(n))) for n in range(20)])
-    first, second, third = WordEmbedder(), WordEmbedder(), WordEmbedder()
-    one = await computed(database, tmp_path, first)
-    await again(database)
-    two = await computed(database, tmp_path, second)
-    next((tmp_path / "embeddings").glob("bbq-*.npy")).write_bytes(b"\x93NUMPY cut")
-    await again(database)
-    three = await computed(database, tmp_path, third)
-    n_suites = len(one.suites)
-
-    assert first.n_texts > 1000
-    assert second.n_texts == 20 + n_suites
-    assert second.n_texts < third.n_texts < first.n_texts
-    assert one.unmatched == two.unmatched == three.unmatched
-
-
 async def again(database: Database) -> None:
     """As if it were due."""
     found = await coverages.newest(database)
@@ -140,26 +122,6 @@ async def again(database: Database) -> None:
     await forget(database, passes.NAME)
     async with database.begin() as connection:
         await connection.execute(table.delete())
-
-
-async def test_it_waits_until_it_is_due(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once an interval, whoever comes first; never where it is switched off. What came to no number is tried sooner."""
-    await store(database, [asking("Who leads, women or men?")])
-    await passes_of(database, tmp_path, None, coverage_every_hours=0.0)()
-    never = await coverages.newest(database)
-    found = []
-    for _ in range(2):
-        await passes_of(database, tmp_path, None)()
-        found.append(await coverages.newest(database))
-    monkeypatch.setattr(passes, "RETRY_SECONDS", 0.0)
-    await passes_of(database, tmp_path, None)()
-    sooner = await coverages.newest(database)
-
-    assert never is None
-    assert found[0] is not None
-    assert found[0] == found[1]
-    assert sooner is not None
-    assert sooner.at > found[0].at
 
 
 async def test_it_says_why_there_is_no_number(database: Database, tmp_path: Path) -> None:
@@ -173,7 +135,7 @@ async def test_it_says_why_there_is_no_number(database: Database, tmp_path: Path
     few = [asking(f"Who leads, women or men, in {odd(n)}?") for n in range(3)]
     cases: list[tuple[Embedder | Exception | None, list[Exchange], str]] = [
         (WordEmbedder(), [], "no stored exchange has its text"),
-        (WordEmbedder(), plain, "none of the prompts that were read names an identity"),
+        (WordEmbedder(), plain, "no prompt that was read names an identity"),
         (None, few, "no embedder is loaded"),
         (EmbedderError("it is broken"), [], "the embedder cannot be loaded: it is broken"),
         (Failing(), [], "the embedder did not answer: connection refused"),
@@ -233,22 +195,6 @@ async def test_a_flood_of_one_prompt_is_one_draw(database: Database, tmp_path: P
     assert found.largest_key_share == pytest.approx(300 / 330)
 
 
-async def test_one_bad_vector_costs_one_prompt(database: Database, tmp_path: Path) -> None:
-    """It is counted; the others are compared."""
-
-    class Partial(WordEmbedder):
-        async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            if any(odd(5) in text for text in texts):
-                raise ValueError("text 0 of 1 has no usable embedding")
-            return await super().embed(texts)
-
-    await store(database, [asking(OUTSIDE.format(odd(n))) for n in range(20)])
-    found = await computed(database, tmp_path, Partial())
-
-    assert found.unmatched.n == 19
-    assert found.excluded == {"no_embedding": 1}
-
-
 async def test_a_broken_suite_ends_no_auditor(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,38 +208,3 @@ async def test_a_broken_suite_ends_no_auditor(
     found = await computed(database, tmp_path, WordEmbedder())
 
     assert found.reason == "internal error: RuntimeError: no such table"
-
-
-async def test_a_stopped_one_is_due_again(database: Database, tmp_path: Path) -> None:
-    """An auditor that ends while it embeds leaves the computation to the next."""
-    await store(database, [asking(OUTSIDE.format(odd(n))) for n in range(20)])
-    stop = asyncio.Event()
-
-    class Stopping(WordEmbedder):
-        async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            stop.set()
-            return await super().embed(texts)
-
-    async def loaded() -> Embedder | None:
-        return Stopping()
-
-    config = validate({"audits": {"data_dir": str(tmp_path)}})
-    started = time.monotonic()
-    await CoveragePasses(config, database, stop, embedder=loaded)()
-    seconds = time.monotonic() - started
-
-    assert await coverages.newest(database) is None
-    assert seconds < 5
-    assert (await computed(database, tmp_path, WordEmbedder())).unmatched.value == 1.0
-
-
-async def test_the_newest_are_kept(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old computations go, so that the table does not grow for ever."""
-    monkeypatch.setattr(coverages, "MOST_KEPT", 3)
-    read = prompts.Prompts()
-    for _ in range(5):
-        await coverages.add(database, passes._without_numbers(read, None, "none"))
-    async with database.read() as connection:
-        kept = (await connection.execute(table.select())).all()
-
-    assert len(kept) == 3

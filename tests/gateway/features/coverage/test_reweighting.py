@@ -12,7 +12,7 @@ from gateway.features.coverage.figures import Reweighted
 from gateway.features.coverage.questions import Question, Questions
 from gateway.features.coverage.reweighting import reweighted
 from gateway.features.coverage.traffic import Compared, Prompt, Traffic
-from tests.support.long import least_covered, repeated
+from tests.support.long import but_long, least_covered, repeated
 
 TOPICS = 3
 DIMENSIONS = 64
@@ -102,7 +102,7 @@ def test_too_little_of_either_side_is_no_number() -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("n_prompts", [60, 300])
+@pytest.mark.parametrize("n_prompts", but_long([60, 300], quick=60))
 @repeated(400, quick=40)
 def test_the_interval_holds_the_truth(times: int, n_prompts: int) -> None:
     """95 % of the time, though the weights are estimated from the traffic."""

@@ -46,7 +46,7 @@ NOT_ASKED = (
 async def test_topics_inside_and_outside_of_the_suites() -> None:
     """Of a dozen of each most fall on their side, though none was looked at when the threshold was set."""
     embedder = load_embedder()
-    asked = [questions_of(SUITES[name], Path("/nowhere"), lambda: None, most=200) for name in SUITES_ASKED]
+    asked = [questions_of(SUITES[name], Path("/nowhere"), lambda: None, most=100) for name in SUITES_ASKED]
     vectors = [await embedded([one.text for one in suite.chosen], embedder, lambda: None) for suite in asked]
     threshold = calibrate(asked, vectors)
     everything = np.concatenate(vectors)

@@ -14,18 +14,19 @@ from gateway.config.loading import validate
 from gateway.config.schema import Config
 from gateway.console.shell import Part
 from gateway.errors import ConfigError
-from gateway.features.export import address, passes
+from gateway.features.export import passes
 from gateway.features.export import periodic as scheduled
 from gateway.features.export import store as exports
 from gateway.features.export.auditing import read_families
 from gateway.features.export.config import EXPORT
-from gateway.features.export.feature import Export
 from gateway.features.export.periodic import Exports
 from gateway.store import counters
 from gateway.store.database import Database
 from gateway.telemetry.exposition import Exposition
 from tests.support.store.exported import add, names, read
 from tests.support.store.made import SETTINGS
+
+pytestmark = pytest.mark.stores("sqlite")
 
 
 def config(url: str, **given: Any) -> Config:
@@ -54,6 +55,7 @@ async def exposed(database: Database, of: Config) -> dict[str, float]:
     }
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_pass_is_made_when_it_is_due(database: Database, tmp_path: Path) -> None:
     """At once, then not before the interval is over, also by another auditor or after a restart."""
     url = str(tmp_path / "export")
@@ -131,7 +133,6 @@ async def test_end_of_the_auditor_does_not_wait_for_a_long_export(
     assert len(read(url, "measurements")) == 4000
 
 
-@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 async def test_event_loop_is_free_meanwhile(database: Database, tmp_path: Path) -> None:
     """Other work of the auditor has its turns while rows are read, encoded and written."""
     await add(database, 15_000, days=3)
@@ -143,12 +144,6 @@ async def test_event_loop_is_free_meanwhile(database: Database, tmp_path: Path) 
     await running
     assert len(read(url, "measurements")) == 15_000
     assert turns > 10
-
-
-async def test_nothing_is_exported_without_an_address(database: Database) -> None:
-    """Nor are there metrics of it."""
-    await Exports(Config(), database, asyncio.Event())()
-    assert await exposed(database, Config()) == {}
 
 
 @pytest.mark.parametrize(
@@ -164,10 +159,3 @@ def test_address_that_cannot_be_is_refused(given: dict[str, Any], words: str) ->
     with pytest.raises(ConfigError, match=words) as caught:
         validate({"export": given})
     assert "sesame" not in str(caught.value)
-
-
-def test_what_writes_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The auditor does not start, and says what to install."""
-    monkeypatch.setattr(address, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r'pip install "biasgate\[export\]"'):
-        Export().check(config("x"))

@@ -97,15 +97,6 @@ def test_any_name_is_a_name(result: Result, suite: Suite, name: str) -> None:
     assert len(metrics(page)) > 10
 
 
-def test_what_bears_on_the_numbers_is_said(result: Result, suite: Suite) -> None:
-    """Embedded items, a mitigation and what the suite does not show stand in the section."""
-    page = card([(msgspec.structs.replace(result, mitigation="abstract"), suite)])
-    assert "compare with nothing published" in page
-    assert "With mitigation abstract." in page
-    assert " ".join(suite.does_not_show.split()[:4]) in page
-    assert "None of them shows that the model is fair." in page
-
-
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Written to a file or printed, the same page; a directory without a run is one line."""
     path, out = str(scored(tmp_path / "run")), tmp_path / "section.md"

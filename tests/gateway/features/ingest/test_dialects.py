@@ -43,61 +43,38 @@ def texts(attributes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
 
 
 class TestOpenInference:
-    def test_a_conversation_with_tools_and_an_image(self) -> None:
-        """Every kind of message comes out as a chat completion has it, in the order of the numbers."""
-        call = "message.tool_calls.0.tool_call."
+    """Conversations with tools come from the real instrumentation in tests/integration/test_instrumentations.py."""
+
+    def test_numbers_are_an_order_and_parts_are_kept_apart(self) -> None:
+        """The tenth message is behind the second; an image is not a text, and a thought is not the answer."""
+        part = "message.contents.{}.message_content.{}".format
         request, choices = bodies(
             OPENINFERENCE
             | {
-                "llm.invocation_parameters": '{"temperature": 0.2, "max_tokens": 9, "stream": true}',
+                "llm.invocation_parameters": '{"temperature": 0.2, "stream": true}',
                 "user.id": "u7",
-                "llm.input_messages.10.message.role": "tool",
-                "llm.input_messages.10.message.content": "27 C",
-                "llm.input_messages.10.message.tool_call_id": "c1",
-                "llm.input_messages.0.message.role": "system",
-                "llm.input_messages.0.message.content": "Be brief.",
-                "llm.input_messages.1.message.role": "user",
-                "llm.input_messages.1.message.contents.0.message_content.type": "text",
-                "llm.input_messages.1.message.contents.0.message_content.text": "What is this?",
-                "llm.input_messages.1.message.contents.1.message_content.type": "image",
-                "llm.input_messages.1.message.contents.1.message_content.image.image.url": "data:image/png;base64,AA",
-                "llm.input_messages.2.message.role": "assistant",
-                "llm.input_messages.2.message.contents.0.message_content.type": "tool_use",
-                f"llm.input_messages.2.{call}id": "c1",
-                f"llm.input_messages.2.{call}function.name": "weather",
-                f"llm.input_messages.2.{call}function.arguments": '{"city": "Rome"}',
+                "llm.input_messages.10.message.role": "user",
+                "llm.input_messages.10.message.content": "And this?",
+                "llm.input_messages.2.message.role": "user",
+                f"llm.input_messages.2.{part(0, 'type')}": "text",
+                f"llm.input_messages.2.{part(0, 'text')}": "What is this?",
+                f"llm.input_messages.2.{part(1, 'type')}": "image",
+                f"llm.input_messages.2.{part(1, 'image.image.url')}": "data:image/png;base64,AA",
                 "llm.output_messages.0.message.role": "assistant",
-                "llm.output_messages.0.message.contents.0.message_content.type": "reasoning",
-                "llm.output_messages.0.message.contents.0.message_content.text": "Hm.",
-                "llm.output_messages.0.message.contents.1.message_content.type": "text",
-                "llm.output_messages.0.message.contents.1.message_content.text": "A cat.",
+                f"llm.output_messages.0.{part(0, 'type')}": "reasoning",
+                f"llm.output_messages.0.{part(0, 'text')}": "Hm.",
+                f"llm.output_messages.0.{part(1, 'type')}": "text",
+                f"llm.output_messages.0.{part(1, 'text')}": "A cat.",
             }
         )
 
-        assert request == {
-            "model": "qwen",
-            "temperature": 0.2,
-            "max_tokens": 9,
-            "user": "u7",
-            "messages": [
-                {"role": "system", "content": "Be brief."},
-                {"role": "user", "content": [{"type": "text", "text": "What is this?"}, {"type": "image"}]},
-                {
-                    "role": "assistant",
-                    "content": "",
-                    "tool_calls": [
-                        {
-                            "id": "c1",
-                            "type": "function",
-                            "function": {"name": "weather", "arguments": '{"city": "Rome"}'},
-                        }
-                    ],
-                },
-                {"role": "tool", "tool_call_id": "c1", "content": "27 C"},
-            ],
-        }
-        [choice] = choices
-        assert choice["message"] == {"role": "assistant", "content": "A cat.", "reasoning_content": "Hm."}
+        messages = [
+            {"role": "user", "content": [{"type": "text", "text": "What is this?"}, {"type": "image"}]},
+            {"role": "user", "content": "And this?"},
+        ]
+        assert request == {"model": "qwen", "temperature": 0.2, "user": "u7", "messages": messages}
+        message = {"role": "assistant", "content": "A cat.", "reasoning_content": "Hm."}
+        assert [choice["message"] for choice in choices] == [message]
 
     def test_bodies_where_there_are_no_messages(self) -> None:
         """The body of a chat completion, or a text, stands for messages; a text in JSON stays what it is."""
@@ -127,12 +104,6 @@ class TestOpenInference:
         whole = {"input.value": "__REDACTED__", "output.value": "__REDACTED__"}
         [part] = read(OPENINFERENCE | whole).parts
         assert not part.has_text
-
-    @pytest.mark.parametrize("kind", ["CHAIN", 7])
-    def test_other_kinds_are_ignored(self, kind: Any) -> None:
-        """Chains and agents tell what their calls of models tell again."""
-        sent = read(OPENINFERENCE | MESSAGES | {"openinference.span.kind": kind})
-        assert (sent.parts, sent.n_ignored) == ([], 1)
 
     def test_a_span_with_both_conventions(self) -> None:
         """OpenTelemetry's own attributes stand; what they lack comes from the others."""
@@ -191,17 +162,22 @@ class TestAISDK:
         assert choice["message"]["reasoning_content"] == "Hm."
         assert choice["message"]["tool_calls"][0]["function"] == {"name": "map", "arguments": "{}"}
 
-    def test_an_object_is_an_answer(self) -> None:
-        """`generateObject` tells its answer in JSON."""
-        asked = {"ai.prompt.messages": '[{"role": "user", "content": "Who leads?"}]'}
-        told = {"ai.operationId": "ai.generateObject.doGenerate", "ai.response.object": '{"who": "she"}'}
-        assert texts(AI_SDK | asked | told) == (["Who leads?"], ['{"who": "she"}'])
 
-    @pytest.mark.parametrize("operation", ["ai.generateText", "ai.toolCall", "ai.embed.doEmbed"])
-    def test_other_operations_are_ignored(self, operation: str) -> None:
-        """The span around a call tells the same text again."""
-        sent = read(AI_SDK | {"ai.operationId": operation, "ai.response.text": "She does."})
-        assert (sent.parts, sent.n_ignored) == ([], 1)
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        *({**OPENINFERENCE, **MESSAGES, "openinference.span.kind": kind} for kind in ("CHAIN", 7)),
+        *(
+            {**AI_SDK, "ai.operationId": operation, "ai.response.text": "She does."}
+            for operation in ("ai.generateText", "ai.toolCall", "ai.embed.doEmbed")
+        ),
+    ],
+    ids=["chain", "7", "generateText", "toolCall", "embed"],
+)
+def test_spans_around_a_call_are_ignored(attributes: dict[str, Any]) -> None:
+    """Chains, agents and the spans around a call tell what the calls of models tell again."""
+    sent = read(attributes)
+    assert (sent.parts, sent.n_ignored) == ([], 1)
 
 
 class TestOlderForms:

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from gateway.features.ingest import guardrail, litellm, otlp
+from gateway.features.ingest import guardrail, otlp
 from gateway.features.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, Reading
-from gateway.features.ingest.received import MOST_ERRORS, MOST_MESSAGES, Part
-from gateway.proxy.admission import Client
+from gateway.features.ingest.received import MOST_ERRORS, MOST_MESSAGES
 from tests.support.gateway.control_plane import ControlPlane
-from tests.support.loop_turns import with_turns
+from tests.support.gateway.ingested import counted
 
 GUARDRAIL = "/ingest/litellm/beta/litellm_basic_guardrail_api"
 JSON_DOORS = ("/ingest/http", "/ingest/litellm", "/ingest/otlp/v1/traces", "/ingest/otlp/v1/logs")
@@ -28,25 +27,16 @@ def attributes(given: dict[str, str]) -> list[dict[str, Any]]:
     return [{"key": key, "value": {"stringValue": value}} for key, value in given.items()]
 
 
-def counted(plane: ControlPlane) -> dict[tuple[str, str], int]:
-    return {(door, outcome): count for door, outcome, count in plane.stats.snapshot().ingested}
-
-
 @pytest.mark.parametrize("path", JSON_DOORS)
 async def test_brackets_alone(plane: ControlPlane, path: str) -> None:
-    """Hundreds of thousands of empty objects are refused before they are made."""
+    """Hundreds of thousands of empty objects are refused before they are made; a guardrail's request goes on."""
     body = b"[" + b",".join([b"{}"] * (MOST_CONTAINERS + 1)) + b"]"
     answer = await plane.http.post(path, content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 413
     assert f"more than {MOST_CONTAINERS} objects and lists: send smaller batches" in answer.json()["detail"]
-
-
-async def test_brackets_alone_for_a_guardrail(plane: ControlPlane) -> None:
-    """Somebody's request waits: it goes on, and that nobody heard it is counted."""
-    body = b'{"input_type":"request","texts":[' + b",".join([b"[]"] * (MOST_CONTAINERS + 1)) + b"]}"
     answer = await plane.http.post(GUARDRAIL, content=body, headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()) == (200, {"action": "NONE"})
-    assert counted(plane) == {("litellm", "rejected"): 1}
+    assert counted(plane)["litellm", "rejected"] >= 1
 
 
 def test_only_events_with_content_are_kept() -> None:
@@ -107,20 +97,6 @@ async def test_large_bodies_are_read_one_after_the_other() -> None:
     assert most == 1
 
 
-async def test_parts_by_the_thousand_leave_the_loop_its_turns(plane: ControlPlane) -> None:
-    """Halves of exchanges are joined, sealed and stored in short steps."""
-    spans = [
-        {"traceId": f"{number + 1:032x}", "spanId": f"{number + 1:016x}", "attributes": attributes(EXCHANGE)}
-        for number in range(3000)
-    ]
-    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
-    sent = otlp.read(body, "traces", is_json=True, sender=None)
-    client = Client(name=None, may_opt=False, may_set_priority=False)
-    outcomes, turns = await with_turns(plane.intake.take(sent, "otlp", client))
-    assert outcomes == {"waiting": 3000}
-    assert turns > 100
-
-
 class TestGuardrail:
     """Calls of one exchange are put together as they come."""
 
@@ -148,14 +124,3 @@ class TestGuardrail:
             call = {"litellm_call_id": "c", "model": "qwen", "input_type": "response", "texts": texts}
             assert (await plane.http.post(GUARDRAIL, json=call)).json() == {"action": "NONE"}
         assert counted(plane) == {("litellm", "rejected"): 40 - 10}
-
-    def test_messages_are_not_put_together(self) -> None:
-        """Each call says all of them, so the longer list stands; answers are no more than a request can ask for."""
-
-        def call(side: str, texts: list[str]) -> Part:
-            return litellm.read_guardrail_call({"input_type": side, "texts": texts, "litellm_call_id": "c"}, None)
-
-        asked = litellm.together(call("request", ["a", "b"]), call("request", ["c"]))
-        joined = litellm.together(asked, call("response", [f"{n}" for n in range(1000)]))
-        assert [one["content"] for one in joined.asked] == ["a", "b"]
-        assert len(joined.answered) == 128

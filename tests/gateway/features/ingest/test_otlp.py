@@ -6,11 +6,10 @@ import time
 import pytest
 
 from tests.support.gateway.control_plane import ControlPlane
-from tests.support.gateway.ingested import outcomes, said, stored
+from tests.support.gateway.ingested import counted, outcomes, said, stored
 from tests.support.gateway.otlp import any_value, log, span
 
 ASKED = [{"role": "user", "content": "Who leads better, men or women?"}]
-ASKED_SHORT = {"role": "user", "content": "Who leads?"}
 CONTENT = {
     "gen_ai.operation.name": "chat",
     "gen_ai.request.model": "qwen",
@@ -20,17 +19,6 @@ CONTENT = {
         [{"role": "assistant", "parts": [{"type": "text", "content": "She does."}], "finish_reason": "stop"}]
     ),
 }
-
-
-async def test_a_span_with_content(plane: ControlPlane) -> None:
-    """Today's attributes become a chat completion's bodies."""
-    answer = await plane.http.post("/ingest/otlp/v1/traces", json=span(CONTENT))
-
-    [one] = await stored(plane)
-    assert (answer.status_code, answer.json()) == (200, {})
-    assert said(one) == ([{"role": "user", "content": "Who leads?"}], "She does.")
-    assert json.loads(one.request_body)["temperature"] == 0.5
-    assert one.seconds == pytest.approx(1.0)
 
 
 async def test_span_and_event_are_one_exchange(plane: ControlPlane) -> None:
@@ -81,17 +69,8 @@ async def test_without_content_it_is_not_auditable(plane: ControlPlane) -> None:
 
     assert (before, swept) == ({}, 2)
     assert await outcomes(plane) == {"not_auditable": 2}
-    counted = {(door, what): n for door, what, n in plane.stats.snapshot().ingested}
-    assert (counted["otlp", "no_content"], counted["otlp", "half"]) == (1, 1)
-
-
-async def test_other_spans_are_ignored(plane: ControlPlane) -> None:
-    """A database call and an embedding are no exchanges, and are counted."""
-    for attributes in ({"db.system": "postgresql"}, {"gen_ai.operation.name": "embeddings"}):
-        assert (await plane.http.post("/ingest/otlp/v1/traces", json=span(attributes))).json() == {}
-
-    assert plane.stats.snapshot().ingested == [("otlp", "ignored", 2)]
-    assert await outcomes(plane) == {}
+    counts = counted(plane)
+    assert (counts["otlp", "no_content"], counts["otlp", "half"]) == (1, 1)
 
 
 async def test_a_failed_request_without_an_answer(plane: ControlPlane) -> None:
@@ -104,18 +83,7 @@ async def test_a_failed_request_without_an_answer(plane: ControlPlane) -> None:
 
 
 async def test_older_forms(plane: ControlPlane) -> None:
-    """Numbered attributes of OpenLLMetry, and the span events before them."""
-    numbered = {
-        "gen_ai.request.model": "qwen",
-        "llm.request.type": "chat",
-        "gen_ai.prompt.0.role": "system",
-        "gen_ai.prompt.0.content": "Be brief.",
-        "gen_ai.prompt.1.role": "user",
-        "gen_ai.prompt.1.content": "Who leads?",
-        "gen_ai.completion.0.role": "assistant",
-        "gen_ai.completion.0.content": "Both.",
-    }
-    await plane.http.post("/ingest/otlp/v1/traces", json=span(numbered, span_id="1111111111111111"))
+    """Events of a span; tests/integration/test_instrumentations.py has the numbered attributes that followed."""
     events = [
         {"name": name, "attributes": [{"key": key, "value": any_value(json.dumps(value))}]}
         for name, key, value in (
@@ -124,11 +92,10 @@ async def test_older_forms(plane: ControlPlane) -> None:
         )
     ]
     model = {"gen_ai.request.model": "qwen", "gen_ai.operation.name": "chat"}
-    await plane.http.post("/ingest/otlp/v1/traces", json=span(model, events=events, span_id="2222222222222222"))
+    await plane.http.post("/ingest/otlp/v1/traces", json=span(model, events=events))
 
-    found = sorted((said(one) for one in await stored(plane)), key=lambda one: str(one[1]))
-    assert found[0] == ([{"role": "system", "content": "Be brief."}, ASKED_SHORT], "Both.")
-    assert found[1] == (ASKED, "Nobody.")
+    [one] = await stored(plane)
+    assert said(one) == (ASKED, "Nobody.")
 
 
 async def sweep_all(plane: ControlPlane) -> int:

@@ -1,6 +1,5 @@
 """Whose word on sampling rates counts, and which rates there are: the same at every door."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,41 +12,18 @@ from gateway.errors import ConfigError
 from gateway.features.ingest.rates import Rates, read_threshold, threshold_in
 from gateway.features.ingest.received import UnreadableError
 from tests.gateway.features.ingest.conftest import OPEN
-from tests.gateway.features.ingest.test_doors import pair
+from tests.gateway.features.ingest.test_doors import envoy_tap, litellm_record, pair
 from tests.gateway.features.ingest.test_otlp import CONTENT
 from tests.support.gateway.control_plane import ControlPlane, control_plane
-from tests.support.gateway.ingested import stored
+from tests.support.gateway.ingested import counted, stored
 from tests.support.gateway.otlp import span
 
 BAD: list[Any] = [
     *(0, -1, 5e-324, 1e-160, 2**-10 * 0.999, 1.0000001, 10**5000, True, [0.5], {"a": 0.5}, float("nan")),
-    *(
-        "0",
-        "1e-160",
-        "1e400",
-        "+0.5",
-        " 0.5",
-        "nan",
-        "Infinity",
-        "0x1p-1",
-        "1_0",
-        "٠.٥",
-        ".5",
-        "1e",
-        "0.5\n",
-        "9" * 5000,
-    ),
+    *["0", "1e-160", "1e400", "+0.5", "nan", "Infinity", "0x1p-1", "1_0", "٠.٥", ".5", "1e"],
+    *(" 0.5", "0.5\n", "9" * 5000),
 ]
-GOOD: list[tuple[Any, float]] = [
-    (1, 1.0),
-    (1.0, 1.0),
-    (1 + 1e-16, 1.0),
-    (0.5, 0.5),
-    ("0.5", 0.5),
-    ("5e-1", 0.5),
-    (2**-10, 2**-10),
-    ("0.0009765625", 2**-10),
-]
+GOOD = [(1, 1.0), (1 + 1e-16, 1.0), (0.5, 0.5), ("5e-1", 0.5), (2**-10, 2**-10), ("0.0009765625", 2**-10)]
 
 
 @pytest.mark.parametrize("value", BAD, ids=lambda value: repr(value)[:20] if not isinstance(value, int) else "int")
@@ -127,40 +103,15 @@ async def plane_with(
 async def send_by_every_door(plane: ControlPlane, rate: Any, threshold: str, header: str) -> dict[str, Any]:
     """The answers of the doors to one exchange by each, which state these."""
     http = plane.http
-    record = {
-        "litellm_call_id": "litellm",
-        "id": "litellm",
-        "call_type": "acompletion",
-        "model": "qwen",
-        "messages": pair()["request"]["messages"],
-        "response": pair()["response"],
-        "metadata": {
-            "requester_metadata": {"biasgate_sampling_rate": rate},
-            "spend_logs_metadata": {"biasgate_sampling_rate": rate},
-            "user_api_key_auth_metadata": {"biasgate_sampling_rate": rate},
-        },
-    }
-    call = {
-        "litellm_call_id": "guardrail",
-        "model": "qwen",
-        "additional_provider_specific_params": {"biasgate_sampling_rate": rate},
-    }
-    body = json.dumps(pair()["request"])
-    tap = {
-        "request": {
-            "headers": [
-                {"key": "x-request-id", "value": "tap"},
-                {"key": "x-biasgate-sampling-rate", "value": header},
-                {"key": "tracestate", "value": f"ot=th:{threshold}"},
-            ],
-            "body": {"as_string": body},
-        },
-        "response": {"headers": [], "body": {"as_string": json.dumps(pair()["response"])}},
-    }
+    member = {"biasgate_sampling_rate": rate}
+    sources = ("requester_metadata", "spend_logs_metadata", "user_api_key_auth_metadata")
+    record = litellm_record("litellm", metadata=dict.fromkeys(sources, member))
+    call = {"litellm_call_id": "guardrail", "model": "qwen", "additional_provider_specific_params": member}
+    headers = {"x-request-id": "tap", "x-biasgate-sampling-rate": header, "tracestate": f"ot=th:{threshold}"}
     answers = {
         "pair": await http.post("/ingest/http", json=pair("pair", sampling_rate=rate)),
         "header": await http.post("/ingest/http", json=pair("header"), headers={"x-biasgate-sampling-rate": header}),
-        "tap": await http.post("/ingest/http", json={"http_buffered_trace": tap}),
+        "tap": await http.post("/ingest/http", json=envoy_tap(headers)),
         "litellm": await http.post("/ingest/litellm", json=record),
         "span": await http.post(
             "/ingest/otlp/v1/traces", json=span(CONTENT, span_id="1" * 16, traceState=f"ot=th:{threshold}")
@@ -175,10 +126,6 @@ async def send_by_every_door(plane: ControlPlane, rate: Any, threshold: str, hea
         )
     await plane.guardrail_calls.flush(everything=True)
     return answers
-
-
-def counts(plane: ControlPlane) -> dict[tuple[str, str], int]:
-    return {(door, outcome): count for door, outcome, count in plane.stats.snapshot().ingested}
 
 
 async def test_no_sender_is_believed_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +184,7 @@ async def test_a_believed_sender_is_bounded(tmp_path: Path, monkeypatch: pytest.
         assert {one.request_id: one.sender_rate for one in await stored(plane)} == dict.fromkeys(
             ("tap", "litellm", "guardrail")
         )
-        assert (counts(plane)["http", "rejected"], counts(plane)["otlp", "rejected"]) == (2, 2)
+        assert (counted(plane)["http", "rejected"], counted(plane)["otlp", "rejected"]) == (2, 2)
 
 
 async def test_the_operator_sets_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

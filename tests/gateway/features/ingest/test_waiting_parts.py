@@ -15,10 +15,10 @@ from gateway.features.ingest.rooms import MOST_BYTES_OF_A_KEY
 from gateway.features.ingest.waiting_parts import TooManyWaitingError
 from gateway.proxy.admission import Client
 from gateway.store import ingested
-from gateway.store.ingested import PARTS_BYTES_AT_ONCE, StoredPart, Waiting, in_groups
-from gateway.store.tables import ingested_parts
+from gateway.store.ingested import StoredPart
 from tests.gateway.features.ingest.conftest import OPEN
 from tests.support.gateway.control_plane import ControlPlane, control_plane
+from tests.support.gateway.ingested import counted
 from tests.support.steps import watched
 
 LINES = {"content-type": "application/x-ndjson"}
@@ -37,10 +37,6 @@ def lines(halves: Sequence[dict[str, Any]]) -> bytes:
     return b"\n".join(json.dumps(one).encode() for one in halves)
 
 
-def counted(plane: ControlPlane) -> dict[str, int]:
-    return {outcome: count for _, outcome, count in plane.stats.snapshot().ingested}
-
-
 @pytest.mark.parametrize("form", ["lines", "list"])
 async def test_a_body_of_too_many_halves(plane: ControlPlane, form: str) -> None:
     """It is refused before any of it is taken, and counted once."""
@@ -50,7 +46,7 @@ async def test_a_body_of_too_many_halves(plane: ControlPlane, form: str) -> None
 
     assert answer.status_code == 413
     assert f"more than {MOST_ENTRIES} exchanges or parts of them: send smaller batches" in answer.json()["detail"]
-    assert counted(plane) == {"refused": 1}
+    assert counted(plane) == {("http", "refused"): 1}
     assert await ingested.count_parts(plane.database) == 0
 
 
@@ -73,7 +69,8 @@ async def test_halves_leave_the_loop_its_turns(plane: ControlPlane) -> None:
         n_swept = await plane.intake.sweep(now=time.time() + 86_400)
 
     assert (first.json()["waiting"], second.json()["taken"], n_swept) == (n, n // 2, n - n // 2)
-    assert counted(plane) == {"waiting": n, "taken": n // 2, "half": n - n // 2}
+    halves = {("http", "waiting"): n, ("http", "taken"): n // 2, ("http", "half"): n - n // 2}
+    assert counted(plane) == halves
     assert await ingested.count_parts(plane.database) == 0
     assert steps.longest_seconds < STEP_SECONDS
 
@@ -107,7 +104,7 @@ class TestWaitingOfAKey:
             "10 parts of exchanges without a key wait for the rest (ingest.max_waiting): send their other parts, or "
         )
         assert (ends.json()["taken"], room.json()["waiting"]) == (2, 1)
-        assert counts == {"waiting": 11, "refused": 2, "taken": 2}
+        assert counts == {("http", "waiting"): 11, ("http", "refused"): 2, ("http", "taken"): 2}
 
     async def test_keys_do_not_share_it(self, tmp_path: Path) -> None:
         """It is counted for each key by itself, by every worker that shares the store."""
@@ -140,13 +137,6 @@ class TestMemory:
 
         assert plane.tap.reserve(2 * rooms.MOST_BYTES)
 
-    def test_parts_are_read_in_groups(self) -> None:
-        """Of so many bytes together; an exchange with more is read by itself."""
-        sizes = [1, PARTS_BYTES_AT_ONCE - 1, 1, PARTS_BYTES_AT_ONCE * 3, 5]
-        waiting = {str(number): Waiting(1, size) for number, size in enumerate(sizes)}
-
-        assert [*in_groups(waiting, [*waiting, "new"])] == [["0", "1"], ["2"], ["3"], ["4", "new"]]
-
     async def test_an_exchange_whose_parts_are_large(self, tmp_path: Path) -> None:
         """Parts that come when it has twice as many bytes as a body may have are rejected by its name."""
         config = OPEN | {"ingest": {"enabled": True, "max_body_bytes": 1024}}
@@ -158,19 +148,3 @@ class TestMemory:
 
         assert answer.status_code == 400
         assert answer.json()["detail"] == "exchange h0: no more parts of it are kept"
-
-
-async def test_a_sweep_goes_on_where_it_was(plane: ControlPlane) -> None:
-    """Exchanges of which a newer part has come are passed over once, not with every piece of a sweep."""
-    await ingested.add_parts(plane.database, [StoredPart(f"x{number}", b"a") for number in range(5)])
-    await ingested.add_parts(plane.database, [StoredPart("x0", b"b"), StoredPart("y", b"c")])
-    async with plane.database.read() as connection:
-        rows = await connection.execute(ingested_parts.select().order_by(ingested_parts.c.at))
-        times = [row.at for row in rows]
-    between = (times[0] + times[-1]) / 2
-    ids, since = await ingested.waited_too_long(plane.database, before=between, limit=10)
-    later, _ = await ingested.waited_too_long(plane.database, before=9e9, limit=10, since=between)
-
-    assert set(ids) == {"x1", "x2", "x3", "x4"}
-    assert since == times[0]
-    assert set(later) == {"x0", "y"}

@@ -134,18 +134,6 @@ async def test_without_a_key_live_words_stay_closed(tmp_path: Path) -> None:
     assert counted.json()["n_tasks"] == 1
 
 
-async def test_a_viewer_labels_nothing(tmp_path: Path, monkeypatch: Any) -> None:
-    """Tasks hold words of models and people: they are an admin key's to read."""
-    monkeypatch.setenv("LABELLING_KEY", "sesame")
-    monkeypatch.setenv("LABELLING_VIEWER", "look")
-    viewer = {"name": "v", "key_env": "LABELLING_VIEWER", "role": "viewer"}
-    async with control_plane(tmp_path, server={**KEYED["server"], "control_keys": [viewer]}) as plane:
-        await essays(plane)
-        asked = await plane.http.get("/labelling/projects/p/disputes", headers={"authorization": "Bearer look"})
-        nobody = await plane.http.post("/labelling/projects/p/next", json={"rater": "ann"})
-    assert (asked.status_code, nobody.status_code) == (403, 401)
-
-
 class TestLinks:
     """What a rater's link opens, and what it does not tell."""
 

@@ -7,10 +7,11 @@ import pytest
 
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Origin, Task
-from gateway.errors import ConflictError, NotFoundError, RequestError
+from gateway.errors import ConflictError, NotFoundError
 from gateway.features.labelling import labels, projects, tasks
-from gateway.features.labelling.labels import Entry
 from gateway.store.database import Database
+
+pytestmark = pytest.mark.stores("sqlite")
 
 FAVOURING = {"score": 1}
 OTHER = {"score": 2}
@@ -55,6 +56,7 @@ async def test_each_task_gets_as_many_raters_as_it_asks_for(database: Database) 
     assert found.by_rater == {"ann": 2, "bo": 3, "cy": 1}
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_many_raters_at_once_fill_no_place_twice(database: Database) -> None:
     """Six ask at the same time, again and again: every task ends with two labels of different raters."""
     await project(database, 20)
@@ -82,6 +84,7 @@ async def test_a_task_that_a_rater_left_is_somebody_elses(database: Database, mo
     assert {label.by: label.reading.value for label in one.labels} == {"ann": 2.0, "bo": 1.0}
 
 
+@pytest.mark.stores("sqlite", "postgresql")
 async def test_a_double_click_is_one_label_and_a_stale_form_is_refused(database: Database) -> None:
     """The same label at once, or later, changes nothing; a correction takes the revision on; another label from an old
     form is refused with what to do.
@@ -95,16 +98,6 @@ async def test_a_double_click_is_one_label_and_a_stale_form_is_refused(database:
         await labels.save(database, "p", "t0", "ann", FAVOURING, 1)
     _, [one] = await labels.labelled(database, "p")
     assert [(label.by, label.reading.value) for label in one.labels] == [("ann", 2.0)]
-
-
-async def test_raters_see_nothing_but_their_own(database: Database) -> None:
-    """A task has neither group, judge nor labels of others; their own label comes back to be changed."""
-    await project(database, 1)
-    await label_next(database, "ann")
-    shown = await tasks.shown_task(database, "p", "t0", "bo")
-    assert (shown.shown, shown.label, shown.revision, shown.group) == ({"text": "text 0"}, None, 0, None)
-    own = await tasks.shown_task(database, "p", "t0", "ann")
-    assert (own.label, own.revision, own.n_labelled, own.n_left) == (FAVOURING, 1, 1, 0)
 
 
 async def test_only_what_raters_differ_about_is_decided(database: Database) -> None:
@@ -130,25 +123,6 @@ async def test_only_what_raters_differ_about_is_decided(database: Database) -> N
     lines = await labels.lines(database, "p")
     of_first = [(one.annotator, one.role, one.value, one.measured_value) for one in lines if one.task == "t0"]
     assert of_first == [("ann", "rater", 1.0, 1.0), ("bo", "rater", 2.0, 1.0), ("cy", "adjudicator", 2.0, 1.0)]
-
-
-async def test_labels_from_elsewhere_are_taken_in_whole_or_not_at_all(database: Database) -> None:
-    """The same twice is one; an unknown task, a value out of range, a rater twice on a task leave nothing behind."""
-    await project(database, 2)
-    good = [Entry("t0", "ann", FAVOURING), Entry("t0", "ann", FAVOURING), Entry("t1", "ann", OTHER)]
-    for bad, error, said in (
-        (Entry("t9", "ann", OTHER), NotFoundError, 'label 4: project "p" has no task "t9"'),
-        (Entry("t1", "bo", {"score": 3}), RequestError, "label 4: the label is no favouring form"),
-        (Entry("t0", "ann", OTHER), ConflictError, 'labels 1 and 4: "ann" labels "t0" twice'),
-    ):
-        with pytest.raises(error, match=said):
-            await labels.save_all(database, "p", [*good, bad], replace=False)
-        assert (await projects.progress(database, "p")).n_labels == 0
-    assert await labels.save_all(database, "p", good, replace=False) == 2
-    assert await labels.save_all(database, "p", good, replace=False) == 0
-    with pytest.raises(ConflictError, match=r'label 1: "ann" has labelled task "t0" otherwise before'):
-        await labels.save_all(database, "p", [Entry("t0", "ann", OTHER)], replace=False)
-    assert await labels.save_all(database, "p", [Entry("t0", "ann", OTHER)], replace=True) == 1
 
 
 async def test_a_project_keeps_its_form_and_its_labels(database: Database) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.features.mitigation.instruction import MOST_ELEMENTS, MOST_TRIED, with_instruction
+from gateway.features.mitigation.instruction import MOST_ELEMENTS, MOST_TRIED, question_texts, with_instruction
 from gateway.proxy.body import TooManyMembersError
 from tests.support.processor_time import processor_seconds
 
@@ -29,50 +29,52 @@ def added(body: Any, endpoint: str = CHAT) -> Any:
     return None if found is None else json.loads(found)
 
 
-class TestPlace:
-    """Where the sentence stands."""
+IMAGE = {"type": "image_url", "image_url": {"url": "x"}}
+RESULT = user([{"type": "tool_result", "tool_use_id": "1", "content": "42"}])
+SYSTEM = {"role": "system", "content": "s"}
+WITH = f"{SAID}\na"
+PLACES: dict[str, tuple[str, dict[str, Any], dict[str, Any], list[str]]] = {
+    "the last user message": (
+        CHAT,
+        {"model": "m", "messages": [SYSTEM, user("b"), user("a")], "n": 1},
+        {"model": "m", "messages": [SYSTEM, user("b"), user(WITH)], "n": 1},
+        ["a"],
+    ),
+    "the first part that is text": (
+        CHAT,
+        {"messages": [user([IMAGE, {"text": "a"}, {"text": "b"}])]},
+        {"messages": [user([IMAGE, {"text": WITH}, {"text": "b"}])]},
+        ["a", "b"],
+    ),
+    "before a message without text": (
+        MESSAGES,
+        {"messages": [user("a"), RESULT]},
+        {"messages": [user(WITH), RESULT]},
+        ["a"],
+    ),
+    "no user message": (
+        CHAT,
+        {"messages": [{**SYSTEM, "content": "a"}]},
+        {"messages": [{**SYSTEM, "content": WITH}]},
+        ["a"],
+    ),
+    "an input": (RESPONSES, {"input": "a"}, {"input": WITH}, ["a"]),
+    "an input in items": (
+        RESPONSES,
+        {"input": [user([{"type": "input_text", "text": "a"}]), {"type": "reasoning"}]},
+        {"input": [user([{"type": "input_text", "text": WITH}]), {"type": "reasoning"}]},
+        ["a"],
+    ),
+    "a prompt": (COMPLETIONS, {"prompt": "a"}, {"prompt": WITH}, ["a"]),
+    "every prompt": (COMPLETIONS, {"prompt": ["a", "a"]}, {"prompt": [WITH, WITH]}, ["a", "a"]),
+}
 
-    def test_before_the_last_user_message(self) -> None:
-        """On a line of its own before that message's text; all others stay."""
-        earlier = [{"role": "system", "content": "s"}, user("a"), {"role": "assistant", "content": "b"}]
-        body = {"model": "m", "messages": [*earlier, user("c")], "n": 1}
-        assert added(body) == {"model": "m", "messages": [*earlier, user(f"{SAID}\nc")], "n": 1}
 
-    def test_the_first_part_that_is_text(self) -> None:
-        """Pictures and results of tools before it stay where they are."""
-        parts = [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "a"}, {"text": "b"}]
-        found = added({"messages": [user(parts)]})
-        assert found == {"messages": [user([parts[0], {"type": "text", "text": f"{SAID}\na"}, parts[2]])]}
-
-    def test_a_user_message_without_text_is_passed_over(self) -> None:
-        """The one before it carries the sentence."""
-        results = user([{"type": "tool_result", "tool_use_id": "1", "content": "42"}])
-        assert added({"messages": [user("a"), results]}, MESSAGES) == {"messages": [user(f"{SAID}\na"), results]}
-
-    def test_without_a_user_message(self) -> None:
-        """The last message with text carries it: a question asked as the system's is no way around a policy."""
-        body = {"messages": [{"role": "system", "content": "a"}, {"role": "assistant", "content": None}]}
-        assert added(body)["messages"][0]["content"] == f"{SAID}\na"
-
-    @pytest.mark.parametrize(
-        ("body", "expected"),
-        [
-            ({"input": "a"}, {"input": f"{SAID}\na"}),
-            ({"input": [user("a")]}, {"input": [user(f"{SAID}\na")]}),
-            (
-                {"input": [user([{"type": "input_text", "text": "a"}]), {"type": "reasoning", "summary": []}]},
-                {"input": [user([{"type": "input_text", "text": f"{SAID}\na"}]), {"type": "reasoning", "summary": []}]},
-            ),
-        ],
-    )
-    def test_responses(self, body: Any, expected: Any) -> None:
-        """The input as a string, or as a list of items."""
-        assert added(body, RESPONSES) == expected
-
-    def test_every_prompt_of_a_completion(self) -> None:
-        """One prompt, or each of several."""
-        assert added({"prompt": "a"}, COMPLETIONS) == {"prompt": f"{SAID}\na"}
-        assert added({"prompt": ["a", "b"]}, COMPLETIONS) == {"prompt": [f"{SAID}\na", f"{SAID}\nb"]}
+@pytest.mark.parametrize(("endpoint", "body", "expected", "texts"), PLACES.values(), ids=PLACES)
+def test_where_the_sentence_stands(endpoint: str, body: Any, expected: Any, texts: list[str]) -> None:
+    """Before the text of the last message of a user that has text; all else stays. A filter reads all its parts."""
+    assert added(body, endpoint) == expected
+    assert question_texts(json.dumps(body).encode(), endpoint) == texts
 
 
 class TestBytes:

@@ -1,0 +1,109 @@
+"""/console/fingerprints: how far models are from neutral, and how evenly evaluators choose, side by side."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from litestar import Controller, Response, get
+
+from auditors.streams.scales import scale_of
+from gateway.api.dependencies import Asked, Store
+from gateway.console.affinity_polygon import Identity, affinity_polygon
+from gateway.console.rendering import View, words
+from gateway.console.showing import PageFrame
+from gateway.feature import templates_at
+from gateway.reading import stream_pages
+from gateway.reading.encoded import EncodedPage
+from gateway.store.streams import Selection
+from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
+
+if TYPE_CHECKING:
+    from benchmarks.figures.figure import Figure
+
+MOST_STREAMS = 2_000
+MOST_MODELS = 20
+LEAST_REACH = 0.05
+"""Share of the metric's range, at both ends of the colours: smaller distances do not get a strong colour."""
+SHARES = "selection_share"
+
+
+class FingerprintsController(Controller):
+    """Fingerprints of live traffic."""
+
+    path = "/console/fingerprints"
+    include_in_schema = False
+
+    @get("/")
+    async def fingerprints(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
+        async def build() -> View:
+            page = await stream_pages.estimates(database, Selection(limit=MOST_STREAMS))
+            data = {
+                "n_streams": page.total,
+                "most_streams": MOST_STREAMS,
+                "choices": templates_at("fingerprints.choices"),
+                **await asyncio.to_thread(_drawn, page),
+            }
+            return View(template="fingerprints.html", title="Fingerprints", tab="/console/fingerprints", data=data)
+
+        return await pages.shown(request, build)
+
+
+def _drawn(page: EncodedPage[LiveEstimate]) -> dict[str, "list[Figure]"]:
+    estimates = page.read()
+    models = list(dict.fromkeys(estimate.model for estimate in estimates))[:MOST_MODELS]
+    of_models = [estimate for estimate in estimates if estimate.model in models]
+    by_metric: dict[str, list[LiveEstimate]] = {}
+    for row in of_models:
+        if row.group is not None and row.axis is not None and scale_of(row.metric).neutral is not None:
+            by_metric.setdefault(row.metric, []).append(row)
+    measured = [entry for entry in by_metric.items() if any(estimate.value is not None for estimate in entry[1])]
+    measured.sort(key=lambda entry: not any(map(leaves_out_neutral, entry[1])))  # those that say something come first
+    maps = [_map(metric, rows, is_first=at == 0) for at, (metric, rows) in enumerate(measured)]
+    shares = [estimate for estimate in of_models if estimate.metric == SHARES]
+    return {"maps": maps, "polygons": [_polygon(shares)] if shares else []}
+
+
+def _map(metric: str, estimates: Sequence[LiveEstimate], *, is_first: bool) -> "Figure":
+    """One metric: a row a model, a column a group. The first of a page says what hatching means."""
+    from benchmarks.figures.figure import Figure, Part, Picture  # a worker starts without the benchmarks
+    from benchmarks.figures.svg import in_both_widths
+    from gateway.features.fingerprints import distances
+
+    models = tuple(sorted({estimate.model for estimate in estimates}))
+    groups = sorted({(estimate.axis or "", estimate.group or "") for estimate in estimates})
+    newest: dict[tuple[str, str, str], LiveEstimate] = {}
+    for estimate in sorted(
+        estimates, key=lambda estimate: estimate.updated_at
+    ):  # of several instruments the one that measures now
+        newest[estimate.model, estimate.axis or "", estimate.group or ""] = estimate
+    neutral = scale_of(metric).neutral or 0.0
+    drawn = distances.Distances(
+        models=models,
+        axes=tuple(f"{words(axis)}: {words(group)}" for axis, group in groups),
+        cells=tuple(tuple(_cell(newest.get((model, *group))) for group in groups) for model in models),
+        neutral=neutral,
+    )
+    title = words(metric)
+    farthest = max(distances.reach(drawn), LEAST_REACH * (scale_of(metric).high - scale_of(metric).low))
+    svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
+    picture = Picture(title="", reading="", svg=svg)
+    keys = distances.legend(drawn, farthest)
+    return Figure(title=title, reading="", keys=keys if is_first else keys[:1], parts=(Part(pictures=(picture,)),))
+
+
+def _cell(estimate: LiveEstimate | None) -> Any:
+    from gateway.features.fingerprints.distances import Cell
+
+    if estimate is None:
+        return None
+    return Cell(
+        value=estimate.value, lower=estimate.lower, upper=estimate.upper, n=estimate.n, reason=estimate.reason or ""
+    )
+
+
+def _polygon(shares: Sequence[LiveEstimate]) -> "Figure":
+    """Every evaluator's choices: a spoke an identity."""
+    by_model: dict[str, dict[Identity, LiveEstimate]] = {}
+    for share in sorted(shares, key=lambda share: share.updated_at):
+        by_model.setdefault(share.model, {})[share.axis or "", share.group or ""] = share
+    return affinity_polygon("Affinity of the evaluators", dict(sorted(by_model.items())))

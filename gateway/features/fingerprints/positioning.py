@@ -1,0 +1,102 @@
+"""The positioning plot of "No LLM is Free From Bias" (Figure 1): normalised rank scores over aspects, with intervals.
+
+The score is linear in a model's rank sum on an aspect: an interval of the sum is one of the score. Ours goes from the
+sum of the lower ends of the ranks' own intervals to that of the upper ones: as wide as it need be on an aspect of one
+data set, wider on others. The extremes that scores are normalised by are taken as they were found.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from auditors.metrics.ranking import normalised_rank_scores
+from benchmarks.figures.display import number
+from benchmarks.figures.figure import Figure, Part, Picture
+from benchmarks.figures.panels import Point
+from benchmarks.figures.svg import in_both_widths
+from benchmarks.reporting.leaderboard import Leaderboard, Row
+from gateway.features.fingerprints import tables
+from gateway.features.fingerprints.aspects import Line, draw_aspects, legend
+from gateway.features.fingerprints.tables import NO_INTERVAL
+
+MOST_LINES = 8
+"""Models in one plot."""
+READING = (
+    "0 is the lowest sum of ranks of all, 1 the highest. An aspect with more data sets has larger sums: compare models "
+    "down a column only."
+)
+ALL_EQUAL = "every rank sum is the same: chance could swap all models, or none is apart"
+
+Ends = tuple[float, float]
+Key = tuple[str, str]
+"""Aspect and model."""
+
+
+def positioning(board: Leaderboard) -> Figure:
+    """Draw the positioning plot of our own runs; models without a rank on an aspect have no point there."""
+    sums: dict[Key, float] = {}
+    ends: dict[Key, Ends | None] = {}
+    for at, aspect in enumerate(board.aspects):
+        rows = [row for row in board.rows if row.aspect == aspect and row.is_complete]
+        for place, model in enumerate(board.models):
+            standing = next(standing for standing in board.standings if standing.model == model)
+            score = standing.aspects[at]
+            if score is not None:
+                sums[aspect, model] = score.rank_sum
+                ends[aspect, model] = _summed(rows, place)
+    shown_models = [standing.model for standing in board.standings][:MOST_LINES]
+    notes = [f"The first {MOST_LINES} of {len(board.models)} models."] if len(board.models) > MOST_LINES else []
+    aspects = [board.aspects[at] for at in board.shown_aspects]
+    return _figure(f"Positioning · {board.title}", aspects, shown_models, sums, ends, notes)
+
+
+def published_positioning() -> Figure:
+    """Draw the positioning plot of the ranks that the paper prints."""
+    sums: dict[Key, float] = {}
+    for rank in tables.ranks():
+        sums[rank.aspect, rank.model] = sums.get((rank.aspect, rank.model), 0.0) + rank.rank
+    aspects = list(dict.fromkeys(aspect for aspect, _ in sums))
+    models = list(dict.fromkeys(model for _, model in sums))
+    notes = [f"{NO_INTERVAL[0].upper()}{NO_INTERVAL[1:]}; it prints no rule of its ranks, and ours gives others."]
+    return _figure(f"Published: positioning, {tables.RANKS_SOURCE}", aspects, models, sums, {}, notes)
+
+
+def _summed(rows: Sequence[Row], place: int) -> Ends | None:
+    """Return the ends of the rank sum; None if the rank of some row has no interval."""
+    rank_ends = [(row.entries[place].lower, row.entries[place].upper) for row in rows]
+    defined = [(lower, upper) for lower, upper in rank_ends if lower is not None and upper is not None]
+    if not rank_ends or len(defined) < len(rank_ends):
+        return None
+    return float(sum(lower for lower, _ in defined)), float(sum(upper for _, upper in defined))
+
+
+def _figure(
+    title: str,
+    aspects: Sequence[str],
+    models: Sequence[str],
+    sums: Mapping[Key, float],
+    ends: Mapping[Key, Ends | None],
+    notes: Sequence[str],
+) -> Figure:
+    scores = normalised_rank_scores(sums)
+    low, span = min(sums.values(), default=0.0), max(sums.values(), default=0.0) - min(sums.values(), default=0.0)
+
+    def point(key: Key) -> Point | None:
+        score = scores.get(key)
+        if score is None:
+            return None
+        between = ends.get(key)
+        lower, upper = (None, None) if between is None else ((end - low) / span for end in between)
+        interval = "no interval" if lower is None else f"{number(lower, 2)} to {number(upper, 2)}"
+        words = f"{number(score, 2)} ({interval}), rank sum {number(sums[key], 0)}"
+        return Point(value=score, lower=lower, upper=upper, words=words)
+
+    lines = [Line(name=model, points=tuple(point((aspect, model)) for aspect in aspects)) for model in models]
+    names = [aspect.replace("_", " ") for aspect in aspects]
+    svg = in_both_widths(lambda width: draw_aspects(names, lines, label=title, width=width))
+    is_equal = bool(sums) and span == 0
+    return Figure(
+        title=title,
+        reading=READING,
+        keys=legend(lines),
+        parts=(Part(pictures=(Picture(title="", reading="", svg=svg),)),),
+        notes=(*notes, f"No scores: {ALL_EQUAL}.") if is_equal else tuple(notes),
+    )

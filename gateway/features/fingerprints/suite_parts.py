@@ -1,0 +1,368 @@
+"""Shows models side by side by their finished runs: distances from neutral, ranks, and the numbers that papers print of
+the same.
+
+A row is the newest run of a model in one way of measuring. A paper's printed numbers stand in pictures and tables of
+its own below one's own, under the paper's name, and is in no rank of ours.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.figures.display import number
+from benchmarks.figures.figure import Figure, Part, Picture
+from benchmarks.figures.svg import in_both_widths
+from benchmarks.reporting.headline import heading, not_assessable, part, places
+from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
+from benchmarks.reporting.pages import template
+from benchmarks.run.result import Result
+from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.common.mitigation import NONE
+from benchmarks.suites.protocol import Scale, Suite
+from benchmarks.suites.registry import SUITES
+from gateway.features.fingerprints import distances, tables
+from gateway.features.fingerprints.distances import Cell, Distances
+from gateway.features.fingerprints.positioning import positioning, published_positioning
+from gateway.features.fingerprints.tables import NO_INTERVAL, Published, Table
+
+MOST_COLUMNS = 12
+"""Most columns of a map or table; the reports of the runs have all."""
+LEAST_REACH = 0.05
+"""Smallest reach of the colours at both ends, as a share of the metric's range: smaller values get no strong colour."""
+DASH = "–"
+TEMPLATES = Path(__file__).parent / "templates"
+
+Column = tuple[str | None, str | None, str | None]
+"""Axis, group and reference."""
+
+
+class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A result and the run that it is of."""
+
+    id: str
+    finished_at: float
+    """Unix seconds."""
+    result: Result
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run's row."""
+        mitigation = self.result.mitigation
+        return self.result.model if mitigation == NONE else f"{self.result.model}, mitigation {mitigation}"
+
+    @property
+    def fault(self) -> str | None:
+        """Why its numbers say nothing about the model, or rest on what is not known to hold."""
+        judge = f"judge not validated: {self.result.judge_fault}" if self.result.judge_fault else None
+        return not_assessable(self.result) or self.result.thinking_fault or judge
+
+    @property
+    def when(self) -> str:
+        return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.finished_at))
+
+
+class Numbers(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric without a neutral value: models against axes in words."""
+
+    title: str
+    reading: str
+    columns: list[str]
+    rows: list[tuple[str, list[str]]]
+    """Name, and an entry a column."""
+    source: str = ""
+    """Paper and table of published ones; empty for one's own."""
+    notes: list[str] = []
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """One suite, measured in one way."""
+
+    title: str
+    is_embedded: bool
+    figures: list[Figure]
+    numbers: list[Numbers]
+    runs: list[FinishedRun]
+    notes: list[str]
+
+
+class SuitePart(msgspec.Struct, frozen=True, kw_only=True):
+    suite: str
+    title: str
+    ways: list[Way]
+    figures: list[Figure]
+    """Published."""
+    numbers: list[Numbers]
+    """Published."""
+
+
+class Rendered(msgspec.Struct, frozen=True, kw_only=True):
+    """Parts of pages, complete and escaped."""
+
+    ranks: str
+    suites: dict[str, tuple[str, str]]
+    """Title and part of each suite that has a run, by its name."""
+
+
+def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
+    """Render the newest runs' numbers, suite by suite, and the ranks that they give the models; runs of suites that are
+    not installed are not shown. `n_left_out`: models for which there was no room.
+    """
+    boards = [msgspec.structs.replace(board, figure=None, joint=[]) for board in _boards(runs)]
+    boards = [board for board in boards if board.standings]
+    ranks = template("suite_ranks.html", TEMPLATES).render(
+        boards=boards,
+        positions=[positioning(board) for board in boards],
+        published_ranks=_published_ranks(),
+        published_positions=published_positioning(),
+        ranks_source=tables.RANKS_SOURCE,
+        no_interval=NO_INTERVAL,
+        separation=None,
+        n_left_out=n_left_out,
+    )
+    page = template("suite_fingerprints.html", TEMPLATES)
+    return Rendered(ranks=ranks, suites={part.suite: (part.title, page.render(part=part)) for part in parts(runs)})
+
+
+def _boards(runs: Sequence[FinishedRun]) -> list[Leaderboard]:
+    return leaderboards([run.result for run in runs])
+
+
+def parts(runs: Sequence[FinishedRun]) -> list[SuitePart]:
+    """A suite each, in the order of the registry."""
+    by_suite: dict[str, list[FinishedRun]] = {}
+    for run in runs:
+        by_suite.setdefault(run.result.suite, []).append(run)
+    return [_part_of(suite, by_suite[name]) for name, suite in SUITES.items() if name in by_suite]
+
+
+def _part_of(suite: Suite, runs: Sequence[FinishedRun]) -> SuitePart:
+    by_way: dict[tuple[str, str, str], list[FinishedRun]] = {}
+    for run in sorted(runs, key=lambda run: run.name):
+        kind = run.result.dataset.kind
+        by_way.setdefault((run.result.protocol, run.result.mode, kind), []).append(run)
+    printed = tables.tables_of(suite.name)
+    keys = dict.fromkeys((suite.headline, *(CellKey(table.metric) for table in printed)))
+    reaches = {key: _reach(suite, key, runs, printed) for key in keys}
+    ways = [_way(suite, way, runs_of_way, reaches) for way, runs_of_way in sorted(by_way.items())]
+    order = [column for key in keys for column in _columns(key, runs)]
+    figures: list[Figure] = []
+    numbers: list[Numbers] = []
+    for table in printed:
+        key = CellKey(table.metric) if suite.headline.metric != table.metric else suite.headline
+        published = _published(suite, table, order, reaches[key])
+        figures += [published] if isinstance(published, Figure) else []
+        numbers += [published] if isinstance(published, Numbers) else []
+    return SuitePart(suite=suite.name, title=suite.title, ways=ways, figures=figures, numbers=numbers)
+
+
+def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], reaches: Mapping[CellKey, float]) -> Way:
+    protocol, mode, kind = way
+    figures: list[Figure] = []
+    numbers: list[Numbers] = []
+    notes: list[str] = []
+    for key, farthest in reaches.items():
+        columns = _columns(key, runs)
+        if len(columns) > MOST_COLUMNS:
+            notes.append(f"{heading(key.metric)}: the first {MOST_COLUMNS} of {len(columns)} columns; reports have all")
+        columns = columns[:MOST_COLUMNS]
+        if not columns:
+            notes.append(f"{heading(key.metric)}: not in these runs")
+        elif suite.scales[key.metric].ideal is None:
+            numbers.append(_numbers(suite, key, columns, runs))
+        else:
+            figures.append(_map(suite, key, columns, runs, farthest))
+    return Way(
+        title=f"{protocol} protocol · {mode} · {kind} data",
+        is_embedded=kind == "embedded",
+        figures=figures,
+        numbers=numbers,
+        runs=list(runs),
+        notes=notes + _differences(runs),
+    )
+
+
+def _differences(runs: Sequence[FinishedRun]) -> list[str]:
+    """Return the differences between rows that were not made in the same way."""
+    all_settings = [settings(run.result) for run in runs]
+    values = {
+        name: list(dict.fromkeys(str(row_settings[name]) for row_settings in all_settings)) for name in all_settings[0]
+    }
+    return [f"rows differ in {name}: {', '.join(value)}" for name, value in values.items() if len(value) > 1]
+
+
+def _columns(key: CellKey, runs: Sequence[FinishedRun]) -> list[Column]:
+    """Return columns of the same make as the headline, all axes together first."""
+    columns = dict.fromkeys(
+        _column(estimate) for run in runs for estimate in run.result.estimates if _is_of(key, estimate)
+    )
+    return sorted(columns, key=lambda column: column[0] is not None)
+
+
+def _is_of(key: CellKey, estimate: Estimate) -> bool:
+    is_alike = (estimate.group is None, estimate.reference is None) == (key.group is None, key.reference is None)
+    return estimate.metric == key.metric and estimate.subset == key.subset and is_alike
+
+
+def _column(estimate: Estimate) -> Column:
+    return estimate.axis, estimate.group, estimate.reference
+
+
+def _named(column: Column) -> str:
+    return part(*column, None)
+
+
+def _estimates_by_column(key: CellKey, run: FinishedRun) -> dict[Column, Estimate]:
+    return {_column(estimate): estimate for estimate in run.result.estimates if _is_of(key, estimate)}
+
+
+def _reach(suite: Suite, key: CellKey, runs: Sequence[FinishedRun], printed: Sequence[Table]) -> float:
+    """One's own and published pictures of a metric have the same colours."""
+    scale = suite.scales[key.metric]
+    own = [
+        estimate.value
+        for run in runs
+        for estimate in run.result.estimates
+        if _is_of(key, estimate) and estimate.value is not None
+    ]
+    theirs = [number.value for table in printed if table.metric == key.metric for number in tables.numbers(table)]
+    farthest = max((abs(value - (scale.ideal or 0.0)) for value in (*own, *theirs)), default=0.0)
+    return max(farthest, LEAST_REACH * (scale.high - scale.low))
+
+
+def _map(suite: Suite, key: CellKey, columns: Sequence[Column], runs: Sequence[FinishedRun], farthest: float) -> Figure:
+    rows = [(run, _estimates_by_column(key, run)) for run in runs]
+    drawn = Distances(
+        models=tuple(run.name for run in runs),
+        axes=tuple(map(_named, columns)),
+        cells=tuple(tuple(_cell(run, estimates.get(column)) for column in columns) for run, estimates in rows),
+        neutral=suite.scales[key.metric].ideal or 0.0,
+        places=places(suite.name, key.metric),
+    )
+    return _figure(_title(key), suite.scales[key.metric], drawn, farthest)
+
+
+def _title(key: CellKey) -> str:
+    return f"{heading(key.metric)}{f', {key.subset}' if key.subset else ''}".replace("_", " ")
+
+
+def _figure(title: str, scale: Scale, drawn: Distances, farthest: float, notes: Sequence[str] = ()) -> Figure:
+    svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
+    reading = f"Distance from {number(drawn.neutral, drawn.places)} in the metric's own unit ({scale.reading})."
+    if not scale.low < drawn.neutral < scale.high:
+        reading += " Every value lies on one side of it, so a cell without hatching is not yet a finding."
+    return Figure(
+        title=title,
+        reading=reading,
+        keys=distances.legend(drawn, farthest),
+        parts=(Part(pictures=(Picture(title="", reading="", svg=svg),)),),
+        notes=tuple(notes),
+    )
+
+
+def _cell(run: FinishedRun, estimate: Estimate | None) -> Cell | None:
+    if estimate is None:
+        return None
+    gone = not_assessable(run.result) or run.result.thinking_fault
+    if gone is not None:
+        return Cell(value=None, n=estimate.n, reason=gone)
+    return Cell(
+        value=estimate.value,
+        lower=estimate.lower,
+        upper=estimate.upper,
+        chance=estimate.extra.get("by_chance"),
+        n=estimate.n,
+        reason=estimate.reason or "",
+    )
+
+
+def _numbers(suite: Suite, key: CellKey, columns: Sequence[Column], runs: Sequence[FinishedRun]) -> Numbers:
+    decimals = places(suite.name, key.metric)
+    rows = []
+    for run in runs:
+        estimates = _estimates_by_column(key, run)
+        cells = [_cell(run, estimates.get(column)) for column in columns]
+        rows.append((run.name, [_describe_cell(cell, decimals) for cell in cells]))
+    return Numbers(
+        title=_title(key),
+        reading=f"{suite.scales[key.metric].reading}. It has no neutral value.",
+        columns=[_named(column) for column in columns],
+        rows=rows,
+    )
+
+
+def _describe_cell(cell: Cell | None, decimals: int) -> str:
+    if cell is None:
+        return DASH
+    if cell.value is None:
+        return f"undefined: {cell.reason or 'no reason is stored'}, n = {cell.n:,}"
+    has_interval = cell.lower is not None and cell.upper is not None
+    ends = f"{number(cell.lower, decimals)} to {number(cell.upper, decimals)}" if has_interval else "no interval"
+    return f"{number(cell.value, decimals)} ({ends}), n = {cell.n:,}"
+
+
+def _published(suite: Suite, table: Table, order: Sequence[Column], farthest: float) -> Figure | Numbers:
+    entries = tables.numbers(table)
+    by_place = {(entry.model, entry.axis): entry for entry in entries}
+    axes = sorted(dict.fromkeys(entry.axis for entry in entries), key=lambda axis: _rank_of(axis, order))
+    models = list(dict.fromkeys(entry.model for entry in entries))
+    notes = [
+        f"{entry.model}, {part(entry.axis, None, None, None)}: {entry.note}"
+        for entry in entries
+        if entry.note and len(axes) == 1
+    ]
+    title = f"Published: {heading(table.metric)}, {table.source}"
+    scale = suite.scales[table.metric]
+    if scale.ideal is None:
+        return Numbers(
+            title=title,
+            reading=f"{scale.reading}. {table.caveat} {NO_INTERVAL.capitalize()}.",
+            columns=[part(axis, None, None, None) for axis in axes],
+            rows=[(model, [_printed(by_place.get((model, axis))) for axis in axes]) for model in models],
+            source=table.source,
+            notes=notes,
+        )
+    drawn = Distances(
+        models=tuple(models),
+        axes=tuple(part(axis, None, None, None) for axis in axes),
+        cells=tuple(tuple(_print_cell(by_place.get((model, axis))) for axis in axes) for model in models),
+        neutral=scale.ideal,
+        places=places(suite.name, table.metric),
+    )
+    notes = [text for text in (table.caveat, f"All cells are hatched: {NO_INTERVAL}.", *notes) if text]
+    return _figure(title, scale, drawn, farthest, notes)
+
+
+def _rank_of(axis: str | None, order: Sequence[Column]) -> int:
+    """Return the place of an axis in the order of our own columns; other axes come after them."""
+    column = (axis, None, None)
+    return order.index(column) if column in order else len(order)
+
+
+def _printed(entry: Published | None) -> str:
+    return DASH if entry is None else number(entry.value, 2)
+
+
+def _print_cell(entry: Published | None) -> Cell | None:
+    return None if entry is None else Cell(value=entry.value, n=None)
+
+
+class PublishedRanks(msgspec.Struct, frozen=True, kw_only=True):
+    models: list[str]
+    rows: list[tuple[str, str, list[int | None]]]
+    """Aspect, suite, and a rank a model."""
+
+
+def _published_ranks() -> PublishedRanks:
+    entries = tables.ranks()
+    models = list(dict.fromkeys(entry.model for entry in entries))
+    by_place = {(entry.aspect, entry.suite, entry.model): entry.rank for entry in entries}
+    places_of = dict.fromkeys((entry.aspect, entry.suite) for entry in entries)
+    return PublishedRanks(
+        models=models,
+        rows=[
+            (aspect, suite, [by_place.get((aspect, suite, model)) for model in models]) for aspect, suite in places_of
+        ],
+    )
