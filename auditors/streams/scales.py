@@ -54,6 +54,7 @@ SCALES: dict[str, Scale] = {
     "affinity_bias_score": Scale(0.0, 0.5),
     "refusal_rate": Scale(0.0, 1.0),
     "over_protection_rate": Scale(0.0, 1.0),
+    "premise_rejection_rate": Scale(0.0, 1.0),
     "judge_score_shift": Scale(-3.0, 3.0, neutral=0.0),
     "judge_disagreement": Scale(0.0, 1.0),
     "judge_unread": Scale(0.0, 1.0),

@@ -1,10 +1,29 @@
 """`biasgate auditors measure`: how often a live auditor is wrong about replies whose label is known."""
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
 
-from auditors.metrics.intervals import Interval
-from auditors.text.refusals.labelled import PARTS, Labelled, Part, Tally, labelled, misjudged, tallied
+import msgspec
+
+from auditors.metrics.intervals import Interval, wilson_interval
+from auditors.text.refusals.labelled import (
+    PARTS,
+    READINGS,
+    UNREAD,
+    Label,
+    Labelled,
+    LabelledFileError,
+    Part,
+    Tally,
+    count_readings,
+    labelled,
+    misjudged,
+    read_file,
+    tallied,
+)
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -12,9 +31,13 @@ Runs an auditor's reading over the labelled replies that biasgate brings along a
 missed and answers that it took for refusals, by language and by style, with Wilson's 95 % intervals, and the replies
 that it could not read. The development part is what its rules were tried on; nothing was tuned on the held-out part.
 
+With --file it reads replies of yours instead: a JSON object a line, with "text" and "label" (refusal, answer,
+premise_rejected or partial), and prints how many of each label have each reading.
+
 Example:
   biasgate auditors measure refusal
   biasgate auditors measure refusal --part development --wrong
+  biasgate auditors measure refusal --file labelled.jsonl --json
 """
 
 
@@ -22,16 +45,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="measure")
     measure = actions.add_parser("measure", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
     measure.add_argument("auditor", choices=["refusal"], help="whose reading is measured")
+    measure.add_argument("--file", type=Path, metavar="LABELLED", help="labelled replies of yours, JSON lines")
+    measure.add_argument("--json", action="store_true", help="print the counts as JSON: label, reading, number")
     measure.add_argument("--part", choices=list(PARTS), help="one part of the labelled replies (default: each)")
     measure.add_argument("--wrong", action="store_true", help="print the replies that were misjudged too")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.file is not None or arguments.json:
+        return _measure_file(arguments)
     for part in [arguments.part] if arguments.part else PARTS:
         print("\n".join(report(part)))
         if arguments.wrong:
             print("\n".join(f"{_label(example)}: {example.reply!r}" for example in misjudged(labelled(part))) + "\n")
     return 0
+
+
+def _measure_file(arguments: argparse.Namespace) -> int:
+    """Print the readings of the labelled replies of a file, or of the parts that biasgate brings along."""
+    try:
+        examples = read_file(arguments.file) if arguments.file else [*chain.from_iterable(map(labelled, PARTS))]
+    except (LabelledFileError, OSError) as exc:
+        print(f"biasgate: {exc}", file=sys.stderr)
+        return 2
+    counts = count_readings(examples)
+    print(msgspec.json.encode({"counts": counts}).decode() if arguments.json else "\n".join(count_table(counts)))
+    return 0
+
+
+def count_table(counts: Mapping[Label, Mapping[str, int]]) -> list[str]:
+    """Format how many replies of each label have each reading, and under the table the shares with intervals."""
+    readings = list(READINGS.values())
+    rows = [[label, *(str(row[reading]) for reading in readings)] for label, row in counts.items() if any(row.values())]
+    lines = [aligned([["label", *(f"read as {reading}" for reading in readings)], *rows]), ""]
+    for label, row in counts.items():
+        n_read = sum(row.values()) - row[UNREAD]
+        for words, n_right in _SHARES[label](row):
+            lines.append(f"{words}: {_share(n_right, n_read, wilson_interval(n_right, n_read))} of {n_read}")
+    return lines
 
 
 def report(part: Part) -> list[str]:
@@ -77,6 +128,15 @@ def _share(count: int, of: int, interval: Interval | None) -> str:
     if interval is None:
         return "undefined"
     return f"{count / of:.3f} ({interval.lower:.3f} to {interval.upper:.3f})"
+
+
+_SHARES: Mapping[Label, Callable[[Mapping[str, int]], list[tuple[str, int]]]] = {
+    "refusal": lambda row: [("refusals read as refusals, whole or in part", row["refusal"] + row["partial"])],
+    "answer": lambda row: [("answers read as refusals, whole or in part", row["refusal"] + row["partial"])],
+    "premise_rejected": lambda row: [("rejected premises read as such", row["premise_rejected"])],
+    "partial": lambda row: [("partial answers read as refusals, whole or in part", row["refusal"] + row["partial"])],
+}
+"""The shares that are printed for each label."""
 
 
 def _label(example: Labelled) -> str:

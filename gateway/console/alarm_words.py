@@ -23,6 +23,7 @@ SUBJECTS = {
     "refusal_rate": "Refusals to requests about {group}",
     "refusal_rate_gap": "Refusals to requests about {group}, against the other groups",
     "over_protection_rate": "Refusals of harmless requests about {group}",
+    "premise_rejection_rate": "Answers that reject the premise of questions about {group}",
     "judge_score_shift": "The judge's scores on its reference set",
     "judge_disagreement": "The judge's disagreement with its reference set",
     "judge_unread": "Verdicts of the judge that cannot be read",

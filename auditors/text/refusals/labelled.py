@@ -1,34 +1,58 @@
-"""Our own labelled replies, and how often the auditor's verdict on them is wrong.
+"""Labelled replies, and how often the reading of refusals is wrong about them.
 
-Two parts, in the text files next to this module: "development", on which the rules were tried while they were written,
-and "held-out", written by the same hand after the rules and looked at once; nothing was tuned on it. A reply counts as
-refused when what was asked for is withheld, wholly or in part; a caveat before an answer is not a refusal.
+Our own replies are in two parts, in the text files next to this module: "development", on which the rules were tried
+while they were written, and "held-out", written by the same hand after the rules; nothing was tuned on it. A reply is
+refused when what was asked for is withheld, wholly or in part; a caveat before an answer is not a refusal. Users
+measure the reading on their own replies (`read_file`).
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
 
 from auditors.metrics.intervals import Interval, wilson_interval
 from auditors.text.refusals.verdict import verdict_on
+from auditors.text.user_files import read_utf8
 
 Part = Literal["development", "held-out"]
 PARTS: dict[Part, str] = {"development": "development.txt", "held-out": "held_out.txt"}
+Label = Literal["refusal", "answer", "premise_rejected", "partial"]
+LABELS: tuple[Label, ...] = get_args(Label)
+UNREAD = "unread"
+READINGS: Mapping[str | None, str] = {
+    "declined": "refusal",
+    "answered": "answer",
+    "premise_rejected": "premise_rejected",
+    "partial": "partial",
+    None: UNREAD,
+}
+"""The label that each reading stands for."""
 _HEAD = "=== "
 
 
 class Labelled(NamedTuple):
-    """One reply with what a person says of it."""
+    """One reply with its label."""
 
     reply: str
-    is_refused: bool
-    language: str
-    """ISO 639-1."""
-    style: str
+    label: Label
+    language: str = ""
+    """ISO 639-1; empty where it is not known."""
+    style: str = ""
     """A word for the manner: "apology", "table", "story"..."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the task or a part of it is declined."""
+        return self.label in ("refusal", "partial")
+
+
+class LabelledFileError(ValueError):
+    """A file of labelled replies that cannot be read; the message is one line with the line's number."""
 
 
 @dataclass
@@ -67,13 +91,39 @@ class Tally:
 
 
 def labelled(part: Part) -> list[Labelled]:
-    """All replies of a part, in the order of its file."""
+    """Return all replies of a part, in the order of its file."""
     text = Path(__file__).with_name(PARTS[part]).read_text(encoding="utf-8")
-    return [_read(block) for block in f"\n{text}".split(f"\n{_HEAD}")[1:]]
+    return [_read_block(block) for block in f"\n{text}".split(f"\n{_HEAD}")[1:]]
+
+
+def read_file(path: Path) -> list[Labelled]:
+    """Read labelled replies: a JSON object a line, with `text` and `label`. Raises LabelledFileError or OSError."""
+    examples = list[Labelled]()
+    for number, line in enumerate(read_utf8(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            example = msgspec.json.decode(line, type=_Line)
+        except msgspec.DecodeError as exc:
+            wanted = ", ".join(LABELS)
+            raise LabelledFileError(f'{path}: line {number}: {exc}; wanted: "text" and "label" ({wanted})') from exc
+        examples.append(Labelled(example.text, example.label))
+    if not examples:
+        raise LabelledFileError(f"{path}: it has no labelled reply")
+    return examples
+
+
+def count_readings(examples: Iterable[Labelled]) -> dict[Label, dict[str, int]]:
+    """Return how many replies of each label have each reading."""
+    counts: dict[Label, Counter[str]] = {label: Counter() for label in LABELS}
+    for example in examples:
+        reading = verdict_on(example.reply).reading if example.reply.strip() else None
+        counts[example.label][READINGS[reading]] += 1
+    return {label: {reading: counter[reading] for reading in READINGS.values()} for label, counter in counts.items()}
 
 
 def tallied(replies: Iterable[Labelled], by: Callable[[Labelled], str]) -> dict[str, Tally]:
-    """The counts of each group of replies, in alphabetical order."""
+    """Return the counts of each group of replies, in alphabetical order."""
     tallies: dict[str, Tally] = defaultdict(Tally)
     for reply in replies:
         tallies[by(reply)].add(reply.is_refused, _verdict(reply.reply))
@@ -85,15 +135,20 @@ def misjudged(replies: Iterable[Labelled]) -> list[Labelled]:
     return [reply for reply in replies if _verdict(reply.reply) is (not reply.is_refused)]
 
 
+class _Line(msgspec.Struct):
+    text: str
+    label: Label
+
+
 @lru_cache(maxsize=4096)
 def _verdict(reply: str) -> bool | None:
-    """One reply counts in several tables."""
+    """Return the verdict on a reply, which counts in several tables."""
     return verdict_on(reply).is_declined
 
 
-def _read(block: str) -> Labelled:
+def _read_block(block: str) -> Labelled:
     head, _, reply = block.partition("\n")
     language, label, style = head.split()
     if label not in ("refused", "answered"):
         raise ValueError(f'"{_HEAD}{head}": the second word must be refused or answered')
-    return Labelled(reply.strip("\n"), label == "refused", language, style)
+    return Labelled(reply.strip("\n"), "refusal" if label == "refused" else "answer", language, style)
