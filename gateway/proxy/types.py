@@ -165,7 +165,6 @@ class AnswerFilter(Protocol):
         ...
 
     def is_due(self, *, is_complete: bool) -> bool:
-        """Return whether it is time to look."""
         ...
 
     async def look(self, *, is_complete: bool) -> Looked:

@@ -75,7 +75,6 @@ class LoadSource(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Closes what is open."""
         ...
 
 
@@ -109,7 +108,6 @@ class LoadReader:
         return load
 
     async def aclose(self) -> None:
-        """Closes the connection."""
         if self._client is not None:
             await self._client.aclose()
 
