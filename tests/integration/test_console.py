@@ -506,7 +506,7 @@ def test_pages_hold_at_every_width_and_in_both_themes(keyed: Console) -> None:
     page = keyed.page
     page.eventually("document.querySelector('#suite-crows_pairs svg.wide')")
     raters = "/console/fingerprints/raters/stories"
-    for path in (*PAGES, *OF_RUNS, raters, keyed.alarm_path, "/console/alarms/none"):
+    for path in (*PAGES, *OF_RUNS, raters, keyed.alarm_path, "/console/alarms/none", "/console/labelling"):
         keyed.open(path)
         if path in OF_RUNS:
             page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
