@@ -461,7 +461,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     assert "The judge's reasons: none is kept" in single
     assert (n_low, n_left) == (20, 10)
     assert values.startswith("men")
-    assert mistakes[0] == 'the minimum score "high" is no number: give one in the metric\'s unit'
+    assert mistakes[0] == 'the minimum score "high" is not a number in the metric\'s unit'
     assert mistakes[1].startswith('unknown axis "gendre"')
     assert page.errors == []
 

@@ -74,8 +74,7 @@ class LoadSource(Protocol):
         """The load now; None where there is none to tell of. Raises LoadUnknownError when it cannot be had."""
         ...
 
-    async def aclose(self) -> None:
-        ...
+    async def aclose(self) -> None: ...
 
 
 class LoadReader:
