@@ -81,7 +81,6 @@ class AffinityAuditor(ProbingAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         return cls(servers.completer_for, max_tokens=settings.max_tokens, max_concurrency=settings.max_concurrency)
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:

@@ -123,7 +123,6 @@ class CounterfactualAuditor(ProbingAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         return cls(
             servers.completer_for,
             servers.present_embedder,

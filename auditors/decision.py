@@ -132,7 +132,6 @@ class DecisionAuditor(MeasuringAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         own = settings if isinstance(settings, DecisionSettings) else None
         return cls(
             servers.present_decider_for,

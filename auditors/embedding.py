@@ -106,7 +106,6 @@ class RepresentativeAuditor(ProbingAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         return cls(
             servers.completer_for,
             servers.present_embedder,

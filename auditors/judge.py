@@ -189,7 +189,6 @@ class JudgeAuditor(MeasuringAuditor):
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        """See `RegisteredAuditor`."""
         judge = servers.judge
         ask = servers.completer_for if judge is None else lambda _: judge
         thinking = OFF if settings.thinking is None else parse_thinking(settings.thinking)

@@ -25,7 +25,6 @@ def until_tick(seconds: float) -> float:
 
 
 async def next_tick(seconds: float) -> None:
-    """Sleeps until then."""
     await asyncio.sleep(until_tick(seconds))
 
 

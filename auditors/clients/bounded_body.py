@@ -30,7 +30,6 @@ class BoundedBody:
 
     @property
     def content(self) -> bytes:
-        """Return the bytes received so far."""
         return bytes(self._body)
 
     def feed(self, chunk: bytes) -> None:

@@ -44,7 +44,6 @@ class CachedEmbedder:
         return np.stack([vectors[digest] for digest in digests])
 
     async def aclose(self) -> None:
-        """Closes the connections of a served model."""
         if isinstance(self._inner, HasConnections):
             await self._inner.aclose()
 

@@ -38,7 +38,6 @@ Sign = Callable[[bytes], Mapping[str, str]]
 
 
 def unsigned(_: bytes) -> Mapping[str, str]:
-    """No further headers."""
     return {}
 
 
@@ -105,7 +104,6 @@ class HttpEndpoint:
         )
 
     async def get(self, path: str, *, longest: int = LONGEST_REPLY_BYTES) -> bytes:
-        """Send a request as `post` does, without a body."""
         return await self._send("GET", path, None, longest)
 
     async def get_once(self, path: str, *, longest: int) -> bytes:
@@ -148,7 +146,6 @@ class HttpEndpoint:
                 await asyncio.sleep(pause_seconds(attempt, headers, self._rng))
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         await self._client.aclose()
 
     async def _attempt(self, method: str, path: str, body: bytes | None, longest: int) -> Reply:
@@ -224,7 +221,6 @@ class HttpCompleter:
         return parse_chat(await self._endpoint.post("/v1/chat/completions", chat_body(request, self._priority)))
 
     async def context_tokens(self, model: str) -> int | None:
-        """See `auditors.types.TellsContext`."""
         try:
             return context_tokens(await self._endpoint.get(MODELS_PATH, longest=LONGEST_LIST_BYTES), model)
         except CompletionError:
@@ -236,7 +232,6 @@ class HttpCompleter:
         return await self._endpoint.post(request.path, msgspec.json.encode({**request.body, **priority}))
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         await self._endpoint.aclose()
 
 
@@ -253,7 +248,6 @@ class EmbeddingClient:
         max_concurrency: int = 4,
         sign: Sign = unsigned,
     ) -> None:
-        """See HttpEndpoint."""
         self._endpoint = HttpEndpoint(
             base_url, api_key, timeout=timeout, retries=retries, max_concurrency=max_concurrency, sign=sign
         )
@@ -271,5 +265,4 @@ class EmbeddingClient:
             raise CompletionError("malformed", f"the reply has no {len(texts)} embeddings: {exc}") from exc
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         await self._endpoint.aclose()

@@ -150,7 +150,6 @@ class RemoteEmbedder:
         return normalised(np.array(rows, dtype=np.float64))
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         await self._client.aclose()
 
 

@@ -171,7 +171,6 @@ class ThinkingCompleter:
         self._switches: dict[str, ThinkingSwitch] = {}
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """See ThinkingSwitch.ask."""
         if request.model not in self._switches:
             if len(self._switches) >= MOST_MODELS:
                 self._switches.clear()
@@ -179,7 +178,6 @@ class ThinkingCompleter:
         return await self._switches[request.model].ask(self._inner.complete, request, self.on_judged)
 
     def on_judged(self, outcome: JudgeOutcome) -> None:
-        """See `auditors.types.HearsOfJudgements`."""
         if isinstance(self._inner, HearsOfJudgements):
             self._inner.on_judged(outcome)
 

@@ -185,7 +185,6 @@ def filled_in(form: FormName, label: Mapping[str, Any], material: Mapping[str, A
 
 
 def reading_of(form: Form, key: Mapping[str, Any]) -> Reading:
-    """Return the reading of a checked label."""
     if form.rejected:
         return Reading(status="rejected", value=None)
     if form.refused:

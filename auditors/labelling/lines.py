@@ -62,7 +62,6 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(project: str, task: Task, labels: Sequence[Said]) -> Iterator[Line]:
-    """A line for each label."""
     origin, judge = task.origin, task.origin.judge
     of_task = {name: getattr(origin, name) for name in _OF_ORIGIN}
     for label in labels:

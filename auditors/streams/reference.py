@@ -28,7 +28,6 @@ WITHIN = 2000
 
 
 def first(window: WeightedSums) -> Interval:
-    """The reference of the first audits."""
     return fixed_time_interval(window, FIRST_LEVEL)
 
 

@@ -81,7 +81,6 @@ def well_formed(value: Any) -> Any:
 
 
 def well_formed_text(text: str) -> str:
-    """A text that can be encoded."""
     if text.isascii():
         return text
     try:

@@ -39,7 +39,6 @@ class MitigationTextError(ValueError):
 
 
 def category(axis: str) -> str:
-    """Readable name of an axis."""
     return CATEGORIES.get(axis, axis.replace("_", " "))
 
 

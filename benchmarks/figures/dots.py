@@ -42,7 +42,6 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draw(chart: Chart, width: float = WIDE) -> str:
-    """The chart as SVG, `width` pixels wide."""
     bottom = HEAD + ROW * len(chart.dots)
     description = "; ".join(f"{dot.name}: {dot.words}" for dot in chart.dots)
     picture = canvas(width, bottom + FOOT, chart.title, description=description, kind=kind_of(width))

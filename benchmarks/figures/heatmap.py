@@ -76,7 +76,6 @@ def draw(heat_map: HeatMap, *, low: float, high: float, label: str) -> str:
 
 
 def legend(*, low: float, high: float) -> tuple[Key, ...]:
-    """Return the legend of colours and marks."""
     whole = range(round(low), round(high) + 1)
     return (
         colour_key(whole, "value, on this scale in every map", step_width=8),

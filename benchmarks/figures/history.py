@@ -140,7 +140,6 @@ def legend(chart: Chart) -> tuple[Key, ...]:
 
 
 def summary(chart: Chart) -> str:
-    """The chart in words."""
     if not chart.buckets:
         return chart.reason or "no history: nothing was measured"
     n, missing = sum(bucket.n for bucket in chart.buckets), sum(bucket.n_missing for bucket in chart.buckets)

@@ -72,7 +72,6 @@ def key(words: str, *shapes: Element, width: float = KEY_WIDTH) -> Key:
 
 
 def line_key(series: int, name: str) -> Key:
-    """Legend of a run drawn as a line."""
     line = {"class_": f"outline {style(series)}", "stroke_dasharray": dash(series)}
     return key(name, add(None, "line", x1=1, x2=35, y1=8, y2=8, **line), mark(None, series, 18, 8))
 

@@ -27,7 +27,6 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def text(checked: Checked) -> str:
-    """A line each."""
     lines = (
         f"{'pass' if verdict.passed else 'FAIL'}  {verdict.requirement}  ({verdict.where}: {_print(verdict)})"
         for verdict, _ in checked

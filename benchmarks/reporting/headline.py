@@ -48,7 +48,6 @@ def key_of(estimate: Estimate) -> CellKey:
 
 
 def part(axis: str | None, group: str | None, reference: str | None, subset: str | None) -> str:
-    """Return in words what a number is about."""
     groups = f"{group} / {reference}" if group and reference else group
     return ", ".join(label.replace("_", " ") for label in (axis or "all axes", groups, subset) if label)
 

@@ -169,7 +169,6 @@ class SuiteClient:
         return parse_batch(await self._endpoint.post(f"{CHAT_PATH}/batch", body, replies=len(requests)), len(requests))
 
     async def context_tokens(self, model: str) -> int | None:
-        """See `auditors.types.TellsContext`."""
         try:
             return context_tokens(await self._endpoint.get_once(MODELS_PATH, longest=LONGEST_LIST_BYTES), model)
         except CompletionError:
@@ -201,7 +200,6 @@ class SuiteClient:
         return matches[0].decode() if len(matches) == 1 else None
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         await self._endpoint.aclose()
 
 

@@ -67,7 +67,6 @@ class Precision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """One line for the reader."""
         width = "no interval" if self.found is None else f"known to ±{self.found:.3g}"
         demanded = f"±{self.demanded_in_unit:.3g}"
         if self.is_reached and self.n_asked == self.n_planned:

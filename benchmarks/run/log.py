@@ -201,13 +201,11 @@ class Replies(Mapping[Key, Reply]):
         return not number or bool(number & 1)
 
     def to(self, item: Item) -> Iterator[Reply]:
-        """The replies to one item, by sample."""
         row = self._row[item.item_id]
         if self._n_of[row]:
             yield from (self._reply(number) for _, number in self._numbers(row) if number)
 
     def n_to(self, item: Item) -> int:
-        """Return how many replies an item has."""
         return self._n_of[self._row[item.item_id]]
 
     def __getitem__(self, key: Key) -> Reply:
@@ -243,7 +241,6 @@ class Replies(Mapping[Key, Reply]):
 
 
 async def kept(plan: Plan, log: RunLog) -> Replies:
-    """Return the replies to a plan that the log has."""
     replies = Replies(plan.items, plan.options.samples, log.reply)
     async for batch in log.read():
         for place, reply in batch:

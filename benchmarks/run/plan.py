@@ -184,7 +184,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """Replies the run asks for."""
         return len(self.items) * self.options.samples
 
     @property

@@ -32,7 +32,6 @@ class Remembering:
         self._files = ReplyFiles(folder)
 
     async def context_tokens(self, model: str) -> int | None:
-        """See `auditors.types.TellsContext`."""
         return await self._inner.context_tokens(model) if isinstance(self._inner, TellsContext) else None
 
     async def aclose(self) -> None:

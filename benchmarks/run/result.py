@@ -225,7 +225,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def n_replies(self) -> int:
-        """Replies of every status."""
         return sum(self.counts.get(status, 0) for status in STATUSES)
 
 

@@ -222,7 +222,6 @@ class _Run:
         return self._thinking
 
     async def result(self) -> Result:
-        """Return the result, once all is asked."""
         try:
             return await self._result()
         finally:

@@ -176,7 +176,6 @@ class Engine:
         return name
 
     def answer(self, request: Asked) -> Answer:
-        """Draws the replies of a request, and counts it."""
         drifted = self.drifted
         if not self._answers(drifted).calls(request):
             request = msgspec.structs.replace(request, offer=Offer())

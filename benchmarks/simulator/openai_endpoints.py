@@ -206,5 +206,4 @@ async def _completion_events(
 
 
 def event(value: Json) -> bytes:
-    """One server-sent event as vLLM frames it."""
     return b"data: " + msgspec.json.encode(value) + b"\n\n"

@@ -103,7 +103,6 @@ def pieces(tokens: Sequence[str]) -> list[Piece] | None:
 
 
 def call_id(answer: str, index: int) -> str:
-    """Id of the call in one of an answer's replies."""
     return f"chatcmpl-tool-{digest(f'{answer}/{index}')[:16]}"
 
 

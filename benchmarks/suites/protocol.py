@@ -287,7 +287,6 @@ class Suite(ABC):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Return the names of the metrics."""
         return tuple(self.scales)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
@@ -323,7 +322,6 @@ class Suite(ABC):
         """
 
     def sampling(self, protocol: ProtocolName) -> Sampling:
-        """Return the generation settings of a protocol."""
         return self.generation if isinstance(self.generation, Sampling) else self.generation[protocol]
 
     def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:

@@ -64,7 +64,6 @@ class Access:
 
     @property
     def keys(self) -> ControlKeys:
-        """The keys in force."""
         return self._in_force().keys
 
     async def check_route(self, connection: Connection, _handler: BaseRouteHandler) -> None:

@@ -21,5 +21,4 @@ async def note(
 
 
 def client_of(request: Request[Any, Any, State]) -> str | None:
-    """Network address."""
     return request.client.host if request.client else None

@@ -50,7 +50,6 @@ def announced(*statuses: int) -> dict[int, ResponseSpec]:
 
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Response[dict[str, Any]]:
-    """The response for one error."""
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,

@@ -69,7 +69,6 @@ class Circuits:
         return {auditor: "; ".join(texts) for auditor, texts in texts_by_auditor.items()}
 
     def attempt(self, auditor: str, exchange: Exchange, servers: Sequence[str]) -> Attempt:
-        """An audit that begins now."""
         is_open = (server for server in servers if Key(auditor, server) in self._open)
         return Attempt(auditor, exchange.id, time.time(), blocked_by=next(is_open, None))
 
@@ -98,7 +97,6 @@ class Circuits:
                 self._start_check(key)
 
     async def aclose(self) -> None:
-        """Ends all checks."""
         checks = list(self._checks.values())
         for check in checks:
             check.cancel()

@@ -94,7 +94,6 @@ class MeteredCompleter:
         return reply
 
     def on_judged(self, outcome: JudgeOutcome) -> None:
-        """See `auditors.types.HearsOfJudgements`."""
         self._requests[outcome] += 1
         attempt = current_attempt()
         if outcome == "malformed" and attempt is not None:
@@ -189,7 +188,6 @@ class AuditorClients:
 
     @property
     def all_servers(self) -> list[str]:
-        """Return the servers of any exchange."""
         return [*self._own_servers, *(self._by_upstream if self._asks_upstream else ())]
 
     def held_seconds(self, exchange: Exchange) -> float:

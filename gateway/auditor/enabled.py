@@ -120,7 +120,6 @@ class EnabledAuditors:
 
     @property
     def circuits(self) -> list[Key]:
-        """Every circuit that there may be."""
         return [
             Key(name, server)
             for name, clients in self._clients.items()
@@ -182,7 +181,6 @@ class _WatchedEmbedder:
         return vectors
 
     async def aclose(self) -> None:
-        """Closes the connections of a served model."""
         if isinstance(self._inner, RemoteEmbedder):
             await self._inner.aclose()
 

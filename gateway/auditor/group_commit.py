@@ -50,7 +50,6 @@ class GroupCommit:
         await self._put(settling)
 
     async def aclose(self) -> None:
-        """Waits for what was put in."""
         if self._writing is not None:
             await self._writing
 

@@ -138,7 +138,6 @@ class LiveSeries:
 
 
 def series_of(stream: Stream) -> Labels:
-    """The values of SERIES; and UNKNOWN."""
     key = stream.key
     own = (key.auditor, key.metric, key.axis, key.group, key.model)
     return own if key.is_sampling_known else own + UNKNOWN

@@ -252,7 +252,6 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]
 
 
 def data_kind(run: Run) -> str:
-    """Canonical or embedded."""
     return str(run.options.get("data", "canonical"))
 
 

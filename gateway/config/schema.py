@@ -316,7 +316,6 @@ class AuditorsConfig(Section, frozen=True):
 
     @property
     def sections(self) -> dict[str, AuditorConfig]:
-        """The sections by name of the auditor."""
         ours = {name: getattr(self, name) for name in self.__struct_fields__ if name != "plugins"}
         return self.plugins | ours
 

@@ -97,7 +97,6 @@ def _environment() -> jinja2.Environment:
 
 
 def words(name: str | None) -> str:
-    """A name of ours as words."""
     return (name or "").replace("_", " ")
 
 
@@ -116,7 +115,6 @@ def signed(value: float | None, digits: int = 3) -> str:
 
 
 def whole(value: float | None) -> str:
-    """A count, in groups of three digits."""
     return "–" if value is None else f"{round(value):,}"
 
 
@@ -132,7 +130,6 @@ def share(value: float | None) -> str:
 
 
 def moment(unix: float | None) -> str:
-    """A time in UTC, to the minute."""
     return "–" if unix is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix))
 
 

@@ -56,7 +56,6 @@ def cipher_of(keys: str, variable: str) -> Cipher:
 
 
 def drawn_key() -> str:
-    """A new key."""
     from cryptography.fernet import Fernet
 
     return Fernet.generate_key().decode()

@@ -45,11 +45,9 @@ class ReloadingAuditor:
         self._asked = asyncio.Event()
 
     def stop(self) -> None:
-        """Asks for the orderly end."""
         self._stopping.set()
 
     def reload(self) -> None:
-        """Asks for the file to be read again."""
         self._asked.set()
 
     async def run(self) -> None:

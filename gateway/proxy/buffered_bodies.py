@@ -33,7 +33,6 @@ class BufferedBodies:
         self._growing: set[Buffered] = set()
 
     def add(self, body: Buffered, size: int) -> None:
-        """More of a body that is still coming."""
         self.held += size
         body.held_bytes += size
         self._growing.add(body)
@@ -49,11 +48,9 @@ class BufferedBodies:
         return self.held <= self.most
 
     def completed(self, body: Buffered) -> None:
-        """All of this body has come."""
         self._growing.discard(body)
 
     def release(self, body: Buffered) -> None:
-        """This body is held no longer."""
         self.held -= body.held_bytes
         body.held_bytes = 0
         self._growing.discard(body)

@@ -116,7 +116,6 @@ class DataPlane:
 
     @property
     def live(self) -> int:
-        """Exchanges that have begun and not ended."""
         return len(self._live)
 
     def abort_exchanges(self) -> int:
@@ -127,7 +126,6 @@ class DataPlane:
         return len(exchanges)
 
     async def ended(self) -> None:
-        """Returns once no exchange is in flight."""
         while self._live:
             self._all_ended.clear()
             await self._all_ended.wait()

@@ -72,7 +72,6 @@ class DataPlanes:
 
     @property
     def live(self) -> int:
-        """Exchanges in flight."""
         return sum(plane.live for plane in (self.current, *self._retiring))
 
     def abort_exchanges(self) -> int:

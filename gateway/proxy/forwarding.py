@@ -209,7 +209,6 @@ class Forwarding:
         exchange.end("complete", truncated=False)
 
     def on_response_head(self, status: int, reason: bytes, head: ResponseHead) -> None:
-        """Status and headers."""
         if status == 404 and self._corrects_not_found(head):
             return
         self._unwritten.append(self._response.head(status, reason, head, self.upstream.label_line))
@@ -232,7 +231,6 @@ class Forwarding:
         return True
 
     def on_response_body(self, data: bytes) -> None:
-        """A piece of the body, as it came."""
         if self.first_chunk_at is None:
             self.first_chunk_at = self._connection.received_at if self._connection is not None else perf_counter()
             self._kind.first_byte(self, self.first_chunk_at)
@@ -242,7 +240,6 @@ class Forwarding:
             exchange.on_response_body(data)
 
     def on_response_end(self) -> None:
-        """The body is complete."""
         if self._connection is not None:
             self._last_received_at = self._connection.received_at
         self._connection = None
@@ -286,12 +283,10 @@ class Forwarding:
     # From the exchange.
 
     def pause(self) -> None:
-        """Lets the upstream wait for the client."""
         if self._connection is not None:
             self._connection.pause_reading()
 
     def resume(self) -> None:
-        """Ends a pause."""
         if self._connection is not None:
             self._silent_since = perf_counter()
             self._connection.resume_reading()
@@ -313,7 +308,6 @@ class Forwarding:
 
     @property
     def content(self) -> bytes:
-        """See `gateway.proxy.live_waits.AuditExchange`."""
         return self._exchange.body.content
 
     @property

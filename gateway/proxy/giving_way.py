@@ -64,7 +64,6 @@ class GivingWay:
         return AUDIT_DEFERRED
 
     async def watch(self) -> None:
-        """Looks until cancelled."""
         self._open()
         try:
             await every(LOOK_SECONDS, lambda _: self.look(perf_counter()))

@@ -44,7 +44,6 @@ class UpstreamMonitor:
         self._list_problem = ""
 
     async def watch(self) -> None:
-        """Never returns."""
         while True:
             await asyncio.sleep(INTERVAL_SECONDS if self._upstream.is_up else DOWN_INTERVAL_SECONDS)
             try:
@@ -53,7 +52,6 @@ class UpstreamMonitor:
                 logger.exception("check of upstream %s failed", self._upstream.name)
 
     async def check(self) -> None:
-        """One check of the upstream."""
         was_up = self._upstream.is_up
         try:
             problem = await self._problem()

@@ -81,7 +81,6 @@ class Span:
         self._limit = 0
 
     def on_response_body(self, data: bytes) -> None:
-        """A piece of the response's body."""
         if not self._limit:
             self._limit = JSON_BYTES if data.startswith(b"{") else FIRST_BYTES
         if len(self._first) < self._limit:

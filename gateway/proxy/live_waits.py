@@ -25,7 +25,6 @@ class Waiting(msgspec.Struct, frozen=True, array_like=True):
     """The sum of the squares of their waits."""
 
     def plus(self, other: "Waiting") -> "Waiting":
-        """Return the sum of two workers."""
         return Waiting(
             self.count + other.count,
             min(self.since or other.since, other.since or self.since),
@@ -45,7 +44,6 @@ class Waits(msgspec.Struct, frozen=True, array_like=True):
     """Requests at the upstream, answered in part or not at all."""
 
     def plus(self, other: "Waits") -> "Waits":
-        """Return the sum of two workers."""
         return Waits(self.streams.plus(other.streams), self.replies.plus(other.replies), self.live + other.live)
 
 
@@ -87,7 +85,6 @@ class Kind:
             self.squares += seconds * seconds
 
     def snapshot(self) -> Waiting:
-        """The present state."""
         since = next(iter(self.waiting.values()), 0.0)
         return Waiting(len(self.waiting), since, self.answered, self.seconds, self.squares)
 

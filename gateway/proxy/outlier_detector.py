@@ -45,7 +45,6 @@ class OutlierDetector:
         return self.eject(now)
 
     def succeeded(self) -> None:
-        """Ends a row of failures."""
         self.failures = 0
 
     def eject(self, now: float) -> float:
@@ -58,7 +57,6 @@ class OutlierDetector:
         return seconds
 
     def uneject(self, now: float) -> None:
-        """Starts a slow start."""
         self.is_ejected = False
         self.failures = 0
         self._returned_at = now

@@ -123,7 +123,6 @@ class Pool:
             self._owner.connects_slowly(SLOW_CONNECT_SECONDS)
 
     async def close(self) -> None:
-        """Closes everything, busy or not."""
         self._waiters.clear()
         for task in list(self._connecting):
             task.cancel()

@@ -52,7 +52,6 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 def make_protocol(dataplane: DataPlane) -> "type[RelayProtocol]":
-    """The class for uvicorn.Config(http=...)."""
     return type("BoundRelayProtocol", (RelayProtocol,), {"plane": dataplane})
 
 

@@ -164,7 +164,6 @@ class Relay:
         return True
 
     def on_body(self, data: bytes) -> None:
-        """More of the request's body."""
         if self.response_complete or self._refusal is not None:
             return
         received = self._received
@@ -182,7 +181,6 @@ class Relay:
             self._plane.bodies.add(self, len(data))
 
     def on_request_complete(self) -> None:
-        """The request's body is complete."""
         self.request_complete = True
         self._plane.bodies.completed(self)
         if self._has_begun and not self.response_complete:

@@ -164,9 +164,7 @@ class AnswerFilter(Protocol):
         """A piece of the body; something to be done where no more can be held."""
         ...
 
-    def is_due(self, *, is_complete: bool) -> bool:
-        """Return whether it is time to look."""
-        ...
+    def is_due(self, *, is_complete: bool) -> bool: ...
 
     async def look(self, *, is_complete: bool) -> Looked:
         """Looks at what is held, within its time limit; more may come meanwhile. Never raises. `is_complete`: nothing

@@ -86,7 +86,6 @@ class BoardFile:
             self.show(self._shown, now)
 
     def close(self) -> None:
-        """Takes the file away."""
         os.close(self._descriptor)
         with suppress(OSError):
             self._path.unlink()
@@ -119,7 +118,6 @@ class BoardReader:
         return waits_by_origin
 
     def close(self) -> None:
-        """Closes every file."""
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()

@@ -34,7 +34,6 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 def differences(first: str, other: str) -> tuple[list[Piece], list[Piece]]:
-    """Both texts in pieces."""
     left, right = _TOKEN.findall(first), _TOKEN.findall(other)
     same_left, same_right = bytearray(len(left)), bytearray(len(right))
     for at, there in _meetings(left, right):

@@ -17,7 +17,6 @@ class Encoded(Struct, Generic[T], frozen=True):
     """The type of the value, as msgspec takes it."""
 
     def read(self) -> T:
-        """Return the value."""
         value: T = msgspec.json.decode(self.json, type=self.kind)
         return value
 

@@ -226,7 +226,6 @@ def text_of(stored: Stored, room: int = PAGE_BYTES) -> Text:
 
 
 def redacted(text: str) -> str:
-    """Return the text as it may be shown."""
     return _SHOWN.redacted(text)
 
 

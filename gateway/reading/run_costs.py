@@ -23,7 +23,6 @@ NO_RATE = "no finished run of this suite, model, mode and thinking here: one wit
 
 
 async def costs(config: Config, query: CostWanted) -> bytes:
-    """Costs as JSON."""
     database = await Database.open(config.store.url, migrate=False)
     try:
         suite_costs = [

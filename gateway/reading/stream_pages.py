@@ -112,7 +112,6 @@ async def detectors(database: Database, selection: Selection, settings: DriftSet
 
 
 async def alarms(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Alarm]:
-    """Streams whose alarm stands."""
     page = await streams.page(database, "detector", msgspec.structs.replace(selection, alarmed=True))
     log_threshold = settings.log_threshold(page.n_streams)
     alarm_by_id: dict[str, Alarm] = {}

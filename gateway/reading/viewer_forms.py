@@ -51,7 +51,6 @@ def shown_error(error: str | None, holder: Holder) -> str | None:
 
 
 def shown_result(run: Run, holder: Holder) -> bytes:
-    """Return result.json of a finished run."""
     content = (run.result or "").encode()
     if may_read_text(holder) or not _has_text(run):
         return content

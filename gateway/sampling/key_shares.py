@@ -138,7 +138,6 @@ class ShareBoard:
         return rates_by_key
 
     def close(self) -> None:
-        """Takes this worker's file away."""
         with contextlib.suppress(OSError):
             self._own.unlink()
 

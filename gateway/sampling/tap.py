@@ -234,7 +234,6 @@ class SamplingTap:
         self.filtered[reason] += 1
 
     async def start(self) -> None:
-        """Begins to hand on what is offered."""
         if self._directory is not None:
             try:
                 counts_for(self._directory, store_metadata.identity(self._database.user_salt))

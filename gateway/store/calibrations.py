@@ -111,7 +111,6 @@ async def list_calibrations(database: Database, *, judge_model: str | None = Non
 
 
 async def newest(database: Database) -> list[Kept]:
-    """The newest of each judge."""
     columns = judge_calibrations.c
     judge = (columns.judge_model, columns.prompt_sha256, columns.thinking)
     place = sa.func.row_number().over(partition_by=judge, order_by=(columns.created_at.desc(), columns.digest))

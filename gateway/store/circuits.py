@@ -137,7 +137,6 @@ async def adopt(database: Database, keys: Collection[Key]) -> None:
 
 
 async def open_circuits(database: Database) -> list[Circuit]:
-    """Every open circuit, longest open first."""
     waiting = sa.select(sa.func.count()).select_from(waiting_audits)
     mine = waiting.where(
         waiting_audits.c.auditor == circuits.c.auditor, waiting_audits.c.server == circuits.c.server

@@ -89,12 +89,10 @@ class Connections:
             return (await connection.execute(query)).all()
 
     async def fetch_row(self, query: sa.Executable) -> Any | None:
-        """Return the first row of such a query, or None."""
         async with self.read() as connection:
             return (await connection.execute(query)).first()
 
     async def fetch_column(self, query: sa.Executable) -> list[Any]:
-        """Return the only column of such a query."""
         return [value for (value,) in await self.fetch_rows(query)]
 
     async def fetch_value(self, query: sa.Executable) -> Any | None:

@@ -59,7 +59,6 @@ async def forget(connection: AsyncConnection, stream_id: str) -> None:
 
 
 async def list_damaged(database: Database) -> list[DamagedStream]:
-    """Return every stream that was put aside, by id."""
     query = sa.select(facts.c.value).where(facts.c.name.startswith(_PREFIX)).order_by(facts.c.name)
     values = await database.fetch_column(query)
     return [msgspec.json.decode(value, type=DamagedStream) for value in values]

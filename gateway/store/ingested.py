@@ -187,7 +187,6 @@ def _owner_tag(owner: str | None) -> str:
 
 
 async def count_parts(database: Database) -> int:
-    """Return how many parts wait."""
     return await database.count(ingested_parts)
 
 
@@ -197,5 +196,4 @@ async def forget(database: Database, *, before: float) -> None:
 
 
 def portions(ones: Sequence[T], most: int = IDS_AT_ONCE) -> Iterable[Sequence[T]]:
-    """The items in portions of so many at most."""
     return (ones[first : first + most] for first in range(0, len(ones), most))

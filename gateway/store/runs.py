@@ -104,13 +104,11 @@ async def unfinished(
 
 
 async def get(database: Database, run_id: str) -> Run | None:
-    """Return the whole run, or None."""
     row = await database.fetch_row(sa.select(*_WHOLE).where(runs.c.id == run_id))
     return None if row is None else _run(row)
 
 
 async def summary(database: Database, run_id: str) -> Run | None:
-    """Return the run without result and report, or None."""
     row = await database.fetch_row(sa.select(*_SUMMARY).where(runs.c.id == run_id))
     return None if row is None else _run(row)
 

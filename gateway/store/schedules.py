@@ -56,7 +56,6 @@ async def create(database: Database, name: str, timing: Timing, request: AuditRe
 
 
 async def list_schedules(database: Database) -> list[Schedule]:
-    """All, by name."""
     return [_schedule(row) for row in await database.fetch_rows(sa.select(schedules).order_by(schedules.c.name))]
 
 

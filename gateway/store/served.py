@@ -132,7 +132,6 @@ def _serving(noted: Sequence[Seen], moment: float) -> set[str]:
 
 
 async def history(database: Database) -> ModelHistory:
-    """Every change that was noted."""
     columns = model_changes.c
     query = sa.select(columns.model, columns.upstream, columns.fingerprint, columns.seen_at, columns.last_seen_at)
     rows = await database.fetch_rows(query.order_by(columns.id))

@@ -42,7 +42,6 @@ class StoreLog:
         return Beginning(started_at=started_at, seconds=seconds, thinking=thinking)
 
     async def keep_thinking(self, thinking: ThinkingFound) -> None:
-        """See `RunLog`."""
         await runs.keep_terms(self._database, self._run, msgspec.json.encode(_Kept(thinking=thinking)).decode())
 
     async def read(self) -> AsyncIterator[list[Placed]]:

@@ -29,7 +29,6 @@ async def find(database: Database, audit_id: str) -> Run:
 
 
 def data_dir(config: Config) -> Path | None:
-    """Return the directory of the data sets."""
     return Path(config.audits.data_dir) if config.audits.data_dir else None
 
 

@@ -112,7 +112,6 @@ async def stamp(database: Database) -> tuple[object, ...]:
 
 
 async def load(database: Database, ids: Sequence[str]) -> list[Stream]:
-    """These streams, in any order."""
     return [_stream(row) for row in await database.fetch_rows(sa.select(streams).where(streams.c.key.in_(ids)))]
 
 
@@ -175,7 +174,6 @@ async def find(database: Database, labels: Mapping[str, str | None]) -> str | No
 
 
 async def count(database: Database) -> int:
-    """Return how many streams there are."""
     return await database.count(streams)
 
 

@@ -34,7 +34,6 @@ class WriteCheck:
         self._task: asyncio.Task[None] | None = None
 
     def note_success(self) -> None:
-        """Note that a transaction has written."""
         self._succeeded_at = time.monotonic()
 
     def note_failure(self, problem: str) -> None:
@@ -43,7 +42,6 @@ class WriteCheck:
             self._problem, self._failed_at = problem, time.monotonic()
 
     async def problem(self) -> str | None:
-        """Return why the store takes no writes, or None."""
         if self._path is not None and _is_full(self._path):
             return sqlite_file.FULL
         if self._task is None and time.monotonic() - max(self._succeeded_at, self._tried_at) >= INTERVAL_SECONDS:

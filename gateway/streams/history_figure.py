@@ -19,7 +19,6 @@ def figure_of(history: History) -> Figure:
 
 
 def chart_of(history: History) -> drawing.Chart:
-    """Return the drawn parts of a history."""
     low, high = history.range
     return drawing.Chart(
         title=_title(history),

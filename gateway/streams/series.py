@@ -23,7 +23,6 @@ class ShownSeries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def labels_of(stream: Stream) -> dict[str, Any]:
-    """Return the fields of ShownSeries."""
     key = stream.key
     labels = {"auditor": key.auditor, "metric": key.metric, "axis": key.axis or None, "group": key.group or None}
     value_range = scale_of(key.metric).shown

@@ -41,12 +41,10 @@ def sum_series(parts: Sequence[Series]) -> Series:
 
 
 def sum_histograms(parts: Sequence[Histogram]) -> Histogram:
-    """One histogram of several."""
     return Histogram(_columns(part.counts for part in (Histogram(), *parts)), sum(part.total for part in parts))
 
 
 def sum_by_key(counts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
-    """The count of each key."""
     total: Counter[Key] = Counter()
     for count in counts:
         total.update(count)

@@ -149,17 +149,14 @@ class WorkerStats:
         self._inflight[upstream] -= 1
 
     def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:
-        """See `gateway.proxy.types.RequestStats`."""
         self._evicted[upstream] += 1
         self._wasted_prompt_tokens[upstream] += prompt_tokens
         self._wasted_generation_tokens[upstream] += generation_tokens
 
     def mitigated(self, policy: str, action: str, outcome: str) -> None:
-        """See `gateway.proxy.types.RequestStats`."""
         self._mitigations[policy, action, outcome] += 1
 
     def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
-        """See `gateway.proxy.types.RequestStats`."""
         nothing = ([0] * (len(DURATION_BUCKETS) + 1), [0.0])
         counts, total = self._mitigation_seconds.setdefault((policy, action), nothing)
         counts[bisect_left(DURATION_BUCKETS, seconds)] += 1
@@ -176,7 +173,6 @@ class WorkerStats:
             self._ignored_rates[door] += count
 
     def ended(self, request: EndedRequest) -> None:
-        """Counts one end."""
         upstream, duration, overhead = request.upstream, request.duration_seconds, request.overhead_seconds
         first_chunk = request.first_chunk_seconds
         if request.was_started:

@@ -33,7 +33,6 @@ class ProgressLine:
 
     @property
     def done(self) -> int:
-        """Replies so far."""
         return self._latest.done if self._latest is not None else 0
 
     def __call__(self, progress: Progress) -> None:

@@ -461,7 +461,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
     assert "The judge's reasons: none is kept" in single
     assert (n_low, n_left) == (20, 10)
     assert values.startswith("men")
-    assert mistakes[0] == 'the minimum score "high" is no number: give one in the metric\'s unit'
+    assert mistakes[0] == 'the minimum score "high" is not a number in the metric\'s unit'
     assert mistakes[1].startswith('unknown axis "gendre"')
     assert page.errors == []
 
@@ -506,7 +506,7 @@ def test_pages_hold_at_every_width_and_in_both_themes(keyed: Console) -> None:
     page = keyed.page
     page.eventually("document.querySelector('#suite-crows_pairs svg.wide')")
     raters = "/console/fingerprints/raters/stories"
-    for path in (*PAGES, *OF_RUNS, raters, keyed.alarm_path, "/console/alarms/none"):
+    for path in (*PAGES, *OF_RUNS, raters, keyed.alarm_path, "/console/alarms/none", "/console/labelling"):
         keyed.open(path)
         if path in OF_RUNS:
             page.evaluate("document.querySelectorAll('details').forEach((it) => { it.open = true; })")

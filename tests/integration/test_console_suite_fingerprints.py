@@ -146,8 +146,8 @@ async def test_live_models_and_people_stand_next_to_each_other(tmp_path: Path) -
 
     assert re.findall(r"<h3[^>]*>([^<]+)</h3>", live.split("Who is chosen")[0]) == ["representative distance gap"]
     text = words(live)
-    assert "even: man 0.33, 95 % interval 0.13 to 0.55, n = 90" in text
-    assert "lopsided: man 1.00, 95 % interval 0.94 to 1.00, n = 90" in text
+    assert "even: man 0.33, 95 % interval 0.00 to 0.71, n = 30" in text
+    assert "lopsided: man 1.00, 95 % interval 0.82 to 1.00, n = 30" in text
     assert "+0.10 from neutral (−2.00 to +2.00, which holds neutral), n = 3" in text
     assert "the-model: man 1.00" in stories
     assert "Ann (rater): man 0.33" in stories
@@ -162,7 +162,7 @@ async def test_runs_stand_next_to_each_other(tmp_path: Path, recorded: dict[str,
     """
     async with control_plane(tmp_path) as plane:
         await plant_runs(plane.database, recorded)
-        assert "appear here in some seconds" in await page(plane, "/suites/crows_pairs")
+        assert "appear here in a few seconds" in await page(plane, "/suites/crows_pairs")
         markup = await page(plane, "/suites/crows_pairs", 'id="suite-crows_pairs"')
         ranks = await page(plane, "/suites", 'id="published-ranks"')
 

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import msgspec
 import pytest
 
@@ -14,13 +13,9 @@ from gateway.telemetry.worker_stats import Snapshot
 from tests.support.integration.load import CHAT, COMPLETIONS, steady_load
 from tests.support.integration.scraping import Scrape, scrape_anew
 from tests.support.integration.scripted_upstream import scripted_upstream
-from tests.support.integration.serving import Command, children_of, serving, write_config
+from tests.support.integration.serving import Command, children_of, closed, serving, write_config
 from tests.support.integration.streaming import WHOLE, Stream, held, open_streams, served_by
 from tests.support.long import but_long
-
-
-def client(running: Command) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=running.root, verify=False, trust_env=False, timeout=30)
 
 
 def configured(directory: Path, upstream: str, drain: str) -> Path:
@@ -28,19 +23,6 @@ def configured(directory: Path, upstream: str, drain: str) -> Path:
     path = write_config(directory, upstream, f'metrics_dir = "{directory / "counts"}"\n')
     path.write_text(path.read_text().replace("drain_seconds = 10", drain))
     return path
-
-
-async def refused(running: Command) -> None:
-    """Waits until the gateway takes no new connection."""
-    host, port = running.root.removeprefix("http://").split(":")
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection(host, int(port))
-            except ConnectionRefusedError:
-                return
-            writer.close()
-            await asyncio.sleep(0.05)
 
 
 def ends(directory: Path) -> dict[str, int]:
@@ -64,7 +46,7 @@ async def test_sigterm_truncates_none_of_a_hundred_streams(tmp_path: Path, worke
         ):
             streams = [await opened.open() for _ in range(100)]
             running.process.send_signal(signal.SIGTERM)
-            await refused(running)
+            await closed(int(running.root.rpartition(":")[2]))
             release.set()
             received = await asyncio.gather(*(stream.rest() for stream in streams))
             code = await running.exit_code()
@@ -93,7 +75,7 @@ async def test_end_of_drain_or_second_sigterm_ends_streams_with_a_reason(
             streams = [await opened.open() for _ in range(3)]
             for _ in range(signals):
                 running.process.send_signal(signal.SIGTERM)
-                await refused(running)
+                await closed(int(running.root.rpartition(":")[2]))
             received = await asyncio.gather(*(stream.rest() for stream in streams))
             code = await running.exit_code()
         release.set()
@@ -113,17 +95,17 @@ async def test_not_ready_comes_first(tmp_path: Path) -> None:
     async with scripted_upstream() as upstream:
         path = configured(tmp_path, upstream.base_url, "drain_seconds = 60\ndrain_notice_seconds = 600")
         async with serving("gateway", "--config", str(path), "--workers", "2") as running:
-            async with client(running) as kept:
+            async with running.http() as kept:
                 before = await kept.post(COMPLETIONS, json=CHAT)
                 running.process.send_signal(signal.SIGTERM)
                 for _ in range(4):
                     await not_ready(running)
                 on_old_connection = await kept.post(COMPLETIONS, json=CHAT)
-            async with client(running) as http:
+            async with running.http() as http:
                 on_new_connection = await http.post(COMPLETIONS, json=CHAT)
                 own = await http.get("/livez")
             running.process.send_signal(signal.SIGTERM)
-            await refused(running)
+            await closed(int(running.root.rpartition(":")[2]))
             code = await running.exit_code()
 
     assert "connection" not in before.headers
@@ -136,7 +118,7 @@ async def not_ready(running: Command) -> None:
     """Waits until a new connection learns from /readyz that the gateway is stopping."""
     async with asyncio.timeout(30):
         while True:
-            async with client(running) as http:
+            async with running.http() as http:
                 answer = await http.get("/readyz")
             if answer.status_code == 503:
                 assert "stopping" in answer.json()["checks"]["server"]

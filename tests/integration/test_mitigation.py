@@ -187,7 +187,7 @@ async def test_a_reload_takes_policies_over(tmp_path: Path) -> None:
             assert text.encode() in sent
         in_force = planes.current
         said.unlink()
-        with pytest.raises(ConfigError, match="no file"):
+        with pytest.raises(ConfigError, match="neither a file"):
             await planes.replace(config)
         assert planes.current is in_force
         await planes.stop()

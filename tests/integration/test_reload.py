@@ -18,10 +18,6 @@ from tests.support.integration.serving import Command, children_of, command, ser
 from tests.support.long import but_long
 
 
-def client(running: Command, **headers: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=running.root, verify=False, trust_env=False, timeout=20, headers=headers)
-
-
 def hang_up(running: Command) -> None:
     running.process.send_signal(signal.SIGHUP)
 
@@ -46,7 +42,7 @@ async def test_reload_under_load_loses_no_request_and_no_count(tmp_path: Path, w
         path = write_config(tmp_path, first.base_url)
         async with (
             serving("gateway", "--config", str(path), "--workers", str(workers)) as running,
-            client(running) as http,
+            running.http() as http,
         ):
             async with steady_load(running.root) as load:
                 await load.more(200)
@@ -80,7 +76,7 @@ async def test_invalid_file_is_refused_in_one_line_and_also_kept_from_new_worker
     async with scripted_upstream() as upstream:
         path = write_config(tmp_path, upstream.base_url)
         good = path.read_text()
-        async with serving("gateway", "--config", str(path), "--workers", "2") as running, client(running) as http:
+        async with serving("gateway", "--config", str(path), "--workers", "2") as running, running.http() as http:
             bad = {
                 '[telemetry]\nlog_format = "quick"\n': "Invalid enum value 'quick'",
                 "sampling = 3\n": "unknown key",
@@ -123,7 +119,7 @@ async def test_keys_aliases_limits_and_rates_are_taken_over(tmp_path: Path) -> N
                 path.write_text(path.read_text().replace("biasgate.db", "other.db"))
 
         path = write_config(tmp_path, upstream.base_url, control_key.format("OLD", "admin") + app_key.format("OLD"))
-        async with serving("gateway", "--config", str(path), environ=environ) as running, client(running) as http:
+        async with serving("gateway", "--config", str(path), environ=environ) as running, running.http() as http:
 
             async def statuses() -> list[int]:
                 answers = []
@@ -175,7 +171,7 @@ async def test_exchange_in_flight_keeps_the_configuration_it_was_admitted_with(t
         environ = {"APP_KEY": "gateway-secret"}
         async with (
             serving("gateway", "--config", str(path), environ=environ) as running,
-            client(running, authorization="Bearer gateway-secret") as http,
+            running.http(authorization="Bearer gateway-secret") as http,
             http.stream("POST", COMPLETIONS, json=CHAT) as stream,
         ):
             chunks = stream.aiter_raw()
@@ -189,7 +185,7 @@ async def test_exchange_in_flight_keeps_the_configuration_it_was_admitted_with(t
             await slow_body()
             write_config(tmp_path, new.base_url)  # no keys any more: from now on credentials are the upstream's
             hang_up(running)
-            async with client(running) as other:
+            async with running.http() as other:
                 await in_force(other, named(await running.line("configuration reloaded")), workers=1)
                 await other.post(COMPLETIONS, json=CHAT)
             writer.write(b"}")

@@ -17,8 +17,9 @@ import pytest
 from benchmarks.simulator.loading import load
 from gateway.store import ledger
 from gateway.store.database import Database
+from tests.support.integration.auditing import until
 from tests.support.integration.load import COMPLETIONS
-from tests.support.integration.serving import Command, command
+from tests.support.integration.serving import Command, closed, command
 from tests.support.processes import free_port
 from tests.support.simulated import running_simulator
 from tests.support.waiting import eventually
@@ -123,27 +124,6 @@ async def started(stack: contextlib.AsyncExitStack, config: Path, port: int) -> 
     return running
 
 
-async def closed(port: int) -> None:
-    """Waits until nothing listens there, so that the next process can."""
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except ConnectionRefusedError:
-                return
-            writer.close()
-            await asyncio.sleep(0.05)
-
-
-async def stored(url: str) -> int:
-    """Exchanges in the ledger."""
-    database = await Database.open(url, migrate=False)
-    try:
-        return sum((await ledger.counts(database)).values())
-    finally:
-        await database.close()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("store_url", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
 async def test_replacing_two_gateways_cuts_no_stream(tmp_path: Path, store_url: str) -> None:
@@ -174,8 +154,12 @@ async def test_replacing_two_gateways_cuts_no_stream(tmp_path: Path, store_url: 
 
 
 async def eventually_stored(url: str, count: int) -> None:
-    """Waits until the ledger has as many exchanges as there were whole answers, and no more."""
-    async with asyncio.timeout(60):
-        while (found := await stored(url)) < count:  # noqa: ASYNC110 - other processes write
-            await asyncio.sleep(0.2)
-    assert found == count
+    """Wait until the ledger has as many exchanges as there were whole answers, and no more."""
+    database = await Database.open(url, migrate=False)
+
+    async def is_stored() -> bool:
+        return sum((await ledger.counts(database)).values()) >= count
+
+    await until(is_stored, within_seconds=60)
+    assert sum((await ledger.counts(database)).values()) == count
+    await database.close()

@@ -10,14 +10,10 @@ import httpx
 import pytest
 
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
-from tests.support.integration.serving import Command, children_of, command, is_alive, serving, write_config
+from tests.support.integration.serving import children_of, command, is_alive, serving, write_config
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 COMPLETIONS = "/v1/chat/completions"
-
-
-def client(running: Command) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=running.root, trust_env=False, timeout=20)
 
 
 async def gone(pid: int) -> None:
@@ -30,7 +26,7 @@ async def test_serve_restarts_a_dead_auditor_and_stops_the_gateway_first(tmp_pat
     """A killed auditor comes back while the gateway goes on serving; at the end all processes are gone."""
     async with scripted_upstream(default=reply(b"{}")) as upstream:
         config = write_config(tmp_path, upstream.base_url, "[auditors.embedding]\nenabled = false\n")
-        async with serving("serve", "--config", str(config)) as running, client(running) as http:
+        async with serving("serve", "--config", str(config)) as running, running.http() as http:
             await running.line("auditor is ready")
             [auditor] = children_of(running.process.pid)["auditor"]
             os.kill(auditor, signal.SIGKILL)

@@ -18,7 +18,7 @@ from gateway.telemetry.tracing import Tracer, span_attributes
 from tests.support.integration.collector import Collector, ReceivedSpan, collecting
 from tests.support.integration.scraping import Scrape, scrape
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
-from tests.support.integration.serving import Command, serving, write_config
+from tests.support.integration.serving import serving, write_config
 from tests.support.waiting import eventually
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "a secret question"}]}
@@ -38,10 +38,6 @@ STREAM = reply(EVENTS, headers=b"content-type: text/event-stream\r\n")
 NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 
-def client(running: Command) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=running.root, verify=False, trust_env=False, timeout=30)
-
-
 def traced(directory: Path, upstream: str, collector: Collector, extra: str = "") -> Path:
     return write_config(directory, upstream, f'[telemetry]\notlp_endpoint = "{collector.url}"\n{extra}')
 
@@ -57,7 +53,7 @@ async def test_span_follows_the_conventions_and_the_trace_goes_on_upstream(tmp_p
     headers = {"traceparent": parent, "tracestate": "v=1", "x-request-id": "r1", "authorization": "Bearer secret-key"}
     async with collecting() as collector, scripted_upstream(reply(ANSWER), STREAM) as upstream:
         path = traced(tmp_path, upstream.base_url, collector)
-        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, client(running) as http:
+        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, running.http() as http:
             await http.post(COMPLETIONS, json=CHAT, headers=headers)
             await http.post("/v1/completions", json={"model": "m", "prompt": "a secret question", "stream": True})
             whole, streamed = await spans_of(collector, 2)
@@ -101,7 +97,7 @@ async def test_collector_that_hangs_or_refuses_harms_no_request(tmp_path: Path) 
     async with collecting() as collector, scripted_upstream() as upstream:
         collector.waiting = asyncio.Event()
         path = traced(tmp_path, upstream.base_url, collector)
-        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, client(running) as http:
+        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, running.http() as http:
             await http.post(COMPLETIONS, json=CHAT)
             await eventually(lambda: collector.requests > 0, within_seconds=40)
             answers = [await http.post(COMPLETIONS, json=CHAT) for _ in range(50)]
@@ -126,7 +122,7 @@ async def test_a_collector_that_redirects_takes_nothing(tmp_path: Path) -> None:
     async with collecting() as elsewhere, collecting() as collector, scripted_upstream() as upstream:
         collector.status = b"307 Temporary Redirect\r\nlocation: " + elsewhere.url.encode() + b"/v1/traces"
         path = traced(tmp_path, upstream.base_url, collector)
-        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, client(running) as http:
+        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, running.http() as http:
             await http.post(COMPLETIONS, json=CHAT)
             await running.line("spans are not taken by")
             async with asyncio.timeout(40):
@@ -236,7 +232,7 @@ async def test_request_id_is_the_same_from_end_to_end(tmp_path: Path) -> None:
     async with collecting() as collector, scripted_upstream(default=reply(ANSWER)) as upstream:
         extra = "access_log = true\n[sampling]\nrate = 1.0\n"
         path = traced(tmp_path, upstream.base_url, collector, extra)
-        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, client(running) as http:
+        async with serving("gateway", "--config", str(path), environ=NO_PROXY) as running, running.http() as http:
             kept = await http.post(COMPLETIONS, json=CHAT, headers={"x-request-id": "my-id.1"})
             made = await http.post(COMPLETIONS, json=CHAT, headers={"x-request-id": "not one word"})
             ids = [answer.headers["x-request-id"] for answer in (kept, made)]

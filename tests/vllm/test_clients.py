@@ -38,16 +38,6 @@ def test_openai_chat_stream(client: openai.OpenAI) -> None:
     assert "".join(chunks) == whole.choices[0].message.content
 
 
-def test_anthropic_messages(gateway_url: str) -> None:
-    """The Anthropic client, which sends x-api-key, gets a message."""
-    with anthropic.Anthropic(base_url=gateway_url, api_key=APP_KEY, max_retries=0) as client:
-        answer = client.messages.create(
-            model=MODEL, max_tokens=8, messages=[{"role": "user", "content": "Good morning"}]
-        )
-    assert answer.content[0].type == "text"
-    assert answer.usage.output_tokens <= 8
-
-
 def test_anthropic_stream(gateway_url: str) -> None:
     """The Anthropic client's event stream arrives whole and in order."""
     with (

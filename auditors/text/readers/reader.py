@@ -80,7 +80,6 @@ class Reader(ABC):
         self.notes[phrase] = None
 
     def ask(self, role: str, content: Any) -> None:
-        """Adds a message with these words."""
         self.said.append(self.text_of(content))
         self.messages.append(Message(role, self.said[-1]))
 

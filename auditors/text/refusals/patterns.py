@@ -21,7 +21,6 @@ def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def compile_named(name: str, flags: int = 0) -> re.Pattern[str]:
-    """The pattern of this name in the file."""
     return compile_pattern(FILE[name], flags)
 
 

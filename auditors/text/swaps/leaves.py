@@ -44,7 +44,6 @@ def with_leaves(value: Any, texts: Iterator[str]) -> Any:
 
 
 def member_names(value: Any) -> Iterator[str]:
-    """Names of all members, in words."""
     match value:
         case dict():
             for key, item in value.items():

@@ -76,7 +76,6 @@ def figure(evaluation: Evaluation) -> Figure:
 
 
 def drawn(evaluation: Evaluation) -> str:
-    """The picture alone, as SVG."""
     gaps, answers = _series(evaluation, LEGEND[:N_GAPS]), _series(evaluation, LEGEND[N_GAPS:])
     panels = (
         StepPanel(heading="PairFav(woman, man)", series=gaps, first=0, levels=_published(evaluation), places=2),

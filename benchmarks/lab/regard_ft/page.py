@@ -20,7 +20,6 @@ DARK = re.compile(r"@media \(prefers-color-scheme: dark\)[^\n]*\n")
 
 
 def render(found: Evaluation) -> str:
-    """The page: verdicts, the figure, every number."""
     words = {"verdict": verdict, "spoken": _spoken, "about": _about, "changed": _changed, "reduced": _reduced}
     page: str = template("evaluation.html", Path(__file__).parent / "templates").render(
         found=found,
@@ -33,7 +32,6 @@ def render(found: Evaluation) -> str:
 
 
 def picture(evaluation: Evaluation) -> str:
-    """The picture alone, as an SVG file on white."""
     css = resources.files("benchmarks.reporting").joinpath("templates/figures.css").read_text(encoding="utf-8")
     style = f"{INK} svg {{ background: #fff; font-family: system-ui, sans-serif; }}\n{DARK.sub('', css)}"
     head, rest = drawn(evaluation).split(">", 1)

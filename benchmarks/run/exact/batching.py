@@ -60,7 +60,6 @@ class Batching:
         return await answer
 
     async def aclose(self) -> None:
-        """Gives up what is in flight."""
         for task in self._asking:
             task.cancel()
         await self._inner.aclose()

@@ -43,7 +43,6 @@ class QuestionOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The same where they contradict it."""
 
     def shares(self, fact: "Told") -> dict[str, float]:
-        """Probability of each role among the answers."""
         named = [role for role in fact.roles if role != UNKNOWN]
         if fact.is_ambiguous:
             unknown, chosen, p_chosen = self.p_unknown_ambig, STEREOTYPE, self.p_stereotype

@@ -46,7 +46,6 @@ class Observations(Sequence[Observation]):
         return Observations(self.items, lambda item: map(change, before(item)), self._n_replies, self._checkpoint)
 
     def parts(self, key: "Callable[[Item], K]") -> "dict[K, Observations]":
-        """See `parts`."""
         items_by_key: dict[K, list[Item]] = {}
         for item in self.items:
             items_by_key.setdefault(key(item), []).append(item)

@@ -307,7 +307,6 @@ def _refusal_cell(
 
 
 def _share_cell(axes: Sequence[Essays], chosen: Sequence[Chosen], hits: Sequence[Mask], **labels: Any) -> Cell:
-    """The share of hits among the chosen essays."""
     drawn, sums = _counted(axes, chosen, hits)
     return Cell(
         **drawn,

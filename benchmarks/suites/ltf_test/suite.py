@@ -179,7 +179,6 @@ class LTFTest(Suite):
         return aggregate(observations, scores_refusals=protocol != "corrected")
 
     def figures(self, runs: Sequence[Run]) -> list[Figure]:
-        """Heat maps of a single run."""
         return figures(runs)
 
 

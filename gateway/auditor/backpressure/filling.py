@@ -110,7 +110,6 @@ class FillingGate:
             self._limit.on_overload()
 
     async def aclose(self) -> None:
-        """Stops polling."""
         if self._polling is not None:
             self._polling.cancel()
             await asyncio.gather(self._polling, return_exceptions=True)

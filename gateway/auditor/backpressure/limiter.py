@@ -127,7 +127,6 @@ class ConcurrencyLimiter:
 
     @property
     def evictions(self) -> Evictions:
-        """Requests that were cut off, since the start."""
         return self._running.evictions
 
     @property
@@ -142,7 +141,6 @@ class ConcurrencyLimiter:
 
     @contextlib.contextmanager
     def widened(self, places: int) -> Iterator[None]:
-        """`widen` for as long as the block."""
         self.widen(places)
         try:
             yield
@@ -155,7 +153,6 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def slot(self, turn: Turn) -> AsyncIterator[None]:
-        """See `auditors.clients.pacing.Gate`."""
         ticket = await self.acquire(turn)
         async with self.holding(ticket):
             yield
@@ -170,11 +167,9 @@ class ConcurrencyLimiter:
             self.release(ticket)
 
     def on_overload(self) -> None:
-        """See `auditors.clients.pacing.Gate`."""
         self._limit.on_overload(in_flight=self.in_flight, now=self._clock())
 
     async def aclose(self) -> None:
-        """Stops polling; no request may wait any more."""
         if self._polling is not None:
             self._polling.cancel()
             await asyncio.gather(self._polling, return_exceptions=True)
@@ -214,7 +209,6 @@ class ConcurrencyLimiter:
             raise asyncio.CancelledError(NEVER_SENT) from exc
 
     def release(self, ticket: Ticket) -> None:
-        """Gives a slot back."""
         self._running.remove(ticket)
         if not self.in_flight:
             self._idle_since = self._clock()
@@ -385,7 +379,6 @@ class ConcurrencyLimiters:
         return {name: self._by_origin[origin].evictions for name, origin in self._names.items()}
 
     async def aclose(self) -> None:
-        """Closes every limiter."""
         for limiter in self._by_origin.values():
             await limiter.aclose()
         if self._board is not None:

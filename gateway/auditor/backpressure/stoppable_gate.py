@@ -28,7 +28,6 @@ class StoppableGate:
             yield
 
     def on_overload(self) -> None:
-        """See `auditors.clients.pacing.Gate`."""
         self._limiter.on_overload()
 
     async def _acquire_unless_stopped(self, turn: Turn) -> Ticket:

@@ -74,9 +74,7 @@ class LoadSource(Protocol):
         """The load now; None where there is none to tell of. Raises LoadUnknownError when it cannot be had."""
         ...
 
-    async def aclose(self) -> None:
-        """Closes what is open."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 class LoadReader:
@@ -109,7 +107,6 @@ class LoadReader:
         return load
 
     async def aclose(self) -> None:
-        """Closes the connection."""
         if self._client is not None:
             await self._client.aclose()
 

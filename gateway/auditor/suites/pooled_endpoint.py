@@ -33,7 +33,6 @@ class PooledEndpoint(HttpEndpoint):
         headers: Mapping[str, str] = UNSAMPLED,
         **settings: Any,
     ) -> None:
-        """See HttpEndpoint."""
         super().__init__(base_url, api_key, max_concurrency=max_concurrency, headers=headers, **settings)
         url = urlsplit(base_url.rstrip("/").removesuffix("/v1").rstrip("/"))
         host, is_tls = url.hostname or "", url.scheme == "https"
@@ -54,7 +53,6 @@ class PooledEndpoint(HttpEndpoint):
         )
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         await self._pool.close()
         await super().aclose()
 

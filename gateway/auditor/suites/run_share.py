@@ -76,11 +76,9 @@ class RunShare:
         return await self._fetch_part(plan, part)
 
     def has_lost(self, part: Range) -> bool:
-        """See `Share`."""
         return part not in self._mine
 
     async def keep(self, parts: Sequence[Asked]) -> Sequence[Sequence[int] | None]:
-        """See `Share`."""
         lines = [[msgspec.json.encode(reply) for reply in part.replies] for part in parts]
         responses = [
             [
@@ -98,7 +96,6 @@ class RunShare:
         return places
 
     async def collect(self, plan: Plan) -> Sequence[Taken] | None:
-        """See `Share`."""
         while not (ranges := await run_ranges.asked(self._database, self._run.id, COLLECTED_AT_ONCE)):
             _, is_any = await run_ranges.left(self._database, self._run.id)
             if not is_any:

@@ -72,7 +72,6 @@ def report(comparison: Comparison) -> str:
 
 
 def _sides(comparison: Comparison) -> dict[str, str]:
-    """The model of each run with its mitigation."""
     runs = {"a": (comparison.model_a, comparison.mitigation_a), "b": (comparison.model_b, comparison.mitigation_b)}
     return {side: model if added == NONE else f"{model} + {added}" for side, (model, added) in runs.items()}
 

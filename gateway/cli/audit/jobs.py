@@ -293,5 +293,4 @@ def _directory(arguments: argparse.Namespace, plan: Plan, *, is_one_of_several: 
 
 
 def without_password(url: str | None) -> str | None:
-    """The URL as it may be kept and shown."""
     return None if url is None else without_credentials(url)

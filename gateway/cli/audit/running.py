@@ -81,7 +81,6 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
 
 
 def finish(path: Path, result: Result) -> None:
-    """Writes result and report of a run."""
     directory.finish(path, result, report.render([result]))
 
 

@@ -67,7 +67,6 @@ class Writer:
         self._offset += _BLOCK + size + -size % _BLOCK
 
     def close(self) -> None:
-        """Writes the end."""
         self._file.write(_END)
 
 
@@ -93,7 +92,6 @@ class Bundle:
         self._file.close()
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """The content of a member, a piece at a time."""
         member = self.members[name]
         self._file.seek(member.offset)
         left = member.size

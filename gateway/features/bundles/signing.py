@@ -20,7 +20,6 @@ MAX_KEY_BYTES = 1 << 16
 
 
 def sign(unsigned: Envelope, key: "Ed25519PrivateKey") -> Envelope:
-    """The envelope with one signature."""
     signature = Signature(keyid=key_id(key.public_key()), sig=base64.b64encode(key.sign(unsigned.signed)).decode())
     return msgspec.structs.replace(unsigned, signatures=[signature])
 

@@ -127,7 +127,6 @@ class Comparison:
         self._n_gone = 0
 
     def add(self, pair: Pair) -> None:
-        """One more pair."""
         self.n_pairs += 1
         if pair.is_gone:
             self._n_gone += 1

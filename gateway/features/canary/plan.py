@@ -39,7 +39,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gaps(self) -> list[Gap]:
-        """Everything that is compared."""
         compared = [
             Gap(stratum.auditor, metric, stratum.axis, stratum.group)
             for stratum in self.strata

@@ -46,7 +46,6 @@ class CanaryRuns:
         limiters: ConcurrencyLimiters,
         secret: bytes,
     ) -> None:
-        """Opens nothing."""
         self._config = config
         self._database = database
         self._stop = stop

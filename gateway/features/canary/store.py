@@ -147,7 +147,6 @@ async def heartbeat(database: Database, canary_id: str) -> Status | None:
 
 
 async def keep_plan(database: Database, canary_id: str, plan: Plan) -> None:
-    """Fixes what pairs are drawn from."""
     await _change(database, canary_id, {"plan": msgspec.json.encode(plan).decode()})
 
 
@@ -165,7 +164,6 @@ async def add_pairs(database: Database, canary_id: str, pairs: Sequence[Pair]) -
 
 
 async def pairs(database: Database, canary_id: str) -> list[Pair]:
-    """All of them, in the order of their numbers."""
     collected: list[Pair] = []
     columns = canary_pairs.c
     query = sa.select(columns.body).where(columns.canary_id == canary_id).order_by(columns.number).limit(PAGE)

@@ -37,7 +37,6 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Digest of the texts."""
         return hashlib.sha256(msgspec.json.encode([question.text for question in self.chosen])).hexdigest()
 
 

@@ -68,7 +68,6 @@ class Address:
     """An opened address. Its calls block, so call them off any shared event loop. All of them raise ExportError."""
 
     def __init__(self, address: str) -> None:
-        """Opens nothing there yet."""
         self._shown = mask_url(address)
         with self.told():
             try:

@@ -241,7 +241,6 @@ class _Files:
             begun.abandon()
 
     def add(self, day: str, rows: Sequence[Sequence[Any]]) -> None:
-        """A row group of a day."""
         opened = self._open.pop(day, None)
         if opened is None:
             if len(self._open) >= MOST_OPEN:

@@ -76,7 +76,6 @@ def draw(distances: Distances, *, label: str, farthest: float | None = None, wid
 
 
 def legend(distances: Distances, farthest: float | None = None) -> tuple[Key, ...]:
-    """Return the legend of colours and hatching."""
     scale, places = reach(distances) if farthest is None else farthest, distances.places
     words = f"distance from neutral ({number(distances.neutral, places)})"
     return (
@@ -87,7 +86,6 @@ def legend(distances: Distances, farthest: float | None = None) -> tuple[Key, ..
 
 
 def summary(distances: Distances) -> str:
-    """The cells in words."""
     rows = [zip(distances.axes, row, strict=True) for row in distances.cells]
     described = [", ".join(f"{axis} {_describe(distances, cell)}" for axis, cell in row) for row in rows]
     return "; ".join(f"{model}: {cells}" for model, cells in zip(distances.models, described, strict=True))

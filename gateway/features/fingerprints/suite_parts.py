@@ -49,7 +49,6 @@ class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Return the name of the run's row."""
         mitigation = self.result.mitigation
         return self.result.model if mitigation == NONE else f"{self.result.model}, mitigation {mitigation}"
 

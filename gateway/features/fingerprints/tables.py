@@ -100,5 +100,4 @@ def ranks() -> list[PublishedRank]:
 
 @cache
 def read_rows(file: str) -> list[dict[str, str]]:
-    """Return the rows of a transcription."""
     return list(csv.DictReader(_FOLDER.joinpath(file).read_text(encoding="utf-8").splitlines()))

@@ -70,7 +70,6 @@ class Intake:
 
     @property
     def config(self) -> IngestConfig:
-        """The section in force."""
         return INGEST.of(self._plane().config)
 
     def start(self) -> None:

@@ -82,7 +82,6 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def has_text(self) -> bool:
-        """Return whether at least one side is there."""
         return bool(self.asked or self.request or self.answered or self.response)
 
 
@@ -95,7 +94,6 @@ class Received(Part, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Bytes of both bodies."""
         return len(self.request) + len(self.response)
 
 
@@ -106,7 +104,6 @@ class Rejections(msgspec.Struct):
     first: list[str] = []
 
     def add(self, why: str) -> None:
-        """Counts one more."""
         self.count += 1
         if len(self.first) < MOST_ERRORS:
             self.first.append(why)

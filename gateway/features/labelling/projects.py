@@ -73,7 +73,6 @@ async def add(database: Database, project: Project, tasks: Sequence[Task]) -> in
 
 
 async def list_projects(database: Database) -> list[Progress]:
-    """Every project, by name."""
     async with database.read() as connection:
         rows = await connection.execute(sa.select(labelling_projects).order_by(labelling_projects.c.name))
         return [await _progress(connection, _project(row)) for row in rows.all()]

@@ -107,7 +107,6 @@ async def task_of(connection: AsyncConnection, project: Project, task_id: str) -
 
 
 def read_task(project: Project, row: sa.Row[Any]) -> Task:
-    """A row of the table."""
     return Task(
         id=row.id,
         form=project.form,

@@ -74,7 +74,6 @@ class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def effect_of(arms: PolicyArms) -> PolicyEffect:
-    """Return the effect as it is shown."""
     scale, state = scale_of(arms.key.metric), arms.state
     estimate = difference(state, (1.0 - CONFIDENCE_LEVEL) / 2)
     width = scale.high - scale.low

@@ -42,7 +42,6 @@ class Mitigation:
         return Treatment(policy, endpoint, arm, unit)
 
     async def aclose(self) -> None:
-        """See `gateway.proxy.types.Mitigation`."""
         for filters in self._filters.values():
             await filters.aclose()
 

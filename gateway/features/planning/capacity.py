@@ -271,7 +271,6 @@ def _spending(traffic: Traffic, auditor: str, name: str, each: Range, *, sources
 
 
 def _free(traffic: Traffic, name: str, each: Range, unit: str, *, sources: tuple[Cost, ...]) -> Part:
-    """A part that nothing here is a limit to."""
     needs = each.times(traffic.requests_per_second)
     return Part(name=name, needs=needs, unit=unit, one="", full_at=None, then="", sources=_named(sources))
 

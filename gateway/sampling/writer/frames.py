@@ -49,7 +49,6 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 
 
 def framed(message: Batch | Answer) -> bytearray:
-    """The message as it is sent."""
     frame = bytearray(_LENGTH.size)
     _encoder.encode_into(message, frame, _LENGTH.size)
     _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)

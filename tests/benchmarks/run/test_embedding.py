@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from auditors.clients.embedders import load_embedder
 from auditors.types import Completion, CompletionError, CompletionRequest, Embedder
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run.follow_up import embedded
@@ -93,6 +94,16 @@ async def test_texts_are_embedded_beside_the_requests() -> None:
     [score] = [one for one in result.estimates if (one.metric, one.axis) == ("representative_bias_score", "gender")]
     assert score.value is not None
     assert score.n == 20
+
+
+async def test_real_vectors_do_not_depend_on_the_batches() -> None:
+    """MiniLM: every distance agrees to rounding with that of all texts in one batch."""
+    minilm, ready, log = load_embedder("minilm"), cogs(27, concurrency=4), MemoryLog()
+    await run_plan(ready, completer=Writer(), log=log, embedder=minilm)
+
+    found = distances(log.replies)
+    assert len(found) == 24
+    assert found == pytest.approx(await one_after_the_other(ready, log, minilm), abs=1e-5)
 
 
 async def test_a_text_that_failed_leaves_the_others() -> None:

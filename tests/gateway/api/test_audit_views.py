@@ -165,8 +165,8 @@ async def test_wrong_pages(tmp_path: Path) -> None:
     async with control_plane(tmp_path) as plane:
         audit_id = await finished(plane, path)
         for query, status, words in (
-            ({"after": "nonsense"}, 400, 'after: "nonsense" is no place in a run'),
-            ({"after": "a:-1"}, 400, "is no place in a run"),
+            ({"after": "nonsense"}, 400, 'after: "nonsense" is not a place in a run'),
+            ({"after": "a:-1"}, 400, "is not a place in a run"),
             ({"status": "lost"}, 400, "lost"),
             ({"changed_from": "nope"}, 404, 'no audit has the id "nope"'),
         ):

@@ -110,7 +110,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"samples": 2, "mode": "exact"}, "samples must be 1, not 2"),
     ({"temperature": 0.5, "mode": "exact"}, "at the protocol's own temperature"),
     ({"few_shot": 2}, "stereoset: few_shot 2 is not offered; offered: 0"),
-    ({"extra_body": {"min_p": 0.1, "n": 2}}, 'extra_body: "n" is set by the run itself: leave it away'),
+    ({"extra_body": {"min_p": 0.1, "n": 2}}, 'extra_body: "n" is set by the run itself: leave it out'),
     ({"extra_body": {"stop": "x" * 20_000}}, "longer than 16384 bytes as JSON"),
     ({"axes": ["gendr"]}, 'stereoset: axis "gendr" is not offered (did you mean "gender"?); offered: gender'),
     ({"sed": 3}, 'unknown field `sed` (did you mean "seed"?)'),

@@ -158,7 +158,7 @@ async def test_a_configuration_that_does_not_fit(tmp_path: Path) -> None:
         completer = HttpCompleter(server.base_url, retries=0)
         fitting = {"model": "j", "base_url": server.base_url, "reference_set": str(reference)}
         for changes, message in (
-            ({"thinking": "on"}, "the auditor's has on: make it anew"),
+            ({"thinking": "on"}, "the auditor's has on: make a new set"),
             ({"model": "k"}, "model j, the auditor's has k"),
             ({"reference_set": "none.json"}, "none.json: No such file"),
         ):

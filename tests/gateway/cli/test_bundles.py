@@ -57,12 +57,12 @@ def test_each_state_has_its_exit_code(tmp_path: Path, keys: tuple[str, str], cap
 
 MISTAKES = {
     "bundle nothing --out b": "nothing: no result.json: no run is there",
-    "bundle runs --out b": "runs: holds 2 runs: bundle each by itself, e.g. runs/one",
+    "bundle runs --out b": "runs: holds 2 runs: bundle each separately, e.g. runs/one",
     "bundle runs/one --out .": ".: cannot be written",
     "bundle runs/one --out no/where": "no/where: cannot be written: No such file or directory",
     "bundle runs/one --out b --sign-key none.pem": "none.pem: no such file of a key",
     "bundle runs/one --out b --labels none": "none: no such file of labels",
-    "bundle runs/one --out b --labels 'my labels'": "my labels: call it by up to 32 letters",
+    "bundle runs/one --out b --labels 'my labels'": "my labels: rename it: a name has up to 32 letters",
     "verify runs": "runs: no such file",
     "score runs/one/run.json": "run.json: no bundle",
     "score b --suite stereoset": "a bundle says what it is of",

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 from tests.support.processes import BIASGATE
 
 READY_SECONDS = 120.0
@@ -24,6 +26,10 @@ class Command:
     lines: list[str] = field(default_factory=list)
     root: str = ""
     """Base URL of the gateway, from its ready line."""
+
+    def http(self, **headers: str) -> httpx.AsyncClient:
+        """Return a client of the gateway."""
+        return httpx.AsyncClient(base_url=self.root, verify=False, trust_env=False, timeout=30, headers=headers)
 
     async def exit_code(self) -> int:
         async with asyncio.timeout(READY_SECONDS):
@@ -90,6 +96,18 @@ async def serving(*arguments: str, environ: Mapping[str, str] | None = None) -> 
         ready = await running.line("biasgate is ready")
         running.root = ready.split("OpenAI base URL ")[1].split("/v1,")[0]
         yield running
+
+
+async def closed(port: int) -> None:
+    """Wait until nothing takes connections at this port."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except ConnectionRefusedError:
+                return
+            writer.close()
+            await asyncio.sleep(0.05)
 
 
 def children_of(pid: int) -> dict[str, list[int]]:

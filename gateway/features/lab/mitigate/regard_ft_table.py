@@ -22,7 +22,6 @@ COLUMNS = {
 
 
 def shown(result: Evaluation) -> str:
-    """Everything, summary first."""
     about = result.about
     parts = []
     if about.data == "embedded":

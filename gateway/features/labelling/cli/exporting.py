@@ -74,7 +74,6 @@ def _require_texts(project: Project) -> None:
 
 
 def _format_progress(project: Project, labelled_tasks: list[LabelledTask]) -> str:
-    """Return the progress of a project, in one line."""
     states = [labelled_task.consensus.state for labelled_task in labelled_tasks]
     raters = {label.by for labelled_task in labelled_tasks for label in labelled_task.labels}
     n_labels = sum(len(labelled_task.labels) for labelled_task in labelled_tasks)

@@ -91,7 +91,6 @@ class AnswerRun:
         """Something beside text has come, or bytes went out: what has no text need not wait."""
 
     def begin(self, status: int, head: ResponseHead) -> bool | Refusal:
-        """See AnswerFilter."""
         if status != 200:
             self.outcome = "no_text"
             return False
@@ -106,7 +105,6 @@ class AnswerRun:
         return True
 
     def take(self, data: bytes) -> Looked | None:
-        """See AnswerFilter."""
         if not self._held:
             self._held_since = self._held_since or perf_counter()
         self._held += data
@@ -135,7 +133,6 @@ class AnswerRun:
         return None
 
     def is_due(self, *, is_complete: bool) -> bool:
-        """See AnswerFilter."""
         if is_complete:
             return True
         if not self._streams or not self._parsed:
@@ -145,7 +142,6 @@ class AnswerRun:
         return max(self._unseen.values()) >= (self._filter.plan.window or 1)
 
     async def look(self, *, is_complete: bool) -> Looked:
-        """See AnswerFilter."""
         began = perf_counter()
         if is_complete and (stopped := self._read_rest()):
             return stopped
@@ -225,6 +221,5 @@ class AnswerRun:
         return released
 
     def close(self) -> None:
-        """See AnswerFilter."""
         self._total.held -= len(self._held)
         self._held.clear()

@@ -133,7 +133,6 @@ class BoundedDetector:
         return verdict
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         await self._inner.aclose()
 
     def _enter(self) -> bool:

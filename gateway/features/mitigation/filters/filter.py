@@ -61,7 +61,6 @@ class Filter:
         return "timed_out" if is_late else "failed"
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         await self._detector.aclose()
 
 
@@ -72,7 +71,6 @@ class PolicyFilters(msgspec.Struct, frozen=True):
     response: Filter | None
 
     async def aclose(self) -> None:
-        """Closes every connection."""
         for filter_ in (self.query, self.response):
             if filter_ is not None:
                 await filter_.aclose()

@@ -81,7 +81,7 @@ async def test_records_and_labels(tmp_path: Path) -> None:
             await live.draw(plane.database, n=1, seed=0)
 
     assert (record["inclusion_probability"], record["sender_rate"]) == (None, None)
-    assert "did not say" in record["reasons"]["inclusion_probability"]
+    assert "did not state" in record["reasons"]["inclusion_probability"]
     assert {one["inclusion_probability"] for one in listed} == {None}
     assert kept.inclusion_probability is None
 
