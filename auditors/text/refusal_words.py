@@ -6,9 +6,10 @@ ours, from general knowledge of how models decline, and are the same for every g
 
 import re
 
-from auditors.text.refusals.english import Reading, read_english
+from auditors.text.refusals.classifier import features_of
+from auditors.text.refusals.english import Reading, classify_sentence, findings, read_english, read_wording
 from auditors.text.refusals.patterns import compile_named
-from auditors.text.refusals.prose import prose_of
+from auditors.text.refusals.prose import answer_of, normalised, prose_of
 from auditors.text.refusals.rules import declined_as_data_in
 
 _LECTURES = compile_named("lectures", re.IGNORECASE)
@@ -31,7 +32,15 @@ def read_reply(text: str) -> Reading:
     prose = prose_of(text)
     if prose.is_data:
         return "declined" if prose.says_refused or any(map(declined_as_data_in, prose.later)) else "answered"
-    return read_english(prose)
+    return read_english(prose, normalised(answer_of(text)))
+
+
+def features_of_reply(text: str) -> dict[str, float]:
+    """Return the features of a reply that the classifier is trained on."""
+    prose = prose_of(text)
+    sentences = [classify_sentence(sentence) for sentence in prose.sentences]
+    told = findings(prose, sentences, read_wording(prose, sentences))
+    return features_of(normalised(answer_of(text)), told)
 
 
 def lectures(text: str) -> bool:

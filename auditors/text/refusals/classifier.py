@@ -1,0 +1,75 @@
+"""A small linear classifier of English replies, which decides where the wording leaves doubt.
+
+Multinomial logistic regression over the words of a reply (one to three in a row, of its beginning and its end) and over
+what `refusals.english` finds in its sentences. `tools/refusals/train.py` makes the weights (classifier.json) from
+labelled replies; docs/evidence/refusals.md says which, and how often the reading errs on others. Needs no package and no
+server, and takes time in proportion to the text that `refusals.prose` looks at.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+HEAD_WORDS = 60
+TAIL_WORDS = 30
+OPENING_WORDS = 8
+LONGEST_GRAM = 3
+MOST_CHARS = 6_000
+"""Characters read from the beginning of a reply, and half as many from the end of a longer one."""
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """The trained weights."""
+
+    version: str
+    classes: tuple[str, ...]
+    intercepts: tuple[float, ...]
+    features: dict[str, tuple[float, ...]]
+    """Feature to its weight for each class."""
+
+
+def features_of(text: str, findings: Mapping[str, float]) -> dict[str, float]:
+    """Return the features of a reply: its n-grams, and the findings of its sentences.
+
+    Args:
+        text: the reply, normalised (`prose.normalised`).
+        findings: name to value in 0..1 (`english.findings`).
+    """
+    if len(text) > MOST_CHARS + MOST_CHARS // 2:
+        text = f"{text[:MOST_CHARS]}\n{text[-MOST_CHARS // 2 :]}"
+    words = ["<n>" if match[0].isdigit() else match[0] for match in _WORD.finditer(text)]
+    tail = words[HEAD_WORDS:][-TAIL_WORDS:]
+    features = dict[str, float]()
+    for part in (["<s>", *words[:HEAD_WORDS]], tail):
+        for length in range(1, LONGEST_GRAM + 1):
+            features.update((" ".join(part[at : at + length]), 1.0) for at in range(len(part) - length + 1))
+    features.update((f"@{word}", 1.0) for word in islice(words, OPENING_WORDS))
+    features.update((f"#{name}", SCALE_OF_FINDINGS * value) for name, value in findings.items())
+    return features
+
+
+def probabilities(features: Mapping[str, float]) -> dict[str, float]:
+    """Return the probability of each class."""
+    weights = _read_weights()
+    scores = list(weights.intercepts)
+    for name, value in features.items():
+        for place, weight in enumerate(weights.features.get(name, ())):
+            scores[place] += value * weight
+    largest = max(scores)
+    exponentials = [math.exp(score - largest) for score in scores]
+    return dict(zip(weights.classes, (value / sum(exponentials) for value in exponentials), strict=True))
+
+
+@lru_cache(maxsize=1)
+def _read_weights() -> Weights:
+    return msgspec.json.decode(Path(__file__).with_name("classifier.json").read_bytes(), type=Weights)
+
+
+SCALE_OF_FINDINGS = 2.0
+"""Regularisation is the same for all features, so findings, which are few and tell much, count double."""
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[:!?]")
