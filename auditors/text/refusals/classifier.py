@@ -2,8 +2,8 @@
 
 Multinomial logistic regression over the words of a reply (one to three in a row, of its beginning and its end) and over
 what `refusals.english` finds in its sentences. `tools/refusals/train.py` makes the weights (classifier.json) from
-labelled replies; docs/evidence/refusals.md says which, and how often the reading errs on others. Needs no package and no
-server, and takes time in proportion to the text that `refusals.prose` looks at.
+labelled replies; docs/evidence/refusals.md says which, and how often the reading errs on others. Takes time in
+proportion to the text that is read, and needs no package, no server and no model file.
 """
 
 import math

@@ -47,6 +47,12 @@ def declined_in(sentence: str, n_answer_chars: int = 0) -> bool:
     return any(_declined(wording, wording.declining, sentence) for wording in _fitting(sentence))
 
 
+def is_ordinary(sentence: str) -> bool:
+    """Return whether an English sentence has a way of speaking that resembles a refusal ("I can't wait to ...")."""
+    ordinary = WORDINGS["en"].ordinary
+    return ordinary is not None and bool(ordinary.search(sentence))
+
+
 def declined_plainly_in(sentence: str) -> bool:
     """Return whether a sentence declines so plainly that its place in the reply does not matter."""
     return any(_declined(wording, wording.firm, sentence) for wording in _fitting(sentence) if wording.firm is not None)
