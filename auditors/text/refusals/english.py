@@ -127,7 +127,7 @@ def read_wording(prose: Prose, sentences: Sequence[Sentence]) -> Reading:
 def classify_sentence(text: str) -> Sentence:
     """Return a sentence with its kinds; of "I'm an AI, but apples are sweet." only what follows "but" counts."""
     if is_ordinary(text):
-        return Sentence(text, declined_in(text), False, False, False)
+        return Sentence(text, declined_in(text), bool(_REJECTS.search(text)), False, False)
     main = text
     if (but := _BUT.search(text)) and len(text) - but.end() >= FEWEST_CHARS_OF_ANSWER:
         main = text[but.end() :]
