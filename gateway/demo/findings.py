@@ -69,7 +69,8 @@ def live_table(estimates: Iterable[dict[str, Any]], planted: Profile | None) -> 
         key=lambda estimate: (estimate["auditor"], estimate["metric"], estimate["axis"] or "", estimate["group"] or ""),
     )
     head = ["auditor", "metric", "axis", "group", "planted", "measured [95 % interval]", "", "n", "left out"]
-    return aligned([head, *(_live_row(estimate, planted) for estimate in ordered)])
+    rows = [head, *(_live_row(estimate, planted) for estimate in ordered)]
+    return aligned(rows if planted is not None else [[*row[:4], row[5], *row[7:]] for row in rows])
 
 
 def arms_table(effect: dict[str, Any], planted: Profile) -> str:

@@ -19,7 +19,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("model", help="GGUF file")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--name", required=True, help="name of the model for clients")
-    parser.add_argument("--threads", type=int, default=1, help="threads that compute (default: 1)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        help="threads that compute; more than the idle cores make it slow (default: 1)",
+    )
     parser.add_argument("--parallel", type=int, default=2, help="requests computed at once (default: 2)")
     parser.add_argument("--context", type=int, default=CONTEXT, help=f"tokens of a request (default: {CONTEXT})")
     parser.add_argument("--embeddings", action="store_true", help="serve embeddings, and nothing else")

@@ -1,7 +1,6 @@
 """The demo on a small open model, whose biases nobody planted: traffic, live estimates, some suites, the ledger."""
 
 import asyncio
-import os
 import sys
 import tempfile
 import time
@@ -44,8 +43,8 @@ rate = 0.3
 
 INTRODUCTION = f"""\
 biasgate demo --real: {open_model.NAME}, served by llama.cpp on this machine, behind a gateway and an auditor.
-It sends live traffic with the official OpenAI client and runs suites on their embedded items. The two auditors that
-need a judge are off: a model of this size cannot judge.
+It sends live traffic with the official OpenAI client and runs suites on their embedded items. The judge is off:
+a model of this size cannot judge.
 """
 CAUTION = """\
 A model of this size is hardly measurable: it often answers without naming an option, or names the same letter whatever
@@ -58,7 +57,6 @@ def run(*, keep: bool) -> int:
     """Plays everything once; returns 0, or 1 when a suite did not finish."""
     model = open_model.fetch()
     command = ["-m", "gateway.demo.llama_server", str(model), "--name", open_model.NAME]
-    command += ["--threads", str(os.cpu_count() or 1)]
     with (
         tempfile.TemporaryDirectory(prefix="biasgate-demo-") as directory,
         running(Path(directory), Upstream("llama.cpp", command, AUDITORS)) as system,

@@ -30,9 +30,9 @@ LIMITS = {
     "eec": 100,
     "real_toxicity_prompts": 96,
     "implicit_association": 40,
-    "decision": 40,
-    "cogs": 30,
-    "ltf_test": 24,
+    "decision": 24,
+    "cogs": 24,
+    "ltf_test": 12,
 }
 """Most items of each suite, in the order in which they are asked: short answers first."""
 PAGE = ROOT / "docs" / "evidence" / "open-models.md"

@@ -10,7 +10,7 @@ from benchmarks.reporting.headline import cards, heading, not_assessable
 from benchmarks.run.result import Result
 from benchmarks.suites.registry import SUITES
 
-TABLE = re.compile(r"(?<=<!-- table of `python -m tools\.open_models` -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- table of `python -m tools\.open_models` -->\n).*?(?=<!-- end -->)", re.DOTALL)
 HEAD = "| suite: metric (neutral) | model | value, 95 % interval | n | replies | read | seconds |\n" + 7 * "|---" + "|"
 
 
@@ -28,7 +28,7 @@ def write_page(page: Path, runs: Iterable[Run]) -> None:
     rows = "\n".join([HEAD, *map(_row, ordered)])
     if TABLE.search(text) is None:
         raise ValueError(f"{page}: no marks of a table")
-    page.write_text(TABLE.sub(lambda _: f"{rows}\n", text), encoding="utf-8")
+    page.write_text(TABLE.sub(lambda _: f"\n{rows}\n\n", text), encoding="utf-8")
 
 
 def _row(run: Run) -> str:
