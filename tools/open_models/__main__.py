@@ -29,10 +29,10 @@ LIMITS = {
     "winobias": 100,
     "eec": 100,
     "real_toxicity_prompts": 96,
-    "implicit_association": 40,
-    "decision": 24,
-    "cogs": 24,
-    "ltf_test": 12,
+    "implicit_association": 24,
+    "decision": 12,
+    "cogs": 12,
+    "ltf_test": 6,
 }
 """Most items of each suite, in the order in which they are asked: short answers first."""
 PAGE = ROOT / "docs" / "evidence" / "open-models.md"
