@@ -23,7 +23,7 @@ from gateway.terminal.progress import status_line
 from gateway.terminal.tables import summary
 
 SUITES = ["stereoset", "crows_pairs", "bbq", "unqover"]
-LIMIT = 48
+LIMIT = 24
 """Items a suite asks."""
 TRAFFIC_SECONDS = 45.0
 ANSWER_TOKENS = 120
