@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.figures.display import number
-from benchmarks.reporting.headline import cards, heading, not_assessable
+from benchmarks.reporting.headline import heading, key_of, not_assessable, places
 from benchmarks.run.result import Result
 from benchmarks.suites.registry import SUITES
 
 TABLE = re.compile(r"(?<=<!-- table of `python -m tools\.open_models` -->\n).*?(?=<!-- end -->)", re.DOTALL)
-HEAD = "| suite: metric (neutral) | model | value, 95 % interval | n | replies | read | seconds |\n" + 7 * "|---" + "|"
 
 
 class Run(NamedTuple):
@@ -24,22 +23,30 @@ class Run(NamedTuple):
 def write_page(page: Path, runs: Iterable[Run]) -> None:
     """Replace the table of the page. Raises ValueError where the page has no place for it."""
     text = page.read_text(encoding="utf-8")
-    ordered = sorted(runs, key=lambda run: (list(SUITES).index(run.asked.suite), run.asked.model))
-    rows = "\n".join([HEAD, *map(_row, ordered)])
     if TABLE.search(text) is None:
         raise ValueError(f"{page}: no marks of a table")
-    page.write_text(TABLE.sub(lambda _: f"\n{rows}\n\n", text), encoding="utf-8")
+    by_place = {(run.asked.suite, run.asked.model): run for run in runs}
+    models = sorted({model for _, model in by_place})
+    rows = [["suite: metric (neutral)", *models], ["---"] * (1 + len(models))]
+    for name, suite in SUITES.items():
+        cells = [_cell(by_place[name, model]) if (name, model) in by_place else "not run" for model in models]
+        ideal = suite.scales[suite.headline.metric].ideal
+        neutral = "none" if ideal is None else number(ideal, 0)
+        if any(name == asked for asked, _ in by_place):
+            rows.append([f"{name}: {heading(suite.headline.metric)} ({neutral})", *cells])
+    table = "\n".join(f"|{'|'.join(row)}|" for row in rows)
+    page.write_text(TABLE.sub(lambda _: f"\n{table}\n\n", text), encoding="utf-8")
 
 
-def _row(run: Run) -> str:
-    asked, scored = run
-    suite = SUITES[scored.suite]
-    scale = suite.scales[suite.headline.metric]
-    neutral = "none" if scale.ideal is None else number(scale.ideal, 0)
-    metric = f"{scored.suite}: {heading(suite.headline.metric)} ({neutral})"
-    headline = cards(scored)[0]
-    interval, _, n = headline.ends.removeprefix("95 % interval ").partition(", n = ")
-    value = not_assessable(scored) or (f"{headline.shown} ({interval})" if interval else headline.shown)
-    read = 100 * scored.counts["ok"] / scored.n_replies if scored.n_replies else None
-    cells = [metric, asked.model, value, n or "0", str(scored.n_replies), f"{number(read, 0)} %"]
-    return f"| {' | '.join([*cells, f'{asked.provenance.seconds:.0f}'])} |"
+def _cell(run: Run) -> str:
+    """Return value and interval, replies read of all, and seconds."""
+    scored, suite = run.scored, SUITES[run.scored.suite]
+    headline = next((estimate for estimate in scored.estimates if key_of(estimate) == suite.headline), None)
+    value = "undefined"
+    if not_assessable(scored):
+        value = "not assessable"
+    elif headline is not None and headline.value is not None:
+        decimals = places(scored.suite, headline.metric)
+        ends = [number(end, decimals) for end in (headline.lower, headline.upper) if end is not None]
+        value = number(headline.value, decimals) + (f" [{','.join(ends)}]" if ends else " (no interval)")
+    return f"{value}; {scored.counts['ok']}/{scored.n_replies}; {run.asked.provenance.seconds:.0f}"
