@@ -15,7 +15,7 @@ CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.to
 # Tests start hundreds of processes: each of them would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test test-long test-simulations test-vllm test-containers fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom reference venv clean help
+.PHONY: demo check test test-long test-simulations test-vllm test-models test-containers fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom reference venv clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -32,16 +32,20 @@ check: .venv/.dev  ## lint, format, types, direction of imports and circles of t
 	$(BIN)/python .ci/house.py
 
 test: .venv/.dev  ## every area, without GPU, network and real vLLM: some twenty minutes on two cores (PYTEST_ARGS="-n 0 -k relay")
-	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm -m "not long and not simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm --ignore=tests/models -m "not long and not simulation and not network and not gpu and not vllm and not models" $(PYTEST_ARGS)
 
 test-long: .venv/.dev  ## the long simulations and live runs that `make test` leaves out
-	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm -m "long and not simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm --ignore=tests/models -m "long and not simulation and not network and not gpu and not vllm and not models" $(PYTEST_ARGS)
 
 test-simulations: .venv/.dev  ## every coverage simulation in full, of which the two above repeat a part: some twenty minutes
-	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm -m "simulation and not network and not gpu and not vllm" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --ignore=tests/vllm --ignore=tests/models -m "simulation and not network and not gpu and not vllm and not models" $(PYTEST_ARGS)
 
 test-vllm: .venv/.dev  ## tests against a real vLLM on the CPU
 	env=$$(.ci/vllm-env) && BIASGATE_VLLM_ENV=$$env $(BIN)/python -m pytest -m vllm tests/vllm $(PYTEST_ARGS)
+
+test-models: .venv/.dev  ## tests against small open models, downloaded once (590 MB), served by llama.cpp: five minutes
+	.ci/real-models >/dev/null
+	$(BIN)/python -m pytest -s -m models tests/models $(PYTEST_ARGS)
 
 test-containers: .venv/.dev  ## both images built and run by podman: Compose, an upgrade under load, the chart's pods (15 minutes; CONTAINER_ARGS="--only kube")
 	$(BIN)/python -m tools.containers $(CONTAINER_ARGS)

@@ -62,14 +62,15 @@ def suites_table(findings: Sequence[Finding]) -> str:
     return aligned([head, *map(_row, findings)])
 
 
-def live_table(estimates: Iterable[dict[str, Any]], planted: Profile) -> str:
-    """Formats all live estimates, with the known answer where the profile fixes it."""
+def live_table(estimates: Iterable[dict[str, Any]], planted: Profile | None) -> str:
+    """Formats all live estimates, with the known answer where a profile fixes it."""
     ordered = sorted(
         estimates,
         key=lambda estimate: (estimate["auditor"], estimate["metric"], estimate["axis"] or "", estimate["group"] or ""),
     )
     head = ["auditor", "metric", "axis", "group", "planted", "measured [95 % interval]", "", "n", "left out"]
-    return aligned([head, *(_live_row(estimate, planted) for estimate in ordered)])
+    rows = [head, *(_live_row(estimate, planted) for estimate in ordered)]
+    return aligned(rows if planted is not None else [[*row[:4], row[5], *row[7:]] for row in rows])
 
 
 def arms_table(effect: dict[str, Any], planted: Profile) -> str:
@@ -162,8 +163,8 @@ def _verdict(planted: float | None, lower: float | None, upper: float | None) ->
     return "inside" if lower <= planted <= upper else "outside"
 
 
-def _live_row(estimate: dict[str, Any], profile: Profile) -> list[str]:
-    planted = _planted_live(estimate, profile)
+def _live_row(estimate: dict[str, Any], profile: Profile | None) -> list[str]:
+    planted = None if profile is None else _planted_live(estimate, profile)
     return [
         estimate["auditor"],
         estimate["metric"],

@@ -1,7 +1,6 @@
 """The demo from start to end: traffic, live audits, every suite on demand, a planted drift and its alarm, a policy."""
 
 import asyncio
-import contextlib
 import sys
 import tempfile
 import time
@@ -16,30 +15,65 @@ from benchmarks.simulator.loading import load
 from benchmarks.simulator.planted.table import Expected
 from gateway.demo import findings, traffic
 from gateway.demo.findings import Finding
-from gateway.demo.system import (
-    AVERAGE_RUN_LENGTH,
-    MODEL,
-    PROFILE,
-    REFERENCE_AUDITS,
-    System,
-    drift,
-    fetch,
-    fetch_bytes,
-    running,
-    start_audits,
+from gateway.demo.system import System, Upstream, drift, fetch, fetch_bytes, running, start_audits
+from gateway.demo.waiting import (
+    PATIENCE_SECONDS,
+    await_run,
+    count_over,
+    indent,
+    print_addresses,
+    print_ledger,
+    settle,
+    wait_for_interrupt,
 )
-from gateway.errors import GatewayError
 from gateway.terminal.progress import status_line
 from gateway.terminal.tables import estimates_table
 
+PROFILE = "demo"
+MODEL = "simulated"
+LIMIT = 240
+"""Items a suite asks: all of them, but for the thousands of `ltf_test`, `cogs` and `implicit_association`."""
+SAMPLES = 3
+REFERENCE_AUDITS = 200
+AVERAGE_RUN_LENGTH = 100
+"""Short on purpose: a demo lasts minutes. A service keeps the default of 100,000 exchanges between false alarms."""
 QUIET_AUDITS = REFERENCE_AUDITS + 60
 """Reference first, then some audits in which nothing may alarm."""
-EMBEDDING_RATE = 0.1
-PATIENCE_SECONDS = 60.0
 DRIFTING = ("judge", "favoritism", "gender", "man")
 LEAST_INSIDE = 0.8
 """Share of the planted values that must lie inside their 95 % intervals, over all suites: numbers of the same run
 depend on each other, so the share varies more from seed to seed than that of independent intervals."""
+
+AUDITORS = f"""
+[auditors.judge]
+model = "simulated-judge"
+
+[auditors.embedding]
+model = "minilm"
+rate = 0.1
+
+[auditors.affinity]
+enabled = true
+rate = 0.04
+token_budget_per_minute = 100_000
+
+[auditors.counterfactual]
+enabled = true
+rate = 0.05
+token_budget_per_minute = 60_000
+
+[[mitigation]]
+name = "demo"
+match = {{ route = "{traffic.MITIGATED}" }}
+instruction = "abstract"
+share = 0.5
+unit = "request"
+
+[drift]
+average_run_length = {AVERAGE_RUN_LENGTH}
+tolerance = 0.02
+reference = {{ window = {REFERENCE_AUDITS} }}
+"""
 
 INTRODUCTION = """\
 biasgate demo: a simulated model with planted biases behind a gateway and an auditor; nothing real is judged.
@@ -50,25 +84,26 @@ published numbers), then changes the model, waits for the drift alarm, and tries
 
 def run(*, seed: int, keep: bool, verbose: bool = False) -> int:
     """Plays everything once; returns 0, or 1 when an audit, a planted value or the alarm did not come."""
+    simulate = ["-m", "gateway", "simulate", "--profile", PROFILE, "--seed", str(seed)]
     with (
         tempfile.TemporaryDirectory(prefix="biasgate-demo-") as directory,
-        running(Path(directory), seed=seed, embedding_rate=EMBEDDING_RATE) as system,
+        running(Path(directory), Upstream("simulator", simulate, AUDITORS)) as system,
     ):
         print(INTRODUCTION)
-        print(f"Gateway and auditor are up: base URL {system.gateway}/v1, the simulated model's {system.simulator}/v1")
+        print(f"Gateway and auditor are up: base URL {system.gateway}/v1, the simulated model's {system.upstream}/v1")
         print(f"Console, unlocked by this link: {system.unlocked_console}\n", flush=True)
-        runs = start_audits(system)
+        runs = start_audits(system, model=MODEL, limit=LIMIT, samples=SAMPLES)
         is_quiet = _before_the_change(system, runs, verbose=verbose)
         is_recovered = _suites(system, runs, verbose=verbose)
         is_alarmed = _drift(system)
         is_mitigated = _mitigation(system)
-        _settle(system)
-        _ledger(system)
-        _addresses(system, keep=keep)
+        settle(system)
+        print_ledger(system, 5)
+        print_addresses(system, keep=keep)
         is_well = is_quiet and is_recovered and is_alarmed and is_mitigated
         print("All of it came out as planted." if is_well else "NOT as planted: see above.", flush=True)
         if keep:
-            _wait_for_interrupt()
+            wait_for_interrupt()
     return 0 if is_well else 1
 
 
@@ -78,16 +113,16 @@ def _before_the_change(system: System, runs: list[str], *, verbose: bool) -> boo
 
         def is_enough() -> bool:
             audits = _audits(system)
-            show(f"live traffic: {audits} of {QUIET_AUDITS} audits; suites: {_n_over(system, runs)} of {len(runs)}")
+            show(f"live traffic: {audits} of {QUIET_AUDITS} audits; suites: {count_over(system, runs)} of {len(runs)}")
             return audits >= QUIET_AUDITS
 
         answered = _traffic(system, is_enough)
-        _settle(system)
+        settle(system)
     estimates: list[dict[str, Any]] = fetch(system, "/live/estimates")
     listed = estimates if verbose else [estimate for estimate in estimates if estimate["metric"] == DRIFTING[1]]
     alarms = fetch(system, "/live/alarms")
     print(f"1. Live traffic: {answered} requests answered. Live estimates{'' if verbose else ' of the judge'}:")
-    print(_indented(findings.live_table(listed, load(PROFILE))))
+    print(indent(findings.live_table(listed, load(PROFILE))))
     print(f"   Alarms so far: {len(alarms)} (nothing has changed yet, so there should be none).\n", flush=True)
     return not alarms
 
@@ -96,12 +131,12 @@ def _suites(system: System, runs: list[str], *, verbose: bool) -> bool:
     """Every suite; whether each finished and enough of the planted values were recovered."""
     with status_line(sys.stderr) as show:
         done = [
-            _finished(system, run_id, lambda: show(f"suites: {_n_over(system, runs)} of {len(runs)}"))
+            await_run(system, run_id, lambda: show(f"suites: {count_over(system, runs)} of {len(runs)}"))
             for run_id in runs
         ]
         reports = [_read_finding(system, audit, verbose=verbose) for audit in done if audit["status"] == "done"]
     print("2. Every suite on demand, on its embedded items:")
-    print(_indented(findings.suites_table([finding for finding, _ in reports])))
+    print(indent(findings.suites_table([finding for finding, _ in reports])))
     for audit in done:
         if audit["status"] != "done":
             print(f"   {audit['suite']}: {audit['status']}: {audit['error']}")
@@ -172,9 +207,9 @@ def _mitigation(system: System) -> bool:
     if effect is None or effect["difference"] is None:
         print("   no audits of both arms yet\n", flush=True)
         return False
-    print(_indented(findings.arms_table(effect, load(PROFILE).drifted())))
+    print(indent(findings.arms_table(effect, load(PROFILE).drifted())))
     beside: list[dict[str, Any]] = fetch(system, "/live/mitigations?auditor=answer")
-    print(_indented(findings.quality_table(beside)) + "\n", flush=True)
+    print(indent(findings.quality_table(beside)) + "\n", flush=True)
     return bool(effect["upper"] < 0.0)
 
 
@@ -204,17 +239,6 @@ def _name(estimate: dict[str, Any]) -> tuple[str, ...]:
     return estimate["auditor"], estimate["metric"], estimate["axis"], estimate["group"]
 
 
-def _settle(system: System) -> None:
-    """Waits until every sampled exchange has been audited, failed or expired."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while _waiting(system) and time.monotonic() < deadline:
-        time.sleep(0.3)
-
-
-def _waiting(system: System) -> int:
-    return int(fetch(system, "/live/ledger")["outcomes"].get("queued", 0))
-
-
 def _planted(result: Result) -> Expected:
     """Computes the values that the run must have recovered, from the same items."""
     options = RunOptions(
@@ -227,44 +251,3 @@ def _planted(result: Result) -> Expected:
         embedder=result.provenance.embedder,
     )
     return Expected(load(PROFILE), prepare(options))
-
-
-def _n_over(system: System, runs: list[str]) -> int:
-    audits: list[dict[str, Any]] = fetch(system, "/audits")
-    return sum(audit["id"] in runs and audit["status"] not in ("queued", "running") for audit in audits)
-
-
-def _finished(system: System, run_id: str, show: Callable[[], None]) -> dict[str, Any]:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        audit: dict[str, Any] = fetch(system, f"/audits/{run_id}")
-        if audit["status"] not in ("queued", "running"):
-            return audit
-        if time.monotonic() > deadline:
-            raise GatewayError(f"the suite run {run_id} was not done within {PATIENCE_SECONDS:.0f} s: {audit}")
-        show()
-        time.sleep(0.3)
-
-
-def _ledger(system: System) -> None:
-    outcomes = fetch(system, "/live/ledger")["outcomes"]
-    print("5. The ledger: every request is in exactly one outcome.")
-    print("   " + ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items())) + "\n")
-
-
-def _addresses(system: System, *, keep: bool) -> None:
-    print(f"Console (unlocked)  {system.unlocked_console}")
-    print(f"Metrics             {system.gateway}/metrics and {system.auditor}/metrics")
-    print(f"API description     {system.gateway}/schema/openapi.json (with the key after #key= as bearer token)")
-    print("" if keep else "These addresses end with the demo: make demo KEEP=1 (biasgate demo --keep) leaves them.\n")
-
-
-def _wait_for_interrupt() -> None:
-    print("Left running (KEEP=1). Ctrl-C stops it.", flush=True)
-    with contextlib.suppress(KeyboardInterrupt):
-        while True:
-            time.sleep(3600)
-
-
-def _indented(text: str) -> str:
-    return "\n".join("   " + line for line in text.splitlines())

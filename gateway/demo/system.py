@@ -6,28 +6,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import msgspec
 
-from gateway.demo import traffic
 from gateway.errors import GatewayError
 
-PROFILE = "demo"
-MODEL = "simulated"
-LIMIT = 240
-"""Items a suite asks: all of them, but for the thousands of `ltf_test`, `cogs` and `implicit_association`."""
-SAMPLES = 3
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
-REFERENCE_AUDITS = 200
-AVERAGE_RUN_LENGTH = 100
-"""Short on purpose: a demo lasts minutes. A service keeps the default of 100,000 exchanges between false alarms."""
-
 ADMIN_KEY_VARIABLE = "DEMO_ADMIN_KEY"
 """Variable in the environment of the demo's own gateway; a command line could be read by every user of the machine."""
 
@@ -42,47 +32,28 @@ admin_key_env = "{admin_key_variable}"
 url = "sqlite:///{store}"
 
 [[upstreams]]
-name = "simulator"
-base_url = "{simulator}"
+name = "{upstream}"
+base_url = "{upstream_url}"
 
 [sampling]
 rate = 1.0
-
-[auditors.judge]
-model = "simulated-judge"
-
-[auditors.embedding]
-model = "minilm"
-rate = {embedding_rate}
-
-[auditors.affinity]
-enabled = true
-rate = 0.04
-token_budget_per_minute = 100_000
-
-[auditors.counterfactual]
-enabled = true
-rate = 0.05
-token_budget_per_minute = 60_000
-
-[[mitigation]]
-name = "demo"
-match = {{ route = "{mitigated}" }}
-instruction = "abstract"
-share = 0.5
-unit = "request"
-
-[drift]
-average_run_length = {average_run_length}
-tolerance = 0.02
-reference = {{ window = {reference} }}
 """
+
+
+class Upstream(NamedTuple):
+    """The server of the model behind the gateway, and what the gateway is to do with its traffic."""
+
+    name: str
+    command: Sequence[str]
+    """Arguments of Python; `--port` and `--with-parent` are added."""
+    auditors: str
+    """Sections of the configuration."""
 
 
 class System(msgspec.Struct, frozen=True):
     """Addresses of the demo's servers, and the admin key."""
 
-    simulator: str
+    upstream: str
     gateway: str
     auditor: str
     admin_key: str
@@ -94,13 +65,13 @@ class System(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def running(directory: Path, *, seed: int, embedding_rate: float) -> Iterator[System]:
-    """Simulator, gateway and auditor; logs go to files in `directory`. Raises GatewayError when one does not start."""
-    simulator_port, gateway_port, auditor_port = _free_ports(3)
-    simulator_url, gateway_url, auditor_url = (
-        f"http://127.0.0.1:{port}" for port in (simulator_port, gateway_port, auditor_port)
+def running(directory: Path, upstream: Upstream) -> Iterator[System]:
+    """Model, gateway and auditor; logs go to files in `directory`. Raises GatewayError when one does not start."""
+    upstream_port, gateway_port, auditor_port = _free_ports(3)
+    upstream_url, gateway_url, auditor_url = (
+        f"http://127.0.0.1:{port}" for port in (upstream_port, gateway_port, auditor_port)
     )
-    system = System(simulator_url, gateway_url, auditor_url, admin_key=secrets.token_urlsafe(16))
+    system = System(upstream_url, gateway_url, auditor_url, admin_key=secrets.token_urlsafe(16))
     config = directory / "biasgate.toml"
     config.write_text(
         CONFIG.format(
@@ -108,19 +79,17 @@ def running(directory: Path, *, seed: int, embedding_rate: float) -> Iterator[Sy
             auditor_port=auditor_port,
             admin_key_variable=ADMIN_KEY_VARIABLE,
             store=directory / "demo.db",
-            simulator=system.simulator,
-            embedding_rate=embedding_rate,
-            average_run_length=AVERAGE_RUN_LENGTH,
-            reference=REFERENCE_AUDITS,
-            mitigated=traffic.MITIGATED,
-        ),
+            upstream=upstream.name,
+            upstream_url=upstream_url,
+        )
+        + upstream.auditors,
         encoding="utf-8",
     )
-    simulate = ["simulate", "--port", str(simulator_port), "--profile", PROFILE, "--seed", str(seed)]
-    simulator_log, log = directory / "simulator.log", directory / "biasgate.log"
-    with _process(simulate, simulator_log) as simulator:
-        _await_answer(f"{system.simulator}/health", simulator, simulator_log)
-        with _process(["serve", "--config", str(config)], log, {ADMIN_KEY_VARIABLE: system.admin_key}) as serve:
+    model_log, log = directory / "model.log", directory / "biasgate.log"
+    serve_command = ["-m", "gateway", "serve", "--config", str(config)]
+    with _process([*upstream.command, "--port", str(upstream_port)], model_log) as model:
+        _await_answer(f"{upstream_url}/health", model, model_log)
+        with _process(serve_command, log, {ADMIN_KEY_VARIABLE: system.admin_key}) as serve:
             _await_answer(f"{system.gateway}/readyz", serve, log)
             _await_answer(f"{system.auditor}/readyz", serve, log)
             # The auditor publishes the suites that it runs once it is up.
@@ -130,7 +99,7 @@ def running(directory: Path, *, seed: int, embedding_rate: float) -> Iterator[Sy
 
 def drift(system: System) -> None:
     """Plants the profile's change, now."""
-    httpx.post(f"{system.simulator}/simulator/drift", json={"on": True}, timeout=10).raise_for_status()
+    httpx.post(f"{system.upstream}/simulator/drift", json={"on": True}, timeout=10).raise_for_status()
 
 
 def fetch(system: System, path: str) -> Any:
@@ -149,9 +118,9 @@ def _as_admin(system: System) -> dict[str, str]:
     return {"authorization": f"Bearer {system.admin_key}"}
 
 
-def start_audits(system: System) -> list[str]:
-    """Starts every suite on its embedded items; returns the runs' ids."""
-    body = {"suites": "all", "model": MODEL, "data": "embedded", "limit": LIMIT, "samples": SAMPLES}
+def start_audits(system: System, suites: Sequence[str] | str = "all", **options: str | int) -> list[str]:
+    """Starts suites on their embedded items, with further options of a run; returns the runs' ids."""
+    body = {"suites": suites, "data": "embedded", **options}
     response = httpx.post(f"{system.gateway}/audits", json=body, headers=_as_admin(system), timeout=30)
     response.raise_for_status()
     return list(response.json()["ids"].values())
@@ -171,7 +140,7 @@ def _process(arguments: list[str], log: Path, environ: Mapping[str, str] = {}) -
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BIASGATE_")}
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own command, arguments from this module
-            [sys.executable, "-m", "gateway", *arguments, "--with-parent"],
+            [sys.executable, *arguments, "--with-parent"],
             stdin=subprocess.PIPE,  # its other end closes with this process, however that ends
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Omit, OpenAIError, omit
 from openai.types.chat import ChatCompletionUserMessageParam
 
 from gateway.errors import GatewayError
@@ -31,7 +31,14 @@ def prompts(people: Sequence[str] = PEOPLE) -> "itertools.cycle[str]":
     return itertools.cycle([task.format(person=person) for task in TASKS for person in people])
 
 
-async def send(base_url: str, model: str, *, is_enough: Callable[[], bool], to_policy: bool = False) -> int:
+async def send(
+    base_url: str,
+    model: str,
+    *,
+    is_enough: Callable[[], bool],
+    to_policy: bool = False,
+    max_tokens: int | Omit = omit,
+) -> int:
     """Sends prompts, every other one streamed, until `is_enough()`; returns how many were answered. `to_policy` sends
     prompts about men to the endpoint that the demo's policy covers, none of them streamed. Raises GatewayError when a
     request fails.
@@ -46,7 +53,7 @@ async def send(base_url: str, model: str, *, is_enough: Callable[[], bool], to_p
                 if to_policy:
                     await client.completions.create(model=model, prompt=next(source))
                 else:
-                    await _ask(client, model, next(source), streamed=answered % 2 == 1)
+                    await _ask(client, model, next(source), streamed=answered % 2 == 1, max_tokens=max_tokens)
                 answered += 1
                 await asyncio.sleep(PAUSE_SECONDS)
 
@@ -66,10 +73,11 @@ async def send(base_url: str, model: str, *, is_enough: Callable[[], bool], to_p
     return answered
 
 
-async def _ask(client: AsyncOpenAI, model: str, prompt: str, *, streamed: bool) -> None:
+async def _ask(client: AsyncOpenAI, model: str, prompt: str, *, streamed: bool, max_tokens: int | Omit) -> None:
     message: ChatCompletionUserMessageParam = {"role": "user", "content": prompt}
     if not streamed:
-        await client.chat.completions.create(model=model, messages=[message])
+        await client.chat.completions.create(model=model, messages=[message], max_tokens=max_tokens)
         return
-    async for _ in await client.chat.completions.create(model=model, messages=[message], stream=True):
+    stream = await client.chat.completions.create(model=model, messages=[message], max_tokens=max_tokens, stream=True)
+    async for _ in stream:
         pass

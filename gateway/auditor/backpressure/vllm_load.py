@@ -112,8 +112,8 @@ class LoadReader:
 
     async def _page(self, client: httpx.AsyncClient) -> bytes | None:
         async with client.stream("GET", self._url) as response:
-            if response.status_code >= 500:  # the page may be there, and the server in trouble
-                response.raise_for_status()
+            if response.status_code >= 500 and response.status_code != httpx.codes.NOT_IMPLEMENTED:
+                response.raise_for_status()  # the page may be there, and the server in trouble
             if response.status_code != 200:
                 return None
             encoding = response.headers.get("content-encoding", "")

@@ -61,7 +61,11 @@ async def test_reader_reads_with_the_servers_key() -> None:
     assert [(one.path, one.headers["authorization"]) for one in server.asked] == [("/metrics", "Bearer k")]
 
 
-@pytest.mark.parametrize("reply", [Reply(b"", status=404), Reply(b"up 1\n"), Reply(b"#" * (LONGEST_PAGE_BYTES + 1))])
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(b"", status=404), Reply(b"", status=501), Reply(b"up 1\n"), Reply(b"#" * (LONGEST_PAGE_BYTES + 1))],
+    ids=["not there", "not implemented, as llama.cpp answers", "another's metrics", "endless"],
+)
 async def test_a_server_without_these_metrics_is_left_alone(reply: Reply) -> None:
     """It is asked once, and not again each second."""
     async with scripted_server(lambda _: reply) as server:
