@@ -12,7 +12,8 @@ from typing import Literal
 import msgspec
 
 from auditors.affinity import CHOICE_PROMPT
-from auditors.judge import USER_PROMPT, WHY_PROMPT, Finding, Verdict, VerdictError, parse_verdict
+from auditors.judge import USER_PROMPT, WHY_PROMPT
+from auditors.judge_verdict import Finding, Verdict, VerdictError, parse_verdict
 from auditors.text import bias_question
 from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey

@@ -8,17 +8,17 @@ import pytest
 from auditors.audit_texts import LONGEST_CHARS, Reason
 from auditors.clients.completion import HttpCompleter
 from auditors.judge import (
+    CONTRADICTION,
+    FINDING,
     LONGEST_PART_CHARS,
+    NO_REFUSAL_WORDS,
+    NOT_MENTIONED,
     PROMPT_SHA256,
-    REPLY_SCHEMA,
-    SCHEMA_NAME,
     SYSTEM_PROMPT,
     WHY_PROMPT,
     JudgeAuditor,
-    Verdict,
-    VerdictError,
-    parse_verdict,
 )
+from auditors.judge_verdict import REPLY_SCHEMA, SCHEMA_NAME, VerdictError, parse_verdict
 from auditors.text.identity import AXES
 from auditors.types import AuditFailure, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange, exchange

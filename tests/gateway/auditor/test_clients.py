@@ -10,10 +10,10 @@ import pytest
 
 from auditors.clients.embedders import EmbedderError
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion
-from auditors.judge import parse_verdict
+from auditors.judge_verdict import parse_verdict
 from auditors.types import Completer, CompletionError, CompletionRequest, Message
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
-from gateway.auditor.clients import AuditorClients, Requests, upstream_serving
+from gateway.auditor.clients import AuditorClients, Counted, upstream_serving
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.config.loading import validate
 from gateway.config.schema import AuditsConfig, Config
@@ -33,14 +33,12 @@ def config_for(*upstreams: dict[str, Any], **sections: Any) -> Config:
 
 
 def judge_of(
-    config: Config, limiters: ConcurrencyLimiters | None = None, requests: Requests | None = None
+    config: Config, limiters: ConcurrencyLimiters | None = None, counted: Counted | None = None
 ) -> AuditorClients:
     """The clients of the judge, which are not held back unless limiters say so."""
     none = ConcurrencyLimiters(AuditsConfig(adaptive_concurrency=False))
-    counted: Requests = Counter() if requests is None else requests
-    return AuditorClients(
-        config, config.auditors.judge, limiters or none, name="judge", secret=SECRET, judge_requests=counted
-    )
+    counted = Counter() if counted is None else counted
+    return AuditorClients(config, config.auditors.judge, limiters or none, name="judge", secret=SECRET, counted=counted)
 
 
 async def judged(completer: Completer) -> object:
@@ -191,8 +189,8 @@ async def test_what_was_never_sent_is_not_counted() -> None:
     async with scripted_server(lambda _: Reply(load)) as one:
         config = config_for({"name": "one", "base_url": one.base_url})
         limiters = ConcurrencyLimiters(config.audits)
-        requests: Requests = Counter()
-        clients = judge_of(config, limiters, requests)
+        counted: Counted = Counter()
+        clients = judge_of(config, limiters, counted)
         about = exchange(upstream="one")
         asking = asyncio.create_task(judged(clients.of_exchange(about)))
         while not one.asked or clients.held_seconds(about) < 0.1:  # noqa: ASYNC110 - the clock of another object
@@ -201,5 +199,5 @@ async def test_what_was_never_sent_is_not_counted() -> None:
         await asyncio.gather(asking, return_exceptions=True)
         await clients.aclose()
         await limiters.aclose()
-    assert requests == {}
+    assert counted == {}
     assert {asked.path for asked in one.asked} == {"/metrics"}
