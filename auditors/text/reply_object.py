@@ -25,7 +25,7 @@ _TOKEN = re.compile(rf"{_DOUBLE} | {_CURLY} | {_SINGLE} | [\[\]{{}},]", re.VERBO
 _REPAIRED = re.compile(
     rf"""
     (?P<double> {_DOUBLE} ) | {_CURLY} | {_SINGLE}
-  | (?P<dropped> // [^\n]* | , (?= \s* [\]}}] ) )
+  | (?P<dropped> // [^\n]* | , (?= \s* [\]}}] ) | [^\S\ \t\r\n] )
   | (?P<sign> [+−–] ) (?= \d )
   | (?P<word> [A-Za-z_] \w* )
     """,
@@ -142,7 +142,7 @@ def _as_json(match: re.Match[str]) -> str:
         return _STRANGE_ESCAPE.sub("", written)
     if kind == "sign":
         return "" if written == "+" else "-"
-    return ""  # a comment, or a comma at the end of a list
+    return ""  # a comment, a comma at the end of a list, a blank that JSON does not know
 
 
 def _with_members(value: Any, *, is_cut: bool) -> Iterator[ReplyObject]:

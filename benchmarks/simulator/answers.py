@@ -28,7 +28,7 @@ from benchmarks.simulator.text_request import Asked, Turn
 
 MALFORMED = "Overall the answer seems fine to me, I would say."
 
-ODD_NUMBERS = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"2"', "null")
+ODD_NUMBERS = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"two"', "null")
 """Scores that are none, as judges have been seen to write them."""
 
 Fault = Literal["malformed", "refusal", "odd number", "silent"]

@@ -11,7 +11,7 @@ import pytest
 from auditors.clients.embedders import EmbedderError
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion
 from auditors.judge_verdict import parse_verdict
-from auditors.types import Completer, CompletionError, CompletionRequest, Message
+from auditors.types import Completer, CompletionError, CompletionRequest, DecisionRequest, Message
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.clients import AuditorClients, Counted, upstream_serving
 from gateway.auditor.enabled import EnabledAuditors
@@ -102,16 +102,42 @@ VERDICT = chat('{"refused": false, "findings": []}')
 )
 async def test_each_request_to_a_judge_is_counted_once(replies: list[Reply], counted: dict[str, int]) -> None:
     """By what came of it, whatever the judgement is in the end; retries of one request are one."""
-    requests, script = Counter[Any](), iter(replies)
+    increments, script = Counter[Any](), iter(replies)
     async with scripted_server(lambda _: next(script)) as one:
         config = config_for({"name": "one", "base_url": one.base_url}, auditors={"judge": {"timeout_seconds": 1.0}})
-        clients = judge_of(config, requests=requests)
+        clients = judge_of(config, counted=increments)
         with contextlib.suppress(CompletionError):
             await judged(clients.of_exchange(exchange(upstream="one")))
         with pytest.raises(CompletionError, match='"gone" is no longer configured'):  # nothing is even asked
             await judged(clients.of_exchange(exchange(upstream="gone")))
         await clients.aclose()
-    assert requests == counted
+    assert increments == {("judge_requests", (outcome,)): n for outcome, n in counted.items()}
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}, {"input": 7, "output": 3}),
+        ({"prompt_tokens": 7, "total_tokens": 7}, {"input": 7}),
+        ({"input_tokens": 7, "output_tokens": 3, "input_tokens_details": {}}, {"input": 7, "output": 3}),
+        ({"prompt_tokens": -7, "completion_tokens": "3"}, {}),
+        (None, {}),
+    ],
+)
+@pytest.mark.parametrize("kind", ["completion", "decision"])
+async def test_tokens_are_counted_as_servers_say(kind: str, usage: Any, counted: dict[str, int]) -> None:
+    """Of completions and decisions, by direction; what no server has counted is not shown as spent."""
+    body = msgspec.json.decode(chat("a").body) | ({} if usage is None else {"usage": usage})
+    increments = Counter[Any]()
+    async with scripted_server(lambda _: Reply(msgspec.json.encode(body))) as one:
+        clients = judge_of(config_for({"name": "one", "base_url": one.base_url}), counted=increments)
+        if kind == "completion":
+            await clients.of_exchange(exchange(upstream="one")).complete(QUESTION)
+        else:
+            decision = DecisionRequest(path="/v1/chat/completions", body={})
+            await clients.decider_of_exchange(exchange(upstream="one")).decide(decision)
+        await clients.aclose()
+    assert increments == {("audit_tokens", ("judge", direction)): n for direction, n in counted.items()}
 
 
 def models(_: Asked) -> Reply:
