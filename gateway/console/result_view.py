@@ -22,6 +22,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
     n: int = 0
     n_excluded: int = 0
     reason: str | None = None
+    warnings: list[str] = []
 
     @property
     def is_whole(self) -> bool:
@@ -53,6 +54,8 @@ class Numbers(msgspec.Struct, frozen=True):
     """Numbers of groups and parts of the data, which are in the report."""
     counts: dict[str, int]
     judge_fault: str | None
+    judge_warnings: list[str]
+    """Sentences about what keeps the judge from judging."""
     left_out: dict[str, int]
     """Own prompts that were not asked, by reason."""
 
@@ -70,5 +73,12 @@ def _read(result: str | None) -> Numbers:
         parsed = _Result()
     whole = [estimate for estimate in parsed.estimates if estimate.is_whole]
     whole.sort(key=lambda estimate: estimate.axis is not None)
-    fault = None if parsed.judge is None else parsed.judge.reason
-    return Numbers(whole, len(parsed.estimates) - len(whole), parsed.counts, fault, parsed.dataset.left_out)
+    judge = parsed.judge or _Judge()
+    return Numbers(
+        whole=whole,
+        n_parts=len(parsed.estimates) - len(whole),
+        counts=parsed.counts,
+        judge_fault=judge.reason,
+        judge_warnings=judge.warnings,
+        left_out=parsed.dataset.left_out,
+    )
