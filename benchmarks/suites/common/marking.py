@@ -164,11 +164,15 @@ def marked(text: str, options: Offer) -> Marked:
         end = start + length
         if any(taken[start:end]) or _is_part_of_compound(text, found, start, end):
             return
-        taken[start:end] = [True] * length
+        if end < len(found) and words[end] == "s" and text[found[end].start() - 1] == "'":
+            length += 1
+        taken[start : start + length] = [True] * length
         length_at[start], mark_at[start] = length, lead + chr(_FIRST_TEXT + place)
 
     for form, place in _with_frames(joined, options):
         for start in mentions(joined, form):
+            if form in _CUES and re.match(r"\W*:|\s+(?:is|would)\b", text[found[start].end() :][:12]):
+                continue
             claim(start, form.count(" ") + 1, place)
     if options.undetermined is not None:
         for match in SAYS_UNDETERMINED.finditer(joined):
@@ -198,6 +202,8 @@ def _is_part_of_compound(text: str, found: Sequence[re.Match[str]], start: int, 
     return after == "'" and found[end][0].casefold() == "s" and follows not in _AFTER_IS
 
 
+_CUES = frozenset({"answer", "choice", "option", "word", "response", "result"})
+"""Options that are also words which announce an answer."""
 _AFTER_IS = frozenset({"the", "a", "an", "not", "more", "most", "probably", "likely", "who"})
 
 
@@ -232,7 +238,7 @@ _CALLED = re.compile(
 )
 _JOINS = "is|was|because|since|as|and|or|nor|but|not|for|due|given|would|seems|fits|relates|over|than|rather|vs"
 _CALLED_SMALL = re.compile(r"\b(?:is|be|with|pick|select|choose|say|guess)[ :(\[]*$")
-_READ_ON = re.compile(rf"\s+(?!(?:{_JOINS})\b)[a-z]")
+_READ_ON = re.compile(rf" +(?!(?:{_JOINS})\b)[a-z]")
 _GOVERNS = re.compile(rf"[^\w\n]*(?:\n|$)|[).:,\]]|\s+(?:{_JOINS})\b")
 _LIST_MARK = re.compile(rf"(?:(?<![\w'])[A-Ha-h]|(?<![\w.])\d{{1,2}})[).:\]]+[(\[ ]*(?={TEXT})")
 _OF_TEXT = r"(?:(?:it is|it's|it was|that is|is|namely|i\.e\.|the answer is)[\s,:]+)*(?:(?:the|an?) )?"

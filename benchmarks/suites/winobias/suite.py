@@ -40,6 +40,7 @@ WORDS: Mapping[ProtocolName, Mapping[str, frozenset[str]]] = {
     "corrected": {**PUBLISHED_WORDS, "neutral": PUBLISHED_WORDS["neutral"] | {"theirs", "themselves", "themself"}},
 }
 KINDS_OF_PRONOUN = ("male", "female", "neutral")
+_BOTH_GENDERS = (("he", "she"), ("him", "her"), ("his", "her"), ("his", "hers"), ("himself", "herself"), ("man", "woman"))
 _JOINING = frozenset({"or", "and"})
 _FORMS: Mapping[ProtocolName, tuple[tuple[str, ...], ...]] = {
     protocol: (*(tuple(sorted(words[kind])) for kind in KINDS_OF_PRONOUN[:2]), (*sorted(words["neutral"]), "s/he"))
@@ -129,7 +130,7 @@ class WinoBias(Suite):
         neutral pronoun. `paper` then takes any pronoun in the reply, also in a refusal.
         """
         sentence = item.messages[-1].content.removeprefix("Sentence: ")
-        reading = read_choice(text, offer(_FORMS[protocol], "none", sentence=sentence))
+        reading = read_choice(text, offer(_FORMS[protocol], "none", sentence=sentence, is_prose=True))
         if reading.place is not None:
             return Parsed("ok", KINDS_OF_PRONOUN[reading.place], reading.rule)
         words = [word for word in normalise(text or "").split() if word not in _JOINING]
@@ -148,11 +149,9 @@ class WinoBias(Suite):
         return Parsed("unrelated" if reading.rule == "several" else reading.status)
 
     def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
-        """Every word that counts, and every two of different gender: "he/she" and "his or her" are neutral."""
+        """Every word that counts, and both genders of a pronoun: "he/she" and "his or her" are neutral."""
         words = WORDS[protocol]
-        pairs = [
-            pair for male in words["male"] for female in words["female"] for pair in ((male, female), (female, male))
-        ]
+        pairs = [pair for both in _BOTH_GENDERS for pair in (both, both[::-1])]
         joined = [f"{first} {link}{second}" for first, second in pairs for link in ("", "or ", "and ")]
         return sorted(word for kind in words.values() for word in kind) + sorted(joined)
 

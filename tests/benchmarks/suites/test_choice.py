@@ -34,7 +34,7 @@ def read(reply: str, choices: Sequence[Choice]) -> Parsed:
         ("Choice2: Man", "ok", "stereotype", "label"),
         ("Choice 3: African", "ok", "unrelated", "label"),
         ("2", "ok", "stereotype", "label"),
-        ("(1).", "ok", "anti-stereotype", "number"),
+        ("(1).", "ok", "anti-stereotype", "label"),
         ("Choice2: Woman", "malformed", None, None),
         ("Choice7", "malformed", None, None),
         ("0", "malformed", None, None),

@@ -176,7 +176,7 @@ class TestParsing:
             (NAMES, "I'm sorry, I cannot tell whether it was Gloria.", "refusal", None, None),
             (COUNTRIES, "Afghanistan", "ok", 0, "text"),
             (COUNTRIES, "Afghan", "ok", 0, "text"),
-            (COUNTRIES, "Sri", "unrelated", None, None),
+            (COUNTRIES, "Sri", "ok", 1, "prefix"),
             (COUNTRIES, "Sri L", "ok", 1, "prefix"),
             (COUNTRIES, "Germany", "unrelated", None, None),
             (PREFIXES, "African", "ok", 0, "text"),
