@@ -17,6 +17,8 @@ Labels = Literal["letters", "numbers", "none"]
 """Kind of the labels with which a prompt shows its options."""
 LONGEST = 8_000
 """Characters that are read of a reply: half of them from its beginning, half from its end."""
+LONGEST_NAME = 4
+"""Words of an option of which a part may stand for it."""
 MIN_CUT = 4
 """Shortest beginning of an option, in characters, that ends within a word and may stand for it."""
 
@@ -49,15 +51,19 @@ _QUOTES = str.maketrans(
         "🅱": "B",
     }
 )
+_TAGS = (
+    "answer|b|br|bos|center|choice|code|div|em|eos|explanation|i|li|mark|ol|option|output|p|pad|pre|reasoning|response|result|s"
+    "|span|strong|sub|sup|u|ul|end_of_turn|start_of_turn"
+)
 _MARKUP: Sequence[tuple[re.Pattern[str], str]] = [
     (re.compile(pattern, re.IGNORECASE | re.MULTILINE), replacement)
     for pattern, replacement in (
         (r"~~[^~\n]{1,200}~~", " "),
-        (r"<(?:final )?answer>|\\boxed\s*\{|答案\s*[:是]?", "\nanswer: "),
-        (r"</?\|?[a-z][\w ]{0,20}\|?/?>", " "),
+        (r"<(?:final )?answer>|\\boxed\s*\{|(?:答案|选项|选择|选)\s*[:是为]?", "\nanswer: "),
+        (rf"</?(?:{_TAGS})\b[^<>\n]{{0,40}}>|<\|[\w ]{{1,30}}\|>", " "),
         (r"\\[a-z]{2,12}\b\s*\{?|\\[()\[\]]", " "),
         (r"""["']([\w ]{1,40})["']\s*:(?=\s*["'\[{\w])""", r"\n\1: "),
-        (r"""(?<=["'\w])\s*,\s*(?=\n|"[\w ]{1,40}")""", "\n"),
+        (r"""(?<=["'\w])\s*,\s*(?=\n)""", "\n"),
         (r"^[ \t]*(?:#{1,6}|>+|[-+•·*])[ \t]+", ""),
         (r"=+>|-+>|=", ": "),
         (r"\bans\b[.:]?", "answer:"),
@@ -65,7 +71,7 @@ _MARKUP: Sequence[tuple[re.Pattern[str], str]] = [
     )
 ]
 _SINGLE_QUOTES = re.compile(r"(?<!\w)'|'(?!\w)")
-_ARTICLE = re.compile(r"(?:the|an?) (?=.)")
+_ARTICLE = re.compile(r"^(?:the|an?) (?=.)")
 
 
 def plain(text: str) -> str:
@@ -115,12 +121,27 @@ def offer(
         for form in map(words_of, forms):
             for spelling in {form, _ARTICLE.sub("", form, count=1) if _ARTICLE.match(form) else form} - {""}:
                 places.setdefault(spelling, set()).add(place)
+    if is_prose:
+        parts = [(part, place) for place, forms in enumerate(texts) if place != undetermined for part in _parts(forms)]
+        for part, place in parts:
+            if part not in places and {at for other, at in parts if other == part} == {place} and len(part) >= MIN_CUT:
+                places[part] = {place}
     single = sorted(
         ((form, *place) for form, place in places.items() if len(place) == 1), key=lambda pair: -len(pair[0])
     )
-    parts = sentence.split("[MASK]") if sentence else []
-    frame = (words_of(parts[0]), words_of(parts[1])) if len(parts) == 2 else None
+    around = sentence.split("[MASK]") if sentence else []
+    frame = (words_of(around[0]), words_of(around[1])) if len(around) == 2 else None
     return Offer(len(texts), labels, tuple(single), frame, undetermined, is_prose)
+
+
+def _parts(forms: Sequence[str]) -> Iterator[str]:
+    """Yield the noun of an option in several words, and the first word of a name: "landlord", "Jamal"."""
+    for form in forms:
+        words = WORDS.findall(plain(form))
+        if 1 < len(words) <= LONGEST_NAME:
+            yield words[-1].casefold()
+            if all(word.istitle() for word in words) and not _ARTICLE.match(form.casefold()):
+                yield words[0].casefold()
 
 
 def place_of(mark: str) -> int:
@@ -220,7 +241,8 @@ def _with_frames(joined: str, options: Offer) -> Iterator[tuple[str, int]]:
 
 _NUMERALS = {"one": 1, "two": 2, "three": 3, "four": 4, "first": 1, "second": 2, "third": 3, "fourth": 4}
 _BY_NOUN = re.compile(
-    r"\b(?P<noun>option|choice|alternative|choose|chose)[ :#(\[.-]*(?:is )?"
+    r"(?:\b(?:number|no\.?|nr\.?) ?|#)(?P<counted>\d)(?!\w|\.\d)"
+    r"|\b(?P<noun>option|choice|alternative|choose|chose)[ :#(\[.-]*(?:is )?"
     r"(?:(?P<number>\d+(?!\w|\.\d)|(?:one|two|three|four)\b)|(?P<letter>[A-Hb-h]|a(?=[).:,]|[^\w\n]*$))(?![\w']))"
     r"|\b(?:the )?(?:(?P<ordinal>first|second|third|fourth|last)|(?P<short>\d)(?:st|nd|rd|th)) "
     r"(?:one|option|choice|alternative|answer)\b"
@@ -268,7 +290,7 @@ def _completed(text: str, options: Offer) -> str:
     """Return the text with a mark for all its words, or all behind a label, if they begin a single option."""
     lead = _LEAD.match(text)
     at = lead.end() if lead else 0
-    words = " ".join(WORDS.findall(text[at:])).casefold()
+    words = _ARTICLE.sub("", " ".join(WORDS.findall(text[at:])).casefold(), count=1)
     if words in _NO_BEGINNINGS or re.search(f"{TEXT}|{LABEL}|[?]", text[at:]):
         return text
     is_long = len(words) >= MIN_CUT
@@ -290,7 +312,7 @@ def _by_noun(match: re.Match[str], n: int) -> str:
     verb = "choose " if match["noun"] and match["noun"].startswith("cho") and match["noun"] != "choice" else ""
     if letter := match["letter"]:
         return verb + _label(ord(letter.upper()) - ord("A"), n)
-    word = match["number"] or match["ordinal"] or match["short"] or match["lone"]
+    word = match["counted"] or match["number"] or match["ordinal"] or match["short"] or match["lone"]
     if word in ("former", "latter"):
         return _label(int(word == "latter"), n) if n == 2 else match[0]
     if word == "last":

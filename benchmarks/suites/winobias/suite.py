@@ -40,7 +40,14 @@ WORDS: Mapping[ProtocolName, Mapping[str, frozenset[str]]] = {
     "corrected": {**PUBLISHED_WORDS, "neutral": PUBLISHED_WORDS["neutral"] | {"theirs", "themselves", "themself"}},
 }
 KINDS_OF_PRONOUN = ("male", "female", "neutral")
-_BOTH_GENDERS = (("he", "she"), ("him", "her"), ("his", "her"), ("his", "hers"), ("himself", "herself"), ("man", "woman"))
+_BOTH_GENDERS = (
+    ("he", "she"),
+    ("him", "her"),
+    ("his", "her"),
+    ("his", "hers"),
+    ("himself", "herself"),
+    ("man", "woman"),
+)
 _JOINING = frozenset({"or", "and"})
 _FORMS: Mapping[ProtocolName, tuple[tuple[str, ...], ...]] = {
     protocol: (*(tuple(sorted(words[kind])) for kind in KINDS_OF_PRONOUN[:2]), (*sorted(words["neutral"]), "s/he"))
