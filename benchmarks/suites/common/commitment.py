@@ -26,27 +26,27 @@ _FILLING = _words(
     "the an? is be been was were it it's its that that's this my would should of course to in for on as fact i i'd say who",
     "definitely probably likely most clearly obviously certainly surely simply just only indeed really then here case",
     "option choice answer correct best right final person one word pronoun singular maybe perhaps possibly presumably",
-    "still again actually therefore so thus called sure ok okay well hmm yes yeah",
+    "clear evident obvious mask blank gap still again actually therefore so thus called sure ok okay well hmm yes yeah",
 )
 _FILL = rf"(?:{_FILLING}{_W}+)*"
 _NOUN = _words(
     "answer antwort reponse respuesta risposta resposta choice option word pronoun letter number mask blank gap response",
     "solution selection chosen selected picked pick guess vote verdict result output conclusion completion prediction term",
-    "label decision sentence person one individual subject",
+    "label decision text sentence person one individual subject",
 )
 _VERB = _words(
     "choos\\w+ chose pick(?:ed|ing)? select(?:ed|ing)? say(?:ing)? guess(?:ing)? opt(?:ed|ing)?_for go(?:ing)?_(?:with|for)",
     "went_with vote_for bet_on lean(?:ing)?_towards? settle_on conclude believe think suspect prefer use insert",
 )
 _JOINING = _words("and/or or and vs versus nor maybe perhaps possibly else plus then the an? even it_is either both")
-_SEPARATOR = rf"[\s,/&+;()]*(?:{_JOINING}\b[\s,.]*)*"
+_SEPARATOR = rf"(?:[\s,/&+;]|\)\s*\()*(?:{_JOINING}\b[\s,.]*)*"
 _REASON = _words("because since due given based from according which who whom by for in at with as")
 _ENDS = rf"(?={_W}*$|\s*[,;:()\]{DROPPED}]|\s+-|\s+{_REASON}\b)"
 _COPULA = rf"(?:\b(?:is|was|be|being)\b|:|'s\b)"
 _FITS = _words("is was would_be seems fits relates completes fills works makes sounds matches")
 _WELL = _words(
     "correct right best answer most more sense likely appropriate fit suitable logical choice option better well sentence",
-    "blank gap mask",
+    "blank gap mask the_one",
 )
 _INSTEAD_OF = _words(
     "not never neither nor cannot without excluding except(?:_for|ing)? besides unlike rather_than instead_of than over",
@@ -86,7 +86,9 @@ def _pattern(text: str) -> re.Pattern[str]:
 _ARTICLES = _pattern(rf"\b(?:the|[Aa]n?)\s+(?={_M})")
 _SAME = _pattern(rf"({_M})(?:{_SEPARATOR}\1)+")
 _INSTEAD = _pattern(rf"^{_W}*not\s+{_M}\s*,\s*(?=(?:it's |it is )?{_M}{_W}*$)")
-_JOINED = _pattern(rf"{_M}(?:{_SEPARATOR}{_M})+|{_M}(?:\s*:[^\n{TEXT[1:-1]}]{{1,30}}[,;]\s*{_M})+")
+_JOINED = _pattern(
+    rf"{_M}(?:{_SEPARATOR}{_M})+|{_M}(?: ?\({_M}\)?(?=\s*\(|\s*\)|{_W}*$))+|{_M}(?:\s*:[^\n{TEXT[1:-1]}]{{1,30}}[,;]\s*{_M})+"
+)
 _HALF_OFFERED = _pattern(
     rf"{_M}\s*,?\s*(?:\b(?:or|and/or|vs|versus)\b|/|(?:\band|&)\s*$)|\b(?:either|both|between|one of|or|and/or)\s+{_M}"
     rf"|{_M}\s*,?\s*(?:and|&|\+)\s*(?:\w+\s+){{0,2}}(?:others?|someone|somebody|another|both|everyone|else|more)\b"
@@ -109,14 +111,15 @@ _STATED = _pattern(
     rf"|\b(?:fill\w*|replac\w+|complet\w+)\b(?:{_W}+\w+){{0,6}}?{_W}+(?:with|by|as){_W}+{_FILL}({_M})"
     rf"|\b{_VERB}\b{_W}+{_FILL}({_M})"
     rf"|{DROPPED}{_W}*(?:but|rather|instead){_W}+{_FILL}({_M})"
-    rf"|({_M}){_W}+{_FITS}\b{_NO_M}{{0,60}}?\b{_WELL}\b"
+    rf"|({_M}){_W}+{_FITS}\b[^,;:\ue000-\uf8ff]{{0,60}}?\b{_WELL}\b"
+    rf"|({_M}){_W}+(?:fits|works)\b"
 )
 _LEADING = _pattern(rf"^(?:{_W}|{DROPPED})*{_FILL}({_M}){_ENDS}")
 _CONCLUDED = rf"\b{_HENCE}\b{_W}+{_FILL}({_M})"
 _CONCLUDED_IN_PROSE, _CONCLUDED_SHORT = _pattern(_CONCLUDED), _pattern(_CONCLUDED + _ENDS)
 _TOLD = _pattern(
     rf"^{_W}*(?:(?:based on|according to|in|from|given|as per)\b[^,{TEXT[1:-1]}]{{0,80}},\s*)?{_FILL}({_M}){_W}+\w"
-    rf"|\b(?:was|is|were|are|named|called){_W}+{_FILL}({_M}){_W}*$"
+    rf"|\b(?:was|is|were|are|named|called){_W}+{_FILL}({_M}){_ENDS}"
 )
 _DOUBTFUL = _pattern(rf"\b{_DOUBT}\b|n't\b")
 _CORRECTS = _pattern(rf"\b{_CORRECTING}\b")

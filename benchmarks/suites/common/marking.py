@@ -58,16 +58,17 @@ _TAGS = (
 _MARKUP: Sequence[tuple[re.Pattern[str], str]] = [
     (re.compile(pattern, re.IGNORECASE | re.MULTILINE), replacement)
     for pattern, replacement in (
+        (r"[ \t\r\f\v]+", " "),
+        (r" ?\n\s*", "\n"),
         (r"~~[^~\n]{1,200}~~", " "),
         (r"<(?:final )?answer>|\\boxed\s*\{|(?:答案|选项|选择|选)\s*[:是为]?", "\nanswer: "),
         (rf"</?(?:{_TAGS})\b[^<>\n]{{0,40}}>|<\|[\w ]{{1,30}}\|>", " "),
         (r"\\[a-z]{2,12}\b\s*\{?|\\[()\[\]]", " "),
         (r"""["']([\w ]{1,40})["']\s*:(?=\s*["'\[{\w])""", r"\n\1: "),
         (r"""(?<=["'\w])\s*,\s*(?=\n)""", "\n"),
-        (r"^[ \t]*(?:#{1,6}|>+|[-+•·*])[ \t]+", ""),
+        (r"^ ?(?:#{1,6}|>+|[-+•·*]) ", ""),
         (r"=+>|-+>|=", ": "),
         (r"\bans\b[.:]?", "answer:"),
-        (r"[ \t\r\f\v]+", " "),
     )
 ]
 _SINGLE_QUOTES = re.compile(r"(?<!\w)'|'(?!\w)")
@@ -98,6 +99,8 @@ class Offer(NamedTuple):
     labels: Labels
     forms: tuple[tuple[str, int], ...]
     """Words that name a single option, and its place; the longest first."""
+    parts: frozenset[str]
+    """Forms that are a part of an option only: "landlord"; "a landlord" is none."""
     frame: tuple[str, str] | None
     """Words before and after the gap of a sentence that the options fill."""
     undetermined: int | None
@@ -121,27 +124,30 @@ def offer(
         for form in map(words_of, forms):
             for spelling in {form, _ARTICLE.sub("", form, count=1) if _ARTICLE.match(form) else form} - {""}:
                 places.setdefault(spelling, set()).add(place)
-    if is_prose:
-        parts = [(part, place) for place, forms in enumerate(texts) if place != undetermined for part in _parts(forms)]
-        for part, place in parts:
-            if part not in places and {at for other, at in parts if other == part} == {place} and len(part) >= MIN_CUT:
-                places[part] = {place}
+    parts: dict[str, set[int]] = {}
+    for place, forms in enumerate(texts if is_prose else ()):
+        for part in _parts(forms) if place != undetermined else ():
+            if part not in places:
+                parts.setdefault(part, set()).add(place)
     single = sorted(
-        ((form, *place) for form, place in places.items() if len(place) == 1), key=lambda pair: -len(pair[0])
+        ((form, *place) for form, place in (places | parts).items() if len(place) == 1), key=lambda pair: -len(pair[0])
     )
     around = sentence.split("[MASK]") if sentence else []
     frame = (words_of(around[0]), words_of(around[1])) if len(around) == 2 else None
-    return Offer(len(texts), labels, tuple(single), frame, undetermined, is_prose)
+    return Offer(len(texts), labels, tuple(single), frozenset(parts), frame, undetermined, is_prose)
+
+
+_AFTER_NOUN = re.compile(r"\b(?:from|of|with|who|whose|in|at|without)\b")
 
 
 def _parts(forms: Sequence[str]) -> Iterator[str]:
     """Yield the noun of an option in several words, and the first word of a name: "landlord", "Jamal"."""
     for form in forms:
-        words = WORDS.findall(plain(form))
-        if 1 < len(words) <= LONGEST_NAME:
-            yield words[-1].casefold()
-            if all(word.istitle() for word in words) and not _ARTICLE.match(form.casefold()):
-                yield words[0].casefold()
+        noun = WORDS.findall(_AFTER_NOUN.split(plain(form), maxsplit=1)[0])
+        if 1 < len(noun) <= LONGEST_NAME:
+            yield noun[-1].casefold()
+            if all(word.istitle() for word in noun) and noun[0] != "The":
+                yield noun[0].casefold()
 
 
 def place_of(mark: str) -> int:
@@ -192,6 +198,8 @@ def marked(text: str, options: Offer) -> Marked:
 
     for form, place in _with_frames(joined, options):
         for start in mentions(joined, form):
+            if form in options.parts and start and words[start - 1] in ("a", "an"):
+                continue
             if form in _CUES and re.match(r"\W*:|\s+(?:is|would)\b", text[found[start].end() :][:12]):
                 continue
             claim(start, form.count(" ") + 1, place)
@@ -219,6 +227,8 @@ def _is_part_of_compound(text: str, found: Sequence[re.Match[str]], start: int, 
     after = text[found[end - 1].end() : found[end].start()] if end < len(found) else ""
     if before == "-" or after == "-":
         return True
+    if after == " " and found[end][0].casefold().startswith("american"):
+        return True
     follows = found[end + 1][0].casefold() if end + 1 < len(found) else "the"
     return after == "'" and found[end][0].casefold() == "s" and follows not in _AFTER_IS
 
@@ -243,9 +253,10 @@ _NUMERALS = {"one": 1, "two": 2, "three": 3, "four": 4, "first": 1, "second": 2,
 _BY_NOUN = re.compile(
     r"(?:\b(?:number|no\.?|nr\.?) ?|#)(?P<counted>\d)(?!\w|\.\d)"
     r"|\b(?P<noun>option|choice|alternative|choose|chose)[ :#(\[.-]*(?:is )?"
-    r"(?:(?P<number>\d+(?!\w|\.\d)|(?:one|two|three|four)\b)|(?P<letter>[A-Hb-h]|a(?=[).:,]|[^\w\n]*$))(?![\w']))"
+    r"(?:(?P<number>\d+(?!\w|\.\d)|(?<!choose )(?:one|two|three|four)\b)|(?P<letter>[A-Hb-h]|a(?=[).:,]|[^\w\n]*$))(?![\w']))"
     r"|\b(?:the )?(?:(?P<ordinal>first|second|third|fourth|last)|(?P<short>\d)(?:st|nd|rd|th)) "
-    r"(?:one|option|choice|alternative|answer)\b"
+    r"(?:one|option|choice|alternative|answer|(?P<person>person|man|woman|name|subject))\b"
+    r"|^\W*(?P<alone>first|second|third|last)(?=\W*$)"
     r"|\bthe (?P<lone>first|second|third|fourth|former|latter|last)(?= of the (?:two|three)|[^\w\n]*$|[.,;:!)])",
     re.MULTILINE,
 )
@@ -263,16 +274,16 @@ _CALLED_SMALL = re.compile(r"\b(?:is|be|with|pick|select|choose|say|guess)[ :(\[
 _READ_ON = re.compile(rf" +(?!(?:{_JOINS})\b)[a-z]")
 _GOVERNS = re.compile(rf"[^\w\n]*(?:\n|$)|[).:,\]]|\s+(?:{_JOINS})\b")
 _LIST_MARK = re.compile(rf"(?:(?<![\w'])[A-Ha-h]|(?<![\w.])\d{{1,2}})[).:\]]+[(\[ ]*(?={TEXT})")
-_OF_TEXT = r"(?:(?:it is|it's|it was|that is|is|namely|i\.e\.|the answer is)[\s,:]+)*(?:(?:the|an?) )?"
+_OF_TEXT = r"(?:(?:it is|it's|it was|that is|is|namely|i\.e\.|the answer is)[\s,:]+)*"
 _LABEL_AND_TEXT = re.compile(
-    rf"(?P<label>{LABEL})[ ).:,\](\[=>-]*(?P<link>{_OF_TEXT})(?P<text>{TEXT})(?P<on>,? ?\w)?"
+    rf"(?P<label>{LABEL})[ ).:,\](\[=>-]*(?P<link>{_OF_TEXT})(?:(?:the|an?) )?(?P<text>{TEXT})(?P<on>,? ?\w)?"
     rf"|(?P<text_first>{TEXT}),?\s*[(\[]\s*(?:answer|option|choice)?\s*(?P<label_last>{LABEL})\s*[)\]]"
 )
 
 
 def _labelled(text: str, options: Offer) -> Marked:
     """Put marks in place of labels, and of a reply that only begins an option; a label and its text become one mark."""
-    text = _BY_NOUN.sub(lambda match: _by_noun(match, options.n), text)
+    text = _BY_NOUN.sub(lambda match: _by_noun(match, options), text)
     text = _ITSELF.sub(lambda match: _by_itself(match, options), text)
     text = _LIST_MARK.sub("", text)
     completed = _completed(text, options)
@@ -290,7 +301,7 @@ def _completed(text: str, options: Offer) -> str:
     """Return the text with a mark for all its words, or all behind a label, if they begin a single option."""
     lead = _LEAD.match(text)
     at = lead.end() if lead else 0
-    words = _ARTICLE.sub("", " ".join(WORDS.findall(text[at:])).casefold(), count=1)
+    words = " ".join(WORDS.findall(text[at:])).casefold().removeprefix("the ")
     if words in _NO_BEGINNINGS or re.search(f"{TEXT}|{LABEL}|[?]", text[at:]):
         return text
     is_long = len(words) >= MIN_CUT
@@ -307,12 +318,15 @@ def _label(place: int, n: int) -> str:
     return chr(_FIRST_LABEL + place) if 0 <= place < n else NOT_OFFERED
 
 
-def _by_noun(match: re.Match[str], n: int) -> str:
+def _by_noun(match: re.Match[str], options: Offer) -> str:
     """Replace "option B", "choice 2", "the second one" and "the latter", which name a place whatever labels are shown."""
+    if match["person"] and options.labels != "none":
+        return match[0]
+    n = options.n
     verb = "choose " if match["noun"] and match["noun"].startswith("cho") and match["noun"] != "choice" else ""
     if letter := match["letter"]:
         return verb + _label(ord(letter.upper()) - ord("A"), n)
-    word = match["counted"] or match["number"] or match["ordinal"] or match["short"] or match["lone"]
+    word = match["counted"] or match["number"] or match["ordinal"] or match["short"] or match["lone"] or match["alone"]
     if word in ("former", "latter"):
         return _label(int(word == "latter"), n) if n == 2 else match[0]
     if word == "last":

@@ -12,18 +12,16 @@ _CANNOT = (
 )
 _KNOW = (
     r"(?:determin(?:ed?|ing)|known?|knowing|tell|told|telling|say|said|sa(?:ying)|infer(?:red)?|identif(?:y|ied)|conclude[d]?"
-    r"|be (?:certain|sure)|decide[d]?|establish(?:ed)?|deduce[d]?|ascertain(?:ed)?)"
+    r"|be (?:certain|sure)|decide[d]?|establish(?:ed)?|deduce[d]?|ascertain(?:ed)?|be answered)"
 )
-_INFORMATION = r"(?:info|information|context|evidence|details?|data|clues?)"
+_INFORMATION = r"(?:info|information|context|evidence|details?|data|clues?|indication|mention|hint|basis|proof)"
 _SOURCE = r"(?:context|passage|text|sentence|story|paragraph|question|information|scenario|description)"
-_STATE = (
-    r"(?:say|specify|state|mention|tell|indicate|reveal|clarify|disclose|provide (?:that|this|it)|make (?:it )?clear)"
-)
+_STATE = r"(?:say|specify|state|mention|tell|indicate|reveal|clarify|disclose|provide (?:that|this|it|(?:any |enough |the )?info(?:rmation)?)|make (?:it )?clear)"
 SAYS_UNDETERMINED = re.compile(
     rf"\b(?:unknown|undetermined|undeterminable|unclear|unanswerable|indeterminate|inconclusive|unspecified|unstated"
     r"|ambiguous|uncertain|(?:do not|don t|does not|doesn t) know|no idea"
     r"|(?:not|isn t|wasn t|never) (?:answerable|known|clear|determinable|determined|(?:explicitly |clearly )?(?:specified|stated"
-    r"|mentioned|given|provided|indicated|said)|certain|sure)"
+    r"|mentioned|given|provided|indicated|told|said)|certain|sure)"
     rf"|(?:not|\w*n t) (?:have |has |provide |give |contain |offer |include )?(?:enough|sufficient|any) {_INFORMATION}"
     rf"|(?:insufficient|too little|no|not enough|lack of) (?:\w+ )?{_INFORMATION}"
     rf"|{_SOURCE} (?:does not|doesn t|did not|didn t|never) (?:explicitly |clearly |actually |really )?{_STATE}s?"
