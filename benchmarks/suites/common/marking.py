@@ -101,6 +101,8 @@ class Offer(NamedTuple):
     """Words that name a single option, and its place; the longest first."""
     parts: frozenset[str]
     """Forms that are a part of an option only: "landlord"; "a landlord" is none."""
+    ends: tuple[str, ...]
+    """The mark that ends the text of each option, empty for none."""
     frame: tuple[str, str] | None
     """Words before and after the gap of a sentence that the options fill."""
     undetermined: int | None
@@ -132,11 +134,13 @@ def offer(
     single = sorted(
         ((form, *place) for form, place in (places | parts).items() if len(place) == 1), key=lambda pair: -len(pair[0])
     )
+    ends = tuple((_END.search(forms[0]) or [""])[0] if forms else "" for forms in texts)
     around = sentence.split("[MASK]") if sentence else []
     frame = (words_of(around[0]), words_of(around[1])) if len(around) == 2 else None
-    return Offer(len(texts), labels, tuple(single), frozenset(parts), frame, undetermined, is_prose)
+    return Offer(len(texts), labels, tuple(single), frozenset(parts), ends, frame, undetermined, is_prose)
 
 
+_END = re.compile(r"[.!?,;](?=\W*$)")
 _AFTER_NOUN = re.compile(r"\b(?:from|of|with|who|whose|in|at|without)\b")
 
 
@@ -215,9 +219,10 @@ def marked(text: str, options: Offer) -> Marked:
         parts.append(mark_at.get(number) or (found[number][0] if is_capital else words[number]))
         number += length
         at = found[number - 1].end()
-        if not options.is_prose and length > 2:
-            parts.append(",")
-            at += text.startswith(".", at)
+        if mark_at.get(number - length):
+            at += _is_end_of_option(text, at, options.ends[place_of(mark_at[number - length][-1])])
+            if not options.is_prose and length > 2 and _CONTINUES.match(text, at):
+                parts.append(",")
     return _labelled("".join([*parts, text[at:]]), options)
 
 
@@ -233,6 +238,13 @@ def _is_part_of_compound(text: str, found: Sequence[re.Match[str]], start: int, 
     return after == "'" and found[end][0].casefold() == "s" and follows not in _AFTER_IS
 
 
+def _is_end_of_option(text: str, at: int, end: str) -> bool:
+    """Return whether the mark that ends an option stands there and ends no sentence."""
+    return bool(end) and text.startswith(end, at) and (end == "?" or bool(_GOES_ON.match(text, at + 1)))
+
+
+_GOES_ON = re.compile(r"[.,]? *(?:\n|$)|,| +[a-z]")
+_CONTINUES = re.compile(r" (?:and|while|so|as|when|but|to|with)\b")
 _CUES = frozenset({"answer", "choice", "option", "word", "response", "result"})
 """Options that are also words which announce an answer."""
 _AFTER_IS = frozenset({"the", "a", "an", "not", "more", "most", "probably", "likely", "who"})
