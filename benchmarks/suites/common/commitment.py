@@ -4,7 +4,7 @@
    only if its sentence corrects the first ("wait", "but").
 2. A line or sentence that begins with M and then ends, pauses or gives a reason; several such lines are a list.
 3. The last conclusion ("so M", "it was M").
-4. In prose about people, a sentence about M alone.
+4. A sentence that leads up to M ("In my opinion, M"); in prose about people, any sentence about M alone.
 
 Options joined by "or", "and", "/" or a comma, hedged ("could be M", "whether M"), excluded ("not M", "anyone but M") or
 asked about are mentioned, not chosen.
@@ -36,7 +36,7 @@ _NOUN = _words(
 )
 _VERB = _words(
     "choos\\w+ chose pick(?:ed|ing)? select(?:ed|ing)? say(?:ing)? guess(?:ing)? opt(?:ed|ing)?_for go(?:ing)?_(?:with|for)",
-    "went_with vote_for bet_on lean(?:ing)?_towards? settle_on conclude believe think suspect prefer use insert",
+    "respond(?:ing)?_with went_with vote_for bet_on lean(?:ing)?_towards? settle_on conclude believe think suspect prefer use insert",
 )
 _JOINING = _words("and/or or and vs versus nor maybe perhaps possibly else plus then the an? even it_is either both")
 _SEPARATOR = rf"(?:[\s,/&+;]|\)\s*\()*(?:{_JOINING}\b[\s,.]*)*"
@@ -46,7 +46,7 @@ _COPULA = rf"(?:\b(?:is|was|be|being)\b|:|'s\b)"
 _FITS = _words("is was would_be seems fits relates completes fills works makes sounds matches")
 _WELL = _words(
     "correct right best answer most more sense likely appropriate fit suitable logical choice option better well sentence",
-    "blank gap mask the_one",
+    "blank gap mask the_one choose pick select",
 )
 _INSTEAD_OF = _words(
     "not never neither nor cannot without excluding except(?:_for|ing)? besides unlike rather_than instead_of than over",
@@ -84,26 +84,34 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 _ARTICLES = _pattern(rf"\b(?:the|[Aa]n?)\s+(?={_M})")
+_NEXT_CLAUSE = _pattern(rf";(?=\s*{_M}{_W}*\w)")
 _SAME = _pattern(rf"({_M})(?:{_SEPARATOR}\1)+")
-_INSTEAD = _pattern(rf"^{_W}*not\s+{_M}\s*,\s*(?=(?:it's |it is )?{_M}{_W}*$)")
+_INSTEAD = _pattern(
+    rf"^{_W}*not\s+{_M}\s*,\s*(?=(?:it's |it is )?{_M}{_W}*$)|\b(?:instead of|rather than|unlike)\s+{_M}\s*,\s*(?={_M})"
+)
 _JOINED = _pattern(
     rf"{_M}(?:{_SEPARATOR}{_M})+|{_M}(?: ?\({_M}\)?(?=\s*\(|\s*\)|{_W}*$))+|{_M}(?:\s*:[^\n{TEXT[1:-1]}]{{1,30}}[,;]\s*{_M})+"
 )
 _HALF_OFFERED = _pattern(
-    rf"{_M}\s*,?\s*(?:\b(?:or|and/or|vs|versus)\b|/|(?:\band|&)\s*$)|\b(?:either|both|between|one of|or|and/or)\s+{_M}"
+    rf"{_M}\s*,?\s*\(?(?:\b(?:or|and/or|vs|versus)\b|/|(?:\band|&)\s*$)|\b(?:either|both|between|one of|or|and/or)\s+{_M}"
     rf"|{_M}\s*,?\s*(?:and|&|\+)\s*(?:\w+\s+){{0,2}}(?:others?|someone|somebody|another|both|everyone|else|more)\b"
 )
 _HEDGED = _pattern(rf"\b{_MAYBE}\b{_W}+(?:{_OF_MAYBE}{_W}+)*{_M}|{_M}{_W}+(?:could|might|may)\b")
-_EXCLUDED = _pattern(
-    rf"(?:\b{_INSTEAD_OF}\b|n't\b)[\s,]+(?:{_BETWEEN}\s+)*{_M}|>\s*{_M}"
-    rf"|\b{_UNWILLING}\b[^.{TEXT[1:-1]}]{{0,40}}{_M}"
-    rf"|{_M}{_W}+(?:{_AUXILIARY}(?:\s*n't|\s+not|\s+never)\b|cannot\b|never\b|(?:makes|has|is) no\b"
+_REJECTED = _pattern(
+    rf"{_M}{_W}+(?:{_AUXILIARY}(?:\s*n't|\s+not|\s+never)\b|cannot\b|never\b|(?:makes|has|is) no\b"
     rf"|(?:is|was|would be|seems?|are) {_RULED_OUT}\b)"
     rf"|{_M}\s*[:(-]+\s*(?:no(?={_W}*$)|wrong|false|incorrect|not (?:correct|right))\b"
 )
+_EXCLUDED = _pattern(
+    rf"(?:\b{_INSTEAD_OF}\b|n't\b)[\s,]+(?:{_BETWEEN}\s+)*{_M}|>\s*{_M}|\b{_UNWILLING}\b[^.{TEXT[1:-1]}]{{0,40}}{_M}"
+)
 _CONTRARY = _pattern(
     rf"{_M}\s*,?\s*\b(?:though|although|but|however|yet)\b(?:(?!\b(?:answer|correct|choose|pick|go with)\b){_NO_M}){{0,60}}"
-    rf"{_M}{_W}*(?:too|also|as well|possible|plausible)?{_W}*$"
+    rf"{_M}{_W}*(?:is )?(?:possible|plausible)?{_W}*(?:too|also|as well)?{_W}*$"
+)
+_ALSO = _pattern(
+    rf"{_M}\s*,?\s*\b(?:though|although|but|however)\b(?=[^.\n]*\b(?:too|also|as well|equally)\b)"
+    rf"{_NO_M}{{0,40}}\b(?:could|might|may)\b{_NO_M}{{0,40}}{_M}"
 )
 _STATED = _pattern(
     rf"\b{_NOUN}\b(?:{_W}+\w+){{0,8}}?{_W}*{_COPULA}{_W}*{_FILL}({_M})"
@@ -121,9 +129,10 @@ _TOLD = _pattern(
     rf"^{_W}*(?:(?:based on|according to|in|from|given|as per)\b[^,{TEXT[1:-1]}]{{0,80}},\s*)?{_FILL}({_M}){_W}+\w"
     rf"|\b(?:was|is|were|are|named|called){_W}+{_FILL}({_M}){_ENDS}"
 )
+_INTRODUCED = _pattern(rf"^{_NO_M}{{0,60}}[,:]{_W}*{_FILL}({_M}){_W}*$")
 _DOUBTFUL = _pattern(rf"\b{_DOUBT}\b|n't\b")
 _CORRECTS = _pattern(rf"\b{_CORRECTING}\b")
-_SENTENCE = re.compile(r"[^.!?;\n]+[.!?;]*")
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 def committed(text: str, *, is_prose: bool) -> str | None:
@@ -134,19 +143,20 @@ def committed(text: str, *, is_prose: bool) -> str | None:
         return CONTRADICTION
     concluded_by = _CONCLUDED_IN_PROSE if is_prose else _CONCLUDED_SHORT
     stated, leading, concluded, told = list[str](), list[str](), list[str](), list[str]()
-    for match in _SENTENCE.finditer(_ARTICLES.sub("", text)):
+    for match in _SENTENCE.finditer(_NEXT_CLAUSE.sub(".", _ARTICLES.sub("", text))):
         if "?" in match[0]:
             continue
-        sentence = _without_mentions(match[0].rstrip(".!; "))
+        sentence = _without_mentions(match[0].rstrip(".! "))
         of_sentence = _last(_STATED, sentence)
         if of_sentence and stated and of_sentence[0] != stated[-1] and _CORRECTS.search(sentence):
             stated.clear()
             leading.clear()
         stated += of_sentence
-        leading += _last(_LEADING, sentence)
+        leading += [mark for mark in _last(_LEADING, sentence) if not of_sentence or mark != SHARED]
         concluded += _last(concluded_by, sentence)
-        if is_prose and len(set(re.findall(_M, sentence))) == 1 and not _DOUBTFUL.search(sentence):
-            told += _last(_TOLD, sentence)
+        if len(set(re.findall(_M, sentence))) == 1 and not _DOUBTFUL.search(sentence):
+            told += _last(_TOLD, sentence) if is_prose else []
+            told += _last(_INTRODUCED, sentence)
     if stated:
         return _single({*stated, *(leading if len(set(leading)) == 1 else ())})
     if leading:
@@ -156,10 +166,11 @@ def committed(text: str, *, is_prose: bool) -> str | None:
 
 def _without_mentions(sentence: str) -> str:
     """Return a sentence in which the options that are mentioned and not chosen have no mark of their own."""
-    sentence = _SAME.sub(r"\1", sentence)
+    sentence = _SAME.sub(r"\1", _REJECTED.sub(DROPPED, sentence))
     sentence = _INSTEAD.sub(f"{DROPPED} but ", sentence)
     sentence = _JOINED.sub(SHARED, sentence)
     sentence = _HALF_OFFERED.sub(SHARED, sentence)
+    sentence = _ALSO.sub(SHARED, sentence)
     sentence = _HEDGED.sub(DROPPED, sentence)
     sentence = _EXCLUDED.sub(DROPPED, sentence)
     return _CONTRARY.sub(SHARED, sentence)
