@@ -36,9 +36,12 @@ _NOUN = _words(
 )
 _VERB = _words(
     "choos\\w+ chose pick(?:ed|ing)? select(?:ed|ing)? say(?:ing)? guess(?:ing)? opt(?:ed|ing)?_for go(?:ing)?_(?:with|for)",
-    "respond(?:ing)?_with went_with vote_for bet_on lean(?:ing)?_towards? settle_on conclude believe think suspect prefer use insert",
+    "(?:respond|answer)(?:ing)?_with mean went_with vote_for bet_on lean(?:ing)?_towards? settle_on conclude believe think suspect prefer use insert",
 )
-_JOINING = _words("and/or or and vs versus nor maybe perhaps possibly else plus then the an? even it_is either both")
+_JOINING = _words(
+    "(?:or|and)_it(?:'s|_is|_was) and/or or and vs versus nor maybe perhaps possibly else plus then the an? even it_is",
+    "either both",
+)
 _SEPARATOR = rf"(?:[\s,/&+;]|\)\s*\()*(?:{_JOINING}\b[\s,.]*)*"
 _REASON = _words("because since due given based from according which who whom by for in at with as")
 _ENDS = rf"(?={_W}*$|\s*[,;:()\]{DROPPED}]|\s+-|\s+{_REASON}\b)"
@@ -99,7 +102,7 @@ _HALF_OFFERED = _pattern(
 _HEDGED = _pattern(rf"\b{_MAYBE}\b{_W}+(?:{_OF_MAYBE}{_W}+)*{_M}|{_M}{_W}+(?:could|might|may)\b")
 _REJECTED = _pattern(
     rf"{_M}{_W}+(?:{_AUXILIARY}(?:\s*n't|\s+not|\s+never)\b|cannot\b|never\b|(?:makes|has|is) no\b"
-    rf"|(?:is|was|would be|seems?|are) {_RULED_OUT}\b)"
+    rf"|(?:is|was|would be|seems?|are) (?:\w+ly )?{_RULED_OUT}\b)"
     rf"|{_M}\s*[:(-]+\s*(?:no(?={_W}*$)|wrong|false|incorrect|not (?:correct|right))\b"
 )
 _EXCLUDED = _pattern(

@@ -62,7 +62,7 @@ _MARKUP: Sequence[tuple[re.Pattern[str], str]] = [
         (r" ?\n\s*", "\n"),
         (r"~~[^~\n]{1,200}~~", " "),
         (r"<(?:final )?answer>|\\boxed\s*\{|(?:答案|选项|选择|选)\s*[:是为]?", "\nanswer: "),
-        (rf"</?(?:{_TAGS})\b[^<>\n]{{0,40}}>|<\|[\w ]{{1,30}}\|>", " "),
+        (rf"</?(?-i:{_TAGS})\b[^<>\n]{{0,40}}>|<\|[\w ]{{1,30}}\|>", " "),
         (r"\\[a-z]{2,12}\b\s*\{?|\\[()\[\]]", " "),
         (r"""["']([\w ]{1,40})["']\s*:(?=\s*["'\[{\w])""", r"\n\1: "),
         (r"""(?<=["'\w])\s*,\s*(?=\n)""", "\n"),
@@ -261,14 +261,26 @@ def _with_frames(joined: str, options: Offer) -> Iterator[tuple[str, int]]:
     yield from present
 
 
-_NUMERALS = {"one": 1, "two": 2, "three": 3, "four": 4, "first": 1, "second": 2, "third": 3, "fourth": 4}
+_NUMERALS = {
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "first": 1,
+    "second": 2,
+    "third": 3,
+    "fourth": 4,
+    "1st": 1,
+    "2nd": 2,
+    "3rd": 3,
+}
 _BY_NOUN = re.compile(
-    r"(?:\b(?:number|no\.?|nr\.?) ?|#)(?P<counted>\d)(?!\w|\.\d)"
+    r"(?:\bnumber |\b(?:no|nr)\.? ?(?=\d)|#(?=\d))(?P<counted>\d|one|two|three|four)(?!\w|\.\d)"
     r"|\b(?P<noun>option|choice|alternative|choose|chose)[ :#(\[.-]*(?:is )?"
     r"(?:(?P<number>\d+(?!\w|\.\d)|(?<!choose )(?:one|two|three|four)\b)|(?P<letter>[A-Hb-h]|a(?=[).:,]|[^\w\n]*$))(?![\w']))"
     r"|\b(?:the )?(?:(?P<ordinal>first|second|third|fourth|last)|(?P<short>\d)(?:st|nd|rd|th)) "
     r"(?:one|option|choice|alternative|answer|(?P<person>person|man|woman|name|subject))\b"
-    r"|^\W*(?P<alone>first|second|third|last)(?=\W*$)"
+    r"|^\W*(?P<alone>first|second|third|last|1st|2nd|3rd)(?=\W*$)"
     r"|\bthe (?P<lone>first|second|third|fourth|former|latter|last)(?= of the (?:two|three)|[^\w\n]*$|[.,;:!)])",
     re.MULTILINE,
 )
