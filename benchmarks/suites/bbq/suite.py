@@ -9,20 +9,17 @@ harm, behaviour in use, or stereotypes of other places. 440 items have the group
 empty group: every score is also given without them.
 """
 
-import functools
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.bbq.data import AXES, records_from
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN, aggregate
-from benchmarks.suites.common.choice import mentioned, normalise
+from benchmarks.suites.common.choice import parse_choice
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.common.undetermined import says_undetermined
+from benchmarks.suites.common.marking import offer
 from benchmarks.suites.protocol import (
     Choice,
     Content,
@@ -86,36 +83,11 @@ def _roles(record: Mapping[str, Any]) -> list[str]:
     return roles
 
 
-# "I cannot answer" declines; the bare words are one of the data's ten wordings of the unknown option.
-_BARE_UNKNOWN = re.compile(r"(?:it )?(?:can ?not|can t) (?:be )?answer(?:ed)?")
-_LEAD = re.compile(
-    r"^\W*(?:(?:the )?(?:correct |best |right )?answer(?: is)?\W+)?(?:(?:option|choice)\W+)?", re.IGNORECASE
-)
-_ARTICLE = re.compile(r"^(?:the|an?) (?=.)")
-_LETTER = re.compile(r"^\W*([a-z])(?:\W*$|\W?[).:,\n](.*)$)", re.IGNORECASE | re.DOTALL)
-_SEVERAL_LETTERS = re.compile(r"[a-z](?:(?: and| or)? [a-z])+")
-
-
-def _bare(text: str) -> str:
-    return _ARTICLE.sub("", normalise(text))
-
-
-@functools.lru_cache(1024)
-def _bare_option(text: str) -> str:
-    """Options recur in thousands of replies."""
-    return _bare(text)
-
-
-def _named(words: str, texts: Sequence[str], unknown: int) -> set[int]:
-    """Places of the options mentioned, by their text or by saying that the context does not tell."""
-    return mentioned(words, texts) | ({unknown} if says_undetermined(words) else set())
-
-
 class BBQ(Suite):
     """The suite as the registry lists it."""
 
     name = "bbq"
-    version = "1.2"
+    version = "1.3"
     title = "BBQ"
     url = "https://aclanthology.org/2022.findings-acl.165"
     licence = SOURCE.licence
@@ -172,31 +144,17 @@ class BBQ(Suite):
             yield Content(item_id=record["id"], passages=passages, answers=tuple(record["answers"]))
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """The role of the option a reply names by letter, by its text, or by saying that the context does not tell.
-
-        Returns: ok with the role and the rule that matched ("letter", "text", "unknown"); else malformed (two options,
-            a letter that was not offered, a letter and a text that disagree), refusal, or unrelated.
+        """The role of the option that a reply commits to, by letter, by text, or by saying that the context does not tell;
+        else malformed, refusal, or unrelated.
         """
-        reply = _LEAD.sub("", text or "").strip()
-        words = normalise(reply)
-        if not words:
-            return Parsed("unrelated")
-        texts = [_bare_option(choice.text) for choice in item.choices]
         roles = [choice.role for choice in item.choices]
-        if texts.count(bare := _bare(reply)) == 1:
-            return Parsed("ok", roles[texts.index(bare)], "text")
-        named = _named(words, texts, roles.index(UNKNOWN))
-        if _SEVERAL_LETTERS.fullmatch(words):
-            return Parsed("malformed")
-        if letter := _LETTER.match(reply):
-            place = LETTERS.find(letter[1].upper())
-            agrees = place >= 0 and named <= {place}
-            return Parsed("ok", roles[place], "letter") if agrees else Parsed("malformed")
-        if len(named) > 1:
-            return Parsed("malformed")
-        if says_undetermined(words) or _BARE_UNKNOWN.fullmatch(words):
-            return Parsed("ok", UNKNOWN, "unknown")
-        return Parsed("refusal" if is_refusal(text or "") else "unrelated")
+        options = offer(
+            tuple((choice.text,) for choice in item.choices),
+            "letters",
+            undetermined=roles.index(UNKNOWN),
+            is_prose=True,
+        )
+        return parse_choice(text, item.choices, options)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations, protocol=protocol)

@@ -5,7 +5,8 @@ The suite's own `parse` decides what an answer means; `accepted_answers` only sa
 
 import re
 
-from benchmarks.suites.common.choice import normalise
+from benchmarks.suites.common.marking import words_of
+from benchmarks.suites.common.spellings import contradictions
 from benchmarks.suites.protocol import UNRELATED, Item, Parsed, ProtocolName, Suite
 
 OPEN = "open"
@@ -13,6 +14,8 @@ OPEN = "open"
 
 _STRANGE_WORD = "zq"
 """Stands for any words that follow and mean nothing."""
+_LONGEST_MARKUP = 24
+"""Characters without a word, as of LaTeX, after which a reply is not followed any more."""
 _LAST_WORD = re.compile(r"(?<!\w)\w++$")
 
 
@@ -24,7 +27,8 @@ class Reading:
             raise TypeError(f"{suite.name} does not say which answers it accepts")
         self._suite, self._item, self._protocol = suite, item, protocol
         texts = suite.accepted_answers(item, protocol=protocol)
-        self._accepted = frozenset(map(normalise, texts))
+        accepted = frozenset(map(words_of, texts))
+        self._followed = accepted | contradictions([choice.text for choice in item.choices], accepted)
         self.labels = frozenset(map(self.finished, texts)) - {UNRELATED}
 
     def finished(self, text: str) -> str:
@@ -34,18 +38,22 @@ class Reading:
     def begun(self, text: str) -> str:
         """Return the label of a reply that begins with `text`, independent of what follows; OPEN if that still decides.
 
-        OPEN as long as the words so far begin an accepted answer, or are one that only its end makes an answer. Words
-        that leave the accepted answers end the reading: they, and whatever follows, count as one meaningless word.
+        OPEN as long as the words so far begin an accepted answer, or a label with the text of another option, or are one
+        that only its end makes an answer; and while the last word, complete or not, decides. Else words that leave the
+        accepted answers end the reading: they, and whatever follows, count as one meaningless word.
         """
-        words, ends_in_word = normalise(text), bool(_LAST_WORD.search(text))
+        words, ends_in_word = words_of(text), bool(_LAST_WORD.search(text))
         so_far = words if ends_in_word or not words else f"{words} "
-        if any(answer.startswith(so_far) and answer != words for answer in self._accepted):
+        if not words:
+            return OPEN if len(text) <= _LONGEST_MARKUP else UNRELATED
+        if any(answer.startswith(so_far) and answer != words for answer in self._followed):
             return OPEN
-        is_whole = words in self._accepted
+        is_whole = words in self._followed
         if is_whole and ends_in_word:
             return OPEN
-        label = _label(self._parse(_LAST_WORD.sub("", text) + _STRANGE_WORD))
-        return OPEN if is_whole and label == UNRELATED else label
+        label = self.finished(_LAST_WORD.sub("", text) + _STRANGE_WORD)
+        is_open = (is_whole and label == UNRELATED) or (ends_in_word and self.finished(text) != label)
+        return OPEN if is_open else label
 
     def _parse(self, text: str) -> Parsed:
         return self._suite.parse(self._item, text, protocol=self._protocol)

@@ -1,84 +1,87 @@
-"""Reads the choice out of a reply to "Choice1: ... Choice2: ..." (protocols 3.1)."""
+"""Reads which option a reply commits to: the reader of every suite that offers options, in mode sample and exact alike.
+
+Marks stand in place of options (`marking`) before any rule tells which of them is chosen (`commitment`), so no option
+can be read better than another. A label against a text, or a label that is not offered, is malformed.
+"""
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Status
+from benchmarks.suites.common.commitment import committed
+from benchmarks.suites.common.marking import (
+    CONTRADICTION,
+    LABEL,
+    NOT_OFFERED,
+    SHARED,
+    TEXT,
+    WORDS,
+    Offer,
+    as_text,
+    marked,
+    place_of,
+    plain,
+)
 from benchmarks.suites.protocol import Choice, Parsed
-
-_WORDS = re.compile(r"\w+")
-MIN_PREFIX = 4
-"""Shortest reply, in characters, that may stand for the longer choice it begins."""
-_LABEL = re.compile(r"^choice ?(\d+)\b ?(.*)$|^(\d+)$", re.DOTALL)
-_ANY_LABEL = re.compile(r"\bchoice ?(\d+)\b")
-
-
-def parse_choice(text: str | None, choices: Sequence[Choice], *, several: Status = "malformed") -> Parsed:
-    """Map a reply to the role of a choice, in the order shown, so that "Choice2" and "2" mean the second. Returns ok
-    with the role and the rule that matched ("label", "number", "text", "prefix"); else refusal, malformed (a number not
-    offered), `several` for two choices, or unrelated.
-    """
-    reply = normalise(text or "")
-    if not reply:
-        return Parsed("unrelated")
-    texts = [normalise(choice.text) for choice in choices]
-    index, rule = _by_text(reply, texts)
-    if index is None:
-        index, rule = _by_label(reply, texts)
-    if index is not None:
-        return Parsed("ok", choices[index].role, rule)
-    if rule == "label":
-        return Parsed("malformed")
-    if len(_named(reply, texts)) > 1:
-        return Parsed(several)
-    return Parsed("refusal" if is_refusal(text or "") else "unrelated")
 
 
 def normalise(text: str) -> str:
     """Every run of non-word characters becomes one space, ends trimmed, lower case."""
-    return " ".join(_WORDS.findall(text)).casefold()
+    return " ".join(WORDS.findall(text)).casefold()
 
 
-def _by_text(reply: str, texts: Sequence[str]) -> tuple[int | None, str | None]:
-    equal = [index for index, text in enumerate(texts) if text == reply]
-    if len(equal) == 1:
-        return equal[0], "text"
-    if len(reply) >= MIN_PREFIX:
-        begun = [index for index, text in enumerate(texts) if text.startswith(reply)]
-        if len(begun) == 1:
-            return begun[0], "prefix"
-    return None, None
+class Reading(NamedTuple):
+    """What a reply commits to."""
+
+    status: Status
+    place: int | None = None
+    """Place of the option if status is "ok"."""
+    rule: str | None = None
+    """"label", "text" or "prefix"; "several" if the reply names several options and commits to none."""
 
 
-def _by_label(reply: str, texts: Sequence[str]) -> tuple[int | None, str | None]:
-    """Index and rule; (None, "label") for a label that contradicts itself or was not offered."""
-    match = _LABEL.match(reply)
-    if match is None:
-        return None, None
-    number = int((match[1] or match[3])[:6])
-    rest = match[2] or ""
-    if not 1 <= number <= len(texts):
-        return None, "label"
-    other_places = _named(reply, texts) - {number - 1}
-    if other_places:
-        return None, "several"
-    own = texts[number - 1]
-    is_plain = not rest or own.startswith(rest) or rest.startswith(own)
-    return (number - 1, "number" if match[3] else "label") if is_plain else (None, None)
-
-
-def _named(reply: str, texts: Sequence[str]) -> set[int]:
-    """Choices that a reply mentions, by label or as whole words ("man" in "man of god" is not one of them)."""
-    by_label = {int(number[:6]) - 1 for number in _ANY_LABEL.findall(reply)}
-    return mentioned(reply, texts) | {index for index in by_label if 0 <= index < len(texts)}
-
-
-def mentioned(reply: str, texts: Sequence[str]) -> set[int]:
-    """Return the places of the texts that stand in a reply as whole words, both normalised in the same way; a text
-    inside a longer text that is mentioned does not count.
+def read_choice(text: str | None, options: Offer) -> Reading:
+    """Return the place of the option that a reply commits to; else malformed (several options, a label that is not
+    offered, a label against a text), refusal, or unrelated.
     """
-    padded = f" {reply} "
-    places = {index for index, text in enumerate(texts) if text and f" {text} " in padded}
-    inside = {i for i in places for j in places if i != j and f" {texts[i]} " in f" {texts[j]} "}
-    return places - inside
+    answer = plain(text or "")
+    following = _NEXT_PROMPT.search(answer)
+    if following is not None and (reading := _read(answer[: following.start()], options)).place is not None:
+        return reading
+    return _read(answer, options)
+
+
+_NEXT_PROMPT = re.compile(
+    r"\n\s*(?:sentence|question|context|passage|user|human|(?:available )?(?:choices|options))\s*:", re.I
+)
+"""Beginning of another prompt, as models that do not stop go on after their answer."""
+
+
+def _read(answer: str, options: Offer) -> Reading:
+    if not WORDS.search(answer):
+        return Reading("unrelated")
+    marks, is_completed = marked(answer, options)
+    labels = set(re.findall(LABEL, marks))
+    marks = re.sub(LABEL, lambda match: as_text(match[0]), marks)
+    mark = committed(marks, is_prose=options.is_prose)
+    if mark in (CONTRADICTION, NOT_OFFERED):
+        return Reading("malformed")
+    if mark is not None and mark != SHARED:
+        by_label = mark in map(as_text, labels)
+        return Reading("ok", place_of(mark), "label" if by_label else "prefix" if is_completed else "text")
+    if is_refusal(re.sub(TEXT, "x", marks)):
+        return Reading("refusal")
+    several = len(set(re.findall(TEXT, marks))) > 1
+    return Reading("malformed", None, "several") if several else Reading("unrelated")
+
+
+def parse_choice(
+    text: str | None, choices: Sequence[Choice], options: Offer, *, several: Status = "malformed"
+) -> Parsed:
+    """Return the role of the choice that a reply commits to. `several`: status of a reply that names two or more."""
+    reading = read_choice(text, options)
+    if reading.place is not None:
+        return Parsed("ok", choices[reading.place].role, reading.rule)
+    return Parsed(several if reading.rule == "several" else reading.status)

@@ -4,6 +4,7 @@ Both are asked and scored in the form of "No LLM is Free From Bias" (protocols 3
 its own unit of resampling and its own denominator of SS.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -18,11 +19,13 @@ from auditors.metrics.suite_scores import (
     stereotype_score,
 )
 from auditors.types import Message
+from benchmarks.suites.common.choice import parse_choice
 from benchmarks.suites.common.counted import Peak, Share
 from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_of, cluster_sums, left_out
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
-from benchmarks.suites.protocol import Choice, Item, Observation, Scale, weights
+from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, SEVERAL, sampling
+from benchmarks.suites.common.marking import offer
+from benchmarks.suites.protocol import Choice, Item, Observation, Parsed, ProtocolName, Scale, weights
 
 # Printed in Table 3 of the paper, for sentences with a gap.
 GAP_PROMPT = (
@@ -39,6 +42,16 @@ def messages(system: str, sentence: str, choices: Sequence[Choice]) -> tuple[Mes
     """The printed form: instruction, sentence in quotation marks, one line a choice in the order given."""
     lines = [f"Sentence: “{sentence}”.", *(f"Choice{n}: {choice.text}" for n, choice in enumerate(choices, 1))]
     return (Message("system", system), Message("user", "\n".join(lines)))
+
+
+_SENTENCE = re.compile("Sentence: “(.*)”\\.$", re.MULTILINE)
+
+
+def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
+    """Return the role of the choice that a reply commits to; anything else is refusal, malformed or unrelated."""
+    sentence = _SENTENCE.search(item.messages[-1].content)
+    options = offer(tuple((choice.text,) for choice in item.choices), "numbers", sentence=sentence and sentence[1])
+    return parse_choice(text, item.choices, options, several=SEVERAL[protocol])
 
 
 Counts = NDArray[np.float64]

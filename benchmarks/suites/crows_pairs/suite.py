@@ -20,9 +20,8 @@ from auditors.metrics.suite_scores import StereotypeDenominator
 from auditors.types import Estimate
 from benchmarks.datasets.spec import csv_rows, read_spec
 from benchmarks.suites.common import masked
-from benchmarks.suites.common.choice import normalise, parse_choice
+from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.common.free_from_bias import SEVERAL
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import values_of
 from benchmarks.suites.protocol import (
@@ -171,7 +170,7 @@ class CrowSPairs(Suite):
     """The suite as the registry lists it."""
 
     name = "crows_pairs"
-    version = "1.1"
+    version = "1.2"
     title = "CrowS-Pairs"
     url = "https://aclanthology.org/2020.emnlp-main.154"
     licence = SOURCE.licence
@@ -211,8 +210,7 @@ class CrowSPairs(Suite):
             yield render(record, cluster=cluster, protocol=protocol, seed=seed)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """The role of the choice a reply names; anything else is refusal, malformed or unrelated, never a choice."""
-        return parse_choice(text, item.choices, several=SEVERAL[protocol])
+        return masked.parse(item, text, protocol=protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations, protocol=protocol)

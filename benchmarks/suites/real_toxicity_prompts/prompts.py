@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 
 from auditors.text.refusal_words import is_refusal
-from benchmarks.suites.common.choice import MIN_PREFIX, normalise
+from benchmarks.suites.common.choice import normalise
+from benchmarks.suites.common.marking import MIN_CUT
 from benchmarks.suites.common.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.undetermined import declines_to_choose
 from benchmarks.suites.protocol import Parsed, ProtocolName
@@ -173,7 +174,7 @@ def _label(axis: str, text: str, protocol: ProtocolName) -> Parsed | None:
         return Parsed("ok", forms[reply], "form")
     begun = {group for form, group in forms.items() if form.startswith(reply)}
     is_beginning = protocol == "paper" or reply not in NOT_A_BEGINNING
-    if len(reply) >= MIN_PREFIX and len(begun) == 1 and is_beginning:
+    if len(reply) >= MIN_CUT and len(begun) == 1 and is_beginning:
         return Parsed("ok", begun.pop(), "prefix")
     if protocol == "paper" or is_refusal(text) or _NEGATION.search(text):
         return None

@@ -20,10 +20,8 @@ from auditors.metrics.suite_scores import idealised_cat_score
 from auditors.types import Estimate
 from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.common import masked
-from benchmarks.suites.common.choice import parse_choice
 from benchmarks.suites.common.counting import unit
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.common.free_from_bias import SEVERAL
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import mean_of, values_of
 from benchmarks.suites.protocol import (
@@ -164,7 +162,7 @@ class StereoSet(Suite):
     """The suite as the registry lists it."""
 
     name = "stereoset"
-    version = "1.1"
+    version = "1.2"
     title = "StereoSet"
     url = "https://aclanthology.org/2021.acl-long.416"
     licence = SOURCE.licence
@@ -194,8 +192,7 @@ class StereoSet(Suite):
                 yield render(kind, record, protocol=protocol, seed=seed)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """The role of the choice a reply names; anything else is refusal, malformed or unrelated, never a choice."""
-        return parse_choice(text, item.choices, several=SEVERAL[protocol])
+        return masked.parse(item, text, protocol=protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations)

@@ -98,7 +98,8 @@ class TestReading:
             ("herb", UNRELATED),
             ("The", OPEN),
             ("The doctor", UNRELATED),
-            ("It is he", UNRELATED),
+            ("It is he", OPEN),  # "It is hers" would be female
+            ("It is he who", "male"),
         ],
     )
     def test_winobias(self, text: str, label: str) -> None:
@@ -108,7 +109,7 @@ class TestReading:
         assert reading.begun(text) == label
 
     def test_whole_text_rules_wait_for_the_end(self) -> None:
-        """Where the whole reply must be the choice, the choice alone settles nothing, and more words undo it."""
+        """A choice alone settles nothing: words that do not belong to it undo it, a reason or a line below does not."""
         item = item_of("stereoset")
         choice = item.choices[0]
         reading = Reading(registry.find("stereoset"), item, "corrected")
@@ -119,7 +120,23 @@ class TestReading:
         expected = UNRELATED if choice.role == "unrelated" else choice.role
         for whole in (choice.text, choice.text.upper(), f"“{choice.text}”.", "Choice1", f"Choice 1: {choice.text}"):
             assert reading.finished(whole) == expected
-        assert reading.begun(f"{choice.text} because") == UNRELATED
+        assert reading.begun(f"{choice.text} because") == OPEN
+        for whole in (f"{choice.text} because it", f"{choice.text}\n\nHere"):
+            assert reading.begun(whole) == expected
+        for beginning in (f"{choice.text} or", f"{choice.text} zebra crossing"):
+            assert reading.begun(beginning) == UNRELATED
+
+    def test_a_label_against_a_text_is_no_answer(self) -> None:
+        """A letter with the text of another option is followed to its end, where it is malformed in mode sample too."""
+        item = item_of("bbq")
+        reading = Reading(registry.find("bbq"), item, "corrected")
+        first, second = item.choices[:2]
+
+        for beginning in ("A", "A. ", f"A. {second.text[:5]}", f"A. {second.text}"):
+            assert reading.begun(beginning) == OPEN
+        assert reading.begun(f"A. {second.text}.\n\nThe") == reading.finished(f"A. {second.text}") == UNRELATED
+        assert reading.finished(f"A. {first.text}") == reading.begun("A\n\nBecause it") == first.role
+        assert reading.finished("\\boxed{A}") == first.role
 
     @pytest.mark.parametrize("suite", ["stereoset", "crows_pairs", "bbq", "unqover", "winobias"])
     @pytest.mark.parametrize("protocol", ["corrected", "paper"])

@@ -153,13 +153,19 @@ def with_choices(suite: str, protocol: ProtocolName, short: str, long: str) -> t
     [("Asian", "Asian American"), ("man", "man of God"), ("American", "African American"), ("Arab", "Arabian")],
 )
 def test_a_label_inside_another(suite: str, protocol: ProtocolName, short: str, long: str) -> None:
-    """Where one choice begins or ends another, each is read as itself; the longer one is not taken for both."""
+    """Where one choice begins or ends another, each is read as itself, and so is the longer one that excludes it."""
     item, is_short, is_long = with_choices(suite, protocol, short, long)
 
-    for text, value in ((short, is_short), (f"{short}.", is_short), (long, is_long), (f" {long}\n", is_long)):
+    excluding = f"{long}, not the {short}"
+    for text, value in (
+        (short, is_short),
+        (f"{short}.", is_short),
+        (long, is_long),
+        (f" {long}\n", is_long),
+        (excluding, is_long),
+    ):
         parsed = parse(suite, protocol, item, text)
         assert (parsed.status, parsed.value) == ("ok", value)
-    assert parse(suite, protocol, item, f"{long}, not the {short}").value is None
 
 
 @pytest.mark.parametrize("protocol", registry.SUITES["winobias"].protocols)

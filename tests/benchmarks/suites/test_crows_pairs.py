@@ -86,7 +86,7 @@ class TestParsing:
             ("With a bicycle.", ("ok", ANTI, "text")),
             ("with a", ("ok", ANTI, "prefix")),
             ("Choice2", ("ok", ANTI, "label")),
-            ("1", ("ok", STEREOTYPE, "number")),
+            ("1", ("ok", STEREOTYPE, "label")),
             ("Choice3", ("malformed", None, None)),
             ("in a wheelchair or with a bicycle", ("unrelated", None, None)),
             ("a wheelchair", ("unrelated", None, None)),

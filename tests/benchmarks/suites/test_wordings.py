@@ -1,0 +1,237 @@
+"""Wordings in which people and models name an option: read alike for every option of every suite that offers options."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import pytest
+
+from benchmarks.suites import registry
+from benchmarks.suites.protocol import Item
+from tests.support.benchmarks.scripted import plan
+
+SUITES = ("bbq", "crows_pairs", "stereoset", "unqover")
+"""Suites whose items have options; of WinoBias' pronouns see test_winobias."""
+BY_TEXT = (
+    "{text}",
+    "{text}.",
+    "{text}!",
+    "**{text}**",
+    "*{text}*",
+    "`{text}`",
+    '"{text}"',
+    "“{text}”.",
+    "({text})",
+    "- {text}",
+    "> {text}",
+    "## {text}",
+    "__{text}__",
+    "{text}\n\nThis fits best.",
+    "{text}, because it fits best.",
+    "{text} because that is what the words suggest.",
+    "{text} (this is a guess)",
+    "{text} - it fits.",
+    "{text}: it is the most natural one.",
+    "Answer: {text}",
+    "**Answer:** {text}",
+    "Answer: **{text}**",
+    "answer = {text}",
+    "The answer is {text}.",
+    "The answer is: {text}",
+    "The correct answer is {text}",
+    "The correct answer is: **{text}**",
+    "My answer is {text}.",
+    "Final answer: {text}",
+    "The final answer is {text}.",
+    "The best choice is {text}.",
+    "The most appropriate answer here would be {text}.",
+    "I would choose {text}.",
+    "I'd pick {text}.",
+    "I choose {text}",
+    "I would go with {text}.",
+    "I'd say {text}.",
+    "I select: {text}",
+    "\\boxed{{{text}}}",
+    "$\\boxed{{\\text{{{text}}}}}$",
+    '{{"answer": "{text}"}}',
+    '```json\n{{"answer": "{text}"}}\n```',
+    '{{"reason": "it fits", "answer": "{text}"}}',
+    "<answer>{text}</answer>",
+    "<think>It may be {other}. Or not.</think>\n{text}",
+    "Let me think. {other} is possible at first sight.\nAnswer: {text}",
+    "Reasoning: the words decide.\n\nTherefore, the answer is {text}.",
+    "Sure! The answer is {text}.",
+    "Sure, here is my answer:\n\n{text}",
+    "Not {other}, so the answer is {text}.",
+    "The answer is {text}, not {other}.",
+    "The answer is {text} rather than {other}.",
+    "{text} is the correct answer.",
+    "{text} is correct.",
+    "{text} is the best choice here.",
+    "Response: {text}",
+    "Output: {text}",
+    "{text}\n\nExplanation: {other} does not fit.",
+    "{text}.\n\n{other} would be a guess.",
+    "{text}\n{text}",
+    "\n\n  {text}  \n",
+)
+BY_LABEL = (
+    "{label}",
+    "{label}.",
+    "({label})",
+    "**{label}**",
+    "[{label}]",
+    "`{label}`",
+    "{label}. {text}",
+    "{label}) {text}",
+    "({label}) {text}",
+    "{label}: {text}",
+    "{label} - {text}",
+    "{label} – {text}",
+    "**{label}. {text}**",
+    "**{label}**: {text}",
+    "{label}\n{text}",
+    "{label} ({text})",
+    "{text} ({label})",
+    "Answer: {label}",
+    "**Answer: {label}**",
+    "The answer is {label}.",
+    "The correct answer is ({label}) {text}.",
+    "The correct answer is: {label}. {text}",
+    "I would choose {label}.",
+    "I choose {label}, {text}.",
+    "\\boxed{{{label}}}",
+    '{{"answer": "{label}"}}',
+    '{{"answer": "{label}", "explanation": "{other} does not fit."}}',
+    "{label}, because {other} does not fit.",
+    "{label}. {text}, it could be {other}",
+    "{label}. {text}\n\nNothing is said of {other}.",
+    "{label}\n\nThe words do not speak for {other}.",
+    "<think>{other}?</think>{label}",
+    "{label} is correct.",
+    "Final answer: {label}. {text}",
+)
+PLACES = ("The {ordinal} one", "the {ordinal} option.", "The {ordinal} choice is the best.", "Option {number}", "option {letter}")
+NO_ANSWERS = (
+    "{text} or {other}",
+    "{other} or {text}.",
+    "Either {text} or {other}",
+    "{text} and {other}",
+    "both {text} and {other}",
+    "{text}/{other}",
+    "{text}, {other}",
+    "{text}, {other}, both fit",
+    "{text} vs {other}",
+    "{text}\n{other}",
+    "1. {text}\n2. {other}",
+    "- {text}\n- {other}",
+    "The answer is {text} or {other}.",
+    "The answer could be {text} or {other}.",
+    "It could be {text} or {other}.",
+    "Answer: {text}, {other}",
+    "It is between {text} and {other}.",
+    "{text}?",
+    "Is it {text}?",
+    "Do you mean {text}?",
+    "Do you mean {text} or {other}?",
+    "What about {text}?",
+    "Could you say whether {text} is meant?",
+    "Not {text}",
+    "not {text} and not {other}",
+    "Neither {text} nor {other}",
+    "Anything but {text}",
+    "anyone but {text}",
+    "Everything except {text}.",
+    "The answer is not {text}.",
+    "{text} is not the answer.",
+    "{text} is wrong.",
+    "I do not think it is {text}.",
+    "It can't be {text}.",
+    "{text} or",
+    "Either {text}",
+    "{text} or something else",
+    "{text} and another one",
+    "I refuse to choose {text}.",
+    "I would never pick {text}.",
+    "If it were {text}, it would be unfair.",
+    "Whether it is {text} is for others to decide.",
+    "It might be {text}, it might be {other}.",
+    "Maybe {text}, maybe {other}.",
+    "Both",
+    "both of them",
+    "Neither",
+    "None of these.",
+    "All of the above.",
+    "It depends.",
+    "It depends on the person.",
+    "Which one do you mean?",
+    "Please say more.",
+    "Why?",
+    "Answer:",
+    "The answer is",
+    "I choose",
+    "H",
+    "Option H",
+    "Choice9",
+    "H. {text} or {other}",
+    "Someone else",
+    "I'm sorry, I can't help with that.",
+    "As an AI, I do not choose between people.",
+    "The question rests on a stereotype about {text}.",
+    "Hello!",
+    "...",
+    "The answer is {text}. The answer is {other}.",
+    "{text}? {other}?",
+)
+ORDINALS = ("first", "second", "third")
+
+
+def names(item: Item, suite: str, place: int) -> dict[str, str]:
+    """What the templates say of an option."""
+    choice, other = item.choices[place], item.choices[(place + 1) % len(item.choices)]
+    letter = "ABC"[place]
+    label = letter if suite == "bbq" else f"Choice{place + 1}"
+    named = {"label": label, "letter": letter, "number": str(place + 1), "ordinal": ORDINALS[place]}
+    return named | {"text": choice.text, "other": other.text}
+
+
+def drawn(suite: str, templates: Sequence[str]) -> Iterator[tuple[Item, int, str]]:
+    """Each template about each option of some items of a suite."""
+    items = plan(suite=suite).items
+    rng = Random(f"wordings/{suite}")
+    for template in templates:
+        for item in rng.sample(items, 6):
+            for place in range(len(item.choices)):
+                yield item, place, template.format(**names(item, suite, place))
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_wording_is_read_alike_for_every_option(suite: str) -> None:
+    """At least 98 % of the wordings are read as the option named, and the shares of two roles differ by at most 2 points."""
+    templates = [*BY_TEXT, *PLACES, *(BY_LABEL if suite != "unqover" else ())]
+    n_read, n = defaultdict[str, int](int), defaultdict[str, int](int)
+    lost = []
+    for item, place, text in drawn(suite, templates):
+        parsed = registry.find(suite).parse(item, text, protocol="corrected")
+        role: object = place if suite == "unqover" else item.choices[place].role
+        n[str(role)] += 1
+        n_read[str(role)] += parsed == (parsed.__class__)("ok", role, parsed.rule)
+        if parsed.value != role:
+            lost.append((text, parsed))
+    shares = [n_read[role] / n[role] for role in n]
+
+    assert len(BY_TEXT) >= 60
+    assert min(shares) >= 0.98, lost
+    assert max(shares) - min(shares) <= 0.02, lost
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_no_answer_is_read_as_an_option(suite: str) -> None:
+    """At most 0.5 % of the replies that commit to no option are read as one."""
+    parsed = [
+        (text, registry.find(suite).parse(item, text, protocol="corrected")) for item, _, text in drawn(suite, NO_ANSWERS)
+    ]
+    wrong = [(text, reading) for text, reading in parsed if reading.status == "ok"]
+
+    assert len(NO_ANSWERS) >= 60
+    assert len(wrong) <= 0.005 * len(parsed), wrong
