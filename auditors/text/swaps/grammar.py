@@ -41,7 +41,7 @@ _BETWEEN = WORDS["between"] | _DESCRIBING
 _CALLS = WORDS["calls"]
 _NO_SINGLE_PERSON = WORDS["no_single_person"] | _CALLS
 _BEFORE_A_VERB = WORDS["before_a_verb"]
-_DETERMINERS = WORDS["determiners"]
+DETERMINERS = WORDS["determiners"]
 
 _WORD = re.compile(r"[^\W_]++(?:['-][^\W_]++)*+")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
@@ -112,7 +112,7 @@ def stands_for_a_person(near: Around) -> bool | None:
 
 def is_a_single_person(near: Around, is_generic: bool) -> bool:
     """Return whether "man", "mother" and the like name a person at this place: not in "to man the desk", "thanks man"."""
-    if near.before in _BEFORE_A_VERB and near.after in _DETERMINERS:
+    if near.before in _BEFORE_A_VERB and near.after in DETERMINERS:
         return False
     return not is_generic or bool(near.before and near.before not in _NO_SINGLE_PERSON)
 

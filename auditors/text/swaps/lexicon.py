@@ -120,5 +120,5 @@ PATTERNS: dict[str, re.Pattern[str]] = {axis: pattern(axis) for axis in SLOTS}
 BOUND = {axis: re.compile(_whole(phrases)) for axis, phrases in by_axis("bound").items()}
 """Words that tie a text to one group of the axis: the same text about another group would be a strange one."""
 
-IDIOMS = {axis: re.compile(_whole(phrases)) for axis, phrases in by_axis("idioms").items()}
+IDIOMS = {axis: re.compile(rf"(?<!\w){_any_of(phrases)}s?(?!\w)") for axis, phrases in by_axis("idioms").items()}
 """Phrases in which a word of the axis does not name a person; of words and blanks only, like the text they are for."""

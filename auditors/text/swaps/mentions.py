@@ -21,11 +21,11 @@ MOST_WORDS = 400
 
 
 def is_english(text: str) -> bool:
-    """Return whether a fifth of the words are English function words, more than other languages' three to one."""
+    """Return whether a seventh of the words are English function words, more than other languages' three to one."""
     words = [match[0].lower().split("'")[0] for match, _ in zip(_WORD.finditer(text), range(MOST_WORDS), strict=False)]
     n_english = sum(word in _ENGLISH for word in words)
     n_other = sum(word in _OTHERS for word in words)
-    return n_english >= max(1.0, 0.2 * len(words)) and n_english >= 3 * n_other
+    return n_english >= max(1.0, len(words) / 7) and n_english >= 3 * n_other
 
 
 LONGEST_NAME = 100
@@ -39,16 +39,20 @@ _TITLED = re.compile(r"\.?\s{1,3}[^\W\d_]")
 
 _AGE = r"\d{1,2}\s?(?:y/?o|yrs?)?[\s,/]{0,2}"
 _LETTER = re.compile(
-    rf"[(\[]\s?(?:(?P<first>[MF])[\s,/]{{0,2}}\d{{1,2}}|{_AGE}(?P<last>[MF]))\s?[)\]]"
+    rf"[(\[]\s?(?:(?P<first>[MF])(?:[\s,/]{{0,2}}\d{{1,2}})?|{_AGE}(?P<last>[MF]))\s?[)\]]"
     r"|\b(?:sex|gender)\b[*\"]{0,2}\s{0,3}[:=|]\s{0,3}(?P<field>[MF])\b"
     rf"|\b(?:a|an|am|i'm|me|here)\s(?:{_AGE}(?P<told>[MF])|(?P<told_first>[MF])\d{{1,2}})\b",
     re.IGNORECASE,
 )
 """M or F that states somebody's gender."""
-_ANY_LETTER = re.compile(r"(?<![\w$€£'.°-])(?<!\ban )(?<!\bAn )(?:[MF]\s?\d{1,2}|(?:\d{1,2}\s?)?[MF])(?![\w'+-])")
+_ANY_LETTER = re.compile(
+    r"(?<![\w$€£'.°-])(?<!\ban )(?<!\bAn )"
+    r"(?:[MF]\s?\d{1,2}|(?:\d{1,2}\s?)?[MF]|[1-9]\d[mf]|[1-9]\d\s?/?\s?f|[mf]\s?/\s?[1-9]\d|[1-9]\d/m)(?![\w'+-])"
+)
 _JOINED_PEOPLE = re.compile("[👨👩👦👧]\ufe0f?[🏻-🏿]?\u200d[👨👩👦👧❤💋🤝]")
 _PART_BEFORE = re.compile(r"(?:\(\w{1,3}\)|\b(?:s|wo|fe|fe-|wo-)[/-])$", re.IGNORECASE)
 
+_AGE_BEHIND = re.compile(r"\s?[,(]\s?(?:aged?\s)?\d{1,3}\b")
 _VALUE_END = re.compile(r"[ \t*\"]{0,4}(?:[\n,;|/)]|\.?$|\.\s)")
 
 
@@ -103,9 +107,7 @@ def mentions_in(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str
         raise Doubt("several groups")
     if axis == "gender":
         _check_letters(texts, open_ones)
-    return [
-        Mention(number, place.start, place.end, _form(texts[number], place, axis)) for number, place in open_ones
-    ]
+    return [Mention(number, place.start, place.end, _form(texts[number], place, axis)) for number, place in open_ones]
 
 
 def has_unpaired(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str) -> bool:
@@ -130,7 +132,9 @@ def _is_unpaired(word: str, axis: str) -> bool:
     return bool(is_compound) and bare not in _ORDINARY_ENDINGS
 
 
-_COMPOUND = re.compile(r"^[^\W\d_]{2,}(?:m[ae]n|lady|ladies|girls?|boys?|wife|wives|husbands?|mothers?|fathers?|sisters?)$")
+_COMPOUND = re.compile(
+    r"^[^\W\d_]{2,}(?:m[ae]n|lady|ladies|girls?|boys?|wife|wives|husbands?|mothers?|fathers?|sisters?|maids?)$"
+)
 _ORDINARY_ENDINGS = WORDS["ordinary_endings"]
 
 
@@ -142,7 +146,9 @@ def _check_letters(texts: Sequence[str], places: Sequence[tuple[int, Place]]) ->
             if not any(place.start < match.end() and match.start() < place.end for place in swapped):
                 raise Doubt("unclear use")
     for number, place in places:
-        if place.forms[0].slot is LETTERS and (near := re.search(r"(\w[\w'-]*)\s?[(\[]\s?\w*[\s,/]*$", _before(texts[number], place))):
+        if place.forms[0].slot is LETTERS and (
+            near := re.search(r"(\w[\w'-]*)\s?[(\[]\s?\w*[\s,/]*$", _before(texts[number], place))
+        ):
             word = near[1].lower()
             if word not in ("i", "me") and word not in grammar.PEOPLE and word not in FORMS["gender"]:
                 raise Doubt("unclear use")
@@ -167,7 +173,9 @@ def _form(text: str, place: Place, axis: str) -> Form:
             if (form.slot.forms["man"], form.slot.forms["woman"]) == (slot, other):
                 return form
         raise Doubt("unclear pronoun")
-    is_value = label_before(text, place.start) in MEMBERS.get(axis, ()) and _VALUE_END.match(text, place.end)
+    is_value = bool(_AGE_BEHIND.match(text, place.end)) or (
+        label_before(text, place.start) in MEMBERS.get(axis, ()) and bool(_VALUE_END.match(text, place.end))
+    )
     for form in forms:
         if (is_value and form.slot.kind in ("adjective", "noun")) or _fits(form, near, axis):
             _check_capital(text, place, form, axis)
@@ -205,7 +213,12 @@ _PLAIN_PEOPLE = WORDS["plain_people"] | WORDS["clause_ends"]
 def _check_capital(text: str, place: Place, form: Form, axis: str) -> None:
     """Raises Doubt for a word for a man or a woman in capitals amid others: of a title, a name or an abbreviation."""
     word = text[place.start : place.end]
-    if axis != "gender" or form.slot.kind in ("name", "title", "sign") or not word[0].isupper() or form.text[0].isupper():
+    if (
+        axis != "gender"
+        or form.slot.kind in ("name", "title", "sign")
+        or not word[0].isupper()
+        or form.text[0].isupper()
+    ):
         return
     if is_sentence_start(text, place.start) or is_written_in_capitals(text):
         return
@@ -245,7 +258,13 @@ def _is_spelled_as_meant(text: str, place: Place) -> bool:
         raise Doubt("unusual spelling")
     form, word = place.forms[0], text[place.start : place.end]
     if form.slot.kind == "title":
-        return bool(_TITLED.match(text, place.end)) and (word[0].isupper() or form.text != "Miss")
+        if (form.text == "Miss" and not word[0].isupper()) or (word.isupper() and not text.isupper()):
+            return False  # "I miss her", "an MS in physics"
+        titled = _TITLED.match(text, place.end)
+        is_before_a_name = titled is not None and (titled[0][-1].isupper() or word.islower())
+        if not is_before_a_name and form.text != "Miss":
+            raise Doubt("unclear use")
+        return is_before_a_name
     if form.slot.kind != "name":
         return True
     if word != form.text:

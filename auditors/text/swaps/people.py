@@ -11,7 +11,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from auditors.text.names import BEARERS
-from auditors.text.swaps.grammar import PEOPLE
+from auditors.text.swaps.grammar import DETERMINERS, PEOPLE, around, speaks_of_a_person, stands_for_a_person
 from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.protected import ProtectedSpans
 from auditors.text.swaps.words import WORDS
@@ -45,21 +45,26 @@ _VERB_AFTER_NAME = re.compile(
     r"\s{1,20}+(?:is|was|has|had|says|said|told|tells|asks|asked|wants|wanted|thinks|thought|works|worked|lives|lived|"
     r"and\s{1,20}+(?:I|he|she)|will|would|can|could|should|may|might|must|did|does|just|never|always|also|still|already|"
     r"recently|loves|likes|hates|needs|feels|felt|got|gets|wrote|writes|went|goes|came|comes|took|takes|gave|gives|made|"
-    r"makes|left|leaves|lost|quit|sent|earns|keeps|kept|bought|sold|owns|drives|teaches|refuses|knows|[a-z]{2,15}ed)\b"
+    r"makes|left|leaves|lost|quit|sent|ate|ran|saw|met|paid|won|built|became|fell|found|held|led|spoke|taught|drove|grew|knew|hit|sang|spent|stole|wore|broke|forgot|"
+    r"earns|keeps|kept|bought|sold|owns|drives|teaches|refuses|knows|[a-z]{1,15}(?:ed|[^\Ws]s))\b"
 )
 _BEHIND_A_NAME = re.compile(r"\s?[,(]\s?(?:\d{1,3}\b|(?:who|my|our|the|a|an|aged|age)\b)")
 _CAPITALISED_WORD = re.compile(r"(?<![\w'-])[^\W\d_a-z][^\W\d_]*+(?:['-][^\W\d_]++)*+")
 _LOWER_CASE_WORD = re.compile(r"(?<![\w'-])([^\W\dA-Z_]++)(?:'s)?(?![\w-])")
-_NAMED = re.compile(r"\b(?:named|nicknamed|name is|name's|names are)\s{1,20}(?!after\b|in\b|by\b|on\b)[^\W\d_]", re.IGNORECASE)
+_NAMED = re.compile(
+    r"\b(?:named|nicknamed|name is|name's|names are)\s{1,20}(?!after\b|in\b|by\b|on\b)[^\W\d_]", re.IGNORECASE
+)
 _BEFORE_NAME = re.compile(r"\b(?:called|Dr|Prof|Professor|Rev|St|Lord|Lady|Sir|Dame)\.?\s{1,20}$", re.IGNORECASE)
 _TITLE_BEFORE = re.compile(r"\b(?:Mr|Ms|Mrs|Miss)\.?\s{1,20}$", re.IGNORECASE)
 _OF_BEFORE = re.compile(r"\b[A-Z][a-z]+ of(?: the)? $")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;…]['\")”]{0,4}\s{1,20}|\n\s{0,20}+(?:[-*•]|\d{1,4}[.)])?\s{0,20}+)$")
+_SENTENCE_START = re.compile(
+    r"(?:^|[.!?:;…]['\")”]{0,4}\s{1,20}|\n\s{0,20}+(?:[-*•]|\d{1,4}[.)])?\s{0,20}+|(?:^|\n)[^\w\n]{1,8})$"
+)
 _LABEL = re.compile(r"(?:^|[\n,;|(•.-])\s{0,3}([A-Za-z][A-Za-z /]{0,28})\s{0,2}[*\"]{0,3}[:=|][*\"]{0,3}\s{0,3}$")
 _FIELD = re.compile(r"(?:^|\n)\W{0,4}([A-Za-z][A-Za-z /]{0,28}):\s[^\n.?!]{0,50}$")
 _CASED_WORD = re.compile(r"[^\W\d_]+")
 _FEWEST_WORDS = 5
-_MOST_IN_CAPITALS = 0.6
+_MOST_IN_CAPITALS = 0.8
 """Share of words in capitals above which capitals say nothing."""
 
 
@@ -78,7 +83,7 @@ def label_before(text: str, at: int) -> str | None:
 def is_written_in_capitals(text: str) -> bool:
     """Return whether most words begin with a capital, as in a heading."""
     words = _CASED_WORD.findall(text)
-    return len(words) >= _FEWEST_WORDS and sum(word[0].isupper() for word in words) >= _MOST_IN_CAPITALS * len(words)
+    return len(words) >= _FEWEST_WORDS and sum(word[0].isupper() for word in words) > _MOST_IN_CAPITALS * len(words)
 
 
 def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
@@ -90,18 +95,27 @@ def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
 
 
 def names_someone(text: str, spans: ProtectedSpans, swapped_spans: Collection[tuple[int, int]]) -> bool:
-    """Return whether a word that may be a name is outside the protected and the swapped spans (`swapped_spans`)."""
-    is_capital = any(
-        _may_be_a_name(text, match)
-        for match in _capitalised_words(text, spans)
-        if not any(start < match.end() and match.start() < end for start, end in swapped_spans)
+    """Return whether a word that may be a name is outside the protected and the swapped spans (`swapped_spans`).
+
+    A given name counts in a protected part too: `{"name": "Maria"}`, maria@example.org.
+    """
+
+    def is_swapped(start: int, end: int) -> bool:
+        return any(first < end and start < last for first, last in swapped_spans)
+
+    return (
+        any(_may_be_a_name(text, match) for match in _capitalised_words(text, spans) if not is_swapped(*match.span()))
+        or any(
+            not spans.overlap(match.end() - 1, match.end()) and not is_swapped(match.end() - 1, match.end())
+            for match in _NAMED.finditer(text)
+        )
+        or any(match[1] in _LOWER_CASE_NAMES for match in _LOWER_CASE_WORD.finditer(text))
+        or any(
+            match[0].lower() in _LOWER_CASE_NAMES
+            for match in _CAPITALISED_WORD.finditer(text)
+            if spans.overlap(*match.span())
+        )
     )
-    is_named = any(
-        not spans.overlap(match.end() - 1, match.end())
-        and not any(start <= match.end() - 1 < end for start, end in swapped_spans)
-        for match in _NAMED.finditer(text)
-    )
-    return is_capital or is_named or not _LOWER_CASE_NAMES.isdisjoint(_lower_case_words(text, spans))
 
 
 def _capitalised_words(text: str, spans: ProtectedSpans) -> list[re.Match[str]]:
@@ -129,9 +143,13 @@ def _may_be_a_name(text: str, match: re.Match[str]) -> bool:
         return lowered in _GIVEN_NAMES - _LOWER_CASE_PLAIN or _begins_with_a_name(text, match)
     if word in _PLACES and is_in_a_place:
         return False
-    if word in _NOT_NAMES or word in _GROUP_WORDS:
+    if word in _NOT_NAMES and lowered in _ALL_GIVEN_NAMES:  # "in April", "ask April"
+        return not words or words[-1].lower() not in _BEFORE_A_TIME
+    if word in _NOT_NAMES or (
+        word in _GROUP_WORDS and (lowered not in _GROUPS_AND_NAMES or _names_a_group(text, match))
+    ):
         return False
-    if lowered in _ALL_GIVEN_NAMES:
+    if lowered in _ALL_GIVEN_NAMES or any(part in _GIVEN_NAMES for part in lowered.split("-")):
         return lowered in _GIVEN_NAMES or not is_written_in_capitals(text)
     if lowered in _ORDINARY or lowered in PEOPLE:
         return False
@@ -142,31 +160,40 @@ def _may_be_a_name(text: str, match: re.Match[str]) -> bool:
 
 
 _LOWER_CASE_PLAIN = {word.lower() for word in _NOT_NAMES}
+_BEFORE_A_TIME = WORDS["before_a_time"]
+_GROUPS_AND_NAMES = frozenset({"christian"})
+_SAYS_OF_SOMEBODY = re.compile(r"\s?[:-]\s{0,3}(?:he|she|his|her)\b", re.IGNORECASE)
+
+
+def _names_a_group(text: str, match: re.Match[str]) -> bool:
+    """Return whether "Christian" and the like describe somebody at this place."""
+    near = around(text, *match.span())
+    return near.before in DETERMINERS or bool(speaks_of_a_person(near) or stands_for_a_person(near))
 
 
 def _begins_with_a_name(text: str, match: re.Match[str]) -> bool:
     """Return whether the first word of a sentence, a line or a field may be a name."""
-    word = match[0].removesuffix("'s").lower()
-    if match[0] in _NOT_NAMES and word not in _ALL_GIVEN_NAMES:
+    word, behind = match[0].removesuffix("'s").lower(), text[match.end() : match.end() + 1]
+    is_given = (
+        word in _ALL_GIVEN_NAMES or word in _GROUPS_AND_NAMES or any(part in _GIVEN_NAMES for part in word.split("-"))
+    )
+    is_ordinary = word in _ORDINARY or match[0].lower() in _ORDINARY or word in PEOPLE
+    if not is_given and (match[0] in _NOT_NAMES or is_ordinary):
         return False
-    if word in _ORDINARY or match[0].lower() in _ORDINARY or word in PEOPLE:
-        return False
-    if _VERB_AFTER_NAME.match(text, match.end()):
-        return True
-    if match[0].isupper() and word not in _ALL_GIVEN_NAMES:
-        return False
-    if match[0] in _NOT_NAMES or match[0] in _GROUP_WORDS:
-        return False
-    if match[0].endswith("'s") or (_BEHIND_A_NAME.match(text, match.end()) and not word.endswith("ly")):
-        return True
-    is_last = text[match.end() : match.end() + 4].lstrip(".,!?:)*")[:1] in ("", "\n")
+    is_last = text[match.end() : match.end() + 4].lstrip(".,!?)*")[:1] in ("", "\n")
     label = label_before(text, match.start())
-    if label is not None:
-        is_alone = is_last or text[match.end() : match.end() + 1] in ".,;!?(-" or bool(
-            _CAPITALISED_WORD.match(text, match.end() + 1)
-        )
-        return label.split()[-1] in _PERSON_LABELS and is_alone
-    return is_last and not text[match.end() :].startswith(":") and is_line_start(text, match.start())
+    if label is not None and label.split()[-1] in _PERSON_LABELS:
+        return is_last or behind in ",.;!?(-" or bool(_CAPITALISED_WORD.match(text, match.end() + 1))
+    is_line = is_last and "\n" in text.strip() and is_line_start(text, match.start())
+    if _VERB_AFTER_NAME.match(text, match.end()) or _SAYS_OF_SOMEBODY.match(text, match.end()):
+        return True
+    if (is_line or _BEHIND_A_NAME.match(text, match.end())) and label is None and not word.endswith("ly"):
+        return is_given or not match[0].isupper()
+    if match[0].endswith("'s") and (is_given or not is_ordinary):
+        return True
+    if is_ordinary or match[0] in _NOT_NAMES or match[0] in _GROUP_WORDS:
+        return False
+    return is_given and (behind in (",", ":") or word not in _ALL_GIVEN_NAMES - _GIVEN_NAMES)
 
 
 def is_line_start(text: str, at: int) -> bool:

@@ -11,13 +11,13 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
-from auditors.text.plain import Plain, plain_text
+from auditors.text.plain import BLANKS, HYPHENS, Plain, plain_text
 from auditors.text.swaps import grammar
 from auditors.text.swaps.lexicon import BOUND, IDIOMS, SLOTS, SWAPPED
 from auditors.text.swaps.mentions import Mention, has_unpaired, mentions_in
 from auditors.text.swaps.outcome import Abstained, Doubt, Swapped
 from auditors.text.swaps.people import is_sentence_start, names_a_figure, names_someone
-from auditors.text.swaps.protected import ProtectedSpans, protected_spans
+from auditors.text.swaps.protected import protected_spans
 from auditors.text.swaps.words import WORDS
 
 _ARTICLE = re.compile(r"(?<![\w'-])(an?|A[Nn]?)(\s{1,3})$")
@@ -52,7 +52,7 @@ def _in_type_of(written: str, new: str) -> str:
     return new
 
 
-_HYPHENS, _BLANKS = re.compile("[\u2010-\u2013\u2212]"), re.compile("[^\\S \n\t]")
+_HYPHENS, _BLANKS = re.compile(f"[{HYPHENS}]"), re.compile(f"[{BLANKS}]")
 
 
 def _article(written: str, word: str, new: str) -> str:
@@ -103,8 +103,9 @@ def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: 
     group: str | None = None
     try:
         plains = [plain_text(text) for text in texts]
-        mentions = _checked_mentions(plains, axis)
+        mentions = _mentions(plains, axis)
         group = _group(mentions)
+        _check_surroundings(plains, axis, mentions)
         towards = _target(_targets(mentions, axis, group), target, choice)
         swapped = _all_rewritten(plains, mentions, towards)
         _check_return(_all_rewritten(plains, mentions, group), swapped, axis, group, towards)
@@ -120,14 +121,9 @@ def _all_rewritten(plains: Sequence[Plain], mentions: Sequence[Mention], target:
     ]
 
 
-def _checked_mentions(plains: Sequence[Plain], axis: str) -> list[Mention]:
-    """All mentions of texts that can be about another group. Raises Doubt."""
+def _mentions(plains: Sequence[Plain], axis: str) -> list[Mention]:
     texts = [plain.text for plain in plains]
-    spans = [protected_spans(text) for text in texts]
-    mentions = mentions_in(texts, spans, axis)
-    _group(mentions)
-    _check_surroundings(texts, spans, axis, mentions)
-    return mentions
+    return mentions_in(texts, [protected_spans(text) for text in texts], axis)
 
 
 def _group(mentions: Sequence[Mention]) -> str:
@@ -157,10 +153,10 @@ def _are_side_by_side(mentions: Sequence[Mention]) -> bool:
     )
 
 
-def _check_surroundings(
-    texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str, mentions: Sequence[Mention]
-) -> None:
+def _check_surroundings(plains: Sequence[Plain], axis: str, mentions: Sequence[Mention]) -> None:
     """Raises Doubt for what would make the other text a strange one."""
+    texts = [plain.text for plain in plains]
+    spans = [protected_spans(text) for text in texts]
     lowered = " ".join(_JOINED.sub(" ", " ".join(texts).lower()).split())
     if has_unpaired(texts, spans, axis):
         raise Doubt("no counterpart")
@@ -229,8 +225,9 @@ def _check_return(own: Sequence[str], swapped: Sequence[str], axis: str, group: 
     """Raises Doubt unless swapping back gives the first texts, in the spelling of the lexicon (`own`)."""
     try:
         plains = [plain_text(text) for text in swapped]
-        mentions = _checked_mentions(plains, axis)
+        mentions = _mentions(plains, axis)
         is_same_group = _group(mentions) == target
+        _check_surroundings(plains, axis, mentions)
         back = _all_rewritten(plains, mentions, _target(_targets(mentions, axis, target), group, 0))
     except Doubt as doubt:
         raise Doubt("round trip differs") from doubt
