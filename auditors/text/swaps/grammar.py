@@ -28,7 +28,7 @@ _LY = WORDS["no_adverbs"]
 _PREPOSITIONS = WORDS["before_a_determiner"]
 _TWO_OBJECTS = WORDS["two_objects"]
 _OWNED = WORDS["owned"]
-_UNCOUNTED = WORDS["uncounted"]
+_UNCOUNTED = WORDS["uncounted"] | WORDS["also_verbs"]
 _DESCRIBING = WORDS["describing"]
 PEOPLE = WORDS["people"]
 """Words for persons that an adjective may describe."""
@@ -111,7 +111,7 @@ def stands_for_a_person(near: Around) -> bool | None:
 
 
 def is_a_single_person(near: Around, is_generic: bool) -> bool:
-    """Return whether "man", "mother" and the like name a person at this place: not in "to man the desk", "thanks man"."""
+    """Return whether "man", "mother" and the like name a person here: not in "to man the desk", "thanks man"."""
     if near.before in _BEFORE_A_VERB and near.after in DETERMINERS:
         return False
     return not is_generic or bool(near.before and near.before not in _NO_SINGLE_PERSON)
@@ -130,7 +130,16 @@ def article_for(word: str) -> str:
 def _ends_its_clause(near: Around) -> bool:
     """Return whether a clause ends after "her" or "his", or with an adverb of time."""
     is_time = near.after in ("every", "each") and near.after_that in _TIMES
-    return is_time or (near.after in _AT_THE_END and near.after_that == "")
+    is_measure = near.after in ("so", "very") and near.after_that in (
+        "much",
+        "badly",
+        "often",
+        "dearly",
+        "deeply",
+        "well",
+    )
+    is_place = near.after in ("over", "out", "up", "down") and near.after_that in ("there", "here")
+    return is_time or is_measure or is_place or (near.after in _AT_THE_END and near.after_that == "")
 
 
 def _is_said_of_someone(near: Around) -> bool:

@@ -16,7 +16,7 @@ from auditors.text.plain import plain_text
 from auditors.text.swaps.words import WORDS, by_axis
 
 Kind = Literal["noun", "nouns", "adjective", "pronoun", "title", "name", "phrase", "sign"]
-"""Kind of a word: noun (one person), nouns, adjective (next to a person), pronoun, title, name, phrase, sign (emoji)."""
+"""Kind of a word: noun (one person), nouns, adjective (next to a person), pronoun, title, name, phrase, or sign."""
 
 
 class Slot(NamedTuple):

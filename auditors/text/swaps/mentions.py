@@ -146,12 +146,12 @@ def _check_letters(texts: Sequence[str], places: Sequence[tuple[int, Place]]) ->
             if not any(place.start < match.end() and match.start() < place.end for place in swapped):
                 raise Doubt("unclear use")
     for number, place in places:
-        if place.forms[0].slot is LETTERS and (
-            near := re.search(r"(\w[\w'-]*)\s?[(\[]\s?\w*[\s,/]*$", _before(texts[number], place))
-        ):
-            word = near[1].lower()
-            if word not in ("i", "me") and word not in grammar.PEOPLE and word not in FORMS["gender"]:
-                raise Doubt("unclear use")
+        owner = _BEFORE_A_BRACKET.search(_before(texts[number], place)) if place.forms[0].slot is LETTERS else None
+        if owner and owner[1].lower() not in grammar.PEOPLE | FORMS["gender"].keys() | {"i", "me"}:
+            raise Doubt("unclear use")
+
+
+_BEFORE_A_BRACKET = re.compile(r"(\w[\w'-]*)\s?[(\[]\s?\w*[\s,/]*$")
 
 
 def _before(text: str, place: Place) -> str:
@@ -196,7 +196,10 @@ def _fits(form: Form, near: grammar.Around, axis: str) -> bool:
                 return bool(grammar.stands_for_a_person(near))
             if form.text in ("male", "female"):
                 return near.before in ("old", "yo") or bool(grammar.stands_for_a_person(near))
-            return grammar.is_a_single_person(near, form.slot.is_generic)
+            is_described = form.slot.is_generic and near.after in grammar.PEOPLE  # "woman president"
+            return not is_described and grammar.is_a_single_person(near, form.slot.is_generic)
+        case "nouns" if axis == "gender" and form.slot.is_generic and near.after in grammar.PEOPLE:  # "women drivers"
+            return False
         case "nouns":
             return form.text not in _CALLED or not grammar.is_called(near)
         case "phrase":

@@ -42,11 +42,7 @@ _GROUP_WORDS = frozenset(
 )
 """Capitalised words that are not names, such as Muslim and American."""
 _VERB_AFTER_NAME = re.compile(
-    r"\s{1,20}+(?:is|was|has|had|says|said|told|tells|asks|asked|wants|wanted|thinks|thought|works|worked|lives|lived|"
-    r"and\s{1,20}+(?:I|he|she)|will|would|can|could|should|may|might|must|did|does|just|never|always|also|still|already|"
-    r"recently|loves|likes|hates|needs|feels|felt|got|gets|wrote|writes|went|goes|came|comes|took|takes|gave|gives|made|"
-    r"makes|left|leaves|lost|quit|sent|ate|ran|saw|met|paid|won|built|became|fell|found|held|led|spoke|taught|drove|grew|knew|hit|sang|spent|stole|wore|broke|forgot|"
-    r"earns|keeps|kept|bought|sold|owns|drives|teaches|refuses|knows|[a-z]{1,15}(?:ed|[^\Ws]s))\b"
+    r"\s{1,20}+(?:and\s{1,20}+(?:I|he|she)|[a-z]{1,15}ed|" + "|".join(sorted(WORDS["verbs_after_a_name"])) + r")\b"
 )
 _BEHIND_A_NAME = re.compile(r"\s?[,(]\s?(?:\d{1,3}\b|(?:who|my|our|the|a|an|aged|age)\b)")
 _CAPITALISED_WORD = re.compile(r"(?<![\w'-])[^\W\d_a-z][^\W\d_]*+(?:['-][^\W\d_]++)*+")
@@ -171,6 +167,10 @@ def _names_a_group(text: str, match: re.Match[str]) -> bool:
     return near.before in DETERMINERS or bool(speaks_of_a_person(near) or stands_for_a_person(near))
 
 
+def _has_a_given_name(word: str) -> bool:
+    return any(part in _GIVEN_NAMES for part in word.split("-"))
+
+
 def _begins_with_a_name(text: str, match: re.Match[str]) -> bool:
     """Return whether the first word of a sentence, a line or a field may be a name."""
     word, behind = match[0].removesuffix("'s").lower(), text[match.end() : match.end() + 1]
@@ -185,7 +185,9 @@ def _begins_with_a_name(text: str, match: re.Match[str]) -> bool:
     if label is not None and label.split()[-1] in _PERSON_LABELS:
         return is_last or behind in ",.;!?(-" or bool(_CAPITALISED_WORD.match(text, match.end() + 1))
     is_line = is_last and "\n" in text.strip() and is_line_start(text, match.start())
-    if _VERB_AFTER_NAME.match(text, match.end()) or _SAYS_OF_SOMEBODY.match(text, match.end()):
+    if (_VERB_AFTER_NAME.match(text, match.end()) and not word.endswith("ly")) or _SAYS_OF_SOMEBODY.match(
+        text, match.end()
+    ):
         return True
     if (is_line or _BEHIND_A_NAME.match(text, match.end())) and label is None and not word.endswith("ly"):
         return is_given or not match[0].isupper()
