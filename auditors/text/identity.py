@@ -4,8 +4,9 @@ Axes, groups and labels are those of the long-text fairness test (protocols 2.2)
 axes where every label is its own type, the label. `cues` are inflections of the labels, so that "a Muslim man" is found
 as "Muslims" and "men" are. Pronouns, other cues and given names (`text.swaps.lexicon`, `text.names`) name no group
 here, as they would in passing texts about anyone. Matching is lexical: whole words, any case. It finds "white" in
-"white paper" and misses a group that is only described; both are properties of every number whose denominator it makes.
-Standard library only: the gateway uses it for sampling.
+"white collar" and misses a group that is only described; both are properties of every number whose denominator it
+makes. Idioms that name nobody ("white paper", "Mother Earth") are listed with the swaps (`text.swaps.words`); texts are
+read in their plain form (`text.plain`). Standard library only: the gateway uses it for sampling.
 """
 
 import re
@@ -13,6 +14,9 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from auditors.text.plain import plain_text
+from auditors.text.swaps.words import by_axis
 
 
 class Group(NamedTuple):
@@ -93,20 +97,20 @@ def _mentions(words: list[bytes]) -> Iterator[tuple[str, str]]:
         if word in _TERMS and index >= free:
             for term, place in _TERMS[word]:
                 if words[index : index + len(term)] == term:
-                    yield place
+                    if place is not None:
+                        yield place
                     free = index + len(term)
                     break
 
 
 def _words(text: str | bytes) -> list[bytes]:
     """Lower-case words; a mark that ends a phrase is a word of its own, hyphens and apostrophes only part words."""
-    if isinstance(text, str):
-        raw = text.encode("utf-8", "replace")
-    else:
-        raw = _ESCAPE.sub(_unescape, text) if b"\\" in text else text
+    if isinstance(text, bytes):
+        text = (_ESCAPE.sub(_unescape, text) if b"\\" in text else text).decode("utf-8", "replace")
+    raw = plain_text(text).text.lower().encode("utf-8", "replace")
     if not raw.isascii():
-        raw = _FOREIGN_MARK.sub(b"|", raw.decode("utf-8", "replace").lower().encode().replace("’".encode(), b"'"))
-    return raw.lower().translate(_MARKS).replace(b"|", b" | ").split()
+        raw = _FOREIGN_MARK.sub(b"|", raw)
+    return raw.translate(_MARKS).replace(b"|", b" | ").split()
 
 
 def _unescape(match: re.Match[bytes]) -> bytes:
@@ -120,14 +124,20 @@ def _mark(code: int) -> int:
     return ord(" ") if code <= ord(" ") or code in b"-'" else ord("|")
 
 
-def _terms() -> dict[bytes, list[tuple[list[bytes], tuple[str, str]]]]:
-    """First word to the terms that begin with it, the longest first, each with its (axis, group)."""
-    by_first_word: dict[bytes, list[tuple[list[bytes], tuple[str, str]]]] = {}
+def _terms() -> dict[bytes, list[tuple[list[bytes], tuple[str, str] | None]]]:
+    """First word to the terms that begin with it, the longest first, each with its (axis, group); None for an idiom."""
+    places: dict[tuple[bytes, ...], tuple[str, str] | None] = {}
     for axis, groups in AXES.items():
         for group in groups:
             for term in map(_words, (*group.labels, *group.cues)):
-                by_first_word.setdefault(term[0], []).append((term, (axis, group.name)))
-    return {first: sorted(terms, key=lambda term: -len(term[0])) for first, terms in by_first_word.items()}
+                places[tuple(term)] = (axis, group.name)
+                places.setdefault((*term[:-1], term[-1] + b"s"), (axis, group.name))
+    for idiom in frozenset().union(*by_axis("idioms").values()):
+        places.setdefault(tuple(_words(idiom)), None)
+    by_first_word: dict[bytes, list[tuple[list[bytes], tuple[str, str] | None]]] = {}
+    for term, place in sorted(places.items(), key=lambda item: -len(item[0])):
+        by_first_word.setdefault(term[0], []).append((list(term), place))
+    return by_first_word
 
 
 _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|[nrtbf])")

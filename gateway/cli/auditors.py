@@ -1,29 +1,12 @@
 """`biasgate auditors measure`: how often a live auditor is wrong about replies whose label is known."""
 
 import argparse
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from auditors.metrics.intervals import Interval, wilson_interval
-from auditors.text.refusals.labelled import (
-    PARTS,
-    READINGS,
-    UNREAD,
-    Label,
-    Labelled,
-    LabelledFileError,
-    Part,
-    Tally,
-    count_readings,
-    labelled,
-    misjudged,
-    read_file,
-    tallied,
-)
+from auditors.metrics.intervals import Interval
+from auditors.text.refusals.labelled import PARTS, Labelled, Part, Tally, labelled, misjudged, tallied
+from gateway.cli import measured_swaps
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -31,10 +14,12 @@ Runs an auditor's reading over the labelled replies that biasgate brings along a
 missed and answers that it took for refusals, by language and by style, with Wilson's 95 % intervals, and the replies
 that it could not read. The development part is what its rules were tried on; nothing was tuned on the held-out part.
 
-With --file it reads replies of yours instead: a JSON object a line, with "text" and "label" (refusal, answer,
-premise_rejected or partial), and prints how many of each label have each reading.
+`swaps` are texts with what a careful person makes of them about the other group, or null where they stay; printed are
+the swaps that contradict the person and the share swapped of what can be. With --file it reads texts of yours: a JSON
+object a line, with "text", "swapped" (a text, a list of texts or null) and, besides gender, "axis" and "target".
 
 Example:
+  biasgate auditors measure swaps --wrong
   biasgate auditors measure refusal
   biasgate auditors measure refusal --part development --wrong
   biasgate auditors measure refusal --file labelled.jsonl --json
@@ -44,16 +29,16 @@ Example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="measure")
     measure = actions.add_parser("measure", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
-    measure.add_argument("auditor", choices=["refusal"], help="whose reading is measured")
-    measure.add_argument("--file", type=Path, metavar="LABELLED", help="labelled replies of yours, JSON lines")
-    measure.add_argument("--json", action="store_true", help="print the counts as JSON: label, reading, number")
+    measure.add_argument("auditor", choices=["refusal", "swaps"], help="whose reading is measured")
+    measure.add_argument("--file", type=Path, metavar="LABELLED", help="labelled texts of yours, JSON lines")
+    measure.add_argument("--json", action="store_true", help="print the counts as JSON")
     measure.add_argument("--part", choices=list(PARTS), help="one part of the labelled replies (default: each)")
     measure.add_argument("--wrong", action="store_true", help="print the replies that were misjudged too")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.file is not None or arguments.json:
-        return _measure_file(arguments)
+    if arguments.auditor == "swaps":
+        return measured_swaps.run(arguments)
     for part in [arguments.part] if arguments.part else PARTS:
         print("\n".join(report(part)))
         if arguments.wrong:

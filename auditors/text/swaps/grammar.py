@@ -28,15 +28,22 @@ _LY = WORDS["no_adverbs"]
 _PREPOSITIONS = WORDS["before_a_determiner"]
 _TWO_OBJECTS = WORDS["two_objects"]
 _OWNED = WORDS["owned"]
-_UNCOUNTED = WORDS["uncounted"]
+_UNCOUNTED = WORDS["uncounted"] | WORDS["also_verbs"]
 _DESCRIBING = WORDS["describing"]
 PEOPLE = WORDS["people"]
 """Words for persons that an adjective may describe."""
 _SELF = WORDS["subjects"]
 _BE = WORDS["forms_of_be"]
 _ENDING = WORDS["clause_ends"]
+_TIMES = WORDS["times"]
+_AT_THE_END = WORDS["at_the_end"]
+_BETWEEN = WORDS["between"] | _DESCRIBING
+_CALLS = WORDS["calls"]
+_NO_SINGLE_PERSON = WORDS["no_single_person"] | _CALLS
+_BEFORE_A_VERB = WORDS["before_a_verb"]
+DETERMINERS = WORDS["determiners"]
 
-_WORD = re.compile(r"[^\W_]++(?:['’-][^\W_]++)*+")
+_WORD = re.compile(r"[^\W_]++(?:['-][^\W_]++)*+")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n")
 
 
@@ -52,6 +59,8 @@ def role_of_her(near: Around) -> Role | None:
     after = near.after
     if after == "own":
         return "determiner"
+    if _ends_its_clause(near):
+        return "object"
     if after == "?" or after in _UNCLEAR or after.isdigit():
         return None
     if after == "" or after in _FUNCTION:
@@ -60,8 +69,10 @@ def role_of_her(near: Around) -> Role | None:
         return "object" if near.after_that == "" or near.after_that in _FUNCTION else None
     if near.before in _TWO_OBJECTS or near.before_that in ("listen", "look", "looked", "listened"):
         return "determiner" if after in _OWNED and after not in _UNCOUNTED else None
-    if _is_owned(after) or (after in _DESCRIBING and _is_owned(near.after_that)):
+    if _is_owned(after) or _is_owned(near.after_that):
         return "determiner"
+    if after.endswith("ing"):  # "without her knowing"
+        return None
     return "determiner" if near.before in _PREPOSITIONS or near.before == "" else None
 
 
@@ -69,12 +80,14 @@ def role_of_his(near: Around) -> Role | None:
     """Return the role of "his" at this place; None when it may be either."""
     if near.after == "own":
         return "determiner"
+    if _ends_its_clause(near):
+        return "alone"
     if near.after == "?" or near.after in _UNCLEAR or near.after.isdigit():
         return None
     if near.after == "" or near.after in _FUNCTION:
         return "alone"
     if near.before == "of" and not _is_owned(near.after):  # "a friend of his found it"
-        return None
+        return "alone" if near.before_that in PEOPLE else None
     return "determiner"
 
 
@@ -86,7 +99,7 @@ def speaks_of_a_person(near: Around) -> bool | None:
     """
     if _root(near.after) in PEOPLE:
         return True
-    if near.after_that and _root(near.after_that) in PEOPLE and near.after not in _FUNCTION | _UNCLEAR:
+    if near.after in _BETWEEN and _root(near.after_that) in PEOPLE:
         return True
     return _is_said_of_someone(near) or None
 
@@ -97,13 +110,40 @@ def stands_for_a_person(near: Around) -> bool | None:
     return True if has_article and (near.after == "" or near.after in _FUNCTION) else None
 
 
+def is_a_single_person(near: Around, is_generic: bool) -> bool:
+    """Return whether "man", "mother" and the like name a person here: not in "to man the desk", "thanks man"."""
+    if near.before in _BEFORE_A_VERB and near.after in DETERMINERS:
+        return False
+    return not is_generic or bool(near.before and near.before not in _NO_SINGLE_PERSON)
+
+
+def is_called(near: Around) -> bool:
+    """Return whether a word in the plural calls on somebody: "hey guys", "Ladies, ..."."""
+    return near.before in _CALLS or (not near.before and not near.after)
+
+
 def article_for(word: str) -> str:
     """The indefinite article before one of the lexicon's words, as it is spoken."""
     return "an" if word[:1].lower() in "aeiou" and not word.lower().startswith(("eu", "uni")) else "a"
 
 
+def _ends_its_clause(near: Around) -> bool:
+    """Return whether a clause ends after "her" or "his", or with an adverb of time."""
+    is_time = near.after in ("every", "each") and near.after_that in _TIMES
+    is_measure = near.after in ("so", "very") and near.after_that in (
+        "much",
+        "badly",
+        "often",
+        "dearly",
+        "deeply",
+        "well",
+    )
+    is_place = near.after in ("over", "out", "up", "down") and near.after_that in ("there", "here")
+    return is_time or is_measure or is_place or (near.after in _AT_THE_END and near.after_that == "")
+
+
 def _is_said_of_someone(near: Around) -> bool:
-    said_by = near.before in ("i'm", "i’m", "we're", "he's", "she's", "they're", "who's", "who’re") or (
+    said_by = near.before in ("i'm", "we're", "he's", "she's", "they're", "who's", "who're") or (
         near.before in _BE and (near.before_that in _SELF or near.before_that in PEOPLE)
     )
     return said_by and (near.after == "" or near.after in _ENDING)
@@ -114,7 +154,7 @@ def _is_owned(word: str) -> bool:
 
 
 def _root(word: str) -> str:
-    return re.sub(r"['’]s?$", "", word)
+    return re.sub(r"'s?$", "", word)
 
 
 def _after(text: str, at: int) -> tuple[str, int]:
@@ -138,4 +178,4 @@ def _before(text: str, at: int) -> tuple[str, int]:
     return (words[0].lower(), at - len(head) + words.start()) if words else ("", at)
 
 
-_LAST = re.compile(r"(?<![^\W_])(?<![^\W_]['’-])[^\W_]++(?:['’-][^\W_]++)*+$")
+_LAST = re.compile(r"(?<![^\W_])(?<![^\W_]['-])[^\W_]++(?:['-][^\W_]++)*+$")

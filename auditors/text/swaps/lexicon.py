@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from auditors.text.names import NAMES
-from auditors.text.swaps.words import by_axis
+from auditors.text.plain import plain_text
+from auditors.text.swaps.words import WORDS, by_axis
 
-Kind = Literal["noun", "nouns", "adjective", "pronoun", "title", "name", "phrase"]
-"""Kind of a word: noun (one person), nouns, adjective (next to a person), pronoun, title, name, phrase."""
+Kind = Literal["noun", "nouns", "adjective", "pronoun", "title", "name", "phrase", "sign"]
+"""Kind of a word: noun (one person), nouns, adjective (next to a person), pronoun, title, name, phrase, or sign."""
 
 
 class Slot(NamedTuple):
@@ -24,6 +25,8 @@ class Slot(NamedTuple):
     """Group to its form, in the spelling of the middle of a sentence."""
     is_generic: bool = False
     """True if it may name the same person as another word of the text: "my sister is a woman who ..."."""
+    spellings: Mapping[str, str] = {}
+    """Further spellings to their group; they are read and never written."""
 
 
 class Form(NamedTuple):
@@ -47,9 +50,14 @@ def _read_slots(axis: str) -> Iterator[Slot]:
             continue
         kind, _, rows = line.partition(":")
         for row in rows.split(";"):
-            forms = zip(SWAPPED[axis], (form.strip() for form in row.split(",")), strict=True)
-            present = {group: form for group, form in forms if form != "-"}
-            yield Slot(cast("Kind", kind.rstrip("*")), present, is_generic=kind.endswith("*"))
+            forms = zip(SWAPPED[axis], (form.strip().split("/") for form in row.split(",")), strict=True)
+            present = {group: spellings for group, spellings in forms if spellings != ["-"]}
+            yield Slot(
+                cast("Kind", kind.rstrip("*")),
+                {group: spelling for group, (spelling, *_) in present.items()},
+                is_generic=kind.endswith("*"),
+                spellings={spelling: group for group, (_, *others) in present.items() for spelling in others},
+            )
 
 
 def _given_names(axis: str) -> Iterator[Slot]:
@@ -67,27 +75,33 @@ SLOTS: dict[str, tuple[Slot, ...]] = {axis: tuple(_read_slots(axis)) for axis in
 def _table(slots: tuple[Slot, ...]) -> dict[str, tuple[Form, ...]]:
     by_text: dict[str, list[Form]] = {}
     for slot in slots:
-        for group, text in slot.forms.items():
-            by_text.setdefault(text.lower(), []).append(Form(text, group, slot))
+        for text, group in [*((text, group) for group, text in slot.forms.items()), *slot.spellings.items()]:
+            by_text.setdefault(plain_text(text).text.lower(), []).append(Form(text, group, slot))
     return {text: tuple(forms) for text, forms in by_text.items()}
 
 
 FORMS: dict[str, dict[str, tuple[Form, ...]]] = {axis: _table(slots) for axis, slots in SLOTS.items()}
-"""Axis to lower-case form to the places it has in the lexicon."""
+"""Axis to form, in small letters and plain, to the places it has in the lexicon."""
+
+LETTERS = Slot("sign", {"man": "M", "woman": "F"}, is_generic=True)
+"""Letters that state a gender where the surroundings say so: "(35M)", "Sex: F"."""
 
 UNPAIRED = by_axis("unpaired")
 """Words of an axis that have no counterpart here: a text that holds one is left alone."""
 
-BOUND = by_axis("bound")
-"""Words that tie a text to one group of the axis: the same text about another group would be a strange one."""
-
-IDIOMS = by_axis("idioms", "\n")
-"""Phrases in which a word of the axis does not name a person."""
+SIGNS_ALONE = WORDS["signs_alone"]
+"""Emoji that show a gender and have no counterpart."""
 
 
 def pattern(axis: str) -> re.Pattern[str]:
     """Finds every form of an axis as a whole word or phrase, in any case, the longest first."""
-    return re.compile(rf"(?<!\w){_any_of(FORMS[axis])}(?!\w)", re.IGNORECASE)
+    words = [form for form in FORMS[axis] if form[0].isalnum()]
+    signs = "".join(FORMS[axis].keys() - set(words))
+    return re.compile(_whole(words) + (f"|[{signs}]" if signs else ""), re.IGNORECASE)
+
+
+def _whole(texts: Iterable[str]) -> str:
+    return rf"(?<!\w){_any_of(texts)}(?!\w)"
 
 
 def _any_of(texts: Iterable[str]) -> str:
@@ -102,3 +116,9 @@ def _any_of(texts: Iterable[str]) -> str:
 
 
 PATTERNS: dict[str, re.Pattern[str]] = {axis: pattern(axis) for axis in SLOTS}
+
+BOUND = {axis: re.compile(_whole(phrases)) for axis, phrases in by_axis("bound").items()}
+"""Words that tie a text to one group of the axis: the same text about another group would be a strange one."""
+
+IDIOMS = {axis: re.compile(rf"(?<!\w){_any_of(phrases)}s?(?!\w)") for axis, phrases in by_axis("idioms").items()}
+"""Phrases in which a word of the axis does not name a person; of words and blanks only, like the text they are for."""

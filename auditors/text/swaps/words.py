@@ -13,6 +13,6 @@ WORDS: dict[str, frozenset[str]] = {
 """Name of a list to its words."""
 
 
-def by_axis(name: str, separator: str | None = None) -> dict[str, frozenset[str]]:
-    """A table of lists by axis; entries are parted by blank space, or by the separator where they hold blanks."""
-    return {axis: frozenset(text.strip("\n").split(separator)) for axis, text in _LISTS[name].items()}
+def by_axis(name: str) -> dict[str, frozenset[str]]:
+    """Return a table of lists by axis; commas part their words and phrases."""
+    return {axis: frozenset(" ".join(text.split()).split(", ")) for axis, text in _LISTS[name].items()}

@@ -103,7 +103,7 @@ class TestNoAccidents:
     def test_no_part_of_a_word_is_touched(self) -> None:
         """Caucasian never becomes caucblack: a term inside a longer word is no term, before a person or not."""
         for axis, forms in FORMS.items():
-            for form in forms:
+            for form in filter(str.isascii, forms):
                 inside = form.replace(" ", "").replace("-", "")
                 text = f"This is the cauc{inside}x person of it."
                 result = swap([text], axis)
