@@ -1,11 +1,29 @@
 """`biasgate auditors measure`: how often a live auditor is wrong about replies whose label is known."""
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
-from auditors.metrics.intervals import Interval
-from auditors.text.refusals.labelled import PARTS, Labelled, Part, Tally, labelled, misjudged, tallied
+import msgspec
+
+from auditors.metrics.intervals import Interval, wilson_interval
+from auditors.text.refusals.labelled import (
+    PARTS,
+    READINGS,
+    UNREAD,
+    Label,
+    Labelled,
+    LabelledFileError,
+    Part,
+    Tally,
+    count_readings,
+    labelled,
+    misjudged,
+    read_file,
+    tallied,
+)
 from gateway.cli import measured_swaps
 from gateway.terminal.tables import aligned
 
@@ -17,6 +35,9 @@ that it could not read. The development part is what its rules were tried on; no
 `swaps` are texts with what a careful person makes of them about the other group, or null where they stay; printed are
 the swaps that contradict the person and the share swapped of what can be. With --file it reads texts of yours: a JSON
 object a line, with "text", "swapped" (a text, a list of texts or null) and, besides gender, "axis" and "target".
+
+With --file `refusal` reads replies of yours instead: a JSON object a line, with "text" and "label" (refusal, answer,
+premise_rejected or partial), and prints how many of each label have each reading.
 
 Example:
   biasgate auditors measure swaps --wrong
@@ -39,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.auditor == "swaps":
         return measured_swaps.run(arguments)
+    if arguments.file is not None or arguments.json:
+        return _measure_file(arguments)
     for part in [arguments.part] if arguments.part else PARTS:
         print("\n".join(report(part)))
         if arguments.wrong:
