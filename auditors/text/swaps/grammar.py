@@ -29,6 +29,7 @@ _PREPOSITIONS = WORDS["before_a_determiner"]
 _TWO_OBJECTS = WORDS["two_objects"]
 _OWNED = WORDS["owned"]
 _UNCOUNTED = WORDS["uncounted"] | WORDS["also_verbs"]
+_NAMING = WORDS["naming"]
 _DESCRIBING = WORDS["describing"]
 PEOPLE = WORDS["people"]
 """Words for persons that an adjective may describe."""
@@ -68,7 +69,8 @@ def role_of_her(near: Around) -> Role | None:
     if after.endswith("ly") and after not in _LY:
         return "object" if near.after_that == "" or near.after_that in _FUNCTION else None
     if near.before in _TWO_OBJECTS or near.before_that in ("listen", "look", "looked", "listened"):
-        return "determiner" if after in _OWNED and after not in _UNCOUNTED else None
+        is_owned = after in _OWNED and after not in _UNCOUNTED and near.before not in _NAMING
+        return "determiner" if is_owned else None
     if _is_owned(after) or _is_owned(near.after_that):
         return "determiner"
     if after.endswith("ing"):  # "without her knowing"

@@ -101,7 +101,7 @@ def mentions_in(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: str
         raise Doubt("too long")
     if not is_english(" ".join(texts)):
         raise Doubt("not English")
-    if any(kind & {"quote", "json"} for kind in kinds):
+    if any(kind & {"quote", "json"} and "code" not in kind for kind in kinds):
         raise Doubt("mentioned in a quotation")
     if len({form.group for _, place in open_ones for form in place.forms}) > 1:
         raise Doubt("several groups")
@@ -151,7 +151,7 @@ def _check_letters(texts: Sequence[str], places: Sequence[tuple[int, Place]]) ->
             raise Doubt("unclear use")
 
 
-_BEFORE_A_BRACKET = re.compile(r"(\w[\w'-]*)\s?[(\[]\s?\w*[\s,/]*$")
+_BEFORE_A_BRACKET = re.compile(r"(?<![\w'-])([\w'-]{1,30})\s?[(\[]\s?\w{0,8}[\s,/]{0,3}$")
 
 
 def _before(text: str, place: Place) -> str:

@@ -50,6 +50,10 @@ _LOWER_CASE_WORD = re.compile(r"(?<![\w'-])([^\W\dA-Z_]++)(?:'s)?(?![\w-])")
 _NAMED = re.compile(
     r"\b(?:named|nicknamed|name is|name's|names are)\s{1,20}(?!after\b|in\b|by\b|on\b)[^\W\d_]", re.IGNORECASE
 )
+_NAME_MEMBER = re.compile(
+    r'"(?:first|last|full|given|sur|customer|applicant|employee|patient|candidate|client|person)?[_ -]?name"\s{0,4}:',
+    re.IGNORECASE,
+)
 _BEFORE_NAME = re.compile(r"\b(?:called|Dr|Prof|Professor|Rev|St|Lord|Lady|Sir|Dame)\.?\s{1,20}$", re.IGNORECASE)
 _TITLE_BEFORE = re.compile(r"\b(?:Mr|Ms|Mrs|Miss)\.?\s{1,20}$", re.IGNORECASE)
 _OF_BEFORE = re.compile(r"\b[A-Z][a-z]+ of(?: the)? $")
@@ -100,7 +104,10 @@ def names_someone(text: str, spans: ProtectedSpans, swapped_spans: Collection[tu
         return any(first < end and start < last for first, last in swapped_spans)
 
     return (
-        any(_may_be_a_name(text, match) for match in _capitalised_words(text, spans) if not is_swapped(*match.span()))
+        bool(_NAME_MEMBER.search(text))
+        or any(
+            _may_be_a_name(text, match) for match in _capitalised_words(text, spans) if not is_swapped(*match.span())
+        )
         or any(
             not spans.overlap(match.end() - 1, match.end()) and not is_swapped(match.end() - 1, match.end())
             for match in _NAMED.finditer(text)
@@ -131,7 +138,7 @@ def _may_be_a_name(text: str, match: re.Match[str]) -> bool:
     before = text[max(0, match.start() - 30) : match.start()]
     if _TITLE_BEFORE.search(before):
         return lowered in _ALL_GIVEN_NAMES
-    if _BEFORE_NAME.search(before):
+    if _BEFORE_NAME.search(before) and lowered not in _ORDINARY:
         return True
     words = before.split()
     is_in_a_place = bool(words) and words[-1].lower() in _PLACE_BEFORE
@@ -152,7 +159,7 @@ def _may_be_a_name(text: str, match: re.Match[str]) -> bool:
     if word.isupper() or is_in_a_place or is_written_in_capitals(text) or _OF_BEFORE.search(before):
         return False
     field = _FIELD.search(text[max(0, match.start() - 80) : match.start()])
-    return field is None or field[1].split()[-1].lower() in _PERSON_LABELS
+    return field is None or not _PERSON_LABELS.isdisjoint(field[1].lower().split())
 
 
 _LOWER_CASE_PLAIN = {word.lower() for word in _NOT_NAMES}
@@ -182,7 +189,7 @@ def _begins_with_a_name(text: str, match: re.Match[str]) -> bool:
         return False
     is_last = text[match.end() : match.end() + 4].lstrip(".,!?)*")[:1] in ("", "\n")
     label = label_before(text, match.start())
-    if label is not None and label.split()[-1] in _PERSON_LABELS:
+    if label is not None and not _PERSON_LABELS.isdisjoint(label.split()):
         return is_last or behind in ",.;!?(-" or bool(_CAPITALISED_WORD.match(text, match.end() + 1))
     is_line = is_last and "\n" in text.strip() and is_line_start(text, match.start())
     if (_VERB_AFTER_NAME.match(text, match.end()) and not word.endswith("ly")) or _SAYS_OF_SOMEBODY.match(
