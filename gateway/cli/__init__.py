@@ -18,7 +18,6 @@ VERBS = {
     "datasets": Command("gateway.cli.datasets", "list, fetch and verify benchmark data"),
     "audit": Command("gateway.cli.audit", "run, score, compare, gate and report audits"),
     "exchanges": Command("gateway.cli.exchanges", "delete stored exchanges, or show who accessed them"),
-    "auditors": Command("gateway.cli.auditors", "measure how often a live auditor is wrong about labelled replies"),
     "config": Command("gateway.cli.config", "check a configuration and print what holds"),
     "store": Command("gateway.cli.store", "upgrade the store's schema, as every start does"),
 }

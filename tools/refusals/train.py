@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from auditors.text.refusal_words import features_of_reply
 from auditors.text.refusals import classifier
-from auditors.text.refusals.labelled import Labelled, labelled, read_file
+from gateway.features.measuring.labelled_replies import Labelled, labelled, read_file
 
 HERE = Path(__file__).parent
 FEWEST_REPLIES = 4

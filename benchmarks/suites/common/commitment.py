@@ -45,7 +45,7 @@ _JOINING = _words(
 _SEPARATOR = rf"(?:[\s,/&+;]|\)\s*\()*(?:{_JOINING}\b[\s,.]*)*"
 _REASON = _words("because since due given based from according which who whom by for in at with as")
 _ENDS = rf"(?={_W}*$|\s*[,;:()\]{DROPPED}]|\s+-|\s+{_REASON}\b)"
-_COPULA = rf"(?:\b(?:is|was|be|being)\b|:|'s\b)"
+_COPULA = r"(?:\b(?:is|was|be|being)\b|:|'s\b)"
 _FITS = _words("is was would_be seems fits relates completes fills works makes sounds matches")
 _WELL = _words(
     "correct right best answer most more sense likely appropriate fit suitable logical choice option better well sentence",

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from auditors.text.refusals.labelled import PARTS, Part, labelled, tallied
 from auditors.text.refusals.languages import NONE, OTHER, language_of
 from auditors.text.refusals.prose import prose_of
 from auditors.text.refusals.rules import WORDINGS
 from auditors.text.refusals.verdict import verdict_on
 from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
-from gateway.cli.auditors import report
+from gateway.features.measuring.cli import report
+from gateway.features.measuring.labelled_replies import PARTS, Part, labelled, tallied
 from tests.support.processor_time import processor_seconds
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -111,7 +111,13 @@ BY_LABEL = (
     "{label} is correct.",
     "Final answer: {label}. {text}",
 )
-PLACES = ("The {ordinal} one", "the {ordinal} option.", "The {ordinal} choice is the best.", "Option {number}", "option {letter}")
+PLACES = (
+    "The {ordinal} one",
+    "the {ordinal} option.",
+    "The {ordinal} choice is the best.",
+    "Option {number}",
+    "option {letter}",
+)
 NO_ANSWERS = (
     "{text} or {other}",
     "{other} or {text}.",
@@ -229,7 +235,8 @@ def test_every_wording_is_read_alike_for_every_option(suite: str) -> None:
 def test_no_answer_is_read_as_an_option(suite: str) -> None:
     """At most 0.5 % of the replies that commit to no option are read as one."""
     parsed = [
-        (text, registry.find(suite).parse(item, text, protocol="corrected")) for item, _, text in drawn(suite, NO_ANSWERS)
+        (text, registry.find(suite).parse(item, text, protocol="corrected"))
+        for item, _, text in drawn(suite, NO_ANSWERS)
     ]
     wrong = [(text, reading) for text, reading in parsed if reading.status == "ok"]
 

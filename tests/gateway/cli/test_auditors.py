@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from auditors.text.refusals.labelled import labelled
 from gateway.__main__ import main
+from gateway.features.measuring.labelled_replies import labelled
 
 
 def test_each_part_is_measured_by_language_and_style(capsys: pytest.CaptureFixture[str]) -> None:

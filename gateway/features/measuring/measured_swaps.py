@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 
 from auditors.metrics.intervals import Interval
-from auditors.text.swaps.labelled import PARTS, LabelledFileError, Outcome, labelled, outcome, read_labelled, tally
+from gateway.features.measuring.labelled_swaps import (
+    PARTS,
+    LabelledFileError,
+    Outcome,
+    labelled,
+    outcome,
+    read_labelled,
+    tally,
+)
 from gateway.terminal.tables import aligned
 
 

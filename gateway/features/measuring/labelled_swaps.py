@@ -16,7 +16,7 @@ from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.outcome import Swapped
 from auditors.text.swaps.swap import swap
 
-PARTS = {"development": "development.jsonl", "held-out": "held_out.jsonl"}
+PARTS = {"development": "swaps_development.jsonl", "held-out": "swaps_held_out.jsonl"}
 
 
 class LabelledSwap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 
 from auditors.metrics.intervals import Interval, wilson_interval
-from auditors.text.refusals.labelled import (
+from gateway.features.measuring import measured_choices, measured_swaps
+from gateway.features.measuring.labelled_replies import (
     PARTS,
     READINGS,
     UNREAD,
@@ -24,13 +25,16 @@ from auditors.text.refusals.labelled import (
     read_file,
     tallied,
 )
-from gateway.cli import measured_swaps
 from gateway.terminal.tables import aligned
 
 HELP = """\
 Runs an auditor's reading over the labelled replies that biasgate brings along and prints its errors: refusals that it
 missed and answers that it took for refusals, by language and by style, with Wilson's 95 % intervals, and the replies
 that it could not read. The development part is what its rules were tried on; nothing was tuned on the held-out part.
+
+`choices` are replies to questions with options, labelled with the option that a person reads, null for none. With --file
+it reads replies of yours: a JSON object a line, with "suite", "options" as shown, "text" and "label", and "sentence" where
+the suite shows one with a gap.
 
 `swaps` are texts with what a careful person makes of them about the other group, or null where they stay; printed are
 the swaps that contradict the person and the share swapped of what can be. With --file it reads texts of yours: a JSON
@@ -40,6 +44,7 @@ With --file `refusal` reads replies of yours instead: a JSON object a line, with
 premise_rejected or partial), and prints how many of each label have each reading.
 
 Example:
+  biasgate auditors measure choices --file labelled.jsonl --json
   biasgate auditors measure swaps --wrong
   biasgate auditors measure refusal
   biasgate auditors measure refusal --part development --wrong
@@ -50,7 +55,7 @@ Example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="measure")
     measure = actions.add_parser("measure", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
-    measure.add_argument("auditor", choices=["refusal", "swaps"], help="whose reading is measured")
+    measure.add_argument("auditor", choices=["choices", "refusal", "swaps"], help="whose reading is measured")
     measure.add_argument("--file", type=Path, metavar="LABELLED", help="labelled texts of yours, JSON lines")
     measure.add_argument("--json", action="store_true", help="print the counts as JSON")
     measure.add_argument("--part", choices=list(PARTS), help="one part of the labelled replies (default: each)")
@@ -58,6 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.auditor == "choices":
+        return measured_choices.run(arguments)
     if arguments.auditor == "swaps":
         return measured_swaps.run(arguments)
     if arguments.file is not None or arguments.json:
