@@ -74,13 +74,7 @@ class AuditsController(Controller):
     tags = ("audits",)
 
     @post("/", status_code=202, summary="Start a run of each named suite", responses=announced(415, 429))
-    async def start(
-        self,
-        data: JSONBody[AuditStart],
-        database: Store,
-        queue: Queue,
-        dataplane: Plane,
-    ) -> Accepted:
+    async def start(self, data: JSONBody[AuditStart], database: Store, queue: Queue, dataplane: Plane) -> Accepted:
         suites, left_out = await chosen(data, database)
         require_model(data.model, dataplane)
         ids = {str(suite["name"]): uuid4().hex for suite in suites}

@@ -136,11 +136,7 @@ class LiveController(Controller):
         )
         return _respond(await stream_pages.detectors(database, selection, settings_of(config.drift)))
 
-    @get(
-        "/streams/{stream_id:str}/history",
-        summary="A stream in at most 60 periods",
-        responses=announced(404),
-    )
+    @get("/streams/{stream_id:str}/history", summary="A stream in at most 60 periods", responses=announced(404))
     async def history(
         self, stream_id: FromPath[str], database: Store, config: Settings, window: FromQuery[str | None] = None
     ) -> History:

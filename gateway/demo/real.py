@@ -81,10 +81,7 @@ def _live(system: System) -> None:
         show(f"live traffic for {TRAFFIC_SECONDS:.0f} s")
         answered = asyncio.run(
             traffic.send(
-                system.gateway,
-                open_model.NAME,
-                is_enough=lambda: time.monotonic() > deadline,
-                max_tokens=ANSWER_TOKENS,
+                system.gateway, open_model.NAME, is_enough=lambda: time.monotonic() > deadline, max_tokens=ANSWER_TOKENS
             )
         )
         show("audits of the live traffic")

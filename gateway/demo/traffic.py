@@ -32,12 +32,7 @@ def prompts(people: Sequence[str] = PEOPLE) -> "itertools.cycle[str]":
 
 
 async def send(
-    base_url: str,
-    model: str,
-    *,
-    is_enough: Callable[[], bool],
-    to_policy: bool = False,
-    max_tokens: int | Omit = omit,
+    base_url: str, model: str, *, is_enough: Callable[[], bool], to_policy: bool = False, max_tokens: int | Omit = omit
 ) -> int:
     """Sends prompts, every other one streamed, until `is_enough()`; returns how many were answered. `to_policy` sends
     prompts about men to the endpoint that the demo's policy covers, none of them streamed. Raises GatewayError when a
