@@ -22,7 +22,6 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
     n: int = 0
     n_excluded: int = 0
     reason: str | None = None
-    warnings: list[str] = []
 
     @property
     def is_whole(self) -> bool:
@@ -32,6 +31,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Judge(msgspec.Struct, frozen=True):
     reason: str | None = None
+    warnings: list[str] = []
 
 
 class _Dataset(msgspec.Struct, frozen=True):
