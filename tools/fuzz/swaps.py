@@ -56,7 +56,10 @@ class Swaps:
                 raise Broken(f"no known reason: {found!r}")
         else:
             back = swap(found.texts, axis, target=found.group)
-            if isinstance(back, Abstained) or back.texts != texts:
+            if isinstance(back, Abstained):
+                raise Broken(f"{texts!r} became {found.texts!r}, and back {back!r}")
+            again = swap(back.texts, axis, target=found.target)  # Mrs goes back as Ms
+            if back.texts != texts and (isinstance(again, Abstained) or again.texts != found.texts):
                 raise Broken(f"{texts!r} became {found.texts!r}, and back {back!r}")
             if found.group == found.target or found.texts == texts or not found.n_words:
                 raise Broken(f"nothing was exchanged in {texts!r}: {found!r}")

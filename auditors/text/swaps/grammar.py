@@ -70,7 +70,8 @@ def role_of_her(near: Around) -> Role | None:
         return "object" if near.after_that == "" or near.after_that in _FUNCTION else None
     if near.before in _TWO_OBJECTS or near.before_that in ("listen", "look", "looked", "listened"):
         is_owned = after in _OWNED and after not in _UNCOUNTED and near.before not in _NAMING
-        return "determiner" if is_owned else None
+        ends_there = near.after_that == "" or near.after_that in _FUNCTION | _UNCLEAR  # not "gave her cat food"
+        return "determiner" if is_owned and ends_there else None
     if _is_owned(after) or _is_owned(near.after_that):
         return "determiner"
     if after.endswith("ing"):  # "without her knowing"
@@ -141,7 +142,12 @@ def _ends_its_clause(near: Around) -> bool:
         "well",
     )
     is_place = near.after in ("over", "out", "up", "down") and near.after_that in ("there", "here")
-    return is_time or is_measure or is_place or (near.after in _AT_THE_END and near.after_that == "")
+    return (
+        is_time
+        or is_measure
+        or is_place
+        or (near.after in _AT_THE_END and near.after_that in ("", "and", "but", "because", "when", "while"))
+    )
 
 
 def _is_said_of_someone(near: Around) -> bool:

@@ -126,6 +126,8 @@ def has_unpaired(texts: Sequence[str], spans: Sequence[ProtectedSpans], axis: st
 def _is_unpaired(word: str, axis: str) -> bool:
     unpaired = UNPAIRED.get(axis, frozenset())
     bare = word.removesuffix("'s")
+    if word in _ORDINARY_ENDINGS:
+        return False
     if word in unpaired or bare in unpaired:
         return True
     is_compound = axis == "gender" and _COMPOUND.search(bare) and bare not in FORMS[axis]

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from auditors.text.names import BEARERS
 from auditors.text.swaps.grammar import DETERMINERS, PEOPLE, around, speaks_of_a_person, stands_for_a_person
-from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.lexicon import FORMS, SLOTS
 from auditors.text.swaps.protected import ProtectedSpans
 from auditors.text.swaps.words import WORDS
 
@@ -50,6 +50,8 @@ _LOWER_CASE_WORD = re.compile(r"(?<![\w'-])([^\W\dA-Z_]++)(?:'s)?(?![\w-])")
 _NAMED = re.compile(
     r"\b(?:named|nicknamed|name is|name's|names are)\s{1,20}(?!after\b|in\b|by\b|on\b)[^\W\d_]", re.IGNORECASE
 )
+_ADDRESSEE = re.compile(r"(?<![\w.+-])([a-z]{3,20})(?:[._][a-z]{1,20})?@(?=\w)")
+_NO_ADDRESSEES = WORDS["mailboxes"] | PEOPLE | {form for forms in FORMS.values() for form in forms}
 _NAME_MEMBER = re.compile(
     r'"(?:first|last|full|given|sur|customer|applicant|employee|patient|candidate|client|person)?[_ -]?name"\s{0,4}:',
     re.IGNORECASE,
@@ -60,7 +62,7 @@ _OF_BEFORE = re.compile(r"\b[A-Z][a-z]+ of(?: the)? $")
 _SENTENCE_START = re.compile(
     r"(?:^|[.!?:;…]['\")”]{0,4}\s{1,20}|\n\s{0,20}+(?:[-*•]|\d{1,4}[.)])?\s{0,20}+|(?:^|\n)[^\w\n]{1,8})$"
 )
-_LABEL = re.compile(r"(?:^|[\n,;|(•.-])\s{0,3}([A-Za-z][A-Za-z /]{0,28})\s{0,2}[*\"]{0,3}[:=|][*\"]{0,3}\s{0,3}$")
+_LABEL = re.compile(r"(?:^|[\n,;|(•.-])\s{0,3}([A-Za-z][A-Za-z /#\d]{0,28})\s{0,2}[*\"]{0,3}[:=|][*\"]{0,3}\s{0,3}$")
 _FIELD = re.compile(r"(?:^|\n)\W{0,4}([A-Za-z][A-Za-z /]{0,28}):\s[^\n.?!]{0,50}$")
 _CASED_WORD = re.compile(r"[^\W\d_]+")
 _FEWEST_WORDS = 5
@@ -105,6 +107,7 @@ def names_someone(text: str, spans: ProtectedSpans, swapped_spans: Collection[tu
 
     return (
         bool(_NAME_MEMBER.search(text))
+        or any(match[1] not in _NO_ADDRESSEES for match in _ADDRESSEE.finditer(text))
         or any(
             _may_be_a_name(text, match) for match in _capitalised_words(text, spans) if not is_swapped(*match.span())
         )
