@@ -23,7 +23,7 @@ LEAST_RIGHT = 0.95
 @pytest.fixture(scope="module")
 def url(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Base URL of the larger model."""
-    with serving(models[MODEL], tmp_path_factory.mktemp("qwen") / "log", threads=2) as url:
+    with serving(models[MODEL], tmp_path_factory.mktemp("qwen") / "log") as url:
         yield url
 
 
