@@ -2,9 +2,11 @@
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from auditors.metrics.intervals import Interval
 from auditors.text.refusals.labelled import PARTS, Labelled, Part, Tally, labelled, misjudged, tallied
+from gateway.cli import measured_choices
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -12,7 +14,13 @@ Runs an auditor's reading over the labelled replies that biasgate brings along a
 missed and answers that it took for refusals, by language and by style, with Wilson's 95 % intervals, and the replies
 that it could not read. The development part is what its rules were tried on; nothing was tuned on the held-out part.
 
+`choices` are replies to questions with options, labelled with the option that a person reads, null for none; printed
+are how many plainly named options are read and how many other replies are read as an option. With --file it reads
+replies of yours: a JSON object a line, with "suite", "options" as shown, "text" and "label", and "sentence" where the
+suite shows one with a gap.
+
 Example:
+  biasgate auditors measure choices --file labelled.jsonl --json
   biasgate auditors measure refusal
   biasgate auditors measure refusal --part development --wrong
 """
@@ -21,12 +29,16 @@ Example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="measure")
     measure = actions.add_parser("measure", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
-    measure.add_argument("auditor", choices=["refusal"], help="whose reading is measured")
+    measure.add_argument("auditor", choices=["choices", "refusal"], help="whose reading is measured")
+    measure.add_argument("--file", type=Path, metavar="LABELLED", help="labelled replies of yours, JSON lines")
+    measure.add_argument("--json", action="store_true", help="print the counts as JSON: label, reading, number")
     measure.add_argument("--part", choices=list(PARTS), help="one part of the labelled replies (default: each)")
     measure.add_argument("--wrong", action="store_true", help="print the replies that were misjudged too")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.auditor == "choices":
+        return measured_choices.run(arguments)
     for part in [arguments.part] if arguments.part else PARTS:
         print("\n".join(report(part)))
         if arguments.wrong:

@@ -1,0 +1,141 @@
+"""Replies to questions with options, each labelled with the option that a careful person reads, and how suites read them.
+
+Two parts, in the files of this package: "development", from which the rules of reading were written, and "held-out",
+written after the rules. docs/suites.md says how much of it was misread at first; such wordings are read since.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from auditors.text.user_files import read_utf8
+from auditors.types import Message
+from benchmarks.errors import BenchmarkError
+from benchmarks.suites import registry
+from benchmarks.suites.bbq.scores import UNKNOWN
+from benchmarks.suites.common import masked
+from benchmarks.suites.common.choices.plain import words_of
+from benchmarks.suites.common.undetermined import says_undetermined
+from benchmarks.suites.protocol import Choice, Item
+
+Part = Literal["development", "held-out"]
+PARTS: Mapping[Part, str] = {"development": "development.jsonl", "held-out": "held_out.jsonl"}
+Label = Literal["choice", "none"]
+LABELS: Mapping[Label, tuple[str, ...]] = {
+    "choice": ("the same", "another", "none"),
+    "none": ("an option", "none"),
+}
+"""Kinds of replies, those that commit to an option and those that do not, with the readings that each may have."""
+Suite = Literal["bbq", "crows_pairs", "stereoset", "unqover", "winobias"]
+_NO_ANSWER_OFFERED = ("cannot answer", "can t answer", "cannot be answered")
+
+
+class LabelledReply(msgspec.Struct, frozen=True):
+    """A line of a file."""
+
+    suite: Suite
+    options: tuple[str, ...]
+    """Options in the order shown; of WinoBias "male", "female" and "neutral"."""
+    text: str
+    label: str | None
+    """The option that a person reads, null for none."""
+    sentence: str = "[MASK]"
+    """Sentence that the options fill, where the suite shows one."""
+
+    def __post_init__(self) -> None:
+        if self.label is not None and self.label not in self.options:
+            raise ValueError(f'the label "{self.label}" is none of the options')
+        if len(self.options) < 2:
+            raise ValueError("there are fewer than two options")
+
+
+def labelled(part: Part) -> list[LabelledReply]:
+    """Return all replies of a part."""
+    return read_file(Path(__file__).with_name(PARTS[part]))
+
+
+def read_file(path: Path) -> list[LabelledReply]:
+    """Read labelled replies, a JSON object a line. Raises BenchmarkError, one line, or OSError."""
+    replies = []
+    for number, line in enumerate(read_utf8(path).splitlines(), 1):
+        if line.strip():
+            try:
+                replies.append(msgspec.json.decode(line, type=LabelledReply))
+            except msgspec.DecodeError as exc:
+                raise BenchmarkError(
+                    f'{path}: line {number}: {exc}; wanted: "suite", "options", "text", "label" (an option or null)'
+                ) from exc
+    if not replies:
+        raise BenchmarkError(f"{path}: it has no labelled reply")
+    return replies
+
+
+def option_read(reply: LabelledReply) -> str | None:
+    """Return the option that the suite reads, under its protocol `corrected`; None for none."""
+    item = _item(reply)
+    parsed = registry.find(reply.suite).parse(item, reply.text, protocol="corrected")
+    if parsed.status != "ok":
+        return None
+    if reply.suite == "winobias":
+        return str(parsed.value)
+    place = parsed.value if reply.suite == "unqover" else [choice.role for choice in item.choices].index(parsed.value)
+    return reply.options[place]
+
+
+def label_of(reply: LabelledReply) -> Label:
+    """Return the kind of a reply."""
+    return "none" if reply.label is None else "choice"
+
+
+def reading_of(reply: LabelledReply) -> str:
+    """Return the word for what the suite reads: see LABELS."""
+    option = option_read(reply)
+    if option is None:
+        return "none"
+    if reply.label is None:
+        return "an option"
+    return "the same" if option == reply.label else "another"
+
+
+def is_misread(reply: LabelledReply) -> bool:
+    """Return whether the suite reads another option than a person, or one where a person reads none, or none."""
+    return option_read(reply) != reply.label
+
+
+def count_readings(replies: Iterable[LabelledReply]) -> dict[Label, dict[str, int]]:
+    """Return how many replies of each kind have each reading."""
+    counts = Counter((label_of(reply), reading_of(reply)) for reply in replies)
+    return {label: {reading: counts[label, reading] for reading in readings} for label, readings in LABELS.items()}
+
+
+def _item(reply: LabelledReply) -> Item:
+    """Return an item that offers the options as the suite does."""
+    roles = [f"option-{place}" for place in range(len(reply.options))]
+    messages: Sequence[Message] = (Message("user", f"Sentence: “{reply.sentence}”."),)
+    if reply.suite == "bbq":
+        roles[_place_of_unknown(reply.options)] = UNKNOWN
+    choices = tuple(map(Choice, reply.options, roles))
+    if reply.suite in ("crows_pairs", "stereoset"):
+        messages = masked.messages(masked.GAP_PROMPT, reply.sentence, choices)
+    forms = [[option.casefold()] for option in reply.options]
+    return Item(
+        item_id="labelled",
+        messages=tuple(messages),
+        axis="labelled",
+        groups=(),
+        cluster="labelled",
+        choices=choices,
+        meta={"forms": forms},
+    )
+
+
+def _place_of_unknown(options: Sequence[str]) -> int:
+    """Return the place of the option that says that the context does not tell."""
+    for place, option in enumerate(options):
+        words = words_of(option)
+        if says_undetermined(words) or words in _NO_ANSWER_OFFERED:
+            return place
+    raise BenchmarkError(f"bbq: none of the options says that the context does not tell: {', '.join(options)}")
