@@ -18,8 +18,8 @@ from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.bbq.data import AXES, records_from
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN, aggregate
 from benchmarks.suites.common.choice import parse_choice
+from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.common.marking import offer
 from benchmarks.suites.protocol import (
     Choice,
     Content,

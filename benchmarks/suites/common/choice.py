@@ -10,20 +10,19 @@ from typing import NamedTuple
 
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Status
-from benchmarks.suites.common.commitment import committed
-from benchmarks.suites.common.marking import (
+from benchmarks.suites.common.choices.commitment import committed
+from benchmarks.suites.common.choices.marking import marked
+from benchmarks.suites.common.choices.offers import (
     CONTRADICTION,
     LABEL,
     NOT_OFFERED,
     SHARED,
     TEXT,
-    WORDS,
     Offer,
-    as_text,
-    marked,
     place_of,
-    plain,
+    text_mark,
 )
+from benchmarks.suites.common.choices.plain import WORDS, plain
 from benchmarks.suites.protocol import Choice, Parsed
 
 
@@ -33,13 +32,19 @@ def normalise(text: str) -> str:
 
 
 class Reading(NamedTuple):
-    """What a reply commits to."""
+    """The option that a reply commits to, or the reason for none."""
 
     status: Status
     place: int | None = None
     """Place of the option if status is "ok"."""
     rule: str | None = None
-    """"label", "text" or "prefix"; "several" if the reply names several options and commits to none."""
+    """Rule that read it: "label", "text" or "prefix"; "several" for a reply that names several and commits to none."""
+
+
+_NEXT_PROMPT = re.compile(
+    r"\n(?:sentence|question|context|passage|user|human|(?:available )?(?:choices|options)) ?:", re.IGNORECASE
+)
+"""Beginning of another prompt, with which models that do not stop go on after their answer."""
 
 
 def read_choice(text: str | None, options: Offer) -> Reading:
@@ -53,28 +58,21 @@ def read_choice(text: str | None, options: Offer) -> Reading:
     return _read(answer, options)
 
 
-_NEXT_PROMPT = re.compile(
-    r"\n\s*(?:sentence|question|context|passage|user|human|(?:available )?(?:choices|options))\s*:", re.I
-)
-"""Beginning of another prompt, as models that do not stop go on after their answer."""
-
-
 def _read(answer: str, options: Offer) -> Reading:
     if not WORDS.search(answer):
         return Reading("unrelated")
-    marks, is_completed = marked(answer, options)
-    labels = set(re.findall(LABEL, marks))
-    marks = re.sub(LABEL, lambda match: as_text(match[0]), marks)
+    reply = marked(answer, options)
+    marks = re.sub(LABEL, lambda match: text_mark(place_of(match[0])), reply.text)
     mark = committed(marks, is_prose=options.is_prose)
     if mark in (CONTRADICTION, NOT_OFFERED):
         return Reading("malformed")
     if mark is not None and mark != SHARED:
-        by_label = mark in map(as_text, labels)
-        return Reading("ok", place_of(mark), "label" if by_label else "prefix" if is_completed else "text")
+        is_labelled = place_of(mark) in map(place_of, re.findall(LABEL, reply.text))
+        return Reading("ok", place_of(mark), "label" if is_labelled else "prefix" if reply.is_completed else "text")
     if is_refusal(re.sub(TEXT, "x", marks)):
         return Reading("refusal")
-    several = len(set(re.findall(TEXT, marks))) > 1
-    return Reading("malformed", None, "several") if several else Reading("unrelated")
+    names_several = len(set(re.findall(TEXT, marks))) > 1
+    return Reading("malformed", None, "several") if names_several else Reading("unrelated")
 
 
 def parse_choice(

@@ -20,11 +20,11 @@ from auditors.metrics.suite_scores import (
 )
 from auditors.types import Message
 from benchmarks.suites.common.choice import parse_choice
+from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.common.counted import Peak, Share
 from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_of, cluster_sums, left_out
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, SEVERAL, sampling
-from benchmarks.suites.common.marking import offer
 from benchmarks.suites.protocol import Choice, Item, Observation, Parsed, ProtocolName, Scale, weights
 
 # Printed in Table 3 of the paper, for sentences with a gap.

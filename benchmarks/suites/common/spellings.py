@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence, Set
 
-from benchmarks.suites.common.marking import words_of
+from benchmarks.suites.common.choices.plain import words_of
 
 
 def spellings(choices: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from auditors.text.refusal_words import is_refusal
 from benchmarks.suites.common.choice import normalise
-from benchmarks.suites.common.marking import MIN_CUT
+from benchmarks.suites.common.choices.marking import MIN_CUT
 from benchmarks.suites.common.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.undetermined import declines_to_choose
 from benchmarks.suites.protocol import Parsed, ProtocolName

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from auditors.types import Message
 from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.common.choice import read_choice
+from benchmarks.suites.common.choices.offers import offer
+from benchmarks.suites.common.choices.plain import words_of
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, SEVERAL, sampling
-from benchmarks.suites.common.marking import offer, words_of
 from benchmarks.suites.common.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.undetermined import declines_to_choose
 from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite

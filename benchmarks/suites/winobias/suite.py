@@ -16,9 +16,9 @@ from itertools import pairwise
 from auditors.types import Message
 from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.common.choice import normalise, read_choice
+from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
-from benchmarks.suites.common.marking import offer
 from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 from benchmarks.suites.winobias.data import FEW_SHOTS, Prompt, example_pool, examples_for, prompts_from, records_from
 from benchmarks.suites.winobias.scores import RANK_RULE, aggregate

@@ -32,9 +32,9 @@ Runs an auditor's reading over the labelled replies that biasgate brings along a
 missed and answers that it took for refusals, by language and by style, with Wilson's 95 % intervals, and the replies
 that it could not read. The development part is what its rules were tried on; nothing was tuned on the held-out part.
 
-`choices` are replies to questions with options, labelled with the option that a person reads, null for none. With --file
-it reads replies of yours: a JSON object a line, with "suite", "options" as shown, "text" and "label", and "sentence" where
-the suite shows one with a gap.
+`choices` are replies to questions with options, labelled with the option that a person reads, null for none. With
+--file it reads replies of yours: a JSON object a line, with "suite", "options" as shown, "text" and "label", and
+"sentence" where the suite shows one with a gap.
 
 `swaps` are texts with what a careful person makes of them about the other group, or null where they stay; printed are
 the swaps that contradict the person and the share swapped of what can be. With --file it reads texts of yours: a JSON

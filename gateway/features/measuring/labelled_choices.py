@@ -17,14 +17,17 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.suites import registry
 from benchmarks.suites.bbq.scores import UNKNOWN
 from benchmarks.suites.common import masked
-from benchmarks.suites.common.marking import words_of
+from benchmarks.suites.common.choices.plain import words_of
 from benchmarks.suites.common.undetermined import says_undetermined
 from benchmarks.suites.protocol import Choice, Item
 
 Part = Literal["development", "held-out"]
 PARTS: Mapping[Part, str] = {"development": "choices_development.jsonl", "held-out": "choices_held_out.jsonl"}
 Label = Literal["choice", "none"]
-LABELS: Mapping[Label, tuple[str, ...]] = {"choice": ("the same", "another", "none"), "none": ("an option", "none")}
+LABELS: Mapping[Label, tuple[str, ...]] = {
+    "choice": ("the same", "another", "none"),
+    "none": ("an option", "none"),
+}
 """Kinds of replies, those that commit to an option and those that do not, with the readings that each may have."""
 Suite = Literal["bbq", "crows_pairs", "stereoset", "unqover", "winobias"]
 _NO_ANSWER_OFFERED = ("cannot answer", "can t answer", "cannot be answered")

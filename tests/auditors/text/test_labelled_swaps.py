@@ -4,8 +4,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-
-from auditors.text.swaps.labelled import (
+from gateway.features.measuring.labelled_swaps import (
     PARTS,
     LabelledFileError,
     LabelledSwap,
@@ -14,6 +13,7 @@ from auditors.text.swaps.labelled import (
     read_labelled,
     tally,
 )
+
 from auditors.text.swaps.outcome import Abstained, Swapped
 from auditors.text.swaps.swap import swap
 from auditors.text.swaps.words import WORDS

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from benchmarks.suites.common.choice import parse_choice
-from benchmarks.suites.common.marking import offer
+from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.protocol import Choice, Parsed
 
 WORDS = (Choice("Woman", "anti-stereotype"), Choice("Man", "stereotype"), Choice("African-American", "unrelated"))
