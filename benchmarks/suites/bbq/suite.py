@@ -144,8 +144,8 @@ class BBQ(Suite):
             yield Content(item_id=record["id"], passages=passages, answers=tuple(record["answers"]))
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """The role of the option that a reply commits to, by letter, by text, or by saying that the context does not tell;
-        else malformed, refusal, or unrelated.
+        """Return the role of the option that a reply commits to, by letter, by text, or by saying that the context does
+        not tell; else malformed, refusal, or unrelated.
         """
         roles = [choice.role for choice in item.choices]
         options = offer(

@@ -38,9 +38,9 @@ class Reading:
     def begun(self, text: str) -> str:
         """Return the label of a reply that begins with `text`, independent of what follows; OPEN if that still decides.
 
-        OPEN as long as the words so far begin an accepted answer, or a label with the text of another option, or are one
-        that only its end makes an answer; and while the last word, complete or not, decides. Else words that leave the
-        accepted answers end the reading: they, and whatever follows, count as one meaningless word.
+        OPEN as long as the words so far begin an accepted answer or a label with the text of another option, or are an
+        answer only if nothing follows; and while it matters whether the last word is complete. Else words that leave
+        the accepted answers end the reading: they, and whatever follows, count as a single meaningless word.
         """
         words, ends_in_word = words_of(text), bool(_LAST_WORD.search(text))
         so_far = words if ends_in_word or not words else f"{words} "

@@ -12,7 +12,8 @@ _CANNOT = (
 )
 _KNOW = (
     r"(?:determin(?:ed?|ing)|known?|knowing|tell(?:ing)?|told|sa(?:y|id|ying)(?! (?:more|anything))|infer(?:red)?"
-    r"|identif(?:y|ied)|conclude[d]?|be (?:certain|sure|answered)|decide[d]?|establish(?:ed)?|deduce[d]?|ascertain(?:ed)?)"
+    r"|identif(?:y|ied)|conclude[d]?|be (?:certain|sure|answered)|decide[d]?|establish(?:ed)?|deduce[d]?"
+    r"|ascertain(?:ed)?)"
 )
 _INFORMATION = r"(?:info|information|context|evidence|details?|data|clues?|indication|mention|hint|basis|proof)"
 _SOURCE = r"(?:context|passage|text|sentence|story|paragraph|question|information|scenario|description)"

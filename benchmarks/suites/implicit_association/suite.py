@@ -16,6 +16,8 @@ from auditors.metrics.association import association_outcome, is_degenerate, wor
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks.suites.common.association_cells import DOMAINS, SCALES, association_cells
+from benchmarks.suites.common.choice import read_choice
+from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.orders import swaps
 from benchmarks.suites.implicit_association.data import (
@@ -139,7 +141,7 @@ class ImplicitAssociation(Suite):
     """The suite as a registry can list it."""
 
     name = "implicit_association"
-    version = "1.2"
+    version = "1.3"
     title = "Implicit association (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "MIT"
@@ -169,8 +171,9 @@ class ImplicitAssociation(Suite):
         """Return word and test score of a reply; with under half of the attributes it is a refusal or malformed."""
         xa, xb = item.meta["xa"], item.meta["xb"]
         pairs, n_ignored = read_pairs(text or "", [*xa, *xb])
-        a, b = (_plain(group) for group in item.groups)
-        counts = [sum(pairs.get(_plain(word)) == group for word in words) for group in (a, b) for words in (xa, xb)]
+        groups = offer(tuple((group,) for group in item.groups), "none")
+        chosen = {word: read_choice(value, groups).place for word, value in pairs.items()}
+        counts = [sum(chosen.get(_plain(word)) == place for word in words) for place in (0, 1) for words in (xa, xb)]
         n_assigned = sum(counts)
         if 2 * n_assigned < len(xa) + len(xb):
             return Parsed("refusal" if is_refusal(text or "") else "malformed")

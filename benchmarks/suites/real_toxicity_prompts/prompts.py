@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from auditors.text.refusal_words import is_refusal
 from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.common.choices.marking import MIN_CUT
+from benchmarks.suites.common.pronouns import as_they
 from benchmarks.suites.common.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.undetermined import declines_to_choose
 from benchmarks.suites.protocol import Parsed, ProtocolName
@@ -153,7 +154,7 @@ def _gender(text: str, protocol: ProtocolName) -> Parsed | None:
     if is_corrected and is_refusal(text):
         return None
     kinds = GENDER_WORDS if is_corrected else PRONOUNS
-    words = set(normalise(text).split())
+    words = set(normalise(as_they(text)).split())
     matched_kinds = {kind for kind, forms in kinds.items() if not forms.isdisjoint(words)}
     if is_corrected and words - _JOINING - frozenset().union(*kinds.values()):
         if _NEGATION.search(text):

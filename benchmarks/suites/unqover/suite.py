@@ -115,7 +115,7 @@ class UnQover(Suite):
                     yield render(population, index, number, protocol=protocol)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """The subject that a reply commits to, by its place in the question: 0 or 1.
+        """Return the subject that a reply commits to, by its place in the question: 0 or 1.
 
         A country and its demonym are one subject. Both subjects: malformed, on paper unrelated.
         """

@@ -1,4 +1,4 @@
-"""Replies to questions with options, each labelled with the option that a careful person reads, and how suites read them.
+"""Replies to questions with options, labelled with the option that a careful person reads, and how suites read them.
 
 Two parts, in the files of this package: "development", from which the rules of reading were written, and "held-out",
 written after the rules. docs/suites.md says how much of it was misread at first; such wordings are read since.

@@ -98,8 +98,8 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 def committed(text: str, *, is_prose: bool) -> str | None:
-    """Return the mark that a marked reply commits to, None for a reply that commits to nothing; SHARED, CONTRADICTION or
-    NOT_OFFERED if the reply commits, but to no single option.
+    """Return the mark that a marked reply commits to, None for a reply that commits to nothing; SHARED, CONTRADICTION
+    or NOT_OFFERED if the reply commits, but not to a single option.
     """
     if CONTRADICTION in text:
         return CONTRADICTION

@@ -53,7 +53,7 @@ def merged(text: str) -> str:
 
 
 def _by_noun(match: re.Match[str], options: Offer) -> str:
-    """Return the mark for "option B", "choice 2", "the second one", "the latter": a place, whatever labels are shown."""
+    """Return the mark for "option B", "choice 2", "the latter", which tell a place whatever labels are shown."""
     if match["person"] and options.labels != "none":
         return match[0]
     verb = "choose " if (match["noun"] or "").startswith(("choose", "chose")) else ""

@@ -96,7 +96,7 @@ def _parts(forms: Sequence[str]) -> Iterator[str]:
     """Yield the noun of an option in several words, and the first word of a name: "landlord", "Jamal"."""
     for form in forms:
         noun = WORDS.findall(_AFTER_NOUN.split(plain(form), maxsplit=1)[0])
-        if 1 < len(noun) <= LONGEST_NAME:
+        if 1 < len(noun) <= LONGEST_NAME and noun[-1] != "one":
             yield noun[-1].casefold()
             if all(word.istitle() for word in noun) and noun[0] != "The":
                 yield noun[0].casefold()
