@@ -135,8 +135,8 @@ def _terms() -> dict[bytes, list[tuple[list[bytes], tuple[str, str] | None]]]:
     for idiom in frozenset().union(*by_axis("idioms").values()):
         places.setdefault(tuple(_words(idiom)), None)
     by_first_word: dict[bytes, list[tuple[list[bytes], tuple[str, str] | None]]] = {}
-    for term, place in sorted(places.items(), key=lambda item: -len(item[0])):
-        by_first_word.setdefault(term[0], []).append((list(term), place))
+    for words, place in sorted(places.items(), key=lambda item: -len(item[0])):
+        by_first_word.setdefault(words[0], []).append((list(words), place))
     return by_first_word
 
 

@@ -4,6 +4,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+
+from auditors.text.swaps.outcome import Abstained, Swapped
+from auditors.text.swaps.swap import swap
+from auditors.text.swaps.words import WORDS
 from gateway.features.measuring.labelled_swaps import (
     PARTS,
     LabelledFileError,
@@ -13,10 +17,6 @@ from gateway.features.measuring.labelled_swaps import (
     read_labelled,
     tally,
 )
-
-from auditors.text.swaps.outcome import Abstained, Swapped
-from auditors.text.swaps.swap import swap
-from auditors.text.swaps.words import WORDS
 
 
 @pytest.mark.parametrize("part", PARTS)
