@@ -1,6 +1,6 @@
 """Redacts JSON bodies, so that they keep their form and can still be read. Events were joined before.
 
-Whatever could carry text past the patterns is dropped: token ids, log-probabilities, media, bodies that are no JSON.
+Whatever could carry text past the patterns is dropped: token ids, log-probabilities, media, bodies that are not JSON.
 """
 
 from collections import Counter

@@ -181,7 +181,7 @@ class Upstream:
 
 
 class Upstreams:
-    """All upstreams, in order. Raises ConfigError for an API key's unset variable or a base_url that is no URL."""
+    """All upstreams, in order. Raises ConfigError for an API key's unset variable or a base_url that is not a URL."""
 
     def __init__(self, config: Config) -> None:
         tls = None

@@ -83,7 +83,7 @@ def conversation_of(content: bytes, endpoint: str) -> list[bytes] | None:
     """Return what identifies the conversation of a request; None for a request that says too little to know it again.
 
     That is a request to /v1/completions, one that goes on from a `previous_response_id` alone, one without a message
-    of a user, and a body that is no JSON of the endpoint's form.
+    of a user, and a body that is not JSON of the endpoint's form.
     """
     try:
         if endpoint == "/v1/responses":

@@ -42,7 +42,7 @@ _elements_of = msgspec.json.Decoder(list[msgspec.Raw]).decode
 def with_instruction(content: bytes, endpoint: str, instruction: str) -> bytes | None:
     """Return the body with the sentence, on a line of its own; None for a body that cannot carry it.
 
-    That is what has no text where a sentence could stand (token ids, embeddings, pictures alone), and what is no JSON
+    That is what has no text where a sentence could stand (token ids, embeddings, pictures alone), and what is not JSON
     of the endpoint's form. Raises TooManyMembersError for more messages or parts than are looked through.
     """
     places = _find_places(content, endpoint, _of_first_part)
