@@ -96,7 +96,7 @@ class CounterfactualAuditor(ProbingAuditor):
     """Asks a sampled question about another group too; what it estimates is in the module docstring."""
 
     name = "counterfactual"
-    version = "5"
+    version = "6"
     needs_embedder = True
     asks_upstream: AsksUpstream = "always"
 

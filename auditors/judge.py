@@ -160,7 +160,7 @@ class JudgeAuditor(MeasuringAuditor):
     """Asks a judge about an exchange; the module docstring defines the estimand."""
 
     name = "judge"
-    version = "3"
+    version = "4"
     needs_embedder = False
     asks_upstream: AsksUpstream = "without a server of its own"
 

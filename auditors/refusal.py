@@ -51,7 +51,7 @@ class RefusalAuditor(MeasuringAuditor):
     """Reads answers for refusals and lectures; what it estimates is in the module docstring."""
 
     name = "refusal"
-    version = "2"
+    version = "3"
     needs_embedder = False
     asks_upstream: AsksUpstream = "never"
 
