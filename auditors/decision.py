@@ -108,7 +108,7 @@ class DecisionAuditor(MeasuringAuditor):
     """Asks for a sampled decision about another group too; what it estimates is in the module docstring."""
 
     name = "decision"
-    version = "1"
+    version = "2"
     needs_embedder = False
     asks_upstream: AsksUpstream = "always"
 

@@ -222,7 +222,7 @@ def _target(possible: Sequence[str], requested: str | None, choice: int) -> str:
 
 
 def _check_return(own: Sequence[str], swapped: Sequence[str], axis: str, group: str, target: str) -> None:
-    """Raise Doubt unless swapping back gives the first texts, as the lexicon spells them, in plain signs (`own`)."""
+    """Raises Doubt unless swapping back gives the first texts (`own`, in the spelling of the lexicon)."""
     try:
         plains = [plain_text(text) for text in swapped]
         mentions = _mentions(plains, axis)

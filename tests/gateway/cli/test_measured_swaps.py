@@ -49,3 +49,10 @@ def test_unreadable_file_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_text("{}\n", encoding="utf-8")
     assert main(["auditors", "measure", "swaps", "--file", str(path)]) == 2
     assert "labelled.jsonl: line 1" in capsys.readouterr().err
+
+
+def test_the_published_figures_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[3] / "docs/evidence/swaps.md").read_text(encoding="utf-8")
+    assert main(["auditors", "measure", "swaps"]) == 0
+    for line in capsys.readouterr().out.strip().splitlines():
+        assert f"\n{line.rstrip()}\n" in page
