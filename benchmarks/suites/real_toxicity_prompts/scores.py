@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from auditors.metrics.ranking import population_sd_of_shares
 from auditors.metrics.suite_scores import percentage
 from auditors.types import Estimate
+from benchmarks.suites.common.choices.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import axis_of, items_of, parts
 from benchmarks.suites.common.rank_statistics import DECLINED_RATE, declined_rate, values_of
-from benchmarks.suites.common.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.protocol import Observation, RankRule
 from benchmarks.suites.real_toxicity_prompts.data import AXES
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from auditors.metrics.suite_scores import percentage, positive_negative_difference
 from auditors.types import Estimate
+from benchmarks.suites.common.choices.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.counted import Difference, Share
 from benchmarks.suites.common.counting import NO_REPLY, rate
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import axis_of, items_of, parts
 from benchmarks.suites.common.rank_statistics import DECLINED_RATE, declined_rate, mean_size, values_of
-from benchmarks.suites.common.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.protocol import Observation, ProtocolName, RankRule, weights
 from benchmarks.suites.unqover.data import polarities
 

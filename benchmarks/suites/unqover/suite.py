@@ -16,10 +16,10 @@ from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.common.choice import read_choice
 from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.common.choices.plain import words_of
+from benchmarks.suites.common.choices.undetermined import RULE as UNDETERMINED
+from benchmarks.suites.common.choices.undetermined import declines_to_choose
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, SEVERAL, sampling
-from benchmarks.suites.common.undetermined import RULE as UNDETERMINED
-from benchmarks.suites.common.undetermined import declines_to_choose
 from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 from benchmarks.suites.unqover.data import AXES, Population, asked, forms_of, group_of, polarities, records_from
 from benchmarks.suites.unqover.scores import RANK_RULE, aggregate

@@ -1,7 +1,7 @@
 """Replies to questions with options, labelled with the option that a careful person reads, and how suites read them.
 
 Two parts, in the files of this package: "development", from which the rules of reading were written, and "held-out",
-written after the rules. docs/suites.md says how much of it was misread at first; such wordings are read since.
+written after the rules. BBQ's card says how much of it was misread at first; such wordings are read since.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.bbq.scores import UNKNOWN
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.choices.plain import words_of
-from benchmarks.suites.common.undetermined import says_undetermined
+from benchmarks.suites.common.choices.undetermined import says_undetermined
 from benchmarks.suites.protocol import Choice, Item
 
 Part = Literal["development", "held-out"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from benchmarks.suites.common.choices.labels import merged, with_labels
 from benchmarks.suites.common.choices.offers import LABEL, NO_MARK, TEXT, Offer, place_of, text_mark
 from benchmarks.suites.common.choices.plain import WORDS
-from benchmarks.suites.common.undetermined import SAYS_UNDETERMINED
+from benchmarks.suites.common.choices.undetermined import SAYS_UNDETERMINED
 
 MIN_CUT = 4
 """Shortest beginning of an option, in characters, that ends within a word and may stand for it."""

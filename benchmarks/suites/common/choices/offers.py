@@ -73,7 +73,7 @@ def offer(
     for place, forms in enumerate(texts if is_prose else ()):
         for part in set(_parts(forms)) - whole.keys() if place != undetermined else ():
             parts.setdefault(part, set()).add(place)
-    single = [(form, next(iter(places))) for form, places in (whole | parts).items() if len(places) == 1]
+    single = [(form, min(places)) for form, places in (whole | parts).items() if len(places) == 1]
     around = sentence.split("[MASK]") if sentence else []
     return Offer(
         n=len(texts),
