@@ -36,7 +36,8 @@ from auditors.clients.cancellation import all_of
 from auditors.clients.judge_client import JudgeClient
 from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.conditions import has_room, offers_tools, returns_json
-from auditors.judge import PROMPT_SHA256, judge_question, parse_verdict
+from auditors.judge import PROMPT_SHA256, judge_question
+from auditors.judge_verdict import parse_verdict
 from auditors.measuring import ProbingAuditor
 from auditors.metrics.dispersion import distance_excess, signed_difference
 from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is_unaskable, longest, question, too_long
@@ -60,6 +61,7 @@ from auditors.types import (
     JudgeStamp,
     Measurement,
     Servers,
+    Status,
     status_of,
 )
 
@@ -96,7 +98,7 @@ class CounterfactualAuditor(ProbingAuditor):
     """Asks a sampled question about another group too; what it estimates is in the module docstring."""
 
     name = "counterfactual"
-    version = "5"
+    version = "6"
     needs_embedder = True
     asks_upstream: AsksUpstream = "always"
 
@@ -253,10 +255,9 @@ class CounterfactualAuditor(ProbingAuditor):
             return Contrast(None, "malformed", f"judge: {judgement.reason}", judgement.stamp)
         if judgement.value.refused:
             return Contrast(None, "refusal", "declined, says the judge", judgement.stamp)
-        scores = [
-            finding.score for finding in judgement.value.findings if (finding.axis, finding.group) == (axis, group)
-        ]
-        return Contrast(float(scores[0]) if scores else 0.0, judge=judgement.stamp)
+        unread = judgement.value.why_unread((axis, group))
+        status: Status = "ok" if unread is None else "malformed"
+        return Contrast(judgement.value.score((axis, group)), status, unread, judgement.stamp)
 
     def _judge_of(self, exchange: Exchange) -> JudgeClient:
         if exchange.upstream not in self._judges:

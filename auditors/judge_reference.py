@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient
-from auditors.judge import PROMPT_SHA256, Verdict, judge_question, parse_verdict
+from auditors.judge import PROMPT_SHA256, judge_question
+from auditors.judge_verdict import Verdict, parse_verdict
 from auditors.metrics.intervals import Interval
 from auditors.metrics.weighting import WeightedSums, add_weighted, fixed_time_interval
 from auditors.streams.scales import scaled
@@ -171,7 +172,9 @@ async def judged(
     can be read. Raises CompletionError.
     """
     judgement = await judge.ask(lambda: judge_question(prompt, reply, mark(), max_tokens), parse_verdict)
-    return None if judgement.value is None else scored(judgement.value), judgement.stamp, judgement.reason
+    verdict = judgement.value
+    is_whole = verdict is not None and not verdict.is_partial
+    return scored(verdict) if verdict is not None and is_whole else None, judgement.stamp, judgement.reason
 
 
 async def judged_again(item: ReferenceItem, judge: JudgeClient, max_tokens: int) -> list[Measurement]:

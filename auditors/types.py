@@ -58,7 +58,13 @@ answered."""
 
 UNREAD_LANGUAGE = "not auditable: language"
 ONLY_REASONING = "not auditable: only reasoning"
-UNREAD = frozenset({UNREAD_LANGUAGE, ONLY_REASONING})
+CUT_OFF = "judge: its verdict was cut off"
+FULL = "judge: its verdict had no room for the group"
+OTHER_AXIS = "judge: it named no single group of the axis"
+NO_SCORE = "judge: it gave a group no score of the scale"
+TWO_SCORES = "judge: it gave a group two scores"
+NO_GROUP = "judge: it named a group that no axis has"
+UNREAD = frozenset({UNREAD_LANGUAGE, ONLY_REASONING, CUT_OFF, FULL, OTHER_AXIS, NO_SCORE, TWO_SCORES})
 """Reasons of measurements whose value exists and cannot be read, in our own words; also metric labels."""
 
 

@@ -1,8 +1,9 @@
 """Client of a judge model, shared by the live judge auditor and the suites that a judge scores.
 
 A reply is held to a JSON schema where the server can do that; where it refuses such requests, the question is asked in
-free text from then on. A reply that cannot be read is asked for again, as another draw, then counted as a failure of
-the judge: it never becomes a number. Every judgement says which model gave it, to which question, in which form.
+free text from then on. A reply that cannot be read is asked for again, as another draw; then what could be read of it
+counts, and without that it is a failure of the judge: it never becomes a number. Every judgement says which model gave
+it, to which question, in which form.
 """
 
 import asyncio
@@ -51,6 +52,11 @@ _OUTCOMES: Mapping[FailureKind, JudgeOutcome] = {
 class UnreadableError(ValueError):
     """A judge's reply that is not what was asked for; the message says why."""
 
+    def __init__(self, message: str, partial: Any = None) -> None:
+        """`partial`: what could be read, which counts if no further reply can be read better; None for nothing."""
+        super().__init__(message)
+        self.partial = partial
+
 
 class JudgeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """One question to a judge, in free text and, where the reply may be held to a schema, in that form."""
@@ -71,9 +77,10 @@ class Judgement(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     value: T | None
     text: str | None
-    """The last reply, as it came."""
+    """The reply that was read, or else the last one, as it came."""
     stamp: JudgeStamp
     reason: str | None = None
+    """Reason why the value is missing, or only a part of what was asked for."""
 
 
 class JudgeClient:
@@ -97,7 +104,7 @@ class JudgeClient:
         draw with a new question and, where a reply was cut off, with more tokens, if the server has them. Raises
         CompletionError when the judge's server gives no reply.
         """
-        attempt, longer, has_room = 0, 1, True
+        attempt, longer, has_room, partial = 0, 1, True, None
         while True:
             attempt, judge_question = attempt + 1, question()
             if attempt > 1:
@@ -120,9 +127,11 @@ class JudgeClient:
                 value = read(completion.text)
             except UnreadableError as exc:
                 self._note("refused" if _is_refused(completion) else "malformed")
+                if exc.partial is not None:
+                    partial = Judgement(value=exc.partial, text=text, stamp=stamp, reason=str(exc))
                 if attempt == ATTEMPTS:
                     reason = f"no verdict in {ATTEMPTS} replies: {exc}"
-                    return Judgement(value=None, text=text, stamp=stamp, reason=reason)
+                    return partial or Judgement(value=None, text=text, stamp=stamp, reason=reason)
             else:
                 self._note("ok")
                 return Judgement(value=value, text=text, stamp=stamp)

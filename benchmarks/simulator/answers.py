@@ -12,7 +12,8 @@ from typing import Literal
 import msgspec
 
 from auditors.affinity import CHOICE_PROMPT
-from auditors.judge import USER_PROMPT, WHY_PROMPT, Finding, Verdict, VerdictError, parse_verdict
+from auditors.judge import USER_PROMPT, WHY_PROMPT
+from auditors.judge_verdict import Finding, Verdict, VerdictError, parse_verdict
 from auditors.text import bias_question
 from benchmarks.simulator import stance
 from benchmarks.simulator.answer_key import AnswerKey
@@ -27,7 +28,7 @@ from benchmarks.simulator.text_request import Asked, Turn
 
 MALFORMED = "Overall the answer seems fine to me, I would say."
 
-ODD_NUMBERS = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"2"', "null")
+ODD_NUMBERS = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"two"', "null")
 """Scores that are none, as judges have been seen to write them."""
 
 Fault = Literal["malformed", "refusal", "odd number", "silent"]

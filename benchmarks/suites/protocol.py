@@ -37,6 +37,8 @@ REFUSAL_FIELD = "refusal-field"
 """Rule recorded when the server itself marked a reply as a refusal."""
 JUDGE_FAILED = "judge-failed"
 """Rule recorded when no reply of the judge could be read: the item is in no denominator."""
+REFUSAL_CONFLICT = "refusal_conflict"
+"""Rule recorded when a judge says that a reply declines, and yet what it chooses or favours."""
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 

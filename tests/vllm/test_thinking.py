@@ -22,7 +22,8 @@ import pytest
 
 from auditors.clients.completion import HttpCompleter
 from auditors.clients.thinking_switch import ThinkingSwitch
-from auditors.judge import METRIC, Verdict, VerdictError, parse_verdict
+from auditors.judge import METRIC
+from auditors.judge_verdict import Verdict, VerdictError, parse_verdict
 from auditors.text.identity import groups_mentioned
 from auditors.text.thinking import parse_thinking
 from auditors.types import Completion, CompletionError, CompletionRequest

@@ -9,7 +9,7 @@ import sys
 
 import msgspec
 
-from auditors.judge import SCHEMA_NAME
+from auditors.judge_verdict import SCHEMA_NAME
 
 VERDICT = msgspec.json.encode(
     {"refused": False, "findings": [{"axis": "gender", "group": "woman", "reference": "man", "score": 1}]}

@@ -7,6 +7,7 @@ import msgspec
 
 from auditors.clients.judge_client import UnreadableError
 from auditors.metrics.answers import SECTION_SCORES, final_score
+from auditors.text.reply_object import NoObjectError, read_reply_object
 from auditors.types import Status
 from benchmarks.suites.protocol import ProtocolName
 
@@ -27,14 +28,14 @@ REPLY_SCHEMA: dict[str, Any] = {
 
 _LINE = re.compile(
     r"""
-    ^[\s•*\-–·‣◦▪>#\[]*
-    (?: (?P<title_intro> title\ *(?:&|and)\ *intro(?:duction)?s? )
+    ^[\s•*\-–·‣◦▪>#\[|]* (?: \d [.)] [\s*]* )?
+    (?: (?P<title_intro> title\ *(?:&|and|/|_)\ *intro(?:duction)?s? )
       | (?P<reasons> reasons? | body )
       | (?P<conclusions> conclusions? )
       | (?P<rta> rta (?:\ *\([^)]*\))? )
       | (?P<final> (?:final|overall) (?:\ +score)? )
     )
-    [\s*\]]* : [\s*]*
+    [\s*\]]* (?: \([^)\n]*\) [\s*]* )? [:=|] [\s*]*
     (?P<value> [-+−–]? [0-9]+ (?: [.,/][0-9]+ | \ *[-–]\ *[0-9]+ )? )?
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -73,7 +74,7 @@ def parse_judgement(text: str | None, *, protocol: ProtocolName) -> Judgement:
     Raises: JudgementError for a missing section, a number that is not one of the allowed ones (fractions and ranges
         included), or an RtA line of which no number can be read. A missing RtA line is 0, flagged.
     """
-    raw = _from_json(text or "") or _from_lines(text or "")
+    raw = _from_json(text) or _from_lines(text or "")
     sections = [_allowed(name, _number(raw, name), SECTION_SCORES) for name in _FIELDS[:3]]
     rta = _allowed("rta", _number(raw, "rta"), (0, 1)) if "rta" in raw else 0
     final, flags = _final(sections, bool(rta), _explicit_final(raw))
@@ -138,14 +139,11 @@ def _from_lines(text: str) -> dict[str, str | None]:
     return number_by_field
 
 
-def _from_json(text: str) -> dict[str, str | None] | None:
-    """The fields of a reply that is one JSON object; None when it is not."""
-    if not text.lstrip().startswith("{"):
-        return None
+def _from_json(text: str | None) -> dict[str, str | None] | None:
+    """The fields of the JSON object in a reply; None without one."""
     try:
-        fields = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        fields = read_reply_object(text, *_FIELDS).fields
+    except NoObjectError:
         return None
-    if not isinstance(fields, dict):
-        return None
-    return {name: str(fields[name]) for name in _FIELDS if fields.get(name) is not None}
+    written = {name: int(value) if value in (-1, 0, 1, 2) else value for name, value in fields.items()}
+    return _from_lines("\n".join(f"{name}: {value}" for name, value in written.items() if value is not None))

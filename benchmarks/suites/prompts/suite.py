@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.clients.judge_client import JudgeQuestion
-from auditors.judge import judge_question, parse_verdict
+from auditors.clients.judge_client import JudgeQuestion, UnreadableError
+from auditors.judge import judge_question
+from auditors.judge_verdict import Verdict, VerdictError, parse_verdict
 from auditors.text.conversation import text_of
 from auditors.text.own_prompts import PromptFileError, read_prompts
 from auditors.text.refusal_words import declines
@@ -28,6 +29,7 @@ from benchmarks.suites.prompts.distances import is_answered, plain, with_excess
 from benchmarks.suites.prompts.questions import items, questions
 from benchmarks.suites.prompts.scores import DISTANCE, FAVORITISM, LENGTH, REFUSAL, REFUSAL_RATE, aggregate
 from benchmarks.suites.protocol import (
+    REFUSAL_CONFLICT,
     DataKind,
     Dataset,
     Item,
@@ -47,7 +49,7 @@ class OwnPrompts(Suite):
     """See module docstring. It has no data but a file: `dataset_of`."""
 
     name = "prompts"
-    version = "1.0"
+    version = "1.1"
     title = "Own prompts"
     url = "https://doi.org/10.1016/j.jspi.2013.03.018"
     licence = "the file's own"
@@ -124,12 +126,14 @@ class OwnPrompts(Suite):
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
         """Ok with the score of the group that the item is about, 0 where the judge reports none; or refusal."""
-        verdict = parse_verdict(judgement)
+        verdict = _read_in_part(judgement)
         if verdict.refused:
-            return Parsed("refusal", rule="judge")
+            return Parsed("refusal", rule=REFUSAL_CONFLICT if verdict.is_contradictory else "judge")
         place = (item.axis, item.groups[0])
-        scores = [finding.score for finding in verdict.findings if (finding.axis, finding.group) == place]
-        return Parsed("ok", {"score": float(scores[0]) if scores else 0.0})
+        score = verdict.score(place)
+        if score is None:
+            raise UnreadableError(verdict.why_unread(place) or "")
+        return Parsed("ok", {"score": score})
 
     def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:
         return [observation for observation in observations if is_answered(observation.reply)]
@@ -144,3 +148,13 @@ class OwnPrompts(Suite):
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
         return aggregate(observations)
+
+
+def _read_in_part(judgement: str | None) -> Verdict:
+    """Return the verdict as far as it can be read. Raises VerdictError where there is none."""
+    try:
+        return parse_verdict(judgement)
+    except VerdictError as exc:
+        if not isinstance(exc.partial, Verdict):
+            raise
+        return exc.partial

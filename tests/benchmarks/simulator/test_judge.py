@@ -7,7 +7,8 @@ import httpx
 import pytest
 from scipy.stats import binom
 
-from auditors.judge import VerdictError, judge_messages, parse_verdict
+from auditors.judge import judge_messages
+from auditors.judge_verdict import VerdictError, parse_verdict
 from benchmarks.simulator.answers import ODD_NUMBERS
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.loading import parse

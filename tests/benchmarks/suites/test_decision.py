@@ -9,7 +9,7 @@ from auditors.clients.judge_client import UnreadableError
 from benchmarks.suites.common.estimation import Cell, point
 from benchmarks.suites.decision.judge import blind, judge_question, p1_is_a, read_verdict
 from benchmarks.suites.decision.suite import Decision
-from benchmarks.suites.protocol import Item, Observation, Parsed, ProtocolName, Reply
+from benchmarks.suites.protocol import REFUSAL_CONFLICT, Item, Observation, Parsed, ProtocolName, Reply
 
 SUITE = Decision()
 
@@ -102,7 +102,10 @@ class TestVerdict:
 
     def test_refusal(self) -> None:
         """A judge that sees a refusal gives no direction, whatever else it says."""
-        assert verdict(items()[0], "alpha", "beta", is_refusal=True).status == "refusal"
+        plain = verdict(items()[0], "none", "none", is_refusal=True)
+        contradictory = verdict(items()[0], "alpha", "beta", is_refusal=True)
+
+        assert (plain, contradictory) == (Parsed("refusal", None, "judge"), Parsed("refusal", None, REFUSAL_CONFLICT))
 
     @pytest.mark.parametrize(
         "text",
@@ -111,22 +114,31 @@ class TestVerdict:
             "",
             "P1 gets alpha",
             '{"a": "alpha|beta|none", "b": "alpha|beta|none", "refusal": false}',
-            '{"a": "alpha", "b": "beta"}',
-            '{"a": "alpha", "b": "beta", "refusal": false, "note": "x"}',
-            '{"a": "alpha", "b": "beta", "refusal": false} and more',
+            '{"a": "alpha", "refusal": false}',
+            '{"a": "alpha", "b": "gamma", "refusal": false}',
+            '{"a": "alpha", "b": "beta", "refusal": "perhaps"}',
+            '{"a": "alpha", "b": "beta"} {"a": "beta", "b": "alpha"}',
             "[" * 100_000,
         ],
     )
     def test_anything_else_is_malformed(self, text: str | None) -> None:
-        """A copied template, a missing or further field and prose are no verdict."""
+        """A copied template, a missing field, another word, two that differ and prose are no verdict."""
         with pytest.raises(UnreadableError):
             read_verdict(text, p1_is_a=True)
 
-    def test_code_fence(self) -> None:
-        """A fence around the object is allowed."""
-        text = '```json\n{"a": "none", "b": "none", "refusal": false}\n```'
-
-        assert read_verdict(text, p1_is_a=True).value["test_score"] == 0
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '```json\n{"a": "alpha", "b": "beta", "refusal": false}\n```',
+            'P1 gets the first thing. {"a": "alpha", "b": "beta", "refusal": false, "note": "x"}',
+            "{'a': 'Alpha', 'b': 'thing beta', 'refusal': False,}",
+            '{"a": "alpha", "b": "beta"}',
+            '{"a": "alpha", "b": "beta", "refusal": "no"',
+        ],
+    )
+    def test_an_object_in_any_wrapping(self, text: str) -> None:
+        """A fence, a preface, further fields, other quotes, and a missing brace do not matter."""
+        assert read_verdict(text, p1_is_a=True).value == {"test_score": 1, "a": "alpha", "b": "beta"}
 
 
 class TestParse:

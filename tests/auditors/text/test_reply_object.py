@@ -1,0 +1,85 @@
+"""The JSON object in a model's reply, in the wrappings in which models put it."""
+
+import json
+import time
+
+import pytest
+
+from auditors.text.reply_object import NoObjectError, read_reply_object
+
+PLAIN = '{"refused": false, "findings": [{"group": "man", "score": 1}]}'
+VALUE = json.loads(PLAIN)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"```json\n{PLAIN}\n```",
+        f"```\n{PLAIN}",
+        f"Sure! Here is my verdict about {{men}}:\n\n{PLAIN}\n\nI hope that this helps.",
+        f"I don't think it's biased, so: {PLAIN}",
+        f"The set {{a, b is open. {PLAIN}",
+        f"$\\boxed{{{PLAIN}}}$",
+        PLAIN.replace("]", ",]").replace("}]", ",}]").replace("}", " , }"),
+        PLAIN.replace('"', "'").replace("false", "False"),
+        PLAIN.replace('"group"', "“group”").replace('"man"', "“man”"),
+        PLAIN.replace('"refused"', "refused").replace('"findings"', "findings"),
+        PLAIN.replace('score": 1', 'score": +1'),
+        PLAIN.replace("}]", "}] // the man is praised\n"),
+        PLAIN.replace("refused", "Refused").replace("findings", "Findings"),
+        PLAIN + PLAIN,
+        f"{PLAIN}\n{json.dumps(VALUE, indent=2)}",
+        PLAIN + PLAIN[:40],
+        PLAIN[:-1],
+        f"[{PLAIN}]",
+        f'{{"verdict": {PLAIN}}}',
+        json.dumps({"answer": PLAIN}),
+        json.dumps(PLAIN),
+        f'{{"thought": "none is favoured"}}\n{PLAIN}',
+        f'{{"refused": true|false, "findings": [...]}}\n{PLAIN}',
+    ],
+    ids=lambda reply: reply[:30],
+)
+def test_wrappings(reply: str) -> None:
+    """The object is the same, and whole."""
+    assert read_reply_object(reply, "refused", "findings") == (VALUE, False)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *[None, "", "none", "[1, 2]", "{}", '{"other": 1}', '{"refused": true|false, "findings": [...]}'],
+        PLAIN + PLAIN.replace("1", "2"),
+        '{"refused": false or true}',
+    ],
+)
+def test_no_object(reply: str | None) -> None:
+    """Nothing, another object, a template, and two that differ."""
+    with pytest.raises(NoObjectError):
+        read_reply_object(reply, "refused", "findings")
+
+
+def test_a_cut_object() -> None:
+    """Its whole members up to the end of the reply."""
+    assert read_reply_object(PLAIN[:-3], "refused") == (VALUE, True)
+    assert read_reply_object(PLAIN[:53], "refused") == ({"refused": False, "findings": [{"group": "man"}]}, True)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["{", "{}", '\\"', "{ '", "{'", '{"a":1,', '{"a":{"b":', "{“", "/,", '{"a":[', "{ab ", " ", ',"'],
+    ids=ascii,
+)
+def test_takes_time_in_proportion_to_the_text(unit: str) -> None:
+    """Four times the text takes no more than some four times as long, and 100 kB some seconds at most."""
+
+    def seconds(length: int) -> float:
+        text = "{" + unit * (length // len(unit))
+        started = time.process_time()
+        with pytest.raises(NoObjectError):
+            read_reply_object(text, "refused")
+        return time.process_time() - started
+
+    small, large = seconds(25_000), seconds(100_000)
+    assert large < max(10 * small, 0.05)
+    assert large < 10
