@@ -49,6 +49,7 @@ class _Vector(msgspec.Struct):
 
 class _Vectors(msgspec.Struct):
     data: list[_Vector]
+    usage: Any = None
 
 
 _vectors_decoder = msgspec.json.Decoder(_Vectors)
@@ -252,8 +253,10 @@ class EmbeddingClient:
         retries: int = 2,
         max_concurrency: int = 4,
         sign: Sign = unsigned,
+        on_tokens: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """See HttpEndpoint."""
+        """See HttpEndpoint. `on_tokens`: hears how many tokens the server counted for each request."""
+        self._on_tokens = on_tokens
         self._endpoint = HttpEndpoint(
             base_url, api_key, timeout=timeout, retries=retries, max_concurrency=max_concurrency, sign=sign
         )
@@ -265,7 +268,10 @@ class EmbeddingClient:
             "/v1/embeddings", request_body, longest=LONGEST_VECTOR_BYTES * (1 + len(texts))
         )
         try:
-            vectors = {entry.index: entry.embedding for entry in _vectors_decoder.decode(body).data}
+            reply = _vectors_decoder.decode(body)
+            vectors = {entry.index: entry.embedding for entry in reply.data}
+            tokens = reply.usage.get("prompt_tokens") if isinstance(reply.usage, dict) else None
+            self._on_tokens(tokens if isinstance(tokens, int) and tokens > 0 else 0)
             return [vectors[index] for index in range(len(texts))]
         except (*UNREADABLE, KeyError) as exc:
             raise CompletionError("malformed", f"the reply has no {len(texts)} embeddings: {exc}") from exc

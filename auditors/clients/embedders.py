@@ -6,7 +6,7 @@ every one of them.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -132,9 +132,17 @@ class HasConnections(Protocol):
 class RemoteEmbedder:
     """A served embedding model over /v1/embeddings."""
 
-    def __init__(self, base_url: str, model: str, api_key: str | None = None, *, timeout: float = 120.0) -> None:
-        """Opens no connection yet; see HttpEndpoint for the arguments."""
-        self._client = EmbeddingClient(base_url, api_key, timeout=timeout)
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: str | None = None,
+        *,
+        timeout: float = 120.0,
+        on_tokens: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Opens no connection yet; see EmbeddingClient for the arguments."""
+        self._client = EmbeddingClient(base_url, api_key, timeout=timeout, on_tokens=on_tokens)
         self._model = model
 
     @property

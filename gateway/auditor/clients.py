@@ -28,27 +28,30 @@ from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt,
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiter, ConcurrencyLimiters
 from gateway.auditor.backpressure.token_budget import (
     TokenBudget,
+    Usage,
     estimated_decision_tokens,
     estimated_tokens,
-    used_tokens,
+    read_usage,
+    usage_of,
 )
 from gateway.config.schema import AuditorConfig, Config, UpstreamConfig, origin_of
 from gateway.errors import ConfigError
 from gateway.sampling.decision import marking
 
 T = TypeVar("T")
-Requests = Counter[JudgeOutcome]
-"""Requests sent to judges, by outcome."""
+Counted = Counter[tuple[str, tuple[str, ...]]]
+"""Increments of the store's counters, by name and label values: requests to judges, and tokens."""
 
 
 class MeteredCompleter:
-    """A completer that keeps to a token budget, and tells how its server behaved."""
+    """A completer that keeps to a token budget, counts its tokens, and tells how its server behaved."""
 
-    def __init__(self, inner: Completer, budget: TokenBudget, requests: Requests, server: str) -> None:
-        """`requests` are the judges', `server` is what circuits call it."""
+    def __init__(self, inner: Completer, budget: TokenBudget, counted: Counted, auditor: str, server: str) -> None:
+        """`server` is what circuits call it."""
         self._inner = inner
         self._budget = budget
-        self._requests = requests
+        self._counted = counted
+        self._auditor = auditor
         self._server = server
 
     async def complete(self, request: CompletionRequest) -> Completion:
@@ -56,8 +59,7 @@ class MeteredCompleter:
         # The server may have written all of it.
         at_timeout = estimated_tokens(request) + request.max_tokens
         completion = await self._sent(lambda: self._inner.complete(request), at_timeout)
-        used = (completion.usage or {}).get("total_tokens")
-        self._budget.spend(used if isinstance(used, int) and used > 0 else estimated_tokens(request, completion))
+        self._spend(read_usage(completion.usage), estimated_tokens(request, completion))
         return completion
 
     async def decide(self, request: DecisionRequest) -> bytes:
@@ -66,8 +68,15 @@ class MeteredCompleter:
         if not isinstance(inner, Decider):
             raise CompletionError("internal", "this completer asks for no decisions")
         reply = await self._sent(lambda: inner.decide(request), estimated_decision_tokens(request))
-        self._budget.spend(used_tokens(reply) or estimated_decision_tokens(request))
+        self._spend(usage_of(reply), estimated_decision_tokens(request))
         return reply
+
+    def _spend(self, usage: Usage, estimated: int) -> None:
+        """Charge what the server counted, else what is estimated; only what it counted is shown as spent."""
+        self._budget.spend(usage.total or estimated)
+        for direction, tokens in usage.by_direction.items():
+            if tokens:
+                self._counted["audit_tokens", (self._auditor, direction)] += tokens
 
     async def _sent(self, send: Callable[[], Awaitable[T]], at_timeout: int) -> T:
         """Return the result of `send` within the budget; tell how the server behaved, and charge for a timeout."""
@@ -95,7 +104,7 @@ class MeteredCompleter:
 
     def on_judged(self, outcome: JudgeOutcome) -> None:
         """See `auditors.types.HearsOfJudgements`."""
-        self._requests[outcome] += 1
+        self._counted["judge_requests", (outcome,)] += 1
         attempt = current_attempt()
         if outcome == "malformed" and attempt is not None:
             attempt.unreadable(self._server)
@@ -121,7 +130,7 @@ class AuditorClients:
         *,
         name: str,
         secret: bytes,
-        judge_requests: Requests,
+        counted: Counted,
     ) -> None:
         """Opens no connection; `name` is the auditor's, `secret` that of the sampling decision."""
         sign = marking(secret)
@@ -135,7 +144,8 @@ class AuditorClients:
             upstream.name: MeteredCompleter(
                 _to_upstream(config, upstream, settings, self._limiters[upstream.name], sign),
                 budget,
-                judge_requests,
+                counted,
+                name,
                 upstream.name,
             )
             for upstream in config.upstreams
@@ -159,7 +169,7 @@ class AuditorClients:
                 gate=self._outside_limiter or OPEN,
                 sign=sign,
             )
-            self.outside = MeteredCompleter(outside, budget, judge_requests, own_server(name))
+            self.outside = MeteredCompleter(outside, budget, counted, name, own_server(name))
         self._own_servers = [own_server(name)] if self.outside is not None else []
         used_limiters = {self._outside_limiter}
         asks = registry.AUDITORS[name].asks_upstream

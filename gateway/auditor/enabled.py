@@ -16,7 +16,7 @@ from gateway.auditor import known_good
 from gateway.auditor.backpressure.circuit_breaker import Fault, current_attempt, fault_of
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.checks import require_sections
-from gateway.auditor.clients import AuditorClients, Requests, own_server
+from gateway.auditor.clients import AuditorClients, Counted, own_server
 from gateway.config.schema import AuditorConfig, Config
 from gateway.store.circuits import Key
 
@@ -40,12 +40,10 @@ class EnabledAuditors:
         self._config = config
         self._settings = {name: section for name, section in config.auditors.sections.items() if section.enabled}
         require_sections(config, self._settings)
-        self.judge_requests: Requests = Counter()
-        """Requests of judges by outcome, since the caller last took them away."""
+        self.counted: Counted = Counter()
+        """Increments of the store's counters since the caller last took them away."""
         self._clients = {
-            name: AuditorClients(
-                config, settings, limiters, name=name, secret=secret, judge_requests=self.judge_requests
-            )
+            name: AuditorClients(config, settings, limiters, name=name, secret=secret, counted=self.counted)
             for name, settings in self._settings.items()
         }
         self._built: dict[str, Auditor] = {}
@@ -143,8 +141,11 @@ class EnabledAuditors:
             return CachedEmbedder(_WatchedEmbedder(await asyncio.to_thread(local)))
         key = self._config.secret(settings.api_key_env)
         timeout = settings.timeout_seconds
-        remote = RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=timeout)
+        remote = RemoteEmbedder(settings.base_url, settings.model or "", key, timeout=timeout, on_tokens=self._embedded)
         return CachedEmbedder(_WatchedEmbedder(remote))
+
+    def _embedded(self, tokens: int) -> None:
+        self.counted["audit_tokens", ("embedding", "input")] += tokens
 
 
 class _WatchedEmbedder:

@@ -1,5 +1,8 @@
 """Audits sampled exchanges: each enabled auditor once per exchange, then the exchange gets its outcome.
 
+Auditors that ask no server go first, in a job of their own: their results never wait for a slow server. What the others
+have to audit is handed on to a second job.
+
 The failure of a server whose circuit is open is not recorded: its exchange stays queued until the server answers again
 or the exchange has waited too long.
 """
@@ -8,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -30,6 +33,7 @@ from gateway.auditor.backpressure.fair_slots import FairSlots
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EMBEDDER
 from gateway.auditor.group_commit import GroupCommit
+from gateway.auditor.maintenance import SERVED_TASK
 from gateway.auditor.metrics import LatestExchanges
 from gateway.auditor.part import AuditorContext, AuditorPart
 from gateway.errors import StoreError
@@ -48,7 +52,10 @@ NO_UPSTREAM = "no upstream serves its model, and this auditor asks the model its
 REASON_SECONDS = 30.0
 """Longest time for a judge's reason; its score is recorded after it."""
 LIVE_JOBS = 4
-"""Batches of exchanges audited at once; each auditor's max_concurrency bounds its requests."""
+"""Batches of exchanges audited at once, by auditors that ask a server; each auditor's max_concurrency bounds its
+requests."""
+FREE_JOBS = 2
+"""Batches of exchanges audited at once by auditors that ask no server."""
 MOST_OF_A_KEY = (LIVE_JOBS - 1) * IDS_PER_JOB
 """Most exchanges of a key in progress, if several keys exist: a slow key leaves room for a batch of another key."""
 QUICK_SECONDS = 0.25
@@ -62,12 +69,13 @@ NOT_STORED = "not kept (store.keep_text)"
 
 
 class LiveAudit:
-    """The handler of "audit_exchanges" jobs: `{"ids": [...]}`."""
+    """Called with an "audit_exchanges" job, `{"ids": [...]}`; `by_servers` takes the jobs that it hands on."""
 
     def __init__(self, context: AuditorContext, circuits: Circuits, parts: Sequence[AuditorPart] = ()) -> None:
         config, enabled_auditors = context.config, context.enabled_auditors
         self._config = config
         self._database = context.database
+        self._queue = context.queue
         self._circuits = circuits
         self._enabled_auditors = enabled_auditors
         self._secret = context.secret
@@ -89,8 +97,16 @@ class LiveAudit:
         """Moving average of the seconds that an exchange of the key takes."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
-        """Audit those of these exchanges that are still queued. Raises StoreError; then the job is tried again."""
-        await self._audit_queued(payload["ids"])
+        """Audit those of these exchanges that are still queued by the auditors that ask no server, and hand on those
+        that others are to audit. Raises StoreError; then the job is tried again.
+        """
+        waiting = await self._audit_queued(payload["ids"], self._audit_freely)
+        if waiting:
+            await self._queue.defer_many(SERVED_TASK, [{"ids": waiting}])
+
+    async def by_servers(self, payload: dict[str, Any]) -> None:
+        """Audit those of these exchanges that are still queued by all auditors that are not done. Raises StoreError."""
+        await self._audit_queued(payload["ids"], self._audit_exchange)
 
     async def audit_known_good(self, circuit: Key, model: str | None) -> Attempt:
         """Audit known good exchanges until the server of the circuit was asked, and record nothing.
@@ -124,25 +140,31 @@ class LiveAudit:
             missing = await self._missing_of(waiting.auditor, exchange)
             result = _failure(waiting.auditor, "waited_too_long", message, missing)
             await self._record(exchange, waiting.auditor, result, 0.0, self._probability(exchange, waiting.auditor))
-        await self._audit_queued([waiting.exchange_id])
+        await self._audit_queued([waiting.exchange_id], self._audit_exchange)
 
     async def aclose(self) -> None:
         """Wait until all results are stored."""
         await self._commits.aclose()
 
-    async def _audit_queued(self, ids: Sequence[str]) -> None:
+    async def _audit_queued(
+        self, ids: Sequence[str], audit: Callable[[Exchange, Collection[str]], Awaitable[bool]]
+    ) -> list[str]:
+        """Audit exchanges with `audit`. Return the ids of those that it did not settle."""
         ids = [id_ for id_ in ids if id_ not in self._in_progress]
         self._in_progress.update(ids)
         try:
-            queued = self._within_share(await exchanges.load(self._database, ids, state="queued"))
+            queued = await exchanges.load(self._database, ids, state="queued")
+            if audit == self._audit_exchange:
+                queued = self._within_share(queued)
             done = await exchanges.audits(self._database, [exchange.id for exchange in queued])
-            audits = (self._audit_exchange(exchange, done[exchange.id]) for exchange in queued)
+            audits = (audit(exchange, done[exchange.id]) for exchange in queued)
             results = await asyncio.gather(*audits, return_exceptions=True)
         finally:
             self._in_progress.difference_update(ids)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+        return [exchange.id for exchange, is_settled in zip(queued, results, strict=True) if not is_settled]
 
     def _within_share(self, queued: Sequence[Exchange]) -> list[Exchange]:
         """Return the exchanges that may be audited now; the next sweep queues the rest again.
@@ -158,22 +180,33 @@ class LiveAudit:
                 within.append(exchange)
         return within
 
-    async def _audit_exchange(self, exchange: Exchange, done: Collection[str]) -> None:
+    async def _audit_freely(self, exchange: Exchange, done: Collection[str]) -> bool:
+        """Audit by the auditors that ask no server. Return whether that settled the exchange."""
+        due = self._due(exchange, done)
+        free = [name for name in due if not self._enabled_auditors.servers(name, exchange)]
+        return await self._audit_by(exchange, free, settles=free == due)
+
+    async def _audit_exchange(self, exchange: Exchange, done: Collection[str]) -> bool:
+        """Audit by all that are not done. Return whether that settled the exchange."""
         key, started = exchange.key_name, time.monotonic()
         self._n_by_key[key] += 1
         try:
-            await self._audit_by_all(exchange, done)
+            return await self._audit_by(exchange, self._due(exchange, done), settles=True)
         finally:
             self._n_by_key[key] -= 1
             seconds = time.monotonic() - started
             average = self._seconds_by_key.get(key, seconds)
             self._seconds_by_key[key] = average + NEWEST_WEIGHT * (seconds - average)
 
-    async def _audit_by_all(self, exchange: Exchange, done: Collection[str]) -> None:
-        due = [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
-        if any(await all_of(self._audit(exchange, name) for name in due)):
-            return
+    def _due(self, exchange: Exchange, done: Collection[str]) -> list[str]:
+        return [name for name in self._enabled_auditors.names if name not in done and self._takes(exchange, name)]
+
+    async def _audit_by(self, exchange: Exchange, names: Sequence[str], *, settles: bool) -> bool:
+        must_wait = any(await all_of(self._audit(exchange, name) for name in names))
+        if must_wait or not settles:
+            return False
         await self._commits.settle(Settling(exchange_id=exchange.id, quality=await self._quality(exchange)))
+        return True
 
     async def _quality(self, exchange: Exchange) -> Measured | None:
         """Return the quality measures of the answer, if a feature needs them."""

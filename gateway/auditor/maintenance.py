@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from benchmarks.suites import registry
-from gateway.auditor.clients import Requests
+from gateway.auditor.clients import Counted
 from gateway.config.schema import Config
 from gateway.jobs import JobQueue
 from gateway.sampling.writer.direct import AUDIT_TASK, IDS_PER_JOB
@@ -17,6 +17,8 @@ from gateway.store import catalogue, circuits, counters, exchanges, ingested, pa
 from gateway.store.circuits import WaitingAudit
 from gateway.store.database import Database
 
+SERVED_TASK = "audit_by_servers"
+"""Job for the live auditors that ask a server: `{"ids": [...]}`."""
 RUN_TASK = "run_suite"
 RANGE_PRIORITY = -1
 
@@ -34,9 +36,9 @@ async def sweep(database: Database, queue: JobQueue, sweeps: Sequence[Callable[[
     await queue.recover()
     before = time.time() - SWEEP_AFTER_SECONDS
     waiting = await exchanges.waiting(database, received_before=before, limit=SWEEP_EXCHANGES)
-    covered = (
-        {exchange_id for job in await queue.pending(AUDIT_TASK) for exchange_id in job["ids"]} if waiting else set()
-    )
+    covered = set[str]()
+    for task in (AUDIT_TASK, SERVED_TASK) if waiting else ():
+        covered.update(exchange_id for job in await queue.pending(task) for exchange_id in job["ids"])
     orphans = [exchange_id for exchange_id in waiting if exchange_id not in covered]
     for first in range(0, len(orphans), IDS_PER_JOB):
         ids = orphans[first : first + IDS_PER_JOB]
@@ -87,9 +89,9 @@ async def publish_catalogue(database: Database, suites: Callable[[], list[regist
     await catalogue.publish(database, [msgspec.to_builtins(suite) for suite in suite_infos])
 
 
-async def flush_judge_requests(database: Database, requests: Requests) -> None:
+async def flush_counted(database: Database, counted: Counted) -> None:
     """Moves what was counted in memory to the store's counters; what cannot be moved stays counted."""
-    moved = Counter(requests)
+    moved = Counter(counted)
     if moved:
-        await counters.increase(database, {("judge_requests", (str(outcome),)): n for outcome, n in moved.items()})
-        requests -= moved
+        await counters.increase(database, moved)
+        counted -= moved

@@ -25,7 +25,7 @@ from gateway.auditor.circuits import REFRESH_SECONDS as CIRCUIT_SECONDS
 from gateway.auditor.circuits import Circuits
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.auditor.endpoint import Endpoint, listen
-from gateway.auditor.live import LIVE_JOBS, LiveAudit
+from gateway.auditor.live import FREE_JOBS, LIVE_JOBS, LiveAudit
 from gateway.auditor.metrics import AuditorMetrics
 from gateway.auditor.metrics_snapshot import MetricsRenewal, SnapshotReader
 from gateway.auditor.part import AuditorContext, AuditorFeature, AuditorPart
@@ -172,7 +172,10 @@ class _Work:
         suites = {maintenance.RUN_TASK: SuiteRuns(self._context)}
         sweeps = [part.sweep for part in self._parts]
         return [
-            queue.work({AUDIT_TASK: self._live}, concurrency=LIVE_JOBS, stop=stop, name="live"),
+            queue.work({AUDIT_TASK: self._live}, concurrency=FREE_JOBS, stop=stop, name="live"),
+            queue.work(
+                {maintenance.SERVED_TASK: self._live.by_servers}, concurrency=LIVE_JOBS, stop=stop, name="served"
+            ),
             queue.work(suites, concurrency=SUITE_RUNS, stop=stop, name="suites"),
             *(
                 queue.work({task: job.handler}, concurrency=job.concurrency, stop=stop, name=task)
@@ -221,7 +224,7 @@ class _Work:
         self._has_reported_suites = True
 
     async def _flush(self) -> None:
-        await maintenance.flush_judge_requests(self._database, self._context.enabled_auditors.judge_requests)
+        await maintenance.flush_counted(self._database, self._context.enabled_auditors.counted)
 
     async def _render(self) -> None:
         while not self._stop.is_set() and await updates.render(self._database, self._context.settings):

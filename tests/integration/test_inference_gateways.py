@@ -43,9 +43,8 @@ async def test_auditors_questions_carry_them() -> None:
         listed = [{"name": "u", "base_url": upstream.base_url, "audit_headers": HEADERS}]
         config = validate({"upstreams": listed})
         limiters = ConcurrencyLimiters(config.audits)
-        clients = AuditorClients(
-            config, config.auditors.judge, limiters, name="judge", secret=b"s" * 32, judge_requests=Counter()
-        )
+        settings = config.auditors.judge
+        clients = AuditorClients(config, settings, limiters, name="judge", secret=b"s" * 32, counted=Counter())
         request = CompletionRequest(model="m", messages=[Message(role="user", content="?")], max_tokens=8)
         await clients.of_exchange(exchange()).complete(request)
         await clients.aclose()

@@ -10,8 +10,11 @@ from auditors.streams.estimates import bounds_of, estimate
 from auditors.streams.scales import GAP_SUFFIX, SCALES
 from auditors.types import UNREAD_LANGUAGE
 from benchmarks.simulator.loading import parse
+from gateway.auditor.live import LIVE_JOBS
+from gateway.sampling.writer.direct import IDS_PER_JOB
 from gateway.store import counters, exchanges, streams
 from gateway.store.database import Database
+from tests.support.auditors.scripted import Reply, scripted_server
 from tests.support.integration.auditing import auditing, config_for, sample, until
 from tests.support.simulated import running_simulator
 from tests.support.store.scored import scores_of
@@ -88,6 +91,27 @@ async def test_five_auditors_measure_what_is_planted(database: Database) -> None
     elsewhere = structured.METRICS | decision.METRICS | set(judge_reference.METRICS)
     assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in found} | elsewhere == set(SCALES)
     assert len(await scores_of(database, auditor="counterfactual", limit=1000)) == 4 * N
+
+
+async def test_an_auditor_without_a_server_waits_for_none(database: Database) -> None:
+    """While the judge does not answer, `refusal` audits every exchange, more than may be in progress at the judge."""
+    count = (LIVE_JOBS + 1) * IDS_PER_JOB
+    async with running_simulator() as upstream, scripted_server(lambda _: Reply(b"{}", delay=60)) as judge:
+        sections = {
+            "judge": {"model": "j", "base_url": judge.base_url},
+            "embedding": {"enabled": False},
+            "refusal": {"enabled": True},
+        }
+        async with auditing(config_for(database.url, upstream, auditors=sections)):
+            for _ in range(0, count, IDS_PER_JOB):
+                batch = await sample(database, IDS_PER_JOB, request_body=PROMPT, response_body=REPLY)
+
+            async def is_done() -> bool:
+                audits = await exchanges.audits(database, [one.id for one in batch])
+                return all(done == {"refusal": "audited"} for done in audits.values())
+
+            await until(is_done, within_seconds=20)
+            assert await exchanges.backlog(database) != (0, None)
 
 
 async def test_an_answer_that_cannot_be_read_is_counted_and_widens_bounds(database: Database) -> None:

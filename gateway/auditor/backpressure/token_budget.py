@@ -2,6 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -9,6 +12,9 @@ from auditors.types import Completion, CompletionRequest, DecisionRequest
 
 CHARS_PER_TOKEN = 4
 """A rule of thumb for English, used only where a server reports no usage."""
+
+Tokens = Annotated[int, msgspec.Meta(ge=0)]
+Direction = Literal["input", "output"]
 
 
 class TokenBudget:
@@ -48,24 +54,43 @@ def estimated_decision_tokens(request: DecisionRequest) -> int:
     return -(-len(msgspec.json.encode(request.body)) // CHARS_PER_TOKEN)
 
 
-def used_tokens(reply: bytes) -> int | None:
-    """Return the tokens that a decision cost by the server's own count; None if it tells none."""
-    try:
-        usage = _decoder.decode(reply).usage
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    used = usage.total_tokens or usage.input_tokens + usage.output_tokens if usage is not None else 0
-    return used if used > 0 else None
+def read_usage(usage: Mapping[str, Any] | None) -> "Usage":
+    """Return the tokens that a server counted for a completion; zeros if it tells none."""
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(usage or {}, Usage)
+    return Usage()
 
 
-class _Usage(msgspec.Struct):
-    total_tokens: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
+def usage_of(reply: bytes) -> "Usage":
+    """The same of a decision."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _decoder.decode(reply).usage or Usage()
+    return Usage()
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The tokens of a request as its server counted them, under the names of either API; 0 for what it does not say."""
+
+    total_tokens: Tokens = 0
+    prompt_tokens: Tokens = 0
+    completion_tokens: Tokens = 0
+    input_tokens: Tokens = 0
+    output_tokens: Tokens = 0
+
+    @property
+    def by_direction(self) -> dict[Direction, int]:
+        return {
+            "input": self.prompt_tokens or self.input_tokens,
+            "output": self.completion_tokens or self.output_tokens,
+        }
+
+    @property
+    def total(self) -> int:
+        return self.total_tokens or sum(self.by_direction.values())
 
 
 class _Reply(msgspec.Struct):
-    usage: _Usage | None = None
+    usage: Usage | None = None
 
 
 _decoder = msgspec.json.Decoder(_Reply)

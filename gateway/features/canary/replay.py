@@ -109,7 +109,7 @@ class Replay:
             self._limiters,
             name=name,
             secret=self._secret,
-            judge_requests=self._enabled.judge_requests,
+            counted=self._enabled.counted,
         )
         servers = Servers(
             completer_for=lambda exchange: _Listening(clients.of_exchange(exchange)),

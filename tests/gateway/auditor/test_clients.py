@@ -10,10 +10,10 @@ import pytest
 
 from auditors.clients.embedders import EmbedderError
 from auditors.clients.judge_client import JudgeClient, JudgeQuestion
-from auditors.judge import parse_verdict
-from auditors.types import Completer, CompletionError, CompletionRequest, Message
+from auditors.judge_verdict import parse_verdict
+from auditors.types import Completer, CompletionError, CompletionRequest, DecisionRequest, Message
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
-from gateway.auditor.clients import AuditorClients, Requests, upstream_serving
+from gateway.auditor.clients import AuditorClients, Counted, upstream_serving
 from gateway.auditor.enabled import EnabledAuditors
 from gateway.config.loading import validate
 from gateway.config.schema import AuditsConfig, Config
@@ -33,14 +33,12 @@ def config_for(*upstreams: dict[str, Any], **sections: Any) -> Config:
 
 
 def judge_of(
-    config: Config, limiters: ConcurrencyLimiters | None = None, requests: Requests | None = None
+    config: Config, limiters: ConcurrencyLimiters | None = None, counted: Counted | None = None
 ) -> AuditorClients:
     """The clients of the judge, which are not held back unless limiters say so."""
     none = ConcurrencyLimiters(AuditsConfig(adaptive_concurrency=False))
-    counted: Requests = Counter() if requests is None else requests
-    return AuditorClients(
-        config, config.auditors.judge, limiters or none, name="judge", secret=SECRET, judge_requests=counted
-    )
+    counted = Counter() if counted is None else counted
+    return AuditorClients(config, config.auditors.judge, limiters or none, name="judge", secret=SECRET, counted=counted)
 
 
 async def judged(completer: Completer) -> object:
@@ -104,16 +102,42 @@ VERDICT = chat('{"refused": false, "findings": []}')
 )
 async def test_each_request_to_a_judge_is_counted_once(replies: list[Reply], counted: dict[str, int]) -> None:
     """By what came of it, whatever the judgement is in the end; retries of one request are one."""
-    requests, script = Counter[Any](), iter(replies)
+    increments, script = Counter[Any](), iter(replies)
     async with scripted_server(lambda _: next(script)) as one:
         config = config_for({"name": "one", "base_url": one.base_url}, auditors={"judge": {"timeout_seconds": 1.0}})
-        clients = judge_of(config, requests=requests)
+        clients = judge_of(config, counted=increments)
         with contextlib.suppress(CompletionError):
             await judged(clients.of_exchange(exchange(upstream="one")))
         with pytest.raises(CompletionError, match='"gone" is no longer configured'):  # nothing is even asked
             await judged(clients.of_exchange(exchange(upstream="gone")))
         await clients.aclose()
-    assert requests == counted
+    assert increments == {("judge_requests", (outcome,)): n for outcome, n in counted.items()}
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}, {"input": 7, "output": 3}),
+        ({"prompt_tokens": 7, "total_tokens": 7}, {"input": 7}),
+        ({"input_tokens": 7, "output_tokens": 3, "input_tokens_details": {}}, {"input": 7, "output": 3}),
+        ({"prompt_tokens": -7, "completion_tokens": "3"}, {}),
+        (None, {}),
+    ],
+)
+@pytest.mark.parametrize("kind", ["completion", "decision"])
+async def test_tokens_are_counted_as_servers_say(kind: str, usage: Any, counted: dict[str, int]) -> None:
+    """Of completions and decisions, by direction; what no server has counted is not shown as spent."""
+    body = msgspec.json.decode(chat("a").body) | ({} if usage is None else {"usage": usage})
+    increments = Counter[Any]()
+    async with scripted_server(lambda _: Reply(msgspec.json.encode(body))) as one:
+        clients = judge_of(config_for({"name": "one", "base_url": one.base_url}), counted=increments)
+        if kind == "completion":
+            await clients.of_exchange(exchange(upstream="one")).complete(QUESTION)
+        else:
+            decision = DecisionRequest(path="/v1/chat/completions", body={})
+            await clients.decider_of_exchange(exchange(upstream="one")).decide(decision)
+        await clients.aclose()
+    assert increments == {("audit_tokens", ("judge", direction)): n for direction, n in counted.items()}
 
 
 def models(_: Asked) -> Reply:
@@ -191,8 +215,8 @@ async def test_what_was_never_sent_is_not_counted() -> None:
     async with scripted_server(lambda _: Reply(load)) as one:
         config = config_for({"name": "one", "base_url": one.base_url})
         limiters = ConcurrencyLimiters(config.audits)
-        requests: Requests = Counter()
-        clients = judge_of(config, limiters, requests)
+        counted: Counted = Counter()
+        clients = judge_of(config, limiters, counted)
         about = exchange(upstream="one")
         asking = asyncio.create_task(judged(clients.of_exchange(about)))
         while not one.asked or clients.held_seconds(about) < 0.1:  # noqa: ASYNC110 - the clock of another object
@@ -201,5 +225,5 @@ async def test_what_was_never_sent_is_not_counted() -> None:
         await asyncio.gather(asking, return_exceptions=True)
         await clients.aclose()
         await limiters.aclose()
-    assert requests == {}
+    assert counted == {}
     assert {asked.path for asked in one.asked} == {"/metrics"}
