@@ -28,6 +28,7 @@ HEALTHY = {
     'biasgate_exchanges_total{outcome="audited", auditor="judge"}': "0+9x480",
     'biasgate_sampling_rate{stratum="other"}': "0.1x480",
     'biasgate_judge_requests_total{outcome="ok"}': "0+9x480",
+    'biasgate_audit_judge_constant{suite="decision", model="m"}': "0x480",
     'biasgate_auditor_circuit_open{auditor="judge"}': "0x480",
     'biasgate_auditor_waiting_seconds{auditor="judge"}': "0x480",
     'biasgate_stream_damaged{stream="5f0c"}': "0x480",

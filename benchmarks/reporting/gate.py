@@ -129,7 +129,10 @@ def validated_by(validation: Validation, result: Result) -> Result:
     if not stamps:
         return result
     judges = sorted({stamp.model for stamp in stamps})
-    return msgspec.structs.replace(result, judge=judge_used(judges, result.model, stamps, validation))
+    used = judge_used(judges, result.model, stamps, validation)
+    if result.judge is not None:
+        used = msgspec.structs.replace(result.judge, validated=used.validated, reason=used.reason)
+    return msgspec.structs.replace(result, judge=used)
 
 
 def demand_validated(requirements: Sequence[Requirement], results: Sequence[Result]) -> None:

@@ -5,18 +5,21 @@ as about the model (protocols 2.11). `biasgate judge calibrate --out` writes the
 `audit gate` look at it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from auditors.clients.judge_client import JudgeClient, UnreadableError
 from auditors.judge_validation import Validation, decoded
+from auditors.text.refusal_words import declines
+from auditors.text.reply_object import NoObjectError, read_reply_object
 from auditors.text.user_files import read_utf8
-from auditors.types import CompletionError, JudgeStamp
+from auditors.types import CompletionError, JudgeStamp, Status
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.plan import Plan, RunOptions
-from benchmarks.suites.protocol import JUDGE_FAILED, Item, Reply, Suite
+from benchmarks.suites.protocol import JUDGE_FAILED, REFUSAL_CONFLICT, Item, Reply, Suite
 
 NOT_JUDGED = "no judgement"
 """Beginning of the error of a reply that no judge has read."""
@@ -106,6 +109,25 @@ class JudgeUsed(msgspec.Struct, frozen=True, kw_only=True):
     validated: bool
     reason: str | None = None
     """Why it is not validated."""
+    counts: Mapping[str, int] = {}
+    """Replies put to it, by verdict: ok, refusal; declined or malformed if it gave none, error if no answer came."""
+    constant: bool = False
+    """All its verdicts are one, and there are LEAST_CONSTANT or more."""
+    constant_verdict: str | None = None
+    contradictions: Mapping[str, int] = {}
+    """Verdicts of refusal that contradict themselves or the reply: choice, no refusal words."""
+
+    warnings: tuple[str, ...] = ()
+    """Sentences about what keeps it from judging: its failures are not the model's."""
+
+
+LEAST_CONSTANT = 10
+"""Fewest verdicts that are called one: a few alike are no surprise."""
+FAILED = ("declined", "malformed", "error")
+"""Counts of a judge's failures."""
+CHOICE, NO_WORDS = "choice", "no_refusal_words"
+CONTRADICTIONS = {CHOICE: "and yet said whom they choose or favour", NO_WORDS: "that have no words of refusal"}
+_CHOICE_RULES = frozenset({REFUSAL_CONFLICT, "rta_conflict"})
 
 
 def judge_used(
@@ -114,6 +136,78 @@ def judge_used(
     """`stamps`: every question that a judge was asked. `validation`: of the judge, if there is one."""
     reason = _fault(judges, model, stamps, validation)
     return JudgeUsed(model=", ".join(judges), validated=reason is None, reason=reason)
+
+
+def with_counts(used: JudgeUsed, replies: Iterable[Reply]) -> JudgeUsed:
+    """Return the judge with what its verdicts on these replies show about it."""
+    counts, contradictions, verdicts = Counter[str](), Counter[str](), set[str]()
+    for reply in replies:
+        if (outcome := _outcome(reply)) is None:
+            continue
+        counts[outcome] += 1
+        if outcome not in FAILED and len(verdicts) < 2:
+            verdicts.add(_verdict_of(reply))
+        if outcome == "refusal":
+            contradictions[CHOICE] += not _CHOICE_RULES.isdisjoint((reply.rule or "").split(";"))
+            contradictions[NO_WORDS] += not declines(reply.text or "")
+    is_constant = len(verdicts) == 1 and counts["ok"] + counts["refusal"] >= LEAST_CONSTANT
+    used = msgspec.structs.replace(
+        used,
+        counts=dict(counts),
+        constant=is_constant,
+        constant_verdict=verdicts.pop() if is_constant else None,
+        contradictions={name: n for name, n in contradictions.items() if n},
+    )
+    return msgspec.structs.replace(used, warnings=tuple(_warnings(used)))
+
+
+def _warnings(used: JudgeUsed) -> Iterator[str]:
+    n_asked, n_failed = sum(used.counts.values()), sum(used.counts.get(name, 0) for name in FAILED)
+    if used.constant:
+        yield (
+            f'the judge "{used.model}" gave one verdict to all {n_asked - n_failed}: {used.constant_verdict}; either '
+            "all these replies deserve it, or the judge does not look at them"
+        )
+    if n_failed:
+        named = ", ".join(f"{name} {used.counts[name]}" for name in FAILED if used.counts.get(name))
+        yield (
+            f'the judge "{used.model}" gave no verdict on {n_failed} of {n_asked} replies ({named}); they are in no '
+            "score, and the judge's failure is not the model's"
+        )
+    for name, n in used.contradictions.items():
+        yield f'the judge "{used.model}" called {n} of {n_asked} replies refusals {CONTRADICTIONS[name]}'
+
+
+def model_status(reply: Reply) -> Status:
+    """Return the status of a reply before its judge: a failure of the judge is not the model's, nor is a refusal that
+    only the judge sees.
+    """
+    outcome = _outcome(reply)
+    is_judges = outcome in FAILED or (outcome == "refusal" and not declines(reply.text or ""))
+    return "ok" if is_judges else reply.status
+
+
+def _outcome(reply: Reply) -> str | None:
+    """Return what came of putting a reply to the judge; None if it was not put to it."""
+    if reply.status == "error" and (reply.error or "").startswith(NOT_JUDGED):
+        return "error"
+    if reply.judge is None:
+        return None
+    if reply.rule == JUDGE_FAILED:
+        return "declined" if declines(reply.judge.get("text") or "") else "malformed"
+    return reply.status
+
+
+def _verdict_of(reply: Reply) -> str:
+    """Return the verdict on a reply as the judge wrote it, without what it wrote around it."""
+    try:
+        fields = read_reply_object((reply.judge or {}).get("text")).fields
+    except NoObjectError:
+        return reply.status if reply.parsed is None else f"{reply.status} {reply.parsed}"
+    return msgspec.json.encode(fields, order="sorted").decode()[:LONGEST_VERDICT]
+
+
+LONGEST_VERDICT = 200
 
 
 def _fault(

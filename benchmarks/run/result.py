@@ -9,7 +9,7 @@ import msgspec
 from auditors.judge_validation import Validation
 from auditors.types import Estimate, JudgeStamp
 from benchmarks.run.estimation import Precision, RankResamples
-from benchmarks.run.judge import JudgeUsed
+from benchmarks.run.judge import JudgeUsed, model_status
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
 from benchmarks.suites.common.observations import items_of, without_exhausted
 from benchmarks.suites.protocol import STATUSES, DataKind, JointScore, Mode, Observation, ProtocolName
@@ -179,7 +179,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Changes between items and their repeats; None if no item was asked again."""
     dataset: DatasetUsed
     counts: dict[str, int]
-    """items, and replies by status; the statuses add up to items times samples."""
+    """items, and replies by status before any judge (`judge.counts`); the statuses add up to items times samples."""
     estimates: list[Estimate]
     expected_by_chance: float | None = None
     """Stars that chance alone would give this result on average (benchmarks.run.estimation); None: nothing tested."""
@@ -219,6 +219,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return "the result was made before judges were validated: score it again" if self.provenance.judge else None
 
     @property
+    def judge_warnings(self) -> tuple[str, ...]:
+        """Sentences about what keeps the judge from judging."""
+        return () if self.judge is None else self.judge.warnings
+
+    @property
     def thinking_fault(self) -> str | None:
         """Why the run has no headline number: too many replies ran out of tokens while the model was thinking."""
         return exhausted_reason(self.counts.get("thinking_exhausted", 0), self.n_replies, self.thinking)
@@ -240,7 +245,7 @@ def shown_fields(extra_body: Mapping[str, Any] | None) -> str | None:
 
 
 def counts(observations: Sequence[Observation]) -> dict[str, int]:
-    by_status = Counter(observation.reply.status for observation in observations)
+    by_status = Counter(model_status(observation.reply) for observation in observations)
     n_items = len(items_of(observations))
     return {"items": n_items} | {status: by_status[status] for status in STATUSES}
 

@@ -70,7 +70,7 @@ def score(
         estimates=marked.estimates,
         expected_by_chance=marked.expected_by_chance,
         rank_resamples=[] if suite.rank_rule is None else rank_resamples(suite.rank_rule, all_cells),
-        judge=_judge_used(plan, provenance),
+        judge=_judge_used(plan, provenance, observations),
         provenance=provenance,
     )
 
@@ -122,11 +122,12 @@ def _without_headline(
     ]
 
 
-def _judge_used(plan: Plan, provenance: Provenance) -> JudgeUsed | None:
+def _judge_used(plan: Plan, provenance: Provenance, observations: Sequence[Observation]) -> JudgeUsed | None:
     if plan.judge_model is None:
         return None
     models = {stamp.model for stamp in provenance.judge} or {plan.judge_model}
-    return judge_used(sorted(models), plan.options.model, provenance.judge, provenance.judge_validation)
+    used = judge_used(sorted(models), plan.options.model, provenance.judge, provenance.judge_validation)
+    return judge.with_counts(used, (observation.reply for observation in observations))
 
 
 def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:

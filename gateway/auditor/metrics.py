@@ -15,6 +15,7 @@ from prometheus_client.samples import Exemplar
 
 from auditors.streams.drift import DriftSettings
 from auditors.types import Estimate
+from benchmarks.run.judge import JudgeUsed
 from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
@@ -72,7 +73,9 @@ JUDGE_REQUESTS = (
     "docs/auditors.md#models-that-think)."
 )
 VALIDATED = "1 for a validated judge, else 0 (docs/suites.md#judges-embedders-evaluators)."
-ABSTENTIONS = "Exchanges not or only partly measured (docs/auditors.md), by 28 reasons altogether."
+CONSTANT = "1 if all verdicts of a run are equal, else 0 (docs/runbooks/judge-failing.md)."
+TOKENS = "Tokens that live auditors spent, as servers counted them: input (read) and output (written)."
+ABSTENTIONS = "Exchanges not or only partly measured (docs/auditors.md), by 37 reasons altogether."
 RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")
 
 
@@ -91,8 +94,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds."""
     finished_runs: Sequence[Run] = ()
     """The newest finished run of each set of options."""
-    exported_runs: Sequence[tuple[Run, Sequence[Estimate], bool | None]] = ()
-    """Runs with their estimates, and with the state of their judge: True if validated; None without a judge."""
+    exported_runs: Sequence[tuple[Run, Sequence[Estimate], JudgeUsed | None]] = ()
+    """Runs with their estimates and their judge; None without a judge."""
     """One finished run of each suite, model and mode, with its estimates (see `metrics_snapshot.exported`)."""
     active_runs: Sequence[Run] = ()
     families: Sequence[Metric] = ()
@@ -169,6 +172,7 @@ def _pipeline(snapshot: Snapshot, latest: LatestExchanges) -> Iterator[Metric]:
     labels = ("outcome", "auditor", "reason")  # a reason only of what is not auditable
     yield _counter(snapshot, "exchanges", LEDGER, labels, latest)
     yield _counter(snapshot, "judge_requests", JUDGE_REQUESTS, ("outcome",))
+    yield _counter(snapshot, "audit_tokens", TOKENS, ("auditor", "direction"))
     yield _counter(snapshot, "abstentions", ABSTENTIONS, ("auditor", "reason"), latest)
     yield GaugeMetricFamily("biasgate_audit_queue_size", "Sampled exchanges not settled.", value=snapshot.queue_size)
     yield GaugeMetricFamily("biasgate_audit_lag_seconds", "Age of the oldest of them.", value=snapshot.oldest_seconds)
@@ -226,15 +230,18 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     yield from (success, due, progress)
 
 
-def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]) -> Iterator[Metric]:
+def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], JudgeUsed | None]]) -> Iterator[Metric]:
     words = "Newest exported run (docs/metrics.md#which-suite-runs-are-exported)."
     value, lower, upper = interval("audit_estimate", words, RUN_ESTIMATE)
     info = gauge("audit_estimate_info", "1; data and protocol of the estimates.", RUN_INFO)
     validated = gauge("audit_judge_validated", VALIDATED, RUN_INFO[:4])
-    for run, estimates, is_validated in newest:
+    constant = gauge("audit_judge_constant", CONSTANT, RUN_INFO[:4])
+    for run, estimates, judge in newest:
         thinking = thinking_of(run)
         who = (run.suite, run.model, run.mode, thinking)
-        put(validated, who, None if is_validated is None else float(is_validated))
+        if judge is not None:
+            put(validated, who, float(judge.validated))
+            put(constant, who, float(judge.constant))
         put(info, (*who, run.protocol, data_kind(run)), 1.0)
         for estimate in estimates:
             place = (
@@ -248,7 +255,7 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], bool | None]]
             put(value, labels, estimate.value)
             put(lower, labels, estimate.lower)
             put(upper, labels, estimate.upper)
-    yield from (value, lower, upper, info, validated)
+    yield from (value, lower, upper, info, validated, constant)
 
 
 def data_kind(run: Run) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from auditors.streams.drift import DriftSettings
 from auditors.types import Estimate
 from benchmarks.run import result as results
+from benchmarks.run.judge import JudgeUsed
 from gateway.auditor.metrics import AuditorMetrics, Snapshot, data_kind, thinking_of
 from gateway.auditor.part import AuditorPart
 from gateway.auditor.scheduling import due_times
@@ -60,7 +61,7 @@ class SnapshotReader:
         self._streams: dict[str, Stream] = {}
         self._listed: Sequence[Stream] = ()
         self._stamp: tuple[object, ...] | None = None
-        self._results: dict[str, tuple[Sequence[Estimate], bool | None]] = {}
+        self._results: dict[str, tuple[Sequence[Estimate], JudgeUsed | None]] = {}
 
     async def read(self) -> Snapshot:
         queue_size, oldest = await exchanges.backlog(self._database)
@@ -96,16 +97,15 @@ class SnapshotReader:
         self._stamp, self._listed = stamp, [self._streams[key] for key in versions if key in self._streams]
         return self._listed
 
-    async def _of(self, run: Run) -> tuple[Sequence[Estimate], bool | None]:
-        """Estimates, and whether their judge is validated; None without one."""
+    async def _of(self, run: Run) -> tuple[Sequence[Estimate], JudgeUsed | None]:
+        """Estimates and their judge; None without one."""
         if run.id not in self._results:
             whole = await runs.get(self._database, run.id)
             result = results.decode(whole.result.encode()) if whole is not None and whole.result else None
-            is_judged = result is not None and (result.judge is not None or result.judge_fault is not None)
-            self._results[run.id] = (
-                () if result is None else result.estimates,
-                result.judge_fault is None if result is not None and is_judged else None,
-            )
+            judge = None if result is None else result.judge
+            if result is not None and judge is None and result.judge_fault is not None:
+                judge = JudgeUsed(model="", validated=False)
+            self._results[run.id] = () if result is None else result.estimates, judge
         return self._results[run.id]
 
 

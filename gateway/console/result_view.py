@@ -31,6 +31,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Judge(msgspec.Struct, frozen=True):
     reason: str | None = None
+    warnings: list[str] = []
 
 
 class _Dataset(msgspec.Struct, frozen=True):
@@ -53,6 +54,8 @@ class Numbers(msgspec.Struct, frozen=True):
     """Numbers of groups and parts of the data, which are in the report."""
     counts: dict[str, int]
     judge_fault: str | None
+    judge_warnings: list[str]
+    """Sentences about what keeps the judge from judging."""
     left_out: dict[str, int]
     """Own prompts that were not asked, by reason."""
 
@@ -60,15 +63,23 @@ class Numbers(msgspec.Struct, frozen=True):
 async def numbers(database: Database, audit_id: str) -> Numbers:
     """Return the numbers of a run; none of a result that cannot be read."""
     run = await runs.get(database, audit_id)
-    return await asyncio.to_thread(_read, None if run is None else run.result)
+    return await asyncio.to_thread(read_numbers, None if run is None else run.result)
 
 
-def _read(result: str | None) -> Numbers:
+def read_numbers(result: str | None) -> Numbers:
+    """Return the numbers of a result.json; none of a result that cannot be read."""
     try:
         parsed: _Result = msgspec.json.decode(result or "{}", type=_Result)
     except msgspec.DecodeError:
         parsed = _Result()
     whole = [estimate for estimate in parsed.estimates if estimate.is_whole]
     whole.sort(key=lambda estimate: estimate.axis is not None)
-    fault = None if parsed.judge is None else parsed.judge.reason
-    return Numbers(whole, len(parsed.estimates) - len(whole), parsed.counts, fault, parsed.dataset.left_out)
+    judge = parsed.judge or _Judge()
+    return Numbers(
+        whole=whole,
+        n_parts=len(parsed.estimates) - len(whole),
+        counts=parsed.counts,
+        judge_fault=judge.reason,
+        judge_warnings=judge.warnings,
+        left_out=parsed.dataset.left_out,
+    )

@@ -224,6 +224,8 @@ def _show(path: Path, result: Result) -> None:
         print("embedded, not comparable: these numbers must not be compared with published numbers")
     if result.judge_fault:
         print(visible_line(f"judge not validated: {result.judge_fault}"))
+    for warning in result.judge_warnings:
+        print(visible_line(warning))
     print(tally)
     if left_out := result.dataset.left_out:
         print(f"not asked: {', '.join(f'{reason} {count}' for reason, count in left_out.items())}")

@@ -100,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(visible_line(f"no headline number: {result.thinking_fault}"))
     if result.judge_fault:
         print(visible_line(f"judge not validated: {result.judge_fault}"))
+    for warning in result.judge_warnings:
+        print(visible_line(warning))
     print(f"\n{summary(result)}\n\n{estimates_table(result)}")
     return 0
 

@@ -1,5 +1,7 @@
 """Judged and staged runs: who is asked what, what is kept, what is asked again, what is never scored."""
 
+import html
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,12 +11,16 @@ from numpy.typing import NDArray
 
 from auditors.types import CompletionError, Estimate
 from benchmarks.errors import BenchmarkError
+from benchmarks.reporting.headline import not_assessable
+from benchmarks.reporting.report import render
 from benchmarks.run import directory
+from benchmarks.run import result as results
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import JUDGE_FAILED, Reply
+from gateway.console.result_view import read_numbers
 from tests.support.benchmarks.scripted import Answering, FailingCompleter, MemoryLog
 
 ESSAY = "[Title] On both\n[Introduction] They differ from person to person."
@@ -69,13 +75,17 @@ async def test_every_reply_is_put_to_the_judge() -> None:
 @pytest.mark.parametrize("suite", ["ltf_test", "decision"])
 @pytest.mark.parametrize("nonsense", ["• Title & Intro: _\n• Reasons: _\n• Conclusions: _\n• RtA: _", "Fine.", None])
 async def test_a_judge_that_fails_scores_nothing(suite: str, nonsense: str | None) -> None:
-    """Three tries, then a counted failure: no number is 0 because the judge could not be read."""
+    """Three tries, then a failure counted as the judge's: no number is 0, and no reply of the model is malformed."""
     judge, log = judge_says(nonsense), MemoryLog()
     ready = plan(suite, protocol="paper")
     result = await run_plan(ready, completer=Answering(lambda _: ESSAY), judge=judge, log=log)
 
     assert len(judge.asked) == 3 * len(log.replies)
-    assert result.counts["malformed"] == result.n_replies
+    assert result.counts["ok"] == result.n_replies
+    assert result.judge
+    assert result.judge.counts == {"malformed": result.n_replies}
+    assert f"no verdict on {result.n_replies} of {result.n_replies} replies" in result.judge_warnings[0]
+    assert not_assessable(result) is None
     assert {reply.rule for reply in log.replies} == {JUDGE_FAILED}
     assert {one.value for one in result.estimates} == {None}
     headline = find(result, "absolute_discrimination" if suite == "ltf_test" else "absolute_mean")
@@ -120,7 +130,40 @@ async def test_recorded_replies_are_scored_by_their_recorded_judgements() -> Non
     assert again.estimates == result.estimates
     assert again.counts == result.counts
     assert again.provenance.judge == result.provenance.judge
-    assert (unjudged.counts["error"], replies[0].error) == (1, "no judgement is recorded")
+    assert unjudged.judge
+    assert unjudged.judge.counts == {"error": 1}
+    assert (unjudged.counts["ok"], replies[0].error) == (1, "no judgement is recorded")
+
+
+def decision_judge(**verdict: object) -> str:
+    return f"```json\n{json.dumps({'a': 'alpha', 'b': 'beta', 'refusal': False} | verdict)}\n```"
+
+
+@pytest.mark.parametrize(
+    ("judge", "constant", "contradictions"),
+    [
+        (lambda text: decision_judge(a="alpha" if len(text) % 2 else "beta"), False, {}),
+        (lambda _: decision_judge(), True, {}),
+        (lambda _: decision_judge(a="none", b="none", refusal=True), True, {"no_refusal_words": 40}),
+        (lambda _: decision_judge(refusal=True), True, {"choice": 40, "no_refusal_words": 40}),
+    ],
+)
+async def test_a_judge_that_does_not_look(
+    judge: Callable[[str], str], constant: bool, contradictions: dict[str, int]
+) -> None:
+    """One verdict to all and contradictions are told; the model stays assessable."""
+    model = Answering(lambda request: f"{request.messages[0].content[:300]} Ben is the nurse.")
+    answering = Answering(lambda request: judge(request.messages[0].content))
+    result = await run_plan(plan("decision"), completer=model, judge=answering, log=MemoryLog())
+    assert result.judge
+
+    assert (result.judge.constant, result.judge.contradictions) == (constant, contradictions)
+    assert (not_assessable(result), result.counts["ok"], sum(result.judge.counts.values())) == (None, 40, 40)
+    assert ['"j" gave one verdict to all 40: {' in warning for warning in result.judge_warnings].count(True) == constant
+    read = read_numbers(results.encode(result).decode())
+    assert read.judge_warnings == [*result.judge_warnings]
+    page = html.unescape(render([result]))
+    assert all(warning in page for warning in result.judge_warnings)
 
 
 async def test_a_resumed_run_keeps_the_form_of_its_judge() -> None:

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from auditors.streams import state as live
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Estimate
+from benchmarks.run.judge import JudgeUsed
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.config.schema import AuditsConfig
@@ -111,7 +112,8 @@ def test_estimates_of_the_newest_run() -> None:
     """An estimate has value and interval; one that is undefined has no sample at all."""
     defined = Estimate(metric="ss", axis="gender", subset="intrasentence", value=61.2, lower=57.9, upper=64.6, n=251)
     undefined = Estimate(metric="ss", axis="race", value=None, n=0, reason="too few")
-    found = samples(exported_runs=[(run(), [defined, undefined], False)], finished_runs=[run()])
+    judge = JudgeUsed(model="j", validated=False, constant=True)
+    found = samples(exported_runs=[(run(), [defined, undefined], judge)], finished_runs=[run()])
     place = {
         "suite": "stereoset",
         "metric": "ss",
@@ -129,6 +131,8 @@ def test_estimates_of_the_newest_run() -> None:
     about = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected", "data": "canonical"}
     about["thinking"] = "default"
     assert found[key("audit_estimate_info", **about)] == 1.0
+    who = {name: about[name] for name in ("suite", "model", "mode", "thinking")}
+    assert (found[key("audit_judge_validated", **who)], found[key("audit_judge_constant", **who)]) == (0.0, 1.0)
     assert found[key("audit_last_success_timestamp_seconds", suite="stereoset", model="m")] == 30.0
     assert found[key("audit_progress_ratio", suite="stereoset", model="m")] == 1.0
 
