@@ -73,7 +73,7 @@ JUDGE_REQUESTS = (
     "docs/auditors.md#models-that-think)."
 )
 VALIDATED = "1 for a validated judge, else 0 (docs/suites.md#judges-embedders-evaluators)."
-CONSTANT = "1 for a judge that gave one verdict to all replies, else 0 (docs/runbooks/judge-failing.md)."
+CONSTANT = "1 if all verdicts of a run are equal, else 0 (docs/runbooks/judge-failing.md)."
 TOKENS = "Tokens that live auditors spent, as servers counted them: input (read) and output (written)."
 ABSTENTIONS = "Exchanges not or only partly measured (docs/auditors.md), by 37 reasons altogether."
 RUN_INFO = ("suite", "model", "mode", "thinking", "protocol", "data")

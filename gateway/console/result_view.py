@@ -63,10 +63,11 @@ class Numbers(msgspec.Struct, frozen=True):
 async def numbers(database: Database, audit_id: str) -> Numbers:
     """Return the numbers of a run; none of a result that cannot be read."""
     run = await runs.get(database, audit_id)
-    return await asyncio.to_thread(_read, None if run is None else run.result)
+    return await asyncio.to_thread(read_numbers, None if run is None else run.result)
 
 
-def _read(result: str | None) -> Numbers:
+def read_numbers(result: str | None) -> Numbers:
+    """Return the numbers of a result.json; none of a result that cannot be read."""
     try:
         parsed: _Result = msgspec.json.decode(result or "{}", type=_Result)
     except msgspec.DecodeError:

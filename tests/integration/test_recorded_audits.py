@@ -104,7 +104,7 @@ def talks(asked: Asked) -> Reply:
 async def test_what_a_judge_repeats_is_text_too(
     database: Database, script: Callable[[Asked], Reply], kind: str, keep_text: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error may hold the prompt: the message is kept with the text, or not at all. That of an odd verdict does not."""
+    """An error may hold the prompt: the message is kept with the text, or not at all. An odd verdict's does not."""
     monkeypatch.setattr(maintenance, "SWEEP_AFTER_SECONDS", 0.0)
     was_asked = asyncio.Event()
 
