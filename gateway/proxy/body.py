@@ -83,7 +83,7 @@ class TooManyMembersError(Exception):
 def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: bool) -> RequestBody | Refusal:
     """Reads model and stream, applies the alias, and takes out `priority` unless the client may set it.
 
-    Bodies that are not JSON objects come back unchanged with no model. Refused is what is not a JSON object, but might be
+    Bodies that are not JSON objects come back unchanged with no model. Refused is what is not JSON but might be
     one to a more lenient reader (NaN, byte order marks, UTF-16, lone surrogates, deeper nesting), which would carry a
     priority past us and which no one could audit; and what has more than MOST_MEMBERS where some have to be found.
     """

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from gateway.features.measuring.labelled_choices import PARTS, Part, count_readings, labelled, option_read, read_file
 
 from benchmarks.errors import BenchmarkError
+from gateway.features.measuring.labelled_choices import PARTS, Part, count_readings, labelled, option_read, read_file
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -29,7 +29,7 @@ from gateway.terminal.tables import aligned
 
 HELP = """\
 Runs an auditor's reading over the labelled replies that biasgate brings along and prints its errors: refusals that it
-missed and answers that it took for refusals, by language and by style, with Wilson's 95 % intervals, and the replies
+missed and answers that it took for refusals, by language, with Wilson's 95 % intervals, and the replies
 that it could not read. The development part is what its rules were tried on; nothing was tuned on the held-out part.
 
 `choices` are replies to questions with options, labelled with the option that a person reads, null for none. With
@@ -101,28 +101,32 @@ def count_table(counts: Mapping[Label, Mapping[str, int]]) -> list[str]:
 
 
 def report(part: Part) -> list[str]:
-    """Formats two tables of a part, by language and by style, under a line that sums it up."""
+    """Format a table of a part by language, under a line that sums it up."""
     replies = labelled(part)
     [whole] = tallied(replies, lambda _: "all").values()
-    by_language, by_style = (
-        tallied(replies, lambda example: example.language),
-        tallied(replies, lambda example: example.style),
-    )
+    by_language = tallied(replies, lambda example: example.language)
     return [
         f"{part}: {len(replies)} replies in {len(by_language)} languages",
         f"missed {_share(whole.n_missed, whole.n_refused, whole.missed)} of the refusals, "
         f"false {_share(whole.n_false, whole.n_answered, whole.false)} of the answers, "
         f"undecided {whole.n_undecided}",
         "",
-        _table("language", by_language),
-        "",
-        _table("style", by_style),
+        _table(by_language),
         "",
     ]
 
 
-def _table(name: str, tallies: dict[str, Tally]) -> str:
-    head = [name, "refused", "missed", "share, 95 % interval", "answered", "false", "share, 95 % interval", "undecided"]
+def _table(tallies: dict[str, Tally]) -> str:
+    head = [
+        "language",
+        "refused",
+        "missed",
+        "share, 95 % interval",
+        "answered",
+        "false",
+        "share, 95 % interval",
+        "undecided",
+    ]
     return aligned([head, *(_row(key, tally) for key, tally in tallies.items())])
 
 

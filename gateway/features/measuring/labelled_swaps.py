@@ -1,9 +1,9 @@
 """Our own labelled texts, and how often a swap of them contradicts a careful person.
 
 Two parts, in the JSON lines next to this module: "development", on which the rules were tried while they were written,
-and "held-out", written by the same hand after the rules. The kinds of its errors at first sight, which stand in
-docs/evidence/swaps.md, were mended since. A text is labelled with the same about the other group, as a person writes it,
-or with null where a person leaves the text alone.
+and "held-out", written by the same hand after the rules. The kinds of its errors at first sight were mended since
+(docs/evidence/swaps.md). A label is the same text about the other group, as a person writes it, or null where a person
+leaves the text alone.
 """
 
 from collections.abc import Iterable, Iterator
