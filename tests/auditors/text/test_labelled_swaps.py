@@ -33,6 +33,7 @@ def test_no_swap_contradicts_a_careful_person(part: str) -> None:
 
 
 def test_parts_have_no_text_in_common() -> None:
+    """Nothing of the held-out part was seen while the rules were written."""
     texts = [{label.text for label in labelled(part)} for part in PARTS]
     assert not set.intersection(*texts)
 
@@ -57,6 +58,7 @@ def test_wrong_swaps_are_counted() -> None:
     [("{", "line 2"), ('{"text": "a"}', "swapped"), ('{"text": "a", "swapped": null, "axis": "x"}', "is not an axis")],
 )
 def test_a_file_that_cannot_be_read_names_its_line(tmp_path: Path, line: str, message: str) -> None:
+    """The message has the file and the line."""
     path = tmp_path / "labelled.jsonl"
     path.write_text('{"text": "My sister.", "swapped": null}\n' + line + "\n", encoding="utf-8-sig")
     with pytest.raises(LabelledFileError, match="line 2") as raised:
@@ -118,6 +120,7 @@ SWAPPED = [
 
 @pytest.mark.parametrize(("text", "expected"), [row[1:] for row in SWAPPED], ids=[row[0] for row in SWAPPED])
 def test_every_mark_of_gender_is_swapped(text: str, expected: str) -> None:
+    """Signs, fields and titles follow the swapped word."""
     result = swap([text], "gender")
     assert isinstance(result, Swapped), result
     assert result.texts == [expected]
@@ -154,4 +157,5 @@ LEFT_ALONE = [
 
 @pytest.mark.parametrize("text", [row[1] for row in LEFT_ALONE], ids=[row[0] for row in LEFT_ALONE])
 def test_what_cannot_be_swapped_whole_is_left_alone(text: str) -> None:
+    """A text of which a mention stays is not swapped at all."""
     assert isinstance(swap([text], "gender"), Abstained)

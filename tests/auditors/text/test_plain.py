@@ -26,6 +26,7 @@ PLAIN = [
 
 @pytest.mark.parametrize(("text", "expected"), [row[1:] for row in PLAIN], ids=[row[0] for row in PLAIN])
 def test_plain_form(text: str, expected: str) -> None:
+    """Signs of other forms read as plain letters, at the places of the text."""
     assert plain_text(text).text == expected
 
 
@@ -79,6 +80,7 @@ GROUPS = [
 
 @pytest.mark.parametrize(("text", "group"), [row[1:] for row in GROUPS], ids=[row[0] for row in GROUPS])
 def test_groups_are_named_in_any_type(text: str, group: str | None) -> None:
+    """Hyphens, blanks and emphasis of any kind hide no group."""
     assert [name for _, name in groups_mentioned(text)] == ([group] if group else [])
     assert mentions_identity(text) is mentions_identity(text.encode()) is (group is not None)
 
@@ -103,4 +105,5 @@ def test_answers_are_masked_by_the_same_rule(text: str, other: str) -> None:
 
 @pytest.mark.parametrize("piece", ["_", "*", "*a", "\u00ad", "\u2011", "\ufb01", "a\u200d", "\U0001d430", "_women_ "])
 def test_time_is_linear(piece: str) -> None:
+    """A text of twice the length takes about twice the time."""
     assert grows_in_proportion(plain_text, piece, 50_000)

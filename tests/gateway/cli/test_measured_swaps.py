@@ -28,6 +28,7 @@ def test_own_file_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_is_wrong_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option --wrong lists contradictions and texts left alone."""
     path = tmp_path / "labelled.jsonl"
     path.write_text(LINES, encoding="utf-8")
     assert main(["auditors", "measure", "swaps", "--file", str(path), "--wrong"]) == 0
@@ -38,6 +39,7 @@ def test_what_is_wrong_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_parts_that_come_along(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both parts are measured without a file."""
     assert main(["auditors", "measure", "swaps", "--part", "held-out"]) == 0
     [head, row] = capsys.readouterr().out.strip().splitlines()
     assert head.split()[:3] == ["part", "texts", "swaps"]
@@ -45,6 +47,7 @@ def test_parts_that_come_along(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_unreadable_file_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command says why in a line and ends with 2."""
     path = tmp_path / "labelled.jsonl"
     path.write_text("{}\n", encoding="utf-8")
     assert main(["auditors", "measure", "swaps", "--file", str(path)]) == 2
@@ -52,6 +55,7 @@ def test_unreadable_file_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_the_published_figures_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """The page of evidence has the lines that the command prints."""
     page = (Path(__file__).parents[3] / "docs/evidence/swaps.md").read_text(encoding="utf-8")
     assert main(["auditors", "measure", "swaps"]) == 0
     for line in capsys.readouterr().out.strip().splitlines():
