@@ -196,4 +196,5 @@ async def test_what_a_broken_auditor_should_have_measured_is_missing(
         "refusal_rate": 2 * FAULTY,
         "refusal_rate_gap": 2 * FAULTY,
         "over_protection_rate": 0,
+        "premise_rejection_rate": 2 * FAULTY,
     }

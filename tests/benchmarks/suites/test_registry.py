@@ -25,7 +25,12 @@ def test_no_suite_is_a_special_case() -> None:
         gateway / "features" / "canary" / "gaps.py",
         gateway / "features" / "planning" / "unit_costs.py",
     )
-    about_suites = (gateway / "features" / "fingerprints" / "tables.py", gateway / "console" / "matching_suite.py")
+    about_suites = (
+        gateway / "demo" / "real.py",
+        gateway / "features" / "measuring" / "labelled_choices.py",
+        gateway / "features" / "fingerprints" / "tables.py",
+        gateway / "console" / "matching_suite.py",
+    )
     apart = (ROOT / "suites", ROOT / "simulator" / "planted", *auditor, *about_suites)
     modules = [path for root in (ROOT, gateway, ROOT.parent / "auditors") for path in root.rglob("*.py")]
 
