@@ -13,7 +13,10 @@ import auditors
 import benchmarks.run
 import benchmarks.suites
 import gateway
+from auditors.text.refusal_words import read_reply
 from auditors.text.swaps.swap import LONGEST_CHARS, swap
+from benchmarks.suites.common.choice import read_choice
+from benchmarks.suites.common.choices.offers import offer
 from gateway.privacy.bodies import redacted_request
 from gateway.privacy.redaction import Redactor
 from tests.support.pattern_attacks import attacks
@@ -28,6 +31,8 @@ from tests.support.processor_time import (
 
 OURS = re.compile(r"gateway\.(config|cli|demo|store\.migrations)\b|benchmarks\.suites\.\w+\.data$|.*__main__$")
 """What is read there comes from whoever runs the gateway, or is a data set whose hash is known."""
+CUT_BEFORE = re.compile(r"auditors\.text\.refusals\.(english|rules)$|benchmarks\.suites\.common\.choices\.")
+"""Modules whose patterns meet sentences of 400 characters, or the ends of a reply: the readers are measured instead."""
 FIRST_CHARS = 5_000
 SLOW_SECONDS = 200e-9 * FIRST_CHARS
 """Above this for the first size an attack is measured at the greater two."""
@@ -49,9 +54,11 @@ def _found() -> dict[str, re.Pattern[Any]]:
     named = dict[str, re.Pattern[Any]]()
     for package in (gateway, auditors, benchmarks.suites, benchmarks.run):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if OURS.match(module.name):
+            if OURS.match(module.name) or CUT_BEFORE.match(module.name):
                 continue
             for name, value in vars(importlib.import_module(module.name)).items():
+                if name == "WORDINGS":  # sentences of 400 characters
+                    continue
                 for number, pattern in enumerate(_patterns(value)):
                     if pattern not in named.values():
                         named[f"{module.name}.{name}-{number}"] = pattern
@@ -91,6 +98,20 @@ def test_time_grows_with_the_text(name: str) -> None:
     pattern = PATTERNS[name]
     number = worst(pattern)
     assert number is None or any(is_linear(pattern, number) for _ in range(TRIES))
+
+
+@pytest.mark.parametrize(
+    "unit", ["I can't ", "it is not fair, ", "the answer is A or ", "(A) ", "not A, ", "sorry, but I "]
+)
+def test_reading_a_reply_takes_time_with_the_text(unit: str) -> None:
+    """Refusals and choices are looked for in the ends of a long reply."""
+    options = offer((("a dog",), ("a cat",)), "letters")
+
+    def read(text: str) -> None:
+        read_reply(text)
+        read_choice(text, options)
+
+    assert grows_in_proportion(read, unit, 20_000)
 
 
 @pytest.mark.parametrize("slow", [r"\beyJ[\w-]{8,}\.[\w-]{8,}", r"promot\w+ stereotypes", r"“[^”]*”"])
