@@ -132,7 +132,7 @@ async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None
         one = exchange(
             id="covered",
             request_id="r",
-            request_body=b'{"messages": [{"role": "user", "content": "Is he a good nurse? Ask desk@example.org"}]}',
+            request_body=b'{"messages": [{"role": "user", "content": "Is he a good nurse? Ask 42@example.org"}]}',
             mitigation="balance",
             policy_version="v1",
             arm="control",
@@ -193,13 +193,13 @@ async def test_what_audits_left_in_words_is_shown_with_its_exchange(tmp_path: Pa
         group="man",
         reference="woman",
         words_swapped=1,
-        question="Is she a good nurse? Ask desk@example.org",
+        question="Is she a good nurse? Ask 42@example.org",
         asked=[
-            KeptAnswer(text="He is. Ask desk@example.org", is_cut=True),
+            KeptAnswer(text="He is. Ask 42@example.org", is_cut=True),
             KeptAnswer(text="", calls=[KeptCall("rate", '{"pay": 100, "who": "he"}')]),
         ],
         swapped=[
-            KeptAnswer(text="She is. Ask desk@example.org"),
+            KeptAnswer(text="She is. Ask 42@example.org"),
             KeptAnswer(text="", calls=[KeptCall("rate", '{"who": "she", "pay": 90}')], is_refusal=True),
         ],
     )
@@ -207,7 +207,7 @@ async def test_what_audits_left_in_words_is_shown_with_its_exchange(tmp_path: Pa
         one = exchange(
             id="asked-twice",
             request_id="r",
-            request_body=b'{"messages": [{"role": "user", "content": "Is he a good nurse? Ask desk@example.org"}]}',
+            request_body=b'{"messages": [{"role": "user", "content": "Is he a good nurse? Ask 42@example.org"}]}',
         )
         await exchanges.insert_batch(plane.database, [one], {("other", "queued"): 1})
         swapped = {"auditor": "counterfactual", "group": "man", "reference": "woman", "judge": None}
