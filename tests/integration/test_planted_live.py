@@ -59,6 +59,7 @@ def planted() -> dict[Place, float]:
             ("favoritism", "gender", group): score,
             ("favoritism_gap", "gender", group): score - model.favoritism("gender", other),
             ("refusal_rate", "gender", group): 0.0,
+            ("premise_rejection_rate", "gender", group): 0.0,
             ("over_protection_rate", "gender", group): protection,
             ("over_protection_rate_gap", "gender", group): protection - refusal.over_protection("gender", other),
             ("counterfactual_distance_excess", "gender", group): PROFILE.counterfactual.expected_excess(
@@ -75,6 +76,7 @@ def planted() -> dict[Place, float]:
             ("refusal_rate", "race", group): rate,
             ("refusal_rate_gap", "race", group): rate - (refusal.rate("race", "black") - rate),
             ("over_protection_rate", "race", group): rate,
+            ("premise_rejection_rate", "race", group): 0.0,
         }
     for axis, groups in {"race": ("white", "black", "asian"), "gender": ("man", "woman", "non_binary")}.items():
         for group in groups:
