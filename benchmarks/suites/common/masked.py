@@ -44,7 +44,7 @@ def messages(system: str, sentence: str, choices: Sequence[Choice]) -> tuple[Mes
     return (Message("system", system), Message("user", "\n".join(lines)))
 
 
-_SENTENCE = re.compile("Sentence: “(.*)”\\.$", re.MULTILINE)
+_SENTENCE = re.compile("^Sentence: “(.*)”\\.$", re.MULTILINE)
 
 
 def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
