@@ -17,7 +17,6 @@ from gateway.features.lab.judge.comparison import SCORES, Comparison, compare
 from gateway.features.lab.judge.identity import Identity, identity_of
 from gateway.features.lab.judge.labels import Labels, parsed, read
 from gateway.features.lab.judge.lines import LabelsError
-from gateway.features.labelling import annotations
 from gateway.store import calibrations
 from gateway.store.calibrations import AUDITOR, METRIC
 
@@ -99,15 +98,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _of_store(arguments: argparse.Namespace) -> Labels:
     """Return the labels of the live judge; of the judge that the arguments name, where the store has several."""
+    try:
+        from gateway.features.labelling import annotations
+    except ImportError as error:  # an installation without that feature
+        raise LabelsError("the store's labels need the feature labelling: give a FILE of labels") from error
     identity = (arguments.judge_model, arguments.prompt_sha256, arguments.thinking)
 
-    async def found() -> list[annotations.Annotation]:
+    async def read_annotations() -> list[annotations.Annotation]:
         async with opened(arguments) as database:
             return await annotations.list_annotations(database, auditor=AUDITOR, metric=METRIC, limit=MOST_LABELS)
 
     lines = [
         msgspec.json.encode(annotation)
-        for annotation in asyncio.run(found())
+        for annotation in asyncio.run(read_annotations())
         if all(
             expected is None or actual in (None, expected)
             for expected, actual in zip(
