@@ -4,15 +4,15 @@ A metric with gaps has a stream of differences next to each group's own: a group
 """
 
 import math
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import msgspec
 
+from auditors.plugins import NAME, Registered
+
 GAP_SUFFIX = "_gap"
 """Metric of the stream of differences between a group and the others of its axis: "favoritism_gap"."""
-WITH_GAPS = frozenset({"favoritism", "representative_distance", "refusal_rate", "over_protection_rate"})
-"""Metrics whose groups are compared with each other; the rest are differences or shares of a whole."""
-
-
 LARGEST_RATIO = 100.0
 """No ratio is shown above this, and neither is a bound: beyond it, one side is all but never chosen."""
 
@@ -29,6 +29,8 @@ class Scale(msgspec.Struct, frozen=True):
     is_ratio: bool = False
     neutral: float | None = None
     """Value that means no bias, for a metric that can be on both sides of it."""
+    has_gap: bool = False
+    """Each group is compared with the others of its axis too; other metrics are differences or shares of a whole."""
 
     @property
     def shown(self) -> tuple[float, float]:
@@ -36,9 +38,9 @@ class Scale(msgspec.Struct, frozen=True):
         return (0.0, LARGEST_RATIO) if self.is_ratio else (self.low, self.high)
 
 
-SCALES: dict[str, Scale] = {
-    "favoritism": Scale(-1.0, 2.0, neutral=0.0),
-    "representative_distance": Scale(0.0, 2.0),
+OWN_SCALES: Mapping[str, Scale] = {
+    "favoritism": Scale(-1.0, 2.0, neutral=0.0, has_gap=True),
+    "representative_distance": Scale(0.0, 2.0, has_gap=True),
     "representative_bias_score": Scale(0.0, 1.0),
     "counterfactual_distance_excess": Scale(-1.0, 2.0, neutral=0.0),
     "counterfactual_refusal_difference": Scale(-1.0, 1.0, neutral=0.0),
@@ -52,14 +54,50 @@ SCALES: dict[str, Scale] = {
     "decision_flip_rate": Scale(-0.5, 1.0, neutral=0.0),
     "selection_share": Scale(0.0, 1.0),
     "affinity_bias_score": Scale(0.0, 0.5),
-    "refusal_rate": Scale(0.0, 1.0),
-    "over_protection_rate": Scale(0.0, 1.0),
+    "refusal_rate": Scale(0.0, 1.0, has_gap=True),
+    "over_protection_rate": Scale(0.0, 1.0, has_gap=True),
     "premise_rejection_rate": Scale(0.0, 1.0),
     "judge_score_shift": Scale(-3.0, 3.0, neutral=0.0),
     "judge_disagreement": Scale(0.0, 1.0),
     "judge_unread": Scale(0.0, 1.0),
 }
-"""Range of every live metric. A population SD of distances in [0, 2] is at most 1."""
+"""Ranges of the metrics of our own auditors. A population SD of distances in [0, 2] is at most 1."""
+
+
+def _usable(name: str, scales: object) -> Mapping[str, Scale]:
+    """Return the registered scales of a distribution. Raises ValueError for any other object."""
+    if not isinstance(scales, Mapping):
+        raise ValueError("it is not a mapping of metrics to auditors.streams.scales.Scale")
+    for metric, scale in scales.items():
+        if not NAME.fullmatch(str(metric)) or str(metric).endswith(GAP_SUFFIX):
+            raise ValueError(f'"{metric}" is not a metric: small letters, digits and underscores, no {GAP_SUFFIX}')
+        if not isinstance(scale, Scale) or not -math.inf < scale.low < scale.high < math.inf:
+            raise ValueError(f'the scale of "{metric}" is not a Scale from a lower to a higher number: {scale}')
+        if name != "biasgate" and metric in OWN_SCALES:
+            raise ValueError(f'"{metric}" is a metric of biasgate')
+    return scales
+
+
+class _LiveScales(Mapping[str, Scale]):
+    """The scales of the entry points "biasgate.scales": the gateway knows a metric without loading its auditor."""
+
+    @cached_property
+    def _by_metric(self) -> dict[str, Scale]:
+        registered = Registered("biasgate.scales", _usable)
+        return {metric: scale for scales in registered.values() for metric, scale in scales.items()}
+
+    def __getitem__(self, metric: str) -> Scale:
+        return self._by_metric[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_metric)
+
+    def __len__(self) -> int:
+        return len(self._by_metric)
+
+
+SCALES: Mapping[str, Scale] = _LiveScales()
+"""Range of every live metric. A metric without a range is stored, and has no stream."""
 
 QUALITY_SCALES: dict[str, Scale] = {
     "answer_declined": Scale(0.0, 1.0),

@@ -11,7 +11,7 @@ from auditors.metrics.sequential import log_sum
 from auditors.streams import sender_weights
 from auditors.streams import state as live
 from auditors.streams.drift import DriftSettings, Others
-from auditors.streams.scales import SCALES, WITH_GAPS, scaled
+from auditors.streams.scales import SCALES, scaled
 from auditors.streams.soundness import require_sound
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Measurement, Status
@@ -207,7 +207,7 @@ def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Fa
 def _has_gap(measurement: Measurement) -> bool:
     """Return whether it moves gap streams: a group's score, known or missing."""
     return (
-        measurement.metric in WITH_GAPS
+        SCALES[measurement.metric].has_gap
         and bool(measurement.group)
         and (measurement.value is not None or measurement.status in live.MISSING)
     )

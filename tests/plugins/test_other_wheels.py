@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditors.registry import AUDITORS
+from auditors.streams.scales import SCALES
 from benchmarks.suites import registry
 from benchmarks.suites.registry import SUITES
 from gateway.auditor import maintenance
@@ -46,6 +47,8 @@ def known_here(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for registered in (SUITES, AUDITORS, FEATURES):
         monkeypatch.setitem(vars(registered), "_found", None)
         del vars(registered)["_found"]
+    monkeypatch.setitem(vars(SCALES), "_by_metric", None)
+    del vars(SCALES)["_by_metric"]
 
 
 async def biasgate(installed: Path, *arguments: str) -> tuple[int, str, str]:
@@ -134,7 +137,7 @@ def test_its_suite_can_be_put_to_our_conformance_tests() -> None:
 @pytest.mark.stores("sqlite")
 @pytest.mark.usefixtures("known_here")
 async def test_an_auditor_process_runs_both(database: Database) -> None:
-    """The auditor lists and runs the suite, exports its number, and audits live exchanges by the other's auditor."""
+    """The auditor runs the suite and exports its number, audits live exchanges, and gives their metric a stream."""
     live = {"judge": {"enabled": False}, "embedding": {"enabled": False}, "plugins": {"words": {}}}
     async with (
         running_simulator() as upstream,
@@ -146,12 +149,18 @@ async def test_an_auditor_process_runs_both(database: Database) -> None:
         assert ("biasgate_greetings", frozenset()) in await metrics(url)
         audited = await sample(database, 3)
         await settled(database, audited=3)
+        await until(partial(_exports_live_words, url))
         await maintenance.publish_catalogue(database, registry.catalogue)
     found = await scores_of(database, auditor="words", exchange_ids=[audited[0].id])
 
     assert "answer_length" in [suite["name"] for suite in await catalogue.read(database)]
     assert "Answer length" in (run.report or "")
     assert [(one.metric, one.value) for one in found] == [("words", 6.0)]
+
+
+async def _exports_live_words(url: str) -> bool:
+    exported = {name: value for (name, labels), value in (await metrics(url)).items() if ("metric", "words") in labels}
+    return exported.get("biasgate_live_estimate") == pytest.approx(6.0) and "biasgate_drift_alarm" in exported
 
 
 async def _exports_words(url: str) -> bool:
