@@ -65,6 +65,10 @@ class Ratings:
         is_pairable = np.bincount(self.items)[self.items] >= 2
         return type(self)(self.values[is_pairable], self.items[is_pairable])
 
+    def of_items(self, mask: NDArray[np.bool_]) -> Self:
+        """Return the ratings of the items where the (n_items,) mask is true, under the items' own numbers."""
+        return type(self)(self.values[mask[self.items]], self.items[mask[self.items]])
+
 
 @dataclass(frozen=True)
 class AgreeingPairs:
@@ -212,6 +216,49 @@ def krippendorff_alpha(ratings: Ratings, level: Level) -> Coefficient:
     coincidences[:, diagonal, diagonal] -= counts
     coincidences /= (sizes - 1)[:, None, None]
     return Coefficient(name, coincidences.reshape(len(items), counts.shape[1] ** 2), pairs, _ordinal, differing)
+
+
+def stratified(strata: Sequence[object], coefficient_of: Callable[[NDArray[np.bool_]], Coefficient]) -> Coefficient:
+    """Pool a coefficient over items that offer different options: agreement by chance is formed within each stratum.
+
+    Pooled as 1 - sum_s n_s D_o,s / sum_s n_s D_e,s over strata s with n_s ratings. Raters who choose at random among
+    what their items offer then have 0; with one D_e of all items they would seem to agree on what is offered.
+
+    Args: strata: (n_items,) names what an item offers, e.g. its axis; coefficient_of: returns the coefficient of the
+        items where a (n_items,) mask is true, under the items' own numbers.
+
+    Source: our own; other ways to pool a kappa are in Barlow, Lai and Azen 1991, doi:10.1002/sim.4780100913.
+    """
+    names, codes = np.unique([str(stratum) for stratum in strata], return_inverse=True)
+    parts = [coefficient_of(codes == code) for code in range(max(1, len(names)))]
+    if len(parts) == 1:
+        return parts[0]
+    sizes = [(1 + np.sqrt(1 + 8 * part.pairs.pairs)) / 2 for part in parts]  # ratings an item, from its pairs
+    widths = [part.sums.shape[1] + 1 for part in parts]
+    ends = np.cumsum(widths)
+    sums = np.zeros((sum(len(part.items) for part in parts), int(ends[-1])))
+    row = 0
+    for part, size, end, width in zip(parts, sizes, ends, widths, strict=True):
+        rows = slice(row, row := row + len(part.items))
+        sums[rows, end - width : end - 1], sums[rows, end - 1] = part.sums, size
+
+    def disagreements(pooled: Floats) -> tuple[Floats, Floats]:
+        observed, by_chance = np.zeros(pooled.shape[:-1]), np.zeros(pooled.shape[:-1])
+        for part, end, width in zip(parts, ends, widths, strict=True):
+            n = pooled[..., end - 1]
+            of_part = part.disagreements(pooled[..., end - width : end - 1])
+            observed += np.where(n > 0, n * of_part[0], 0.0)
+            by_chance += np.where(n > 0, n * of_part[1], 0.0)
+        return observed, by_chance
+
+    pairs = AgreeingPairs(
+        np.concatenate([part.pairs.agreeing for part in parts]),
+        np.concatenate([part.pairs.pairs for part in parts]),
+        np.concatenate([part.items for part in parts]),
+    )
+    n_ratings = np.array([size.sum() for size in sizes])
+    differing = [0.0 if n == 0 else n * part.differing for n, part in zip(n_ratings, parts, strict=True)]
+    return Coefficient(parts[0].name, sums, pairs, disagreements, sum(differing) / max(1.0, n_ratings.sum()))
 
 
 def _cohen(sums: Floats) -> tuple[Floats, Floats]:
@@ -435,12 +482,14 @@ def judge_agreement(
     *,
     rng: np.random.Generator,
     labels: Sequence[int] = (-1, 0, 1, 2),
+    strata: Sequence[object] | None = None,
     confidence_level: float = 0.95,
 ) -> JudgeAgreement:
     """Compares a judge's labels with those of a reference (e.g. people's consensus), judgement by judgement.
 
     Args: clusters: (n,) what each judgement hangs together with, e.g. its exchange; None: each stands alone; labels:
-        every label there is, in order: final scores by default, (0, 1) for refusals.
+        every label there is, in order: final scores by default, (0, 1) for refusals; strata: see `stratified`; None:
+        every judgement offers the same labels.
 
     Raises: ValueError for sequences of different length or an unknown label.
     Source: Cohen 1960, doi:10.1177/001316446002000104; use: protocols 2.11. Deviation: none.
@@ -454,11 +503,15 @@ def judge_agreement(
     pairs = AgreeingPairs(
         (reference_labels == other).astype(np.float64), np.ones(len(reference_labels)), np.arange(len(reference_labels))
     )
+    kappa = stratified(
+        [""] * len(other) if strata is None else strata,
+        lambda mask: cohen_kappa(np.where(mask, reference_labels, np.nan), np.where(mask, other, np.nan)),
+    )
     return JudgeAgreement(
         tuple(labels),
         _confusion(reference, judge, labels),
         exact_agreement(pairs, clusters, confidence_level=confidence_level),
-        chance_corrected(cohen_kappa(reference_labels, other), clusters, rng=rng, confidence_level=confidence_level),
+        chance_corrected(kappa, clusters, rng=rng, confidence_level=confidence_level),
     )
 
 

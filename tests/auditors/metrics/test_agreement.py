@@ -13,8 +13,10 @@ from auditors.metrics.agreement import (
     Ratings,
     agreeing_pairs,
     cohen_kappa,
+    counts_of,
     fleiss_kappa,
     krippendorff_alpha,
+    stratified,
 )
 
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
@@ -50,6 +52,46 @@ class TestExactAgreement:
 
         assert (found.agreeing.tolist(), found.pairs.tolist(), found.items.tolist()) == ([1, 1], [3, 1], [0, 1])
         assert found.share == 0.5
+
+
+class TestStratified:
+    @pytest.mark.parametrize("n_raters", [2, 3])
+    def test_raters_at_random_within_their_options_have_no_agreement(self, n_raters: int) -> None:
+        """Raters who choose among 2, 3 and 4 other names at random have kappa and alpha near 0; pooled blindly, 0.2."""
+        rng = np.random.default_rng(1)
+        strata = np.repeat(["gender", "religion", "race"], 600)
+        low, n_options = np.repeat([0, 2, 5], 600), np.repeat([2, 3, 4], 600)
+        table = low[:, None] + rng.integers(0, n_options[:, None], (1_800, n_raters)).astype(np.float64)
+        ratings = Ratings.of_table(table)
+
+        fleiss = stratified(strata.tolist(), lambda mask: fleiss_kappa(*counts_of(ratings.of_items(mask))))
+        nominal = stratified(strata.tolist(), lambda mask: krippendorff_alpha(ratings.of_items(mask), "nominal"))
+
+        assert abs(fleiss.value) < 0.05
+        assert abs(nominal.value) < 0.05
+        assert fleiss_kappa(*counts_of(ratings)).value > 0.2
+
+    def test_worked_example(self) -> None:
+        """Disagreement 0.5 of chance 0.5 in one stratum, 0 of 0.5 in another as large: 1 - 0.5 / 1 = 0.5."""
+        first, second = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]), np.array([0.0, 1.0, 0.0, 1.0, 2, 2, 3, 3])
+
+        pooled = stratified(
+            ["a"] * 4 + ["b"] * 4,
+            lambda mask: cohen_kappa(np.where(mask, first, NONE), np.where(mask, second, NONE)),
+        )
+
+        assert pooled.value == pytest.approx(0.5)
+        assert pooled.items.tolist() == list(range(8))
+        assert float(pooled.of(pooled.sums[:4].sum(axis=0))) == pytest.approx(0.0)
+
+    def test_one_stratum_is_the_coefficient_itself(self) -> None:
+        """A single stratum changes nothing, and no items are undefined."""
+        ratings = Ratings.of_table(FOUR_OBSERVERS)
+
+        assert stratified(["x"] * 12, lambda mask: krippendorff_alpha(ratings.of_items(mask), "nominal")).value == (
+            krippendorff_alpha(ratings, "nominal").value
+        )
+        assert math.isnan(stratified([], lambda mask: cohen_kappa([], [])).value)
 
 
 class TestCohenKappa:

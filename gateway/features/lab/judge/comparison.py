@@ -20,6 +20,7 @@ from auditors.metrics.agreement import (
     fleiss_kappa,
     judge_agreement,
     krippendorff_alpha,
+    stratified,
 )
 from auditors.metrics.error_rates import ErrorRates, error_rates
 from gateway.features.lab.judge.labels import Judgement, Labels, Parts
@@ -42,6 +43,8 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
     n_people: int | None
     """Number of people; None where a label does not say whose it is."""
     with_one_another: Raters
+    by_axis: dict[str, Raters]
+    """Agreement with one another by axis, where labels are names of several axes: each axis offers names of its own."""
     judge_with_each: Raters | None
     """Agreement of each person's label with the judge's score: with a judge as good as a person, as high as the line
     above. None without a judge."""
@@ -163,7 +166,13 @@ def _against(agreed: Sequence[Judgement], scores: Sequence[int]) -> JudgeAgreeme
         [int(judgement.consensus or 0) for judgement in agreed],
         [int(judgement.judge or 0) for judgement in agreed],
     )
-    return judge_agreement(people, judge, [judgement.exchange for judgement in agreed], rng=_rng(), labels=scores)
+    exchanges, strata = [judgement.exchange for judgement in agreed], _strata(agreed, scores == SCORES)
+    return judge_agreement(people, judge, exchanges, rng=_rng(), labels=scores, strata=strata)
+
+
+def _strata(judgements: Sequence[Judgement], are_scores: bool) -> list[str]:
+    """Return what each judgement offers: scores are the same everywhere, names are those of the judgement's axis."""
+    return ["" if are_scores else judgement.axis or "" for judgement in judgements]
 
 
 def _rates(judgements: Sequence[Judgement], threshold: float) -> ErrorRates:
@@ -178,9 +187,11 @@ def _people(several: Sequence[Judgement], level: Level) -> People | None:
     if not several:
         return None
     names = {name for judgement in several for name in judgement.annotators}
+    axes = _by(several, lambda judgement: judgement.axis) if level == "nominal" else []
     return People(
         n_people=None if None in names else len(names),
         with_one_another=_with_one_another(several, level),
+        by_axis={axis: _with_one_another(of, level) for axis, of in axes} if len(axes) > 1 else {},
         judge_with_each=_judge_with_each([judgement for judgement in several if judgement.judge is not None], level),
     )
 
@@ -189,22 +200,28 @@ def _with_one_another(several: Sequence[Judgement], level: Level) -> Raters:
     values = np.array([score for judgement in several for score in judgement.people])
     items = np.repeat(np.arange(len(several)), [len(judgement.people) for judgement in several])
     ratings, exchanges = Ratings(values, items), [judgement.exchange for judgement in several]
-    kappa = None if level == "interval" else _kappa(several, ratings)
+    strata = _strata(several, level != "nominal")
+    kappa = None if level == "interval" else _kappa(several, ratings, strata)
     return Raters(
         exact=exact_agreement(agreeing_pairs(ratings), exchanges),
         kappa=None if kappa is None else chance_corrected(kappa, exchanges, rng=_rng()),
-        alpha=chance_corrected(krippendorff_alpha(ratings, level), exchanges, rng=_rng()),
+        alpha=chance_corrected(
+            stratified(strata, lambda mask: krippendorff_alpha(ratings.of_items(mask), level)), exchanges, rng=_rng()
+        ),
     )
 
 
-def _kappa(several: Sequence[Judgement], ratings: Ratings) -> Coefficient | None:
+def _kappa(several: Sequence[Judgement], ratings: Ratings, strata: Sequence[str]) -> Coefficient | None:
     """Cohen's for the same two people throughout, Fleiss' where every judgement has as many labels."""
     names = {frozenset(judgement.annotators) for judgement in several}
     if len(names) == 1 and len(pair := sorted(filter(None, next(iter(names))))) == 2:
         labels = [dict(zip(judgement.annotators, judgement.people, strict=True)) for judgement in several]
-        return cohen_kappa(*([label[name] for label in labels] for name in pair))
+        first, second = (np.array([label[name] for label in labels]) for name in pair)
+        return stratified(
+            strata, lambda mask: cohen_kappa(np.where(mask, first, np.nan), np.where(mask, second, np.nan))
+        )
     if len({len(judgement.people) for judgement in several}) == 1:
-        return fleiss_kappa(*counts_of(ratings))
+        return stratified(strata, lambda mask: fleiss_kappa(*counts_of(ratings.of_items(mask))))
     return None
 
 
@@ -221,9 +238,20 @@ def _judge_with_each(several: Sequence[Judgement], level: Level) -> Raters | Non
     judge = np.repeat([judgement.judge for judgement in several], sizes)
     by_pair = np.repeat([judgement.exchange for judgement in several], sizes)
     both = Ratings.of_table(np.stack([people, judge], axis=1))
-    alpha = chance_corrected(krippendorff_alpha(both, level), by_pair, rng=_rng())
-    kappa = None if level == "interval" else chance_corrected(cohen_kappa(people, judge), by_pair, rng=_rng())
-    return Raters(exact=exact_agreement(pairs, [judgement.exchange for judgement in several]), kappa=kappa, alpha=alpha)
+    strata = np.repeat(_strata(several, level != "nominal"), sizes).tolist()
+    alpha = stratified(strata, lambda mask: krippendorff_alpha(both.of_items(mask), level))
+    kappa = None
+    if level != "interval":
+        kappa = chance_corrected(
+            stratified(strata, lambda mask: cohen_kappa(np.where(mask, people, np.nan), np.where(mask, judge, np.nan))),
+            by_pair,
+            rng=_rng(),
+        )
+    return Raters(
+        exact=exact_agreement(pairs, [judgement.exchange for judgement in several]),
+        kappa=kappa,
+        alpha=chance_corrected(alpha, by_pair, rng=_rng()),
+    )
 
 
 def _rng() -> np.random.Generator:

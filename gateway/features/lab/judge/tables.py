@@ -77,7 +77,10 @@ def _agreement(comparison: Comparison, *, has_scores: bool) -> list[list[str]]:
     if comparison.people is not None:
         n_people = comparison.people.n_people
         who = "people" if n_people is None else f"{n_people} people"
-        rows.append(_raters_row(f"{who} with one another", comparison.people.with_one_another))
+        by_axis = comparison.people.by_axis
+        within = ", chance by axis" if by_axis else ""
+        rows.append(_raters_row(f"{who} with one another{within}", comparison.people.with_one_another))
+        rows += [_raters_row(f"{who}: {axis}", raters) for axis, raters in by_axis.items()]
         if comparison.people.judge_with_each is not None:
             rows.append(_raters_row("judge with each of them", comparison.people.judge_with_each))
         head.insert(3, comparison.people.with_one_another.alpha.name)
