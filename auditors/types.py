@@ -285,18 +285,31 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     further: "Sequence[Completion]" = ()
     """The other choices, where more than one was asked for (`n`); what they cost is in the usage of the first."""
 
+    @property
+    def is_filtered(self) -> bool:
+        """A filter before or behind the model refused the request or the answer."""
+        return self.finish_reason == "content_filter"
+
 
 class CompletionError(Exception):
     """A request for a completion that failed after its retries; `kind` says how."""
 
     def __init__(
-        self, kind: FailureKind, message: str, *, status_code: int | None = None, was_reached: bool = True
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        status_code: int | None = None,
+        was_reached: bool = True,
+        code: str | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.status_code = status_code
         self.was_reached = was_reached
         """False: no connection could be opened, so nothing was sent."""
+        self.code = code
+        """Code of the server's error, if it has one."""
 
 
 @runtime_checkable

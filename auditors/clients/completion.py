@@ -18,7 +18,7 @@ import msgspec
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
 from auditors.clients.cancellation import cancelled_once
 from auditors.clients.chat_format import LONGEST_REPLY_BYTES, chat_body, parse_chat
-from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds
+from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds, refused_by_filter
 from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens, read_models
 from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn, is_deferred
 from auditors.json_errors import UNREADABLE
@@ -218,8 +218,12 @@ class HttpCompleter:
         self._priority = priority
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Returns the first choice. Raises CompletionError once retries are spent."""
-        return parse_chat(await self._endpoint.post("/v1/chat/completions", chat_body(request, self._priority)))
+        """Returns the first choice, or a filter's refusal. Raises CompletionError once retries are spent."""
+        try:
+            body = await self._endpoint.post("/v1/chat/completions", chat_body(request, self._priority))
+        except CompletionError as exc:
+            return refused_by_filter(exc)
+        return parse_chat(body)
 
     async def context_tokens(self, model: str) -> int | None:
         try:

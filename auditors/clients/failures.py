@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from auditors.json_errors import UNREADABLE
-from auditors.types import CompletionError, FailureKind
+from auditors.types import Completion, CompletionError, FailureKind
 
 BACKOFF_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 30.0
@@ -18,6 +18,9 @@ LIMIT_OF_TOKENS = "max_tokens"
 """Word with which a server refuses a request for more tokens than its model's context has, as vLLM does."""
 REFUSED_FOR_WORDS = frozenset({400, 422, None})
 """Statuses of a request that is refused for what it says; None where the client knows of none."""
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "query_refused", "response_refused"})
+"""Error codes with which a filter refuses a request or an answer: Azure OpenAI's, LiteLLM's, and those of a biasgate
+policy (docs/mitigation.md)."""
 LONGEST_ERROR_BYTES = 64 * 1024
 """Most bytes read of the body of any status other than 200, of which only a few words are kept."""
 
@@ -28,9 +31,20 @@ def failure(status_code: int, body: bytes, api_key: str | None = None) -> Comple
     Some servers repeat the key that they did not take; `api_key` is left out of the words.
     """
     kind: FailureKind = "unavailable" if is_worth_retrying(status_code) else "rejected"
-    words = _server_words(body)
+    words, code = _server_words(body)
     words = words.replace(api_key, "[key]") if api_key else words
-    return CompletionError(kind, f"status {status_code}: {words[:LONGEST_MESSAGE]}", status_code=status_code)
+    message = f"status {status_code}: {words[:LONGEST_MESSAGE]}"
+    return CompletionError(kind, message, status_code=status_code, code=code)
+
+
+def refused_by_filter(exc: CompletionError) -> Completion:
+    """Return the refusal that a filter before or behind the model gave as an error. Raises `exc` for any other error.
+
+    The application's users see a refusal, so it is counted as a refusal, and not as a failure of the server.
+    """
+    if exc.kind != "rejected" or exc.code not in FILTER_CODES:
+        raise exc
+    return Completion(text=None, refusal=f"{exc.code}: {exc}", finish_reason="content_filter")
 
 
 def is_for_tokens(exc: CompletionError) -> bool:
@@ -58,11 +72,14 @@ def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) 
     return min(max(pause, 0.0), LONGEST_PAUSE_SECONDS)
 
 
-def _server_words(body: bytes) -> str:
+def _server_words(body: bytes) -> tuple[str, str | None]:
+    """Return the message of an error and its code."""
+    code = None
     try:
         data = msgspec.json.decode(body)
         error = data.get("error", data) if isinstance(data, dict) else data
         words = error.get("message", error) if isinstance(error, dict) else error
+        code = error.get("code") if isinstance(error, dict) else None
     except UNREADABLE:
         words = body.decode(errors="replace")
-    return " ".join(str(words)[:LONGEST_ERROR_BYTES].split()) or "no message"
+    return " ".join(str(words)[:LONGEST_ERROR_BYTES].split()) or "no message", code if isinstance(code, str) else None

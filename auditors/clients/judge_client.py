@@ -190,7 +190,7 @@ class JudgeClient:
 
 
 def _is_refused(completion: Completion) -> bool:
-    return bool(completion.refusal) or completion.finish_reason == "content_filter" or declines(completion.text or "")
+    return bool(completion.refusal) or completion.is_filtered or declines(completion.text or "")
 
 
 def prompt_sha256(*parts: str | Mapping[str, Any]) -> str:

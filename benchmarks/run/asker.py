@@ -52,7 +52,7 @@ class Draws:
                 raise
             self._draws_several = False
             return [await self._completer.complete(request)]
-        self._draws_several = bool(first.further)
+        self._draws_several = bool(first.further) or first.is_filtered
         further = [msgspec.structs.replace(completion, usage=NOT_ASKED) for completion in first.further[: n - 1]]
         return [first, *further]
 
@@ -189,7 +189,7 @@ def _reply(plan: Plan, item: Item, thinking: ThinkingFound, completion: Completi
 
 
 def _read(plan: Plan, item: Item, completion: Completion) -> Parsed:
-    if completion.refusal is not None and not completion.text:
+    if completion.is_filtered or (completion.refusal is not None and not completion.text):
         return Parsed("refusal", rule=REFUSAL_FIELD)
     return plan.suite.parse(item, completion.text, protocol=plan.options.protocol)
 

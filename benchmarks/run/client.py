@@ -18,6 +18,7 @@ import msgspec
 
 from auditors.clients.chat_format import batch_body, chat_body, parse_batch, parse_chat
 from auditors.clients.completion import HttpEndpoint
+from auditors.clients.failures import refused_by_filter
 from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens, read_models
 from auditors.clients.pacing import OPEN, Gate
 from auditors.json_errors import UNREADABLE
@@ -159,9 +160,13 @@ class SuiteClient:
         self._priority = priority
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Returns the first choice. Raises CompletionError once retries are spent."""
+        """Returns the first choice, or a filter's refusal. Raises CompletionError once retries are spent."""
         body = chat_body(request, self._priority)
-        return parse_chat(await self._endpoint.post(CHAT_PATH, body, replies=request.extra.get("n", 1)))
+        try:
+            answer = await self._endpoint.post(CHAT_PATH, body, replies=request.extra.get("n", 1))
+        except CompletionError as exc:
+            return refused_by_filter(exc)
+        return parse_chat(answer)
 
     async def complete_all(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
         """See `benchmarks.run.exact.batching.CompletesBatches`."""

@@ -10,6 +10,9 @@ import pytest
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.client import GATEWAY_HEADERS, host, open_client
+from benchmarks.run.runner import run_plan
+from benchmarks.suites.protocol import REFUSAL_FIELD
+from tests.support.benchmarks.scripted import MemoryLog, plan
 
 REQUEST = CompletionRequest(model="m", messages=[Message("user", "hi")], max_tokens=3, extra={"top_k": 50})
 CHAT = b'{"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], "system_fingerprint": "fp"}'
@@ -126,3 +129,31 @@ async def test_a_server_that_repeats_the_key(before: bytes) -> None:
         with pytest.raises(CompletionError, match="Incorrect API key") as raised:
             await ask(url, api_key="sekret-5b1f9c")
     assert "sek" not in str(raised.value)
+
+
+@pytest.mark.parametrize("code", ["query_refused", "response_refused", "content_filter", "content_policy_violation"])
+async def test_a_filters_refusal_is_a_refusal_of_the_run(code: str) -> None:
+    """Every other request is refused by a filter: half of the replies are refusals with the filter's words, no errors,
+    and the server is still asked for several replies at once."""
+    refusal = msgspec.json.encode({"error": {"message": "finds it biased", "code": code}})
+    asked = plan(samples=4)
+
+    async with serving(lambda number: (400, refusal) if number % 2 else (200, CHAT)) as (url, _):
+        completer = open_client(url)
+        await run_plan(asked, completer=completer, log=(log := MemoryLog()))
+        await completer.aclose()
+
+    refused = [reply for reply in log.replies if reply.status == "refusal"]
+    assert refused
+    assert {reply.text for reply in refused} == {f"{code}: status 400: finds it biased"}
+    assert {reply.rule for reply in refused} == {REFUSAL_FIELD}
+    assert "error" not in {reply.status for reply in log.replies}
+
+
+async def test_another_rejection_stays_an_error() -> None:
+    """A 400 with another code is the server's failure, and a filter's code on a 500 too."""
+    for status, code in ((400, "invalid_body"), (500, "content_filter")):
+        body = msgspec.json.encode({"error": {"message": "m", "code": code}})
+        async with serving(lambda _, status=status, body=body: (status, body)) as (url, _):
+            with pytest.raises(CompletionError, match=f"status {status}: m"):
+                await ask(url, retries=0)
