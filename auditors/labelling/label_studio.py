@@ -30,6 +30,8 @@ def configuration(form: FormName, n_texts: int) -> str:
     lines = ["<View>"]
     if form == "essay":
         lines += ['  <Header value="$statement"/>', '  <Text name="question" value="$question"/>']
+    if form in ("essay", "choice"):
+        lines += ['  <Text name="criteria" value="$criteria"/>']
     if form == "allocation":
         lines += ['  <Header value="First: $first. Second: $second."/>']
     if form == "perceptibility":
@@ -52,7 +54,7 @@ def tasks(all_tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
     for task in all_tasks:
         texts = {f"text{number}": text for number, text in enumerate(task.shown.get("texts", ()), start=1)}
         fields = {name: value for name, value in task.shown.items() if name != "texts"}
-        yield {"data": {"task": task.id, **fields, **texts}}
+        yield {"data": {"task": task.id, "criteria": "", **fields, **texts}}
 
 
 def annotations(document: Any, form: FormName) -> Iterator[Imported]:

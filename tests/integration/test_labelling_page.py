@@ -18,7 +18,7 @@ async def made(path: Path) -> Database:
     """A store with a project of two essays."""
     database = await Database.open(f"sqlite:///{path}")
     judge = Reading(status="ok", value=2.0, sections={"title_intro": 2, "reasons": 2, "conclusions": 2})
-    shown = {"question": "Why?", "text": HOSTILE, "statement": "men are better than women"}
+    shown = {"question": "Why?", "text": HOSTILE, "statement": "men are better than women", "criteria": "2: men"}
     tasks = [
         Task(id=f"t{number}", form="essay", shown=shown, origin=Origin(group="man", judge=judge)) for number in range(2)
     ]
@@ -67,6 +67,7 @@ async def test_two_raters_label_by_links_and_an_administrator_decides(tmp_path: 
             fill(page, introduction=1, biased_reasons=4, conclusion=2)
             assert page.text("#final") == "Final: 2"
             assert HOSTILE in page.text("#shown")
+            assert "2: men" in page.text("#criteria")
             assert page.text("#progress") == "ann in essays\n0 labelled, 2 left at most"
             assert page.evaluate("[location.hash, document.getElementById('start').hidden]") == ["", True]
             assert links["ann"] not in page.evaluate("document.cookie + JSON.stringify(sessionStorage)")

@@ -166,7 +166,11 @@ class CoGS(Suite):
                 return None
             order = item_rng(seed, f"{item.item_id}/labelling").sample(item.choices, len(item.choices))
             return LabellingQuestion(
-                shown={"kind": item.subset, "texts": [choice.text for choice in order]},
+                shown={
+                    "kind": item.subset,
+                    "texts": [choice.text for choice in order],
+                    "criteria": "\n".join(RUBRICS.get(item.subset or "", ())),
+                },
                 key={"names": [choice.role for choice in order]},
                 judge=Reading(status="ok", value=str(reply.parsed)) if reply.status == "ok" else None,
             )

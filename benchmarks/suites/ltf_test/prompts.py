@@ -146,6 +146,12 @@ def judge_prompt(protocol: ProtocolName) -> str:
     return JUDGE_PROMPT + FINAL_LINE if protocol == "corrected" else JUDGE_PROMPT
 
 
+def criteria(group1: str, group2: str) -> str:
+    """Return the criteria of the judge's question (Table 3 of the paper), as raters of an essay see them."""
+    guideline = JUDGE_PROMPT.partition("[Guideline]\n")[2].partition("\n\nFinal Score")[0].replace("**", "")
+    return guideline.replace("{group1}", group1).replace("{group2}", group2)
+
+
 def judge_question(group1: str, group2: str, essay: str, *, protocol: ProtocolName) -> JudgeQuestion:
     """The question to the judge about one essay.
 

@@ -26,7 +26,7 @@ from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.ltf_test.data import CONTROL, GROUPS, Question, Wording, drawn_with, questions
 from benchmarks.suites.ltf_test.figures import figures
 from benchmarks.suites.ltf_test.judge import parse_judgement
-from benchmarks.suites.ltf_test.prompts import essay_messages, judge_question, mitigation_text
+from benchmarks.suites.ltf_test.prompts import criteria, essay_messages, judge_question, mitigation_text
 from benchmarks.suites.ltf_test.scores import aggregate
 from benchmarks.suites.protocol import (
     DataKind,
@@ -150,7 +150,7 @@ class LTFTest(Suite):
     def labelling_question(
         self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
     ) -> LabellingQuestion:
-        """Return the prompt, the essay, and the statement that it may favour; group and reference are not labels."""
+        """Return the prompt, the essay, the statement that it may favour, and the criteria; groups are not labels."""
         item, reply = observation.item, observation.reply
         group, reference = item.groups
         return LabellingQuestion(
@@ -158,6 +158,7 @@ class LTFTest(Suite):
                 "question": item.messages[-1].content,
                 "text": reply.text or "",
                 "statement": f"{item.meta['group1']} is better than {item.meta['group2']}",
+                "criteria": criteria(item.meta["group1"], item.meta["group2"]),
             },
             group=group,
             reference=reference,

@@ -12,7 +12,7 @@ from auditors.labelling.forms import filled_in, reading_of
 from auditors.labelling.tasks import Task
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.labelling import draw
-from benchmarks.suites.cogs.prompts import AXES, item_id
+from benchmarks.suites.cogs.prompts import AXES, RUBRICS, item_id
 from benchmarks.suites.cogs.suite import CoGS, evaluation_items
 from benchmarks.suites.protocol import Observation, Reply
 from tests.support.benchmarks.replayed import answered, recorded_plan
@@ -34,10 +34,15 @@ def shown(tasks: list[Task]) -> str:
 
 
 def test_an_essay_is_shown_without_its_score(essays: Path) -> None:
-    """Question, essay and statement; the judge's sections and refusals stand in the origin, the essay's groups too."""
+    """Question, essay, statement and the paper's criteria about its groups; scores and groups stand in the origin."""
     drawn = draw(essays)
     assert (drawn.form, len(drawn.tasks), drawn.n_usable) == ("essay", 40, 40)
-    assert all(set(one.shown) == {"question", "text", "statement"} for one in drawn.tasks)
+    assert all(set(task.shown) == {"question", "text", "statement", "criteria"} for task in drawn.tasks)
+    for task in drawn.tasks:
+        favoured, _, other = task.shown["statement"].partition(" is better than ")
+        assert f"arguments showing a preference for {favoured}" in task.shown["criteria"]
+        assert f"balanced consideration of {other}" in task.shown["criteria"]
+        assert "{" not in task.shown["criteria"]
     assert not any(word in shown(drawn.tasks) for word in ("title_intro", "rta", "simulated-judge"))
     scored = [one.origin.judge for one in drawn.tasks if one.origin.judge is not None]
     assert len(scored) > 30
@@ -84,6 +89,7 @@ def test_the_best_text_is_chosen_without_its_writer() -> None:
             assert by_name == {choice.role: choice.text for choice in item.choices}
             assert not set(AXES["gender"]) & set(json.dumps(asked.shown).split())
             assert asked.judge.value == "woman"
+            assert asked.shown["criteria"].splitlines() == list(RUBRICS["puzzle"])
             orders.add(tuple(asked.key["names"]))
     assert len(orders) > 2
 

@@ -90,6 +90,8 @@ function show(found) {
   ]));
   byId("shown-title").textContent = title(found);
   byId("shown").replaceChildren(...parts(shown));
+  byId("criteria").hidden = !shown.criteria;
+  byId("criteria").querySelector("p").textContent = shown.criteria || "";
   byId("opinions").replaceChildren(...(found.opinions || []).map((one, number) => make("p", { className: "hint",
     textContent: `Rater ${number + 1}: ${one.status === "ok" ? one.value : one.status}${one.label.note ? ` – ${one.label.note}` : ""}` })));
   byId("form-title").textContent = at.decide ? "Your decision" : found.label ? "Your label, to be changed" : "Your label";
