@@ -1,6 +1,9 @@
-"""Addresses as they may be printed, logged, stored and shown: without passwords, keys and tokens."""
+"""Addresses of servers: as they may be printed (without passwords, keys and tokens), and the proxy in front of them."""
 
 import re
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 _SHOWN_PARAMETERS = frozenset(
     {
@@ -47,6 +50,26 @@ def without_credentials(url: str) -> str:
     """Return an address without its user, and with the values of its query masked."""
     scheme, separator, rest = url.partition("://")
     return f"{scheme}{separator}{_mask_query(_split_user(rest, scheme)[2])}" if separator else url
+
+
+def proxy_for(url: str) -> str | None:
+    """Return the proxy through which the environment (http_proxy, https_proxy, all_proxy, no_proxy) reaches a server;
+    None where it is reached directly, as a server on this machine always is.
+    """
+    parts, proxies = urlsplit(url), getproxies()
+    host = parts.hostname or ""
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or is_loopback(host) or proxy_bypass(host):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine: localhost, a name under it, or an address such as 127.0.0.1 and ::1."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _split_user(rest: str, scheme: str) -> tuple[str, str, str]:

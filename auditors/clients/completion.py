@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import httpx
 import msgspec
 
+from auditors.addresses import mask_url, proxy_for
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_beginning, read_body
 from auditors.clients.cancellation import cancelled_once
 from auditors.clients.chat_format import LONGEST_REPLY_BYTES, chat_body, parse_chat
@@ -95,7 +96,11 @@ class HttpEndpoint:
         self._sign = sign
         self._rng = rng or random.Random()
         self._slots = asyncio.Semaphore(max_concurrency)
+        proxy = proxy_for(base_url)
+        self._way = "" if proxy is None else f" through the proxy {mask_url(proxy)} of the environment"
         self._client = httpx.AsyncClient(
+            proxy=proxy,
+            trust_env=False,
             base_url=base_url.rstrip("/").removesuffix("/v1").rstrip("/"),
             headers={"content-type": "application/json", **ACCEPT_ENCODING, **headers}
             | ({"authorization": f"Bearer {api_key}"} if api_key else {}),
@@ -150,7 +155,7 @@ class HttpEndpoint:
         await self._client.aclose()
 
     async def _attempt(self, method: str, path: str, body: bytes | None, longest: int) -> Reply:
-        where = f"{self._client.base_url.host}:{self._client.base_url.port or ''}{path}"
+        where = f"{self._client.base_url.host}:{self._client.base_url.port or ''}{path}{self._way}"
         try:
             async with asyncio.timeout(self._timeout):
                 return await cancelled_once(self._exchange(method, path, body, longest))

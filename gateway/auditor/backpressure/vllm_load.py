@@ -95,7 +95,7 @@ class LoadReader:
             # A poll on a kept connection would fail whenever the server has just closed it.
             limits = httpx.Limits(max_keepalive_connections=0)
             timeout = httpx.Timeout(None, connect=READ_SECONDS)
-            self._client = httpx.AsyncClient(headers=self._headers, timeout=timeout, limits=limits)
+            self._client = httpx.AsyncClient(headers=self._headers, timeout=timeout, limits=limits, trust_env=False)
         try:
             async with asyncio.timeout(READ_SECONDS):
                 page = await cancelled_once(self._page(self._client))

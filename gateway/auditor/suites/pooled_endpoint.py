@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
+from auditors.addresses import proxy_for
 from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, BoundedBody
 from auditors.clients.completion import CONNECT_TIMEOUT_SECONDS, UNSAMPLED, HttpEndpoint, Reply, trusted
 from auditors.clients.failures import LONGEST_ERROR_BYTES
@@ -22,7 +22,7 @@ from gateway.proxy.pool import ConnectFailure, Pool
 
 
 class PooledEndpoint(HttpEndpoint):
-    """An `HttpEndpoint`; its other end is reached directly. See `is_direct`."""
+    """An `HttpEndpoint`; its other end is reached directly."""
 
     def __init__(
         self,
@@ -70,16 +70,9 @@ class PooledEndpoint(HttpEndpoint):
             attempt.end()
 
 
-def is_direct(base_url: str) -> bool:
-    """Return whether a server is reached without a proxy, as the environment has it."""
-    url = urlsplit(base_url)
-    proxies = getproxies()
-    return not (proxies.get(url.scheme) or proxies.get("all")) or bool(proxy_bypass(url.hostname or ""))
-
-
 def endpoint_for(base_url: str) -> type[HttpEndpoint]:
     """Return the client class for a server: httpx's where a proxy or a user name in the URL asks for it."""
-    return PooledEndpoint if is_direct(base_url) and "@" not in urlsplit(base_url).netloc else HttpEndpoint
+    return PooledEndpoint if proxy_for(base_url) is None and "@" not in urlsplit(base_url).netloc else HttpEndpoint
 
 
 class _Attempt:

@@ -9,7 +9,7 @@ import pytest
 
 from auditors.clients.completion import HttpEndpoint
 from auditors.types import CompletionError
-from gateway.auditor.suites.pooled_endpoint import PooledEndpoint, endpoint_for, is_direct
+from gateway.auditor.suites.pooled_endpoint import PooledEndpoint, endpoint_for
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -139,17 +139,29 @@ async def test_a_cancelled_request_closes_its_connection(begun: bytes) -> None:
         assert await client.post("/v1/x", b"") == b"{}"
 
 
-def test_knows_where_a_proxy_is_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the environment has it; a server that is left out of it is reached directly."""
+def test_a_server_behind_a_proxy_is_asked_by_httpx(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment names the proxy; a server that no_proxy names, or on this machine, is reached directly."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    assert is_direct("https://judge.example")
-    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    assert endpoint_for("https://judge.example") is PooledEndpoint
+    monkeypatch.setenv("https_proxy", "http://user:word@proxy:3128")
     monkeypatch.setenv("no_proxy", "inside.example")
-    assert not is_direct("https://judge.example")
-    assert is_direct("https://inside.example")
-    assert is_direct("http://judge.example")
+    for local in ("https://localhost:1", "https://127.0.0.2", "https://[::1]:8000/v1", "https://a.localhost"):
+        assert endpoint_for(local) is PooledEndpoint
+    assert endpoint_for("http://judge.example") is PooledEndpoint
     assert endpoint_for("https://judge.example") is HttpEndpoint
     assert endpoint_for("https://inside.example/v1") is PooledEndpoint
     assert endpoint_for("https://user:word@inside.example") is HttpEndpoint
+
+
+async def test_an_error_names_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refused connection is the proxy's: the message says so, without the proxy's password."""
+    monkeypatch.setenv("http_proxy", "http://user:word@127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    client = HttpEndpoint("http://model.example:8000", retries=0)
+
+    with pytest.raises(CompletionError, match=r"^model.example:8000/v1/x through the proxy http://[*]{3}@127.0.0.1:1 "):
+        await client.post("/v1/x", b"")
+    await client.aclose()
