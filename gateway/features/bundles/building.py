@@ -39,9 +39,9 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """Text on what the suite does not show; None where that is not known."""
 
 
-def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" = None) -> None:
-    """Writes the bundle; the same bytes for the same contents, key and installed versions. Raises BenchmarkError for a
-    file that cannot be read, or changes meanwhile.
+def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" = None) -> int:
+    """Write the bundle, the same bytes for the same contents, key and installed versions; return its number of files.
+    Raises BenchmarkError for a file that cannot be read, or changes meanwhile.
     """
     generated = {
         CLAUSES: clauses.page(contents.result, contents.absent, contents.does_not_show).encode(),
@@ -58,18 +58,20 @@ def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" =
     attestation = encode(wrapped)
     writer.add(ATTESTATION, io.BytesIO(attestation), len(attestation))
     writer.close()
+    return len(writer.members)
 
 
-def write_to(path: Path, contents: Contents, key: "Ed25519PrivateKey | None" = None) -> None:
-    """Writes the bundle to a file that only its owner may read: prompts and replies are in it. All or nothing. Raises
+def write_to(path: Path, contents: Contents, key: "Ed25519PrivateKey | None" = None) -> int:
+    """Write the bundle to a file that only its owner may read: prompts and replies are in it. All or nothing. Raises
     as `write`, and BenchmarkError where the file cannot be written.
     """
     part = path.parent / f"{path.name}.part"
     try:
         part.unlink(missing_ok=True)  # of a process that was killed
         with open(part, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            write(file, contents, key)
+            n_files = write(file, contents, key)
         part.replace(path)
+        return n_files
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
     finally:

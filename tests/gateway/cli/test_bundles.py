@@ -31,7 +31,7 @@ def test_bundle_verify_score(tmp_path: Path, keys: tuple[str, str], capsys: Say)
     assert main(["audit", "score", "b"]) == 0
 
     out = capsys.readouterr().out
-    assert "b: 6 files of stereoset, signed" in out
+    assert "b: 9 files of stereoset, signed" in out
     assert "without ledger.json: a run directory has no ledger" in out
     assert "ok    9 files are as the statement says: suite stereoset" in out
     assert "75 numbers are as in result.json, 0 differences" in out

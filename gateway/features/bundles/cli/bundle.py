@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     key = arguments.sign_key and read_private_key(arguments.sign_key)
     run_contents = contents(arguments.directory, arguments.labels)
-    building.write_to(arguments.out, run_contents, key)
+    n_files = building.write_to(arguments.out, run_contents, key)
     signed = "signed" if key else "not signed (--sign-key)"
-    print(visible_line(f"{arguments.out}: {len(run_contents.files)} files of {run_contents.result['suite']}, {signed}"))
+    print(visible_line(f"{arguments.out}: {n_files} files of {run_contents.result['suite']}, {signed}"))
     for name, reason in sorted(run_contents.absent.items()):
         print(visible_line(f"without {name}: {reason}"))
     return 0
