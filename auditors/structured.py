@@ -12,13 +12,12 @@ from typing import NamedTuple, TypeVar
 from auditors.metrics.answers import Fields, excess, fields_difference
 from auditors.probes import Answer
 from auditors.text.json_fields import FieldsError, read_fields
-from auditors.text.swaps.echo import Echo
+from auditors.text.swaps.masking import Echo
 from auditors.types import JudgeStamp, Status, ToolCall
 
 TOOL_NAME = "counterfactual_tool_name_excess"
 TOOL_ARGUMENTS = "counterfactual_tool_arguments_excess"
 JSON = "counterfactual_json_excess"
-METRICS = frozenset({TOOL_NAME, TOOL_ARGUMENTS, JSON})
 MOST_CALLS = 64
 """Most calls of an answer; an answer that loops is read no further."""
 
