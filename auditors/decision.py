@@ -64,6 +64,7 @@ from auditors.types import (
 EXCESS = "decision_probability_excess"
 IMPACT = "decision_impact_ratio"
 FLIPS = "decision_flip_rate"
+METRICS = frozenset({EXCESS, IMPACT, FLIPS})
 TYPED_PATHS = frozenset({"/v1/systemone", "/v1/decisions"})
 DRAWS = 2
 """Probes a side: two are the fewest that show how far a side differs from itself."""

@@ -18,6 +18,7 @@ from auditors.types import JudgeStamp, Status, ToolCall
 TOOL_NAME = "counterfactual_tool_name_excess"
 TOOL_ARGUMENTS = "counterfactual_tool_arguments_excess"
 JSON = "counterfactual_json_excess"
+METRICS = frozenset({TOOL_NAME, TOOL_ARGUMENTS, JSON})
 MOST_CALLS = 64
 """Most calls of an answer; an answer that loops is read no further."""
 
