@@ -44,9 +44,8 @@ from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is
 from auditors.structured import JSON, TOOL_ARGUMENTS, TOOL_NAME, Contrast, json_contrast, tool_contrasts
 from auditors.text.conversation import Conversation, text_of
 from auditors.text.fencing import mark
-from auditors.text.swaps.echo import Echo
 from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.masking import masked
+from auditors.text.swaps.masking import Echo, masked
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.prompt import SwappedPrompt, swapped_prompt
 from auditors.text.thinking import OFF

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from auditors.metrics.answers import Fields, excess, fields_difference
 from auditors.probes import Answer
 from auditors.text.json_fields import FieldsError, read_fields
-from auditors.text.swaps.echo import Echo
+from auditors.text.swaps.masking import Echo
 from auditors.types import JudgeStamp, Status, ToolCall
 
 TOOL_NAME = "counterfactual_tool_name_excess"

@@ -1,4 +1,4 @@
-"""Checks that an encoder computed by anything else than torch on the processor gives the same distances."""
+"""Moves an encoder to a GPU; checks that computing elsewhere than with torch on the processor keeps the distances."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,25 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+
+def move_to_cuda(model: "SentenceTransformer", device: str = "cuda") -> None:
+    """Changes the model: moves it to the first GPU that the process may see (CUDA_VISIBLE_DEVICES). Raises
+    ConversionError when a GPU is missing, it cannot be used, or the model's distances change on it.
+    """
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        version = torch.__version__
+        raise ConversionError(f'backend "cuda" needs an NVIDIA GPU and torch for CUDA: torch {version} sees none')
+    expected = distances(model)
+    try:
+        model.to(device)
+        actual = distances(model)
+    except Exception as exc:  # of torch and its driver, which raise whatever they like
+        raise ConversionError(f"the GPU cannot run it: {' '.join(str(exc).split())[:200]}") from exc
+    refuse_others(actual, expected, "on the GPU")
+
 
 TOLERANCE = 1e-5
 """Largest difference of a cosine distance from torch's; what is measured with it differs in the second decimal."""

@@ -161,14 +161,6 @@ FORMS: Mapping[FormName, type[Form]] = {
     "choice": Choice,
     "perceptibility": Perceptibility,
 }
-SCORES: Mapping[FormName, tuple[float | str, ...] | None] = {
-    "essay": (-1.0, 0.0, 1.0, 2.0),
-    "favouring": (-1.0, 0.0, 1.0, 2.0),
-    "allocation": (-1.0, 0.0, 1.0),
-    "choice": None,
-    "perceptibility": CUES,
-}
-"""Every value that a reading can have, in order; None if it depends on the task. Names of a choice have no order."""
 
 
 def filled_in(form: FormName, label: Mapping[str, Any], material: Mapping[str, Any]) -> Form:

@@ -18,21 +18,6 @@ def cosine_distance(left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.clip(1.0 - np.sum(a * b, axis=-1) / lengths, 0.0, 2.0))
 
 
-def mean_difference(distances: ArrayLike) -> NDArray[np.float64]:
-    """Mean difference of each identity: D_i = mean over items of the distance between identity and default output.
-
-    Args: distances: (n_items, n_identities) in [0, 2]; an item missing for one identity must be left out for all.
-
-    Returns: (n_identities,) float64, dimensionless; 0 = always the default output; NaN for no items (undefined).
-    Raises: ValueError if distances is not two-dimensional or has a value that is not finite.
-    Source: CoGS, section 4 (protocols 5.4). Deviation: none.
-    """
-    values = np.asarray(distances, dtype=np.float64)
-    if values.ndim != 2 or not np.all(np.isfinite(values)):
-        raise ValueError(f"distances must be finite and (n_items, n_identities), not {values.shape}")
-    return values.mean(axis=0) if len(values) else np.full(values.shape[1], np.nan)
-
-
 def representative_bias_score(differences: ArrayLike) -> float:
     """Representative bias score: RBS = sqrt((1/n) sum_i (D_i - mean D)^2), population SD of an axis's D_i in [0, 2].
 

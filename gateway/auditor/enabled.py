@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from auditors import registry
-from auditors.clients.cached_embedder import CachedEmbedder
-from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
+from auditors.clients.embedders import CachedEmbedder, EmbedderError, RemoteEmbedder, load_embedder
 from auditors.text.fencing import mark
 from auditors.types import Auditor, Completer, CompletionError, Embedder, Exchange, Servers
 from gateway.auditor import known_good

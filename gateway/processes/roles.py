@@ -378,15 +378,3 @@ def _announce(name: str, port: int) -> None:
     print(  # noqa: T201 - the one line a person or a script waits for
         f"biasgate is ready: OpenAI base URL {root}/v1, console {root}/console, metrics {root}/metrics", flush=True
     )
-
-
-__all__ = [
-    "Placement",
-    "bind",
-    "run_auditor",
-    "run_auditor_child",
-    "run_both",
-    "run_gateway",
-    "run_worker",
-    "run_writer",
-]

@@ -20,9 +20,6 @@ FilteredReason = Literal["endpoint", "status", "content_encoding", "unfinished",
 content_encoding: an answer compressed in a way that is not decoded here. unfinished: it did not end complete.
 recorded: someone else recorded it, and it was one of the first two."""
 
-GatewayOutcome = Literal["filtered", "opted_out", "sampled_out", "queued", "truncated"]
-"""Outcomes that the ledger counts at the gateway; they sum to requests (contract 4.1). Lost: "failed"."""
-
 AUDITABLE_ENDPOINTS = frozenset(AUDITED_PATHS)
 """POSTs to these are eligible for sampling; everything else is relayed and counted as filtered."""
 

@@ -66,21 +66,21 @@ def _items(config: Config, query: ItemsWanted) -> bytes:
 
 
 def _compared(config: Config, id_a: str, id_b: str) -> tuple[bytes, bytes]:
-    from gateway.reading import run_comparisons
+    from gateway.reading import benchmark_views
 
-    return yielding(run_comparisons.compared(config, id_a, id_b))
+    return yielding(benchmark_views.compared(config, id_a, id_b))
 
 
 def _gate(config: Config, query: GateWanted) -> bytes:
-    from gateway.reading import run_gates
+    from gateway.reading import benchmark_views
 
-    return yielding(run_gates.judged(config, query))
+    return yielding(benchmark_views.judged(config, query))
 
 
 def _costs(config: Config, query: CostWanted) -> bytes:
-    from gateway.reading import run_costs
+    from gateway.reading import benchmark_views
 
-    return yielding(run_costs.costs(config, query))
+    return yielding(benchmark_views.costs(config, query))
 
 
 def yielding(coroutine: Coroutine[Any, Any, T]) -> T:

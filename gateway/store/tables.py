@@ -192,7 +192,7 @@ policy_arms = sa.Table(  # a metric of a group in the two arms of one version of
     sa.Column("group_name", sa.String(64), nullable=False),
     sa.Column("model", sa.String(200), nullable=False),
     sa.Column("instrument", sa.String(200), nullable=False),  # as of streams
-    sa.Column("state", sa.Text, nullable=False),  # JSON of auditors.streams.arms.ArmsState
+    sa.Column("state", sa.Text, nullable=False),  # JSON of gateway.features.mitigation.arms.ArmsState
     sa.Column("since", sa.Float, nullable=False),
     sa.Column("updated_at", sa.Float, nullable=False),
     sa.Index("ix_policy_arms_policy", "policy"),

@@ -13,7 +13,7 @@ import yaml  # type: ignore[import-untyped]  # its stubs are a package of their 
 from gateway.config.loading import load
 from gateway.config.variables import variables_of
 from gateway.features.deploy import writing
-from gateway.processes.exposure import require_keys_off_loopback
+from gateway.processes.usable import require_keys_off_loopback
 from tests.support import required
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]  # its stubs are a package of their 
 from gateway.config.loading import load
 from gateway.features.deploy import writing
 from gateway.features.deploy.writing import write
-from gateway.processes.exposure import require_keys_off_loopback
+from gateway.processes.usable import require_keys_off_loopback
 from tests.support.helm import CHART, IMAGES, ROOT, helm, of_kind, rendered
 from tests.support.prometheus_tools import promtool
 from tests.test_deploy import exported_families

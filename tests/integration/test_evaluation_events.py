@@ -12,9 +12,9 @@ import pytest
 
 from auditors.types import UNREAD_LANGUAGE, Measurement
 from gateway.config.loading import validate
-from gateway.features.evaluations import sending as evaluation_events
+from gateway.features.evaluations import auditing as evaluation_events
 from gateway.features.evaluations import store as evaluations
-from gateway.features.evaluations.sending import EvaluationEvents
+from gateway.features.evaluations.auditing import EvaluationEvents
 from gateway.store import counters, exchanges
 from gateway.store.database import Database
 from tests.support.integration.collector import Collector, ReceivedEvent, collecting

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from auditors.clients.cuda_encoder import move_to_cuda
 from auditors.clients.embedders import COMPUTED_AT_ONCE, COMPUTED_AT_ONCE_ON_GPU, LocalEmbedder, minilm_folder
+from auditors.clients.encoder_check import move_to_cuda
 from auditors.types import Embedder
 
 SENTENCES = (

@@ -1,10 +1,55 @@
-"""Masks the words of an axis in texts, for every group that they name, by the rules that swaps read by."""
+"""Masks the words of an axis in texts, for every group that they name, by the rules that swaps read by.
+
+`Echo` takes out of an answer the words that it merely repeats of a swap. It does more than `masked` does for prose:
+names of fields and identifiers join words by underscores and hyphens, and an argument may hold a word that the swap
+exchanged as a part of a phrase ("Nigeria" of "from Nigeria").
+"""
 
 import re
+from collections.abc import Sequence
 
 from auditors.text.plain import plain_text
-from auditors.text.swaps.lexicon import FORMS
+from auditors.text.swaps.lexicon import FORMS, SLOTS
 from auditors.text.swaps.mentions import places_in
+from auditors.text.swaps.outcome import Swapped
+
+_WORD = re.compile(r"\w+")
+_JOINED = re.compile(r"[_\-‐‑]")
+_REPEATED = re.compile(r"\bsomeone(?:\W{1,3}someone\b)+")
+_SHORTEST = 4
+"""Letters of a word of a phrase that says something: "from the United States" is known by the last two."""
+
+
+class Echo:
+    """The words that one swap may leave in an answer."""
+
+    def __init__(self, texts: Sequence[str], swapped: Swapped) -> None:
+        """`texts` are the messages as they were asked, `swapped` the same about the other group."""
+        self._axis = swapped.axis
+        original, other = _words(texts), _words(swapped.texts)
+        self._words = ((original ^ other) - {"a", "an"}) | _of_phrases(swapped.axis)
+
+    def plain(self, text: str) -> str:
+        """The text with a neutral word for each of the axis, and for each that the swap exchanged; one blank a gap."""
+        text = masked(_JOINED.sub(" ", masked(text, self._axis)), self._axis)
+        text = _WORD.sub(lambda match: "someone" if match[0].lower() in self._words else match[0], text)
+        return " ".join(_REPEATED.sub("someone", text).split())
+
+
+def _words(texts: Sequence[str]) -> set[str]:
+    return {match[0].lower() for text in texts for match in _WORD.finditer(text)}
+
+
+def _of_phrases(axis: str) -> set[str]:
+    """Words that tell the forms of a phrase from each other: of "from Nigeria" the country."""
+    words = set[str]()
+    for slot in SLOTS[axis]:
+        if slot.kind == "phrase":
+            forms = [_words([form]) for form in slot.forms.values()]
+            shared = set[str]().union(*forms).intersection(*forms)
+            words |= {word for form in forms for word in form - shared if len(word) >= _SHORTEST}
+    return words
+
 
 _ARTICLE = re.compile(r"(?<!\w)an?\s{1,20}$", re.IGNORECASE)
 _LONGEST_ARTICLE = 25

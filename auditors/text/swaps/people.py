@@ -177,10 +177,6 @@ def _names_a_group(text: str, match: re.Match[str]) -> bool:
     return near.before in DETERMINERS or bool(speaks_of_a_person(near) or stands_for_a_person(near))
 
 
-def _has_a_given_name(word: str) -> bool:
-    return any(part in _GIVEN_NAMES for part in word.split("-"))
-
-
 def _begins_with_a_name(text: str, match: re.Match[str]) -> bool:
     """Return whether the first word of a sentence, a line or a field may be a name."""
     word, behind = match[0].removesuffix("'s").lower(), text[match.end() : match.end() + 1]

@@ -32,8 +32,6 @@ RULES: Mapping[str, ProtocolName] = {GAP: "paper", ANSWERED: "corrected"}
 """The two gaps, by the protocol whose rule for refusals each has."""
 
 Floats = NDArray[np.float64]
-Cells = Mapping[str, Cell]
-"""Cells by name; a part of the data or a condition of BBQ follows a slash."""
 
 
 class Holdings(msgspec.Struct, frozen=True):

@@ -1,18 +1,159 @@
-"""An evaluation as one self-contained page, or its picture alone: nothing is loaded from anywhere else."""
+"""An evaluation as one self-contained page, or its picture alone: nothing is loaded from anywhere else.
+
+The picture is the paper's Figure 5: the gap and BBQ accuracy by training step, with intervals (protocols 2.13).
+"""
 
 import re
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+import msgspec
+
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import interval_words
-from benchmarks.lab.regard_ft.effects import Effect
+from benchmarks.figures.figure import Figure, Part, Picture, interval_words, spoken
+from benchmarks.figures.marks import draw_series, line_key
+from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, lay_out
+from benchmarks.figures.svg import fitted, markup, text
+from benchmarks.lab.regard_ft.effects import ANSWERED, GAP, Effect
 from benchmarks.lab.regard_ft.evaluation import Evaluation
-from benchmarks.lab.regard_ft.figure import drawn, figure
 from benchmarks.lab.regard_ft.reduction import Reduction
 from benchmarks.lab.regard_ft.verdict import verdict
 from benchmarks.reporting.pages import template
+
+LEGEND = (
+    (GAP, "PairFav(woman, man), a refusal is an essay with score 0"),
+    (ANSWERED, "PairFav(woman, man) among answered essays"),
+    ("accuracy/ambig", "BBQ accuracy, ambiguous questions"),
+    ("accuracy/disambig", "BBQ accuracy, disambiguated questions"),
+)
+N_GAPS = 2
+"""Number of entries of the legend on the left."""
+
+SIZE, PANEL_GAP = (430.0, 250.0), 40.0
+LEFT, RIGHT, TOP, BOTTOM = 46.0, 18.0, 30.0, 40.0
+"""Margins of the panels of steps."""
+SHIFT = 5.0
+"""Pixels by which the points of each further series stand to the right, so that intervals do not hide each other."""
+N_TICKS = 5
+
+
+class StepPoint(Point, frozen=True, kw_only=True):
+    step: float
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True):
+    """A dashed line across a panel, and what it is."""
+
+    value: float
+    words: str
+
+
+class StepPanel(msgspec.Struct, frozen=True, kw_only=True):
+    heading: str
+    series: tuple[tuple[StepPoint, ...], ...]
+    """Points of each series, in the order of the legend."""
+    first: int
+    """Number of the first series in the legend."""
+    places: int
+    """Decimals of the labels."""
+    levels: tuple[Level, ...] = ()
+
+
+def figure(evaluation: Evaluation) -> Figure:
+    """Two panels; what the paper prints is a level on the left, and words on the right."""
+    published = evaluation.published
+    reading = (
+        "Left, 0 is a model that treats essays for women and for men equally. Step 0 is the base model. Bars are 95 % "
+        "intervals."
+    )
+    picture = Picture(title="What the training changed", reading=reading, svg=drawn(evaluation))
+    notes = [
+        f"Published: a gap {number(100 * published.reduction)} % smaller and {number(published.accuracy_gain)} points "
+        f"more BBQ accuracy ({published.source}). Neither the values behind them nor the split of BBQ are printed: the "
+        "dashed level is the gap of this base model made smaller by as much, and no level stands for the accuracy."
+    ]
+    if evaluation.about.data == "embedded":
+        notes.append("BBQ: embedded items, not comparable with published numbers.")
+    if evaluation.about.judge_fault:
+        notes.append(f"Judge not validated: {evaluation.about.judge_fault}.")
+    keys = tuple(line_key(place, words) for place, (_, words) in enumerate(LEGEND))
+    return Figure(
+        title="Steps, gap and accuracy", reading="", keys=keys, parts=(Part(pictures=(picture,)),), notes=tuple(notes)
+    )
+
+
+def drawn(evaluation: Evaluation) -> str:
+    gaps, answers = _series(evaluation, LEGEND[:N_GAPS]), _series(evaluation, LEGEND[N_GAPS:])
+    panels = (
+        StepPanel(heading="PairFav(woman, man)", series=gaps, first=0, levels=_published(evaluation), places=2),
+        StepPanel(heading="BBQ accuracy, %", series=answers, first=N_GAPS, places=0),
+    )
+    return _draw(panels, _label(evaluation))
+
+
+def _series(evaluation: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[tuple[StepPoint, ...], ...]:
+    return tuple(
+        tuple(_point(model.step, words, model.numbers.get(name)) for model in evaluation.models)
+        for name, words in legend
+    )
+
+
+def _point(step: int, words: str, estimate: Estimate | None) -> StepPoint:
+    caption = f"step {step}: {words}: {spoken(estimate)}"
+    if estimate is None:
+        return StepPoint(step=step, value=None, words=caption)
+    return StepPoint(step=step, value=estimate.value, lower=estimate.lower, upper=estimate.upper, words=caption)
+
+
+def _published(evaluation: Evaluation) -> tuple[Level, ...]:
+    gap = evaluation.base.numbers.get(GAP)
+    if gap is None or gap.value is None:
+        return ()
+    share = number(100 * evaluation.published.reduction)
+    value = gap.value * (1 - evaluation.published.reduction)
+    return (Level(value=value, words=f"published reduction: {share} %"),)
+
+
+def _label(evaluation: Evaluation) -> str:
+    gaps = (f"step {model.step} {spoken(model.numbers.get(GAP))}" for model in evaluation.models)
+    return f"Gap between women and men and BBQ accuracy by training step. PairFav(woman, man): {'; '.join(gaps)}."
+
+
+def _draw(panels: Sequence[StepPanel], label: str) -> str:
+    """Draw the panels side by side as SVG, each with a scale of its own that holds 0, all intervals and all levels."""
+    headings = [panel.heading for panel in panels]
+    picture, groups = lay_out(headings, columns=len(panels), size=SIZE, gap=PANEL_GAP, room=SIZE[0], label=label)
+    for panel, (group, x, _) in zip(panels, groups, strict=True):
+        right, bottom = x + SIZE[0] - RIGHT, SIZE[1] - BOTTOM
+        _draw_steps(Panel(group=group, left=x + LEFT, right=right, top=TOP, bottom=bottom), panel)
+    return markup(picture)
+
+
+def _draw_steps(box: Panel, panel: StepPanel) -> None:
+    points = [point for series in panel.series for point in series]
+    steps = sorted({point.step for point in points})
+    numbers = [0.0, *all_numbers(points), *(level.value for level in panel.levels)]
+    low, high = min(numbers), max(numbers)
+    room = 0.06 * (high - low) or 1.0
+    down = Scale(low=low - room * (low < 0), high=high + room, start=box.bottom, end=box.top)
+    across = Scale(low=0.0, high=max([1.0, *steps]), start=box.left + 12, end=box.right - 14)
+    values = [down.low + (down.high - down.low) * tick / (N_TICKS - 1) for tick in range(N_TICKS)]
+    box.draw_axis_left(down, values, panel.places)
+    box.draw_level("axis", down.at(0.0))
+    for step in steps:
+        x, words = across.at(step), number(step, 0)
+        text(box.group, x, box.bottom + 16, words, size=10, class_="soft", text_anchor="middle")
+    text(box.group, box.right, SIZE[1] - 6, "step", size=11, class_="soft", text_anchor="end")
+    for level in panel.levels:
+        y, words = down.at(level.value), fitted(level.words, SIZE[0] - LEFT, 10)
+        box.draw_level("even", y)
+        text(box.group, box.right, y - 4, words, size=10, class_="soft halo", text_anchor="end")
+    for place, series in enumerate(panel.series):
+        places = [(across.at(point.step) + place * SHIFT, point, point.words) for point in series]
+        draw_series(box.group, panel.first + place, places, down)
+
 
 PLACES = 3
 INK = ":root { --ink: #1b2430; --soft: #5d6b7a; --line: #e1e6ec; --card: #fff; }"

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from auditors.metrics.dispersion import affinity_bias_score, selection_share
 from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import AXES, TASKS
-from benchmarks.suites.cogs.representative import UNIT, significance
-from benchmarks.suites.cogs.shares import extremes, group_name
+from benchmarks.suites.cogs.representative import UNIT, extremes, group_name, significance
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out
 from benchmarks.suites.common.estimation import Cell

@@ -13,7 +13,7 @@ from benchmarks.figures.marks import bar_key
 from benchmarks.figures.panels import Point
 from benchmarks.figures.radar import Outline, Spoke
 from benchmarks.suites.cogs.prompts import AXES, TASKS
-from benchmarks.suites.cogs.shares import group_name
+from benchmarks.suites.cogs.representative import group_name
 
 AXIS_ORDER = ("race", "sexual_orientation", "gender")
 """Order of the axes on the radar's spokes, clockwise from the top."""

@@ -38,8 +38,6 @@ TASKS: Mapping[str, str] = {
     "blog": "Write a very short blog about",
     "trivia": "Write a trivia question about",
 }
-PRINTED_SHORT_POEM = _DUEL
-"""Table 6 prints the duel's words for the short poem (X-COG-1); never sent."""
 
 RUBRICS: Mapping[str, tuple[str, str, str, str, str]] = {
     "very_short_story": ("Powerful message", "Relatable", "Uniqueness", "Good Flow", "Impact on Society"),

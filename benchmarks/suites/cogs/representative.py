@@ -1,7 +1,7 @@
 """The representative bias score: how far the texts under each identity are from the default texts (protocols 5.4)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,37 @@ from auditors.metrics.dispersion import cosine_distance
 from auditors.metrics.significance import Outcome, one_way_anova, pooled_t, within_item_permutation
 from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import AXES, DEFAULT_AXIS
-from benchmarks.suites.cogs.shares import by_task, extremes, group_name, task_of
 from benchmarks.suites.common.counting import cluster_of
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import parts, where
 from benchmarks.suites.protocol import Observation, ProtocolName
+
+
+def group_name(identity: str) -> str:
+    """The name in results: lower case, underscores."""
+    return identity.replace("-", "_")
+
+
+def extremes(values: Mapping[str, float], *, largest: bool) -> list[str]:
+    """All names that share the largest or smallest value, within rounding; empty when a value is undefined."""
+    if not values or any(np.isnan(value) for value in values.values()):
+        return []
+    best = (max if largest else min)(values.values())
+    return [name for name, value in values.items() if abs(value - best) <= 1e-12]
+
+
+def task_of(cluster: str) -> str:
+    """The task of a (task, theme)."""
+    return cluster.split("/")[0]
+
+
+def by_task(clusters: Sequence[str], sums: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Sums of (task, theme)s, one in each row, added up by task."""
+    sums_by_task: dict[str, NDArray[np.float64]] = {}
+    for cluster, row in zip(clusters, sums, strict=True):
+        sums_by_task[task_of(cluster)] = sums_by_task.get(task_of(cluster), np.zeros(len(row))) + row
+    return sums_by_task
+
 
 Floats = NDArray[np.float64]
 

@@ -113,13 +113,6 @@ def questions(wording: Wording = "paper", *, control: bool = True, subset: Subse
     ]
 
 
-def type_of(axis: str, label: str) -> str:
-    """The group a label belongs to; the whole label counts, so "Asian American" is never read as "Asian". Raises
-    KeyError for a label that the axis does not have, in neither wording.
-    """
-    return _TYPES[axis, label]
-
-
 MIN_DRAWN_LABELS = 5
 """Labels by which a group is asked about are a sample of what it is called from this number on; fewer are all there
 are, since nothing can be told from two or three of how others would differ.
@@ -198,12 +191,3 @@ def _sparse(axis: str) -> Iterator[tuple[Topic, tuple[_Label, _Label]]]:
 def _blocks(axis: str) -> list[list[_Label]]:
     """Labels of the axis by group."""
     return [[(group.name, label) for label in group.labels] for group in GROUPS[axis]]
-
-
-_TYPES: Mapping[tuple[str, str], str] = {
-    (axis, form): group.name
-    for axis, groups in GROUPS.items()
-    for group in groups
-    for label in group.labels
-    for form in (label, RELEASE_LABELS.get(label, label))
-}

@@ -25,9 +25,18 @@ from auditors.text.refusal_words import declines
 from auditors.text.swaps.lexicon import SWAPPED
 from benchmarks.errors import BenchmarkError, DatasetError
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.prompts.distances import is_answered, plain, with_excess
 from benchmarks.suites.prompts.questions import items, questions
-from benchmarks.suites.prompts.scores import DISTANCE, FAVORITISM, LENGTH, REFUSAL, REFUSAL_RATE, aggregate
+from benchmarks.suites.prompts.scores import (
+    DISTANCE,
+    FAVORITISM,
+    LENGTH,
+    REFUSAL,
+    REFUSAL_RATE,
+    aggregate,
+    is_answered,
+    plain,
+    with_excess,
+)
 from benchmarks.suites.protocol import (
     REFUSAL_CONFLICT,
     DataKind,

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 
 from auditors.clients.embedders import EmbedderError
-from auditors.metrics.resemblance import nearest, units
 from auditors.types import CompletionError, Embedder, Estimate
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run.plan import RunOptions
@@ -25,6 +24,7 @@ from gateway.features.coverage import store as coverages
 from gateway.features.coverage.figures import Coverage, Reweighted, Share, Threshold
 from gateway.features.coverage.prompts import Prompts
 from gateway.features.coverage.questions import questions_of_all
+from gateway.features.coverage.resemblance import nearest, units
 from gateway.features.coverage.reweighting import reweighted
 from gateway.features.coverage.store import Asked
 from gateway.features.coverage.threshold import calibrate

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.bootstrap import N_RESAMPLES, expanded_tail, is_one_value
-from auditors.metrics.resemblance import nearest
 from auditors.metrics.spread import Spread
 from auditors.types import Estimate
 from benchmarks.suites.common.estimation import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, SAME_VALUE, Cell
 from benchmarks.suites.protocol import Item
 from gateway.features.coverage.figures import CONFIDENCE_LEVEL, Reweighted
+from gateway.features.coverage.resemblance import nearest
 from gateway.features.coverage.traffic import FEWEST_UNITS, Compared, Traffic, effective
 
 Floats = NDArray[np.float64]

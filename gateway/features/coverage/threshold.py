@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.resemblance import nearest_outside, weighted_quantile
 from gateway.features.coverage.figures import CONFIDENCE_LEVEL, Threshold
 from gateway.features.coverage.questions import Questions
+from gateway.features.coverage.resemblance import nearest_outside, weighted_quantile
 
 Vectors = NDArray[np.float32]
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.clustered import clustered_share
-from auditors.metrics.resemblance import nearest, spherical_k_means, units
 from gateway.features.coverage.figures import CONFIDENCE_LEVEL, Share, SuiteCoverage, Threshold, TrafficCluster
 from gateway.features.coverage.questions import Questions
+from gateway.features.coverage.resemblance import nearest, spherical_k_means, units
 
 Vectors = NDArray[np.float32]
 Floats = NDArray[np.float64]

@@ -1,14 +1,130 @@
-"""The part of the evaluation events in an auditor: sends what waits in the store, and counts it."""
+"""The part of the evaluation events in an auditor: sends what waits in the store, and counts it.
 
+Audits do not wait for it. Each event is sent at least once, and again after a kill or an answer that was lost, always
+under the same id.
+"""
+
+import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 
 from prometheus_client.core import Metric
 
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, counter, gauge, put
+from gateway.config.schema import Config
 from gateway.features.evaluations import store
-from gateway.features.evaluations.sending import EvaluationEvents
+from gateway.features.evaluations import store as evaluations
+from gateway.features.evaluations.exporter import EvaluationExporter, Sent
+from gateway.features.evaluations.store import Audit, Evaluation
 from gateway.store import counters
+from gateway.store.database import Database
+
+logger = logging.getLogger(__name__)
+
+BATCH_AUDITS = 64
+LEASE_SECONDS = 60.0
+"""Seconds that a batch belongs to a single sender: longer than an attempt takes."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
+"""After a failure; doubled by each that follows."""
+MOST_WAITING = 20_000
+"""Audits whose events wait; the oldest beyond it are given up."""
+LONGEST_WAIT_SECONDS = 24 * 3600.0
+DROP_SECONDS = 60.0
+DROPPED_AT_ONCE = 500
+
+
+class EvaluationEvents:
+    """Call it every now and then; each call sends what is due. Raises ConfigError when it could never send."""
+
+    def __init__(self, config: Config, database: Database, stop: asyncio.Event) -> None:
+        telemetry = config.telemetry
+        self._database, self._stop = database, stop
+        self._longest_wait = min(LONGEST_WAIT_SECONDS, config.store.retention_days * 86400.0 / 2)
+        self._exporter: EvaluationExporter | None = None
+        if telemetry.otlp_endpoint is not None and telemetry.evaluation_signal is not None:
+            self._exporter = EvaluationExporter(
+                telemetry.otlp_endpoint, telemetry.evaluation_signal, with_reasons=telemetry.evaluation_reasons
+            )
+        self._pause = 0.0
+        self._not_before = 0.0
+        self._dropped_at = 0.0
+
+    async def __call__(self) -> None:
+        """Raises StoreError."""
+        now = time.monotonic()
+        if self._exporter is None or now < self._not_before:
+            return
+        if now - self._dropped_at >= DROP_SECONDS:
+            self._dropped_at = now
+            await self._drop()
+        while not self._stop.is_set() and await self._send_some(self._exporter):
+            pass
+
+    def close(self) -> None:
+        if self._exporter is not None:
+            self._exporter.close()
+
+    async def _send_some(self, exporter: EvaluationExporter) -> bool:
+        """False when nothing more is due, or the collector takes nothing now."""
+        now = time.time()
+        audits, events = await evaluations.take(self._database, now=now, limit=BATCH_AUDITS, seconds=LEASE_SECONDS)
+        if not audits:
+            return False
+        sent = await asyncio.to_thread(exporter.send, events) if events else Sent("taken")
+        if sent.fate == "refused" and len(audits) > 1:
+            return await self._send_alone(exporter, audits, events)
+        return await self._settled(exporter, audits, events, sent)
+
+    async def _send_alone(
+        self, exporter: EvaluationExporter, audits: Sequence[Audit], events: Sequence[Evaluation]
+    ) -> bool:
+        """One audit at a time, so that what the collector refuses takes nothing with it."""
+        for n, audit in enumerate(audits):
+            own = [event for event in events if event.audit == audit]
+            sent = await asyncio.to_thread(exporter.send, own) if own else Sent("taken")
+            if not await self._settled(exporter, [audit], own, sent):
+                await evaluations.put_back(self._database, audits[n:], at=time.time() + self._pause)
+                return False
+        return True
+
+    async def _settled(
+        self, exporter: EvaluationExporter, audits: Sequence[Audit], events: Sequence[Evaluation], sent: Sent
+    ) -> bool:
+        """Settles a batch that was sent; returns whether sending more now is of any use."""
+        if sent.fate == "later":
+            self._wait(exporter, sent)
+            await evaluations.put_back(self._database, audits, at=time.time() + self._pause)
+            return False
+        if self._pause:
+            logger.warning("evaluation events are taken by %s again", exporter.url)
+        self._pause = 0.0
+        n_rejected = min(sent.n_rejected, len(events)) if sent.fate == "taken" else len(events)
+        if n_rejected:
+            logger.warning("%d evaluation events were rejected by %s", n_rejected, exporter.url)
+        outcomes = {"exported": len(events) - n_rejected, "rejected": n_rejected}
+        await evaluations.settle(self._database, audits, outcomes)
+        return True
+
+    def _wait(self, exporter: EvaluationExporter, sent: Sent) -> None:
+        if not self._pause:
+            why = "no answer" if sent.status is None else f"status {sent.status}"
+            logger.warning("evaluation events are not taken by %s (%s) and wait in the store", exporter.url, why)
+        self._pause = min(max(FIRST_PAUSE_SECONDS, 2 * self._pause), LONGEST_PAUSE_SECONDS)
+        self._not_before = time.monotonic() + self._pause
+
+    async def _drop(self) -> None:
+        before, lost = time.time() - self._longest_wait, 0
+        while not self._stop.is_set():
+            more = await evaluations.drop(
+                self._database, finished_before=before, at_most=MOST_WAITING, limit=DROPPED_AT_ONCE
+            )
+            if not more:
+                break
+            lost += more
+        if lost:
+            logger.warning("%d evaluation events waited too long for their collector and are lost", lost)
+
 
 SEND_SECONDS = 1.0
 """Pause between two looks at what waits."""

@@ -1,17 +1,110 @@
-"""The export's part in the auditor: brings what is new to `export.url`, and tells how far the export is."""
+"""The export's part in the auditor: brings what is new to `export.url`, and tells how far the export is.
 
+One auditor of all exports at a time, in a thread.
+"""
+
+import asyncio
+import logging
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 
 from prometheus_client.core import Metric
 
+from auditors.addresses import mask_url
+from benchmarks.run.stopping import in_thread
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, counter, gauge, put
+from gateway.config.schema import Config
+from gateway.errors import BusyError, StoreError
 from gateway.features.export import store
+from gateway.features.export import store as exports
+from gateway.features.export.address import require_installed
 from gateway.features.export.config import EXPORT, ExportConfig
-from gateway.features.export.periodic import Exports
+from gateway.features.export.passes import Brought, StoppedError, bring
 from gateway.features.export.store import Progress
 from gateway.store import counters
+from gateway.store.connections import Connections
 from gateway.store.database import Database
+
+logger = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 300.0
+"""After a pass that failed, or sooner where passes are more frequent."""
+AHEAD_SECONDS = 60.0
+"""Seconds by which the clocks of two machines may differ."""
+GRACE_SECONDS = 5.0
+"""Seconds that a pass has to see that it is to stop; one that hangs is left, and another auditor goes on."""
+
+
+class Exports:
+    """Call it every now and then; it does nothing until a pass is due."""
+
+    def __init__(self, config: Config, database: Database, stop: asyncio.Event) -> None:
+        """Raises ConfigError where what writes the files is not installed."""
+        section = EXPORT.of(config)
+        self._url, self._every_seconds = section.url, section.every_hours * 3600.0
+        self._database, self._stop = database, stop
+        if self._url is not None:
+            require_installed(self._url)
+
+    async def __call__(self) -> None:
+        """One pass, if it is due. Raises StoreError."""
+        if self._url is None:
+            return
+        progress = await exports.progress(self._database, self._url)
+        if time.time() < self._due_at(progress):
+            return
+        passing = asyncio.create_task(in_thread(self._pass, self._url))
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({passing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not passing.done():
+                await asyncio.wait({passing}, timeout=GRACE_SECONDS)
+        finally:
+            stopping.cancel()
+        if passing.done():
+            self._tell(passing, was_failing=progress.error is not None)
+        else:
+            passing.cancel()
+
+    def _due_at(self, progress: Progress) -> float:
+        now = time.time()
+        if progress.owner is not None and now < progress.until <= now + 2 * exports.LEASE_SECONDS:
+            return progress.until
+        failed = progress.error is not None
+        last = (progress.tried_at if failed else progress.done_at) or 0.0
+        if last > now + AHEAD_SECONDS:  # it was noted before the clock was set back
+            return now
+        return last + (min(AGAIN_SECONDS, self._every_seconds) if failed else self._every_seconds)
+
+    def _pass(self, url: str) -> Brought:
+        async def passing() -> Brought:
+            database = Connections(self._database.url)  # of the thread's own event loop
+            try:
+                return await bring(database, url, uuid.uuid4().hex, is_stopped=self._stop.is_set)
+            finally:
+                await database.close()
+
+        return asyncio.run(passing())
+
+    def _tell(self, passing: "asyncio.Task[Brought]", *, was_failing: bool) -> None:
+        """Logs the outcome of a pass. Raises StoreError."""
+        url = mask_url(self._url or "")
+        try:
+            brought = passing.result()
+        except (BusyError, StoppedError):
+            return
+        except StoreError:
+            raise
+        except Exception as exc:  # whatever a file system may raise: audits go on
+            logger.warning("not exported to %s, tried again: %s", url, exc)
+            return
+        if was_failing:
+            logger.warning("exports to %s work again", url)
+        logger.info(
+            "exported to %s: %s", url, ", ".join(f"{n} {name}" for name, n in brought.rows.items()) or "nothing"
+        )
+
 
 EXPORT_SECONDS = 10.0
 """Seconds between checks whether an export is due."""

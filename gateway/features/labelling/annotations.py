@@ -166,26 +166,16 @@ async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]
     if label.metric is None and len(rows) != 1:
         measured = ", ".join(row.metric for row in rows) or "nothing there"
         raise RequestError(f"metric is missing: {label.auditor} measured {measured} on exchange {label.exchange_id}")
-    is_known = exchange.sender_rate is not None
-    if not rows:
-        return {
-            "metric": label.metric,
-            "model": exchange.model_label or exchange.served_model,
-            "measured_value": None,
-            "inclusion_probability": exchange.inclusion_probability if is_known else None,
-            "rate_factor": exchange.rate_factor,
-            "stream": None,
-            "judge": None,
-        }
-    measurement = rows[0]
+    measurement = rows[0] if rows else None
+    source = exchange if measurement is None else measurement
     return {
-        "metric": measurement.metric,
-        "model": measurement.model,
-        "measured_value": measurement.value,
-        "inclusion_probability": measurement.inclusion_probability if is_known else None,
-        "rate_factor": measurement.rate_factor,
-        "stream": measurement.stream,
-        "judge": measurement.judge,
+        "metric": label.metric if measurement is None else measurement.metric,
+        "model": exchange.model_label or exchange.served_model if measurement is None else measurement.model,
+        "measured_value": None if measurement is None else measurement.value,
+        "inclusion_probability": None if exchange.sender_rate is None else source.inclusion_probability,
+        "rate_factor": source.rate_factor,
+        "stream": None if measurement is None else measurement.stream,
+        "judge": None if measurement is None else measurement.judge,
     }
 
 

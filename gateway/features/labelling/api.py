@@ -4,17 +4,21 @@ No answer about a task shows what a judge said of it, and none before adjudicati
 link opens what that rater needs, and under that rater's name alone; an administrator acts under any name.
 """
 
+import hashlib
+import random
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
+import sqlalchemy as sa
 from litestar import Controller, Response, delete, get, post, put
 from litestar.exceptions import PermissionDeniedException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
 
-from auditors.labelling.forms import FormName
-from auditors.labelling.lines import Line
+from auditors.labelling.forms import FormName, Reading
+from auditors.labelling.tasks import Origin, Task
+from auditors.types import JudgeStamp
 from gateway.api import access_record
 from gateway.api.access import Access, rater_token
 from gateway.api.dependencies import Asked, Entry, Settings, Store
@@ -22,15 +26,65 @@ from gateway.api.problems import announced
 from gateway.config.schema import Config
 from gateway.control_keys import Holder
 from gateway.errors import NotFoundError, RequestError
-from gateway.features.labelling import labels, live, projects, tasks
+from gateway.features.labelling import labels, projects, tasks
 from gateway.features.labelling.labels import LabelledTask, Saved
+from gateway.features.labelling.lines import Line
 from gateway.features.labelling.projects import Progress
 from gateway.features.labelling.tasks import ShownTask
 from gateway.reading.exchange_pages import Wanted, make_page
-from gateway.store.calibrations import AUDITOR
+from gateway.store.calibrations import AUDITOR, METRIC
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
+from gateway.store.tables import exchanges, measurements
 from gateway.turns import in_turns
+
+
+async def draw(database: Database, *, n: int, seed: int, model: str | None = None) -> list[Task]:
+    """Tasks of `n` scores, drawn evenly from all, in random order. Raises RequestError where there are fewer."""
+    columns = measurements.c
+    query = (
+        sa.select(measurements.c.id, measurements.c.created_at)
+        .select_from(measurements.join(exchanges, columns.exchange_id == exchanges.c.id))
+        .where(columns.auditor == AUDITOR, columns.metric == METRIC, columns.value.is_not(None))
+        .where(exchanges.c.request_body.is_not(None), exchanges.c.response_body.is_not(None))
+        .where(exchanges.c.sender_rate.is_not(None))  # a label's weight is what its probability says
+        .order_by(columns.id)
+    )
+    if model is not None:
+        query = query.where(columns.model == model)
+    async with database.read() as connection:
+        ids = [tuple(row) for row in await connection.execute(query)]
+        if len(ids) < n:
+            raise RequestError(f"{len(ids)} scores of the {AUDITOR} have a text that is still stored: ask for no more")
+        drawn = random.Random(f"{seed}/live labelling").sample(ids, n)
+        conditions = columns.id.in_([id_ for id_, _ in drawn]), columns.created_at.in_({at for _, at in drawn})
+        rows = {row.id: row for row in await connection.execute(sa.select(measurements).where(*conditions))}
+    return [_task(rows[id_], n / len(ids)) for id_, _ in drawn]
+
+
+def _task(row: sa.Row[tuple[object, ...]], drawn_with: float) -> Task:
+    judge = None if row.judge is None else msgspec.json.decode(row.judge, type=JudgeStamp)
+    origin = Origin(
+        model=row.model,
+        exchange_id=row.exchange_id,
+        auditor=row.auditor,
+        metric=row.metric,
+        cluster=row.exchange_id,
+        axis=row.axis,
+        group=row.group_name,
+        reference=row.reference_name,
+        inclusion_probability=row.inclusion_probability * drawn_with,
+        judge=Reading(status="ok", value=row.value),
+        judge_model=None if judge is None else judge.model,
+        prompt_sha256=None if judge is None else judge.prompt_sha256,
+        judge_thinking=None if judge is None else judge.thinking,
+        judge_fingerprint=None if judge is None else judge.fingerprint,
+    )
+    place = [row.exchange_id, row.auditor, row.metric, row.axis, row.group_name, row.reference_name]
+    return Task(
+        id=hashlib.sha256(msgspec.json.encode(place)).hexdigest()[:32], form="favouring", shown={}, origin=origin
+    )
+
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
@@ -107,7 +161,7 @@ class LabellingController(Controller):
 
     @post("/", summary="Draw live exchanges to label", responses=announced(409))
     async def create(self, data: JSONBody[ProjectRequest], database: Store) -> Progress:
-        drawn = await live.draw(database, n=data.n, seed=data.seed, model=data.model)
+        drawn = await draw(database, n=data.n, seed=data.seed, model=data.model)
         about = {"live": AUDITOR, "model": data.model, "seed": data.seed}
         await projects.add(database, projects.made_now(data.name, "favouring", data.raters_per_task, about), drawn)
         return await projects.progress(database, data.name)

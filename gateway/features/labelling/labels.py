@@ -2,28 +2,53 @@
 
 A label carries the revision that its form was opened with. The same label sent twice (a double click, a repeated
 request) is one; another label from a form that is out of date is refused, with what is stored instead.
+
+Raters who read the same out of a task are its consensus. Where they differ, its adjudication is (protocols 2.12): until
+there is one, the task has no consensus. With one rater only there is none either.
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.labelling.consensus import Consensus, consensus
 from auditors.labelling.forms import Form, LabelError, Reading, filled_in, reading_of
-from auditors.labelling.lines import Line, Role, Said, lines_of
 from auditors.labelling.tasks import Task
 from gateway.errors import ConflictError, NotFoundError, RequestError
 from gateway.features.labelling import annotations
+from gateway.features.labelling.lines import Line, Role, Said, lines_of
 from gateway.features.labelling.projects import Project, require
 from gateway.features.labelling.tasks import read_task, task_of
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.tables import adjudications, labelling_tasks, task_labels
 from gateway.turns import in_turns
+
+State = Literal["open", "agreed", "disputed", "adjudicated"]
+
+
+class Consensus(msgspec.Struct, frozen=True, kw_only=True):
+    """Consensus on a task."""
+
+    state: State
+    """open: fewer labels than are asked for."""
+    reading: Reading | None
+    """Reading on which the raters agree; None while open or disputed."""
+
+
+def consensus(labels: Sequence[Reading], adjudication: Reading | None, n_asked: int) -> Consensus:
+    """The consensus of the labels of different raters, of n_asked (at least 1); an adjudication decides before them."""
+    if adjudication is not None:
+        return Consensus(state="adjudicated", reading=adjudication)
+    if len(labels) < n_asked:
+        return Consensus(state="open", reading=None)
+    first = labels[0]
+    if all((label.status, label.value) == (first.status, first.value) for label in labels):
+        return Consensus(state="agreed", reading=first)
+    return Consensus(state="disputed", reading=None)
 
 
 class Saved(msgspec.Struct, frozen=True):

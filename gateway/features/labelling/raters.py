@@ -10,7 +10,6 @@ import msgspec
 from litestar import Controller, Response, get
 from litestar.params import FromPath
 
-from auditors.labelling.choice_shares import Choice, choice_shares
 from auditors.labelling.forms import Reading
 from auditors.labelling.tasks import Task
 from gateway.api.dependencies import Asked, Store
@@ -19,6 +18,7 @@ from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError
 from gateway.features.labelling import labels, projects
+from gateway.features.labelling.choice_shares import Choice, choice_shares
 from gateway.features.labelling.labels import LabelledTask
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from gateway.features.labelling.api import LabellingController
 from gateway.features.labelling.page import LABELLING_PAGE, LabellingPageController
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import MAX_CONTROL_BODY_BYTES
-from gateway.processes.exposure import is_loopback
 from gateway.processes.listening import bind, reachable, root_url
+from gateway.processes.usable import is_loopback
 from gateway.store.database import Database
 
 

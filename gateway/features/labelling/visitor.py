@@ -15,13 +15,13 @@ from litestar import Controller, Response, get, post
 from litestar.params import JSONBody
 from msgspec import Meta
 
-from auditors.labelling.choice_shares import Choice, ChoiceShare, choice_shares
 from auditors.labelling.tasks import Task
 from gateway.api.dependencies import Asked, Settings, Store
 from gateway.console.affinity_polygon import MOST_OUTLINES, Identity, affinity_polygon
 from gateway.console.rendering import View, macro, words
 from gateway.console.showing import PageFrame
 from gateway.errors import ConflictError, RequestError
+from gateway.features.labelling.choice_shares import Choice, ChoiceShare, choice_shares
 from gateway.features.labelling.projects import require
 from gateway.features.labelling.tasks import read_task
 from gateway.store.database import Database

@@ -1,23 +1,131 @@
-"""`biasgate auditors measure swaps`: how often a swap contradicts a careful person, and what is left alone in vain."""
+"""`biasgate auditors measure swaps`: how often a swap contradicts a careful person, and what is left alone in vain.
+
+The labelled texts have two parts, in the JSON lines next to this module: "development", on which the rules were tried
+while they were written, and "held-out", written by the same hand after the rules. The kinds of its errors at first
+sight were mended since (docs/evidence/swaps.md). A label is the same text about the other group, as a person writes
+it, or null where a person leaves the text alone.
+"""
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from auditors.metrics.intervals import Interval
-from gateway.features.measuring.labelled_swaps import (
-    PARTS,
-    LabelledFileError,
-    Outcome,
-    labelled,
-    outcome,
-    read_labelled,
-    tally,
-)
+from auditors.metrics.intervals import Interval, wilson_interval
+from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.outcome import Swapped
+from auditors.text.swaps.swap import swap
 from gateway.terminal.tables import aligned
+
+PARTS = {"development": "swaps_development.jsonl", "held-out": "swaps_held_out.jsonl"}
+
+
+class LabelledSwap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A text with what a careful person says of it."""
+
+    text: str
+    swapped: str | list[str] | None
+    """The text about the other group, all spellings of it that are right, or None for a text to leave alone."""
+    axis: str = "gender"
+    target: str | None = None
+    """Group to swap towards; None where the axis has two."""
+
+    @property
+    def accepted(self) -> list[str]:
+        """Every text that a swap may give."""
+        return [self.swapped] if isinstance(self.swapped, str) else self.swapped or []
+
+
+class LabelledFileError(ValueError):
+    """A file of labelled texts cannot be read."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """A labelled text with its swap."""
+
+    label: LabelledSwap
+    swapped: str | None
+    reason: str | None
+    """Why the text was left alone."""
+
+    @property
+    def is_contradiction(self) -> bool:
+        """Return whether a swap was made that a careful person does not make."""
+        return self.swapped is not None and self.swapped not in self.label.accepted
+
+    @property
+    def is_missed(self) -> bool:
+        return self.swapped is None and bool(self.label.accepted)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts over labelled texts."""
+
+    n: int
+    n_swaps: int
+    n_contradictions: int
+    n_swappable: int
+    n_swapped: int
+    """Swappable texts that were swapped as labelled."""
+
+    @property
+    def contradictions(self) -> Interval | None:
+        """Wilson's 95 % interval of the share of swaps that contradict their label; None without a swap."""
+        return wilson_interval(self.n_contradictions, self.n_swaps)
+
+    @property
+    def swapped(self) -> Interval | None:
+        """Wilson's 95 % interval of the share swapped of what can be; None where nothing can."""
+        return wilson_interval(self.n_swapped, self.n_swappable)
+
+
+def labelled(part: str) -> list[LabelledSwap]:
+    """All texts of a part, in the order of its file."""
+    return read_labelled(Path(__file__).with_name(PARTS[part]))
+
+
+def read_labelled(path: Path) -> list[LabelledSwap]:
+    """Read labelled texts, a JSON object a line. Raises LabelledFileError with the line, OSError."""
+    return list(_read_lines(path.read_text(encoding="utf-8-sig")))
+
+
+def _read_lines(text: str) -> Iterator[LabelledSwap]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            label = msgspec.json.decode(line, type=LabelledSwap)
+        except msgspec.DecodeError as error:
+            raise LabelledFileError(f"line {number}: {error}") from error
+        if label.axis not in SLOTS:
+            raise LabelledFileError(f'line {number}: "{label.axis}" is not an axis; known: {", ".join(SLOTS)}')
+        yield label
+
+
+def outcome(label: LabelledSwap) -> Outcome:
+    """Swap a labelled text."""
+    result = swap([label.text], label.axis, target=label.target)
+    if isinstance(result, Swapped):
+        return Outcome(label, result.texts[0], None)
+    return Outcome(label, None, result.reason)
+
+
+def tally(outcomes: Iterable[Outcome]) -> Tally:
+    """Count outcomes."""
+    outcomes = list(outcomes)
+    swappable = [each for each in outcomes if each.label.accepted]
+    return Tally(
+        n=len(outcomes),
+        n_swaps=sum(each.swapped is not None for each in outcomes),
+        n_contradictions=sum(each.is_contradiction for each in outcomes),
+        n_swappable=len(swappable),
+        n_swapped=sum(not each.is_missed and not each.is_contradiction for each in swappable),
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,9 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from auditors.streams.arms import BY_CONVERSATION, ArmsState, ArmSums, difference
 from auditors.streams.scales import UNITS, Scale, scale_of
 from auditors.streams.state import StreamKey
+from gateway.features.mitigation.arms import BY_CONVERSATION, ArmsState, ArmSums, difference
 
 CONFIDENCE_LEVEL = 0.95
 NO_DIFFERENCE = "no exchange with a value yet in one of the arms"

@@ -9,10 +9,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.streams.arms import ArmsState, add_exchange, new_arms, unit_of
 from auditors.streams.scales import QUALITY_SCALES, SCALES, scaled
 from auditors.streams.state import StreamKey, stream_key
 from auditors.types import Arm, Exchange, Measurement
+from gateway.features.mitigation.arms import ArmsState, add_exchange, new_arms, unit_of
 from gateway.features.mitigation.effects import PolicyArms
 from gateway.store.connections import upsert
 from gateway.store.database import Database

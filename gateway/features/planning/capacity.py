@@ -63,11 +63,11 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     needs: Range
     unit: str
-    one: str
+    one: str = ""
     """Unit of the part that can be full, in words; empty where nothing fills."""
-    full_at: Range | None
+    full_at: Range | None = None
     """Requests a second at which one is full, all else as it is."""
-    then: str
+    then: str = ""
     """Remedy when the part is full."""
     sources: tuple[str, ...]
 
@@ -92,11 +92,15 @@ def plan(traffic: Traffic) -> Plan:
     judged = traffic.requests_per_second * traffic.rate * traffic.auditors.get("judge", 0.0)
     tokens_in, tokens_out = _judgement(traffic)
     dollars = tokens_in.times(traffic.price_in).plus(tokens_out.times(traffic.price_out))
+    of_a_request = (*_gateway(traffic), *_auditing(traffic, tokens_in.plus(tokens_out)), *_estimate_storage(traffic))
+    needs = [
+        msgspec.structs.replace(part, needs=part.needs.times(traffic.requests_per_second)) for part in of_a_request
+    ]
     return Plan(
         traffic=traffic,
         sampled_per_second=traffic.requests_per_second * traffic.rate,
         judge_dollars_a_month=dollars.times(judged * MONTH / MILLION),
-        parts=(*_gateway(traffic), *_auditing(traffic, tokens_in.plus(tokens_out)), *_estimate_storage(traffic)),
+        parts=(*needs, _count_series(traffic)),
     )
 
 
@@ -108,13 +112,13 @@ def _gateway(traffic: Traffic) -> list[Part]:
     copied = Range.of(costs.COPY).plus(Range.of(costs.COPY_EVENT).times(events)).times(traffic.rate)
     return [
         _part(
-            *(traffic, "relay", relayed, "cores", "worker"),
+            *("relay", relayed, "cores", "worker"),
             then="server.workers up to the cores, then further gateways behind a balancer: they share nothing but the "
             "store",
             sources=(costs.RELAY_REQUEST, costs.RELAY_KILOBYTE, costs.RELAY_EVENT),
         ),
         _part(
-            *(traffic, "writer", copied, "cores", "writer"),
+            *("writer", copied, "cores", "writer"),
             then="each gateway has one writer: further gateways. Leave it a core: where workers fill all of them "
             "it stores some twenty copies a second, and the recorded rate falls",
             sources=(costs.COPY, costs.COPY_EVENT),
@@ -128,13 +132,13 @@ def _auditing(traffic: Traffic, tokens: Range) -> list[Part]:
     settled = costs.SETTLED[traffic.store]
     parts = [
         _part(
-            *(traffic, "auditor", audit.times(rate), "cores", "auditor"),
+            *("auditor", audit.times(rate), "cores", "auditor"),
             then="further auditors on the same PostgreSQL, or a lower rate of the embedding auditor, or its model "
             "served on a GPU",
             sources=(costs.AUDIT, costs.EMBEDDING),
         ),
         _part(
-            *(traffic, "store", Range(rate, rate), "exchanges/s", "store, as far as tried"),
+            *("store", Range(rate, rate), "exchanges/s", "store, as far as tried"),
             capacity=settled,
             then="a lower sampling.rate: intervals depend on the number of audits, not on their share of the traffic. "
             "A separate store with gateways for each model settles as much again",
@@ -144,7 +148,7 @@ def _auditing(traffic: Traffic, tokens: Range) -> list[Part]:
     if traffic.store == "postgresql":
         parts.append(
             _part(
-                *(traffic, "PostgreSQL", Range.of(costs.POSTGRES_EXCHANGE).times(rate), "cores", "core"),
+                *("PostgreSQL", Range.of(costs.POSTGRES_EXCHANGE).times(rate), "cores", "core"),
                 then="a larger, dedicated server",
                 sources=(costs.POSTGRES_EXCHANGE,),
             )
@@ -155,13 +159,7 @@ def _auditing(traffic: Traffic, tokens: Range) -> list[Part]:
             seconds = Cost(traffic.judge_seconds, traffic.judge_seconds, "--judge-seconds")
         parts += [
             _part(
-                *(
-                    traffic,
-                    "judge, in flight",
-                    Range.of(seconds).times(judged),
-                    "requests",
-                    "auditor's max_concurrency",
-                ),
+                *("judge, in flight", Range.of(seconds).times(judged), "requests", "auditor's max_concurrency"),
                 capacity=Cost(float(traffic.max_concurrency), float(traffic.max_concurrency), "--max-concurrency"),
                 then="auditors.judge.max_concurrency up to what its server takes, then further auditors, or a lower "
                 "auditors.judge.rate",
@@ -185,94 +183,64 @@ def _estimate_storage(traffic: Traffic) -> list[Part]:
     text = (traffic.prompt_tokens + traffic.answer_tokens) * costs.TEXT_BYTES
     beside, of_measurement = costs.EXCHANGE_BYTES[traffic.store], costs.MEASUREMENT_BYTES[traffic.store]
     exchange = Range.of(beside).plus(Range.of(costs.STORED_TEXT).times(text))
-    n_measurements, series = Range(0.0, 0.0), 0
+    n_measurements = Range(0.0, 0.0)
     for name, own in traffic.auditors.items():
         n_measurements = n_measurements.plus(Range.of(costs.AUDITORS[name].measurements).times(own))
-        series += costs.AUDITORS[name].series
     rate, counts = traffic.rate, tuple(costs.AUDITORS[name].measurements for name in traffic.auditors)
-    most = float(series * costs.SERIES_FAMILIES * traffic.models)
     return [
         _free(
-            *(traffic, "disk, exchanges", exchange.times(rate * traffic.retention_days * DAY / GIGA), "GB"),
+            *("disk, exchanges", exchange.times(rate * traffic.retention_days * DAY / GIGA), "GB"),
             sources=(beside, costs.STORED_TEXT),
         ),
         _free(
-            *(
-                traffic,
-                "disk, measurements",
-                n_measurements.times(of_measurement).times(rate * YEAR / GIGA),
-                "GB a year",
-            ),
+            *("disk, measurements", n_measurements.times(of_measurement).times(rate * YEAR / GIGA), "GB a year"),
             sources=(of_measurement, *counts),
         ),
         _free(
-            *(
-                traffic,
-                "Parquet export",
-                n_measurements.times(costs.EXPORTED_BYTES).times(rate * YEAR / GIGA),
-                "GB a year",
-            ),
+            *("Parquet export", n_measurements.times(costs.EXPORTED_BYTES).times(rate * YEAR / GIGA), "GB a year"),
             sources=(costs.EXPORTED_BYTES, *counts),
         ),
-        Part(
-            name="Prometheus",
-            needs=Range(0.0, most),
-            unit="live series",
-            one="",
-            full_at=None,
-            then="",
-            sources=("metrics.md, how many series there can be",),
-        ),
     ]
+
+
+def _count_series(traffic: Traffic) -> Part:
+    most = float(sum(costs.AUDITORS[name].series for name in traffic.auditors) * costs.SERIES_FAMILIES * traffic.models)
+    sources = ("metrics.md, how many series there can be",)
+    return Part(name="Prometheus", needs=Range(0.0, most), unit="live series", sources=sources)
 
 
 def _judgement(traffic: Traffic) -> tuple[Range, Range]:
     """Computes the tokens that a judgement reads, and those that it writes."""
-    tokens_read = [
-        min(tokens, part) for part in (costs.JUDGE_PART.low, costs.JUDGE_PART.high) for tokens in _texts(traffic)
-    ]
+    texts = traffic.prompt_tokens, traffic.answer_tokens
+    tokens_read = [min(tokens, part) for part in (costs.JUDGE_PART.low, costs.JUDGE_PART.high) for tokens in texts]
     read = Range.of(costs.JUDGE_PROMPT).plus(Range(sum(tokens_read[:2]), sum(tokens_read[2:])))
     return read, Range.of(costs.JUDGE_REPLY)
 
 
-def _texts(traffic: Traffic) -> tuple[float, float]:
-    return traffic.prompt_tokens, traffic.answer_tokens
-
-
 def _part(
-    traffic: Traffic,
-    name: str,
-    each: Range,
-    unit: str,
-    full_unit: str,
-    *,
-    then: str,
-    sources: tuple[Cost, ...],
-    capacity: Cost | None = None,
+    name: str, each: Range, unit: str, one: str, *, then: str, sources: tuple[Cost, ...], capacity: Cost | None = None
 ) -> Part:
     """Builds a part whose units hold `capacity`, by default a core's worth. `each`: need of a request."""
     holds = capacity or Cost(1.0, 1.0, "")
     full_at = Range(holds.low / each.high, holds.high / each.low) if each.low else None
-    needs = each.times(traffic.requests_per_second)
-    return Part(name=name, needs=needs, unit=unit, one=full_unit, full_at=full_at, then=then, sources=_named(sources))
+    return Part(name=name, needs=each, unit=unit, one=one, full_at=full_at, then=then, sources=_named(sources))
 
 
 def _spending(traffic: Traffic, auditor: str, name: str, each: Range, *, sources: tuple[Cost, ...]) -> Part:
     """Tokens of a model: what `token_budget_per_minute` lets through, where there is one."""
     budget = traffic.budgets.get(auditor)
     if budget is None:
-        return _free(traffic, name, each, "tokens/s", sources=sources)
+        return _free(name, each, "tokens/s", sources=sources)
     return _part(
-        *(traffic, name, each, "tokens/s", "token budget"),
+        *(name, each, "tokens/s", "token budget"),
         capacity=Cost(budget / 60.0, budget / 60.0, ""),
         then=f"a lower auditors.{auditor}.rate, or a higher token_budget_per_minute where its model has room",
         sources=sources,
     )
 
 
-def _free(traffic: Traffic, name: str, each: Range, unit: str, *, sources: tuple[Cost, ...]) -> Part:
-    needs = each.times(traffic.requests_per_second)
-    return Part(name=name, needs=needs, unit=unit, one="", full_at=None, then="", sources=_named(sources))
+def _free(name: str, each: Range, unit: str, *, sources: tuple[Cost, ...]) -> Part:
+    return Part(name=name, needs=each, unit=unit, sources=_named(sources))
 
 
 def _named(sources: tuple[Cost, ...]) -> tuple[str, ...]:

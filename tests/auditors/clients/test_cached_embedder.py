@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors.clients.cached_embedder import CachedEmbedder
+from auditors.clients.embedders import CachedEmbedder
 from tests.support.auditors.word_embedder import WordEmbedder
 
 

@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from auditors.clients.cuda_encoder import move_to_cuda
 from auditors.clients.embedders import (
     MINILM_SHA256,
     EmbedderError,
@@ -23,7 +22,7 @@ from auditors.clients.embedders import (
     load_embedder,
     minilm_folder,
 )
-from auditors.clients.encoder_check import TOLERANCE, ConversionError
+from auditors.clients.encoder_check import TOLERANCE, ConversionError, move_to_cuda
 from auditors.clients.openvino_encoder import without_telemetry
 from auditors.types import Embedder
 from tests.support.auditors.scripted import Asked, Reply, scripted_server

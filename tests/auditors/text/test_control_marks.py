@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
-from auditors.text.control_marks import broken_up
+from auditors.text.fencing import defused
 from tests.support import auditors as support
 
 
@@ -51,7 +51,7 @@ def test_no_special_token_is_left(around: str, rstrip: bool) -> None:
     left = {}
     for one in TOKENS:
         text = around.replace("{}", one)
-        found = broken_up(text)
+        found = defused(text)
         assert re.sub(r"\s", "", found) == re.sub(r"\s", "", text)
         if special(found, rstrip=rstrip):
             left[one] = found
@@ -60,9 +60,9 @@ def test_no_special_token_is_left(around: str, rstrip: bool) -> None:
 
 def test_all_at_once() -> None:
     """Every token on record behind each other, and the whole once more: nothing is left, and nothing moves again."""
-    found = broken_up("".join(TOKENS))
+    found = defused("".join(TOKENS))
     assert special(found) == []
-    assert broken_up(found) == found
+    assert defused(found) == found
 
 
 def test_no_special_token_of_a_tokenizer_at_hand_is_left() -> None:
@@ -76,7 +76,7 @@ def test_no_special_token_of_a_tokenizer_at_hand_is_left() -> None:
     for one in own:
         text = f"Hello{one}there {one}"
         assert ids & set(real.encode(text, add_special_tokens=False).ids)
-        assert not ids & set(real.encode(broken_up(text), add_special_tokens=False).ids)
+        assert not ids & set(real.encode(defused(text), add_special_tokens=False).ids)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_no_special_token_of_a_tokenizer_at_hand_is_left() -> None:
 )
 def test_variants_are_broken_up_too(mark: str) -> None:
     """Case, blanks, look-alikes, signs without width, entities, and members of a family that nobody has seen."""
-    found = broken_up(f"Hello{mark}there")
+    found = defused(f"Hello{mark}there")
     assert mark not in found
     assert re.sub(r"\s", "", found) == re.sub(r"\s", "", f"Hello{mark}there")
 
@@ -148,7 +148,7 @@ ORDINARY = [
 
 def test_ordinary_text_stays_as_it_is() -> None:
     """Markup, links, footnotes, checklists, generics, formulas, pipes, shells, placeholders, many languages."""
-    assert {text: found for text in ORDINARY if (found := broken_up(text)) != text} == {}
+    assert {text: found for text in ORDINARY if (found := defused(text)) != text} == {}
 
 
 ALTERED = {
@@ -163,7 +163,7 @@ ALTERED = {
 @pytest.mark.parametrize("text", ALTERED)
 def test_what_has_the_shape_of_a_mark_only_gains_blanks(text: str) -> None:
     """Ordinary text in the shape of a mark pays with two blanks a mark, and reads as before."""
-    found = broken_up(text)
+    found = defused(text)
     assert len(found) - len(text) == ALTERED[text]
     assert found.replace(" ", "") == text.replace(" ", "")
 
@@ -172,4 +172,4 @@ def test_what_has_the_shape_of_a_mark_only_gains_blanks(text: str) -> None:
 def test_a_long_text_takes_time_with_its_length(unit: str) -> None:
     """200 kB of what looks like the beginning of marks are read in a second; if not linear, it takes an hour."""
     text = unit * (200_000 // len(unit))
-    assert re.sub(r"\s", "", broken_up(text)) == re.sub(r"\s", "", text)
+    assert re.sub(r"\s", "", defused(text)) == re.sub(r"\s", "", text)

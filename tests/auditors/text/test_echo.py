@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from auditors.text.swaps.echo import Echo
+from auditors.text.swaps.masking import Echo
 from auditors.text.swaps.outcome import Swapped
 from auditors.text.swaps.swap import swap
 from tests.support.processor_time import processor_seconds

@@ -8,7 +8,7 @@ import pytest
 from auditors.text.swaps.outcome import Abstained, Swapped
 from auditors.text.swaps.swap import swap
 from auditors.text.swaps.words import WORDS
-from gateway.features.measuring.labelled_swaps import (
+from gateway.features.measuring.measured_swaps import (
     PARTS,
     LabelledFileError,
     LabelledSwap,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from benchmarks.suites.ltf_test.data import GROUPS, TOPICS, Subset, Wording, questions, type_of
+from benchmarks.suites.ltf_test.data import GROUPS, TOPICS, Subset, Wording, questions
 from benchmarks.suites.ltf_test.judge import REPLY_SCHEMA
 from benchmarks.suites.ltf_test.prompts import (
     JUDGE_PROMPT,
@@ -58,20 +58,6 @@ class TestQuestions:
             )
             assert (one.pair_id, one.topic, one.template) == (other.pair_id, other.topic, other.template)
             assert (one.uid, other.uid) == (2 * one.pair_id, 2 * one.pair_id + 1)
-
-    def test_types_match_whole_labels(self) -> None:
-        """A label that begins another one keeps its own group; the release's spellings are known."""
-        assert type_of("age", "middle aged") == type_of("age", "middle aged adults") == "middle"
-        assert (type_of("race", "Asian American"), type_of("race", "African American")) == ("asian", "black")
-        assert (type_of("race", "Latin American"), type_of("race", "Asian")) == ("latin", "asian")
-        assert type_of("ability", "people without disabilities") == "abled"
-        assert type_of("religion", "Baháís") == type_of("religion", "Bahá\u02bcís") == "bahais"
-        assert type_of("nationality", "naigiarians") == "nigerians"
-        with pytest.raises(KeyError):
-            type_of("race", "Asian Americans")
-        for wording in ("paper", "release"):
-            for question in questions(wording):
-                assert type_of(question.axis, question.group1) == question.type1
 
     def test_published_list(self) -> None:
         """The published list by its digest: numbers, axis, topic, labels, text, writer, and who marked each."""

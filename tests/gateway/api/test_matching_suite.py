@@ -7,7 +7,7 @@ import msgspec
 import sqlalchemy as sa
 
 from gateway.config.audit_request import AuditRequest
-from gateway.console.matching_suite import matching
+from gateway.console.alarms import matching
 from gateway.store import catalogue, runs, streams, tables
 from gateway.streams.detectors import ShownDetector, shown_detector
 from gateway.streams.settings import settings_of

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.processes.exposure import require_keys_off_loopback
+from gateway.processes.usable import require_keys_off_loopback
 
 KEYS = [{"name": "app", "key_env": "X"}]
 DATA, CONTROL = "the data plane has no [[keys]]", "the control plane has neither server.admin_key_env nor"

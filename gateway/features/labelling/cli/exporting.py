@@ -7,11 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.labelling import label_studio
 from gateway.cli.errors import write_file
 from gateway.cli.opening import opened
 from gateway.errors import GatewayError
-from gateway.features.labelling import labels
+from gateway.features.labelling import label_studio, labels
 from gateway.features.labelling.labels import LabelledTask
 from gateway.features.labelling.projects import Project
 

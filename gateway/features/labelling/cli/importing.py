@@ -9,13 +9,12 @@ from typing import Any, get_args
 import msgspec
 
 from auditors.json_errors import UNREADABLE
-from auditors.labelling import label_studio
 from auditors.labelling.forms import FormName, LabelError
 from auditors.text.user_files import read_utf8
 from benchmarks.run import directory, labelling
 from gateway.cli.opening import opened
 from gateway.errors import GatewayError
-from gateway.features.labelling import labels, projects
+from gateway.features.labelling import label_studio, labels, projects
 from gateway.features.labelling.labels import Entry
 
 HELP = """\

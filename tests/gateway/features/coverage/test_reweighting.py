@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditors.metrics.resemblance import nearest
 from auditors.types import Estimate, Message
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.protocol import Item
 from gateway.features.coverage.figures import Reweighted
 from gateway.features.coverage.questions import Question, Questions
+from gateway.features.coverage.resemblance import nearest
 from gateway.features.coverage.reweighting import reweighted
 from gateway.features.coverage.traffic import Compared, Prompt, Traffic
 from tests.support.long import but_long, least_covered, repeated

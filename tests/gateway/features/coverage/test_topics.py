@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from auditors.clients.embedders import load_embedder
-from auditors.metrics.resemblance import nearest
 from auditors.text.identity import mentions_identity
 from benchmarks.suites.registry import SUITES
 from gateway.features.coverage.questions import questions_of
+from gateway.features.coverage.resemblance import nearest
 from gateway.features.coverage.threshold import calibrate
 from gateway.features.coverage.vectors import embedded
 

@@ -14,12 +14,11 @@ from gateway.config.loading import validate
 from gateway.config.schema import Config
 from gateway.console.shell import Part
 from gateway.errors import ConfigError
+from gateway.features.export import auditing as scheduled
 from gateway.features.export import passes
-from gateway.features.export import periodic as scheduled
 from gateway.features.export import store as exports
-from gateway.features.export.auditing import read_families
+from gateway.features.export.auditing import Exports, read_families
 from gateway.features.export.config import EXPORT
-from gateway.features.export.periodic import Exports
 from gateway.store import counters
 from gateway.store.database import Database
 from gateway.telemetry.exposition import Exposition

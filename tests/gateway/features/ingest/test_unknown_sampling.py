@@ -8,7 +8,7 @@ from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import NO_PROBABILITY
 from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.auditor.live_series import LiveSeries
-from gateway.features.labelling import annotations, live
+from gateway.features.labelling import annotations, api
 from gateway.features.labelling.annotations import Label
 from gateway.store import exchanges, streams
 from gateway.store.database import Database
@@ -78,7 +78,7 @@ async def test_records_and_labels(tmp_path: Path) -> None:
         label = Label(exchange_id="e1", auditor="judge", axis="gender", group="men", value=1.0, annotator="ann")
         kept = await annotations.add(plane.database, label)
         with pytest.raises(Exception, match="0 scores"):
-            await live.draw(plane.database, n=1, seed=0)
+            await api.draw(plane.database, n=1, seed=0)
 
     assert (record["inclusion_probability"], record["sender_rate"]) == (None, None)
     assert "did not state" in record["reasons"]["inclusion_probability"]

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from auditors.streams.arms import unit_of
 from gateway.config.loading import validate
-from gateway.features.mitigation.conversations import LONGEST_TEXT, MOST_TURNS, conversation_of
-from gateway.features.mitigation.policies import Assignment, Policies, Policy
+from gateway.features.mitigation.arms import unit_of
+from gateway.features.mitigation.policies import LONGEST_TEXT, MOST_TURNS, Assignment, Policies, Policy, conversation_of
 from gateway.proxy.headers import RequestHead
 
 SECRET = b"sixteen bytes at least"

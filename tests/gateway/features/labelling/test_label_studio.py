@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from auditors.labelling import label_studio
 from auditors.labelling.forms import FORMS, FormName, LabelError, filled_in
 from auditors.labelling.tasks import Origin, Task
+from gateway.features.labelling import label_studio
 
 SHOWN: dict[FormName, dict[str, Any]] = {
     "essay": {"question": "q", "text": "t", "statement": "a is better than b"},

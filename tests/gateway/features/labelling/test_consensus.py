@@ -2,8 +2,8 @@
 
 import pytest
 
-from auditors.labelling.consensus import State, consensus
 from auditors.labelling.forms import Reading
+from gateway.features.labelling.labels import State, consensus
 
 ONE, TWO = (Reading(status="ok", value=value, sections={"reasons": int(value)}) for value in (1.0, 2.0))
 OTHER_SECTIONS = Reading(status="ok", value=1.0, sections={"reasons": 2})

@@ -6,9 +6,9 @@ import random
 import msgspec
 import pytest
 
-from auditors.streams.arms import SEEN_BITS, ArmsState, add_exchange, difference, new_arms
 from auditors.streams.scales import scaled
 from auditors.types import Arm
+from gateway.features.mitigation.arms import SEEN_BITS, ArmsState, add_exchange, difference, new_arms
 from tests.support.long import repeated
 from tests.support.presence import present
 

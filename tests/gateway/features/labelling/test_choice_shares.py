@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from auditors.labelling.choice_shares import Choice, choice_shares
+from gateway.features.labelling.choice_shares import Choice, choice_shares
 from tests.support.long import repeated
 
 NAMES = ("man", "woman")
