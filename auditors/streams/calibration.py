@@ -4,7 +4,7 @@ A pair is one audited exchange with the judge's score and a person's on the same
 drawn from the audited ones by chance, with known probabilities where these differ.
 
 Intervals are approximate, for LEAST_PAIRS labels or more; below that there is a reason and no number. For labels from
-other traffic, and for error rates of judgements in clusters, see `auditors.metrics.error_rates`.
+other traffic, and for error rates of judgements in clusters, see `benchmarks.lab.metrics.error_rates`.
 """
 
 import math

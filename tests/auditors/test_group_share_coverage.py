@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from auditors.metrics.error_rates import (
+from auditors.metrics.intervals import Interval
+from benchmarks.lab.metrics.error_rates import (
     GroupShare,
     Judged,
     Labelled,
@@ -16,7 +17,6 @@ from auditors.metrics.error_rates import (
     share_difference,
     shares_by_group,
 )
-from auditors.metrics.intervals import Interval
 from tests.support.auditors.planted_rates import (
     GROUPS,
     LABELLED_SHARES,

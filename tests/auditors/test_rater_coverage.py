@@ -6,7 +6,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from auditors.metrics.agreement import (
+from auditors.metrics.intervals import Interval
+from auditors.metrics.weighting import WeightedSums
+from auditors.streams.calibration import Pair, prediction_powered
+from benchmarks.lab.metrics.agreement import (
     Level,
     Ratings,
     agreeing_pairs,
@@ -18,10 +21,7 @@ from auditors.metrics.agreement import (
     judge_agreement,
     krippendorff_alpha,
 )
-from auditors.metrics.error_rates import error_rates, rogan_gladen
-from auditors.metrics.intervals import Interval
-from auditors.metrics.weighting import WeightedSums
-from auditors.streams.calibration import Pair, prediction_powered
+from benchmarks.lab.metrics.error_rates import error_rates, rogan_gladen
 from tests.support.auditors.raters import GROUPS, Drawn, Floats, Setting, draw
 from tests.support.benchmarks.coverage import Coverage, Record
 from tests.support.long import repeated

@@ -14,14 +14,6 @@ from numpy.typing import NDArray
 
 from auditors.clients.judge_client import JudgeClient
 from auditors.json_errors import UNREADABLE
-from auditors.metrics.agreement import (
-    AgreeingPairs,
-    Agreement,
-    JudgeAgreement,
-    exact_agreement,
-    judge_agreement,
-    too_few,
-)
 from auditors.metrics.answers import SECTION_SCORES
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING
@@ -30,6 +22,14 @@ from auditors.text.user_files import read_utf8
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation.essays import JudgedEssay, question
+from benchmarks.lab.metrics.agreement import (
+    AgreeingPairs,
+    Agreement,
+    JudgeAgreement,
+    exact_agreement,
+    judge_agreement,
+    too_few,
+)
 from benchmarks.suites.ltf_test.judge import Judgement, parse_judgement
 from benchmarks.suites.protocol import ProtocolName
 

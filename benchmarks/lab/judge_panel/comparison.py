@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.labelling.forms import Reading
-from auditors.metrics.agreement import (
+from auditors.metrics.bootstrap import cluster_bootstrap
+from auditors.metrics.clustered import FEWEST_TELLING
+from auditors.metrics.intervals import Interval
+from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
+from benchmarks.lab.metrics.agreement import (
     FEWEST_CLUSTERS,
     AgreeingPairs,
     Agreement,
@@ -22,10 +26,6 @@ from auditors.metrics.agreement import (
     krippendorff_alpha,
     too_few,
 )
-from auditors.metrics.bootstrap import cluster_bootstrap
-from auditors.metrics.clustered import FEWEST_TELLING
-from auditors.metrics.intervals import Interval
-from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
 
 Floats = NDArray[np.float64]
 

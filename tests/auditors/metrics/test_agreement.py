@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditors.metrics.agreement import (
+from benchmarks.lab.metrics.agreement import (
     MOST_VALUES,
     Level,
     Ratings,

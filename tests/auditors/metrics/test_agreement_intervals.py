@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from auditors.metrics.agreement import (
+from auditors.metrics.intervals import wilson_interval
+from benchmarks.lab.metrics.agreement import (
     NO_ITEMS,
     ONE_VALUE,
     Agreement,
@@ -16,7 +17,6 @@ from auditors.metrics.agreement import (
     exact_agreement,
     krippendorff_alpha,
 )
-from auditors.metrics.intervals import wilson_interval
 from tests.support.presence import present
 
 

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from auditors.metrics.error_rates import LEAST_LABELS, ErrorRates, error_rates, rogan_gladen
 from auditors.metrics.intervals import wilson_interval
+from benchmarks.lab.metrics.error_rates import LEAST_LABELS, ErrorRates, error_rates, rogan_gladen
 from tests.support.long import least_covered, repeated
 from tests.support.presence import present
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auditors.metrics.error_rates import (
+from benchmarks.lab.metrics.error_rates import (
     NOT_LABELLED,
     Judged,
     Labelled,

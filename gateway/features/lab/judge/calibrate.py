@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from auditors.judge_validation import GroupValidation, Validation
-from auditors.metrics.agreement import JudgeAgreement
-from auditors.metrics.error_rates import known_rates, rogan_gladen
+from benchmarks.lab.metrics.agreement import JudgeAgreement
+from benchmarks.lab.metrics.error_rates import known_rates, rogan_gladen
 from gateway.cli.errors import write_file
 from gateway.cli.opening import opened
 from gateway.features.lab.judge import judged, tables

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from auditors.metrics.agreement import (
+from benchmarks.lab.metrics.agreement import (
     AgreeingPairs,
     Agreement,
     Coefficient,
@@ -22,7 +22,7 @@ from auditors.metrics.agreement import (
     krippendorff_alpha,
     stratified,
 )
-from auditors.metrics.error_rates import ErrorRates, error_rates
+from benchmarks.lab.metrics.error_rates import ErrorRates, error_rates
 from gateway.features.lab.judge.labels import Judgement, Labels, Parts
 
 SCORES = (-1, 0, 1, 2)

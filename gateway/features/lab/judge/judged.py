@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from auditors.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
 from auditors.metrics.intervals import CorrectedShare
 from benchmarks.errors import BenchmarkError
+from benchmarks.lab.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
 from benchmarks.run import labelling
 from gateway.features.lab.judge.identity import JudgeSeen, require_same
 from gateway.features.lab.judge.labels import Judgement, Labels

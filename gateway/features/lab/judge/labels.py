@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from auditors.metrics.agreement import MOST_VALUES
 from auditors.streams.scales import SCALES
+from benchmarks.lab.metrics.agreement import MOST_VALUES
 from gateway.features.lab.judge.identity import JudgeSeen
 from gateway.features.lab.judge.lines import LabelsError, decoded_lines, read_file
 

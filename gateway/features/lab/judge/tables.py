@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditors.metrics.agreement import Agreement, JudgeAgreement
-from auditors.metrics.error_rates import ErrorRates, Rate
 from auditors.metrics.intervals import CorrectedShare, Interval, wilson_interval
+from benchmarks.lab.metrics.agreement import Agreement, JudgeAgreement
+from benchmarks.lab.metrics.error_rates import ErrorRates, Rate
 from gateway.features.lab.judge.comparison import Comparison, Part, Raters, Section
 from gateway.features.lab.judge.labels import Labels
 from gateway.terminal.tables import aligned

@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditors.metrics.agreement import FEWEST_CLUSTERS, grouped, too_few
 from auditors.metrics.clustered import ClusteredShare, clustered_share, joined_length
 from auditors.metrics.intervals import CorrectedShare, Interval, KnownRates, KnownShare, corrected_share
+from benchmarks.lab.metrics.agreement import FEWEST_CLUSTERS, grouped, too_few
 
 Floats = NDArray[np.float64]
 
