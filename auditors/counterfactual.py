@@ -19,7 +19,7 @@ their ranges and what is missing, refused or unrelated, and when.
 
 An answer echoes the words that were swapped. Before distances and lengths, every word of the axis is replaced by a
 neutral one in all four answers (`swaps.masked`), so the echo alone makes no difference; in arguments and JSON so are
-names of fields, and words that the swap exchanged (`swaps.echo`).
+names of fields, and words that the swap exchanged (`swaps.masking.Echo`).
 
 No value shows which answer is the better one, whether a difference is wrong (advice may rightly differ), or anything
 about prompts that cannot be swapped safely. Those abstain with a reason and are counted, never guessed. English only.

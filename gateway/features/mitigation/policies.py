@@ -256,7 +256,7 @@ class Assignment(NamedTuple):
 
     arm: Arm
     unit: str | None
-    """See `gateway.features.mitigation.conversations.Draw`; None where the arm was drawn for the request alone."""
+    """See `Draw`; None where the arm was drawn for the request alone."""
 
 
 def _policy(config: MitigationConfig, place: int) -> Policy:
