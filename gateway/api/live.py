@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from litestar import Controller, Request, Response, get, post
 from litestar.datastructures import State
+from litestar.di import NamedDependency, Provide
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
@@ -38,6 +39,7 @@ TOTAL = "x-total-count"
 
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST)]
 Offset = Annotated[int, QueryParameter(ge=0, le=MOST_OFFSET)]
+Selected: TypeAlias = NamedDependency[Selection]
 
 
 class AcknowledgementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,11 +81,24 @@ class OpenCircuit(msgspec.Struct, frozen=True):
     """All of this in one line."""
 
 
+async def select(
+    model: FromQuery[str | None] = None,
+    axis: FromQuery[str | None] = None,
+    auditor: FromQuery[str | None] = None,
+    limit: Limit = MOST,
+    offset: Offset = 0,
+) -> Selection:
+    """Return the streams that a query asks for. Raises RequestError for an unknown auditor or axis."""
+    refuse_unknown(auditor, axis)
+    return Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
+
+
 class LiveController(Controller):
     """Numbers only: no text of any exchange."""
 
     path = "/live"
     tags = ("live",)
+    dependencies = {"selection": Provide(select)}  # noqa: RUF012 - the class Controller declares it
 
     @get(
         "/estimates",
@@ -92,22 +107,13 @@ class LiveController(Controller):
         | announced(),
     )
     async def estimates(
-        self,
-        database: Store,
-        model: FromQuery[str | None] = None,
-        axis: FromQuery[str | None] = None,
-        auditor: FromQuery[str | None] = None,
-        window: FromQuery[str | None] = None,
-        limit: Limit = MOST,
-        offset: Offset = 0,
+        self, database: Store, selection: Selected, window: FromQuery[str | None] = None
     ) -> Response[bytes]:
         """List estimates; if there is no `window`, over all audits since each stream began, with bounds that hold at
         all times at once. `window=500` takes the newest 500 audits of each stream, `window=90s` (or m, h, d) those of
         the last 90 seconds: for display, with an interval that holds at one time chosen beforehand. The header
         `x-total-count` says how many there are without `limit` and `offset`.
         """
-        refuse_unknown(auditor, axis)
-        selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
         if window is None:
             return _respond(await stream_pages.estimates(database, selection))
         return _respond(await stream_pages.window_estimates(database, selection, _parsed(window), window))
@@ -122,18 +128,11 @@ class LiveController(Controller):
         self,
         database: Store,
         config: Settings,
-        model: FromQuery[str | None] = None,
-        axis: FromQuery[str | None] = None,
-        auditor: FromQuery[str | None] = None,
+        selection: Selected,
         only: Annotated[Literal["alarm"] | None, QueryParameter(name="state")] = None,
-        limit: Limit = MOST,
-        offset: Offset = 0,
     ) -> Response[bytes]:
         """List detectors. Every null value has its reason in `reasons`. `state=alarm`: only standing alarms."""
-        refuse_unknown(auditor, axis)
-        selection = Selection(
-            model=model, axis=axis, auditor=auditor, alarmed=only is not None, limit=limit, offset=offset
-        )
+        selection = msgspec.structs.replace(selection, alarmed=only is not None)
         return _respond(await stream_pages.detectors(database, selection, settings_of(config.drift)))
 
     @get("/streams/{stream_id:str}/history", summary="A stream in at most 60 periods", responses=announced(404))
@@ -201,18 +200,7 @@ class LiveController(Controller):
         summary="Streams with a standing alarm",
         responses={200: ResponseSpec(list[Alarm], description="The alarms", generate_examples=False)} | announced(),
     )
-    async def alarms(
-        self,
-        database: Store,
-        config: Settings,
-        model: FromQuery[str | None] = None,
-        axis: FromQuery[str | None] = None,
-        auditor: FromQuery[str | None] = None,
-        limit: Limit = MOST,
-        offset: Offset = 0,
-    ) -> Response[bytes]:
-        refuse_unknown(auditor, axis)
-        selection = Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
+    async def alarms(self, database: Store, config: Settings, selection: Selected) -> Response[bytes]:
         return _respond(await stream_pages.alarms(database, selection, settings_of(config.drift)))
 
     @post(

@@ -53,7 +53,8 @@ def finding(result: Result, planted: Planted) -> Finding:
     key = registry.find(result.suite).headline
     named = (pair for pair in pairs if CellKey(*_key(pair[0])) == key)
     headline, truth = next(named, pairs[0] if pairs else (None, None))
-    return Finding(result, headline, truth, sum(_is_inside(estimate, value) for estimate, value in pairs), len(pairs))
+    n_inside = sum(_verdict(value, estimate.lower, estimate.upper) == "inside" for estimate, value in pairs)
+    return Finding(result, headline, truth, n_inside, len(pairs))
 
 
 def suites_table(findings: Sequence[Finding]) -> str:
@@ -151,10 +152,6 @@ def _row(finding: Finding) -> list[str]:
 
 def _key(estimate: Estimate) -> tuple[str, str | None, str | None, str | None, str | None]:
     return estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset
-
-
-def _is_inside(estimate: Estimate, value: float) -> bool:
-    return estimate.lower is not None and estimate.upper is not None and estimate.lower <= value <= estimate.upper
 
 
 def _verdict(planted: float | None, lower: float | None, upper: float | None) -> str:

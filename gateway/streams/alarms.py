@@ -1,6 +1,7 @@
 """Actions of people on a stream: acknowledge its alarm, or start it again. Both are put on record."""
 
 import time
+from typing import Any
 
 import msgspec
 
@@ -10,7 +11,7 @@ from auditors.streams.state import StreamState
 from gateway.errors import ConflictError
 from gateway.store import acknowledgements, damaged_streams, streams
 from gateway.store.acknowledgements import Acknowledgement
-from gateway.store.database import Database
+from gateway.store.database import Connection, Database
 from gateway.store.streams import Stream
 from gateway.streams.updates import others_of, write
 
@@ -43,24 +44,11 @@ async def acknowledge(
             )
         if stream.state.detector is None or not stream.state.alarm:
             raise ConflictError(f'no alarm of the stream "{stream_id}" stands: GET /live/alarms lists those that do')
-        at = time.time()
-        await acknowledgements.add(
-            connection,
-            stream,
-            Acknowledgement(
-                at=at, stream=stream_id, by=by, reason=reason, accept_new_level=accept_new_level, client=client
-            ),
+        entry = Acknowledgement(
+            at=time.time(), stream=stream_id, by=by, reason=reason, accept_new_level=accept_new_level, client=client
         )
-        lowered = msgspec.structs.replace(
-            stream,
-            state=live.acknowledge(stream.state, accept_new_level=accept_new_level),
-            alarm_since=None,
-            alarm_exchange_id=None,
-            acknowledged_at=at,
-        )
-        other_streams = await others_of(connection, settings)
-        await write(connection, [lowered], settings, other_streams.n_streams)
-        return lowered
+        state = live.acknowledge(stream.state, accept_new_level=accept_new_level)
+        return await _record(connection, settings, stream, entry, state=state)
 
 
 async def restart(
@@ -81,10 +69,17 @@ async def restart(
         entry = Acknowledgement(
             at=at, stream=stream_id, by=by, reason=f"started again: {reason}", accept_new_level=True, client=client
         )
-        await acknowledgements.add(connection, stream, entry)
         await damaged_streams.forget(connection, stream_id)
-        empty = msgspec.structs.replace(
-            stream, state=StreamState(), updated_at=at, alarm_since=None, alarm_exchange_id=None, acknowledged_at=at
-        )
-        await write(connection, [empty], settings, (await others_of(connection, settings)).n_streams)
-        return empty
+        return await _record(connection, settings, stream, entry, state=StreamState(), updated_at=at)
+
+
+async def _record(
+    connection: Connection, settings: DriftSettings, stream: Stream, entry: Acknowledgement, **changes: Any
+) -> Stream:
+    """Puts the action on record with the alarm as it was, and writes the stream with these changes and no alarm."""
+    await acknowledgements.add(connection, stream, entry)
+    lowered = msgspec.structs.replace(
+        stream, alarm_since=None, alarm_exchange_id=None, acknowledged_at=entry.at, **changes
+    )
+    await write(connection, [lowered], settings, (await others_of(connection, settings)).n_streams)
+    return lowered

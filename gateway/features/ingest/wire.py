@@ -47,22 +47,20 @@ class _Field(NamedTuple):
 def records_of(body: bytes) -> Iterator[bytes]:
     """Yield each span or log record of an export. Raises WireError, and TooLargeError where there are too many."""
     n_groups_and_records = 0
-    for resource in _fields(body, 0, len(body)):
-        scopes = _fields(body, resource.start, resource.end) if resource.number == 1 else ()
-        n_groups_and_records += 1
-        for scope in scopes:
-            records = _fields(body, scope.start, scope.end) if scope.number == 2 else ()
+
+    def counted(start: int, end: int) -> Iterator[_Field]:
+        nonlocal n_groups_and_records
+        for field in _fields(body, start, end):
             n_groups_and_records += 1
-            for record in records:
-                n_groups_and_records += 1
-                if n_groups_and_records > MOST_RECORDS:
-                    raise _too_many()
+            if n_groups_and_records > MOST_RECORDS:
+                raise TooLargeError(f"the body has more than {MOST_RECORDS} spans or log records: send smaller batches")
+            yield field
+
+    for resource in counted(0, len(body)):
+        for scope in counted(resource.start, resource.end) if resource.number == 1 else ():
+            for record in counted(scope.start, scope.end) if scope.number == 2 else ():
                 if record.number == 2:
                     yield body[record.start : record.end]
-            if n_groups_and_records > MOST_RECORDS:
-                raise _too_many()
-        if n_groups_and_records > MOST_RECORDS:
-            raise _too_many()
 
 
 def require_few_messages(record: bytes, kind: str) -> None:
@@ -119,7 +117,3 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position + index + 1
     raise WireError("a number that does not end")
-
-
-def _too_many() -> TooLargeError:
-    return TooLargeError(f"the body has more than {MOST_RECORDS} spans or log records: send smaller batches")

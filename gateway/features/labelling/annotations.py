@@ -5,11 +5,13 @@ still be compared when the exchange has been deleted.
 """
 
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 from uuid import uuid4
 
 import msgspec
 import sqlalchemy as sa
+from msgspec import Meta
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditors.streams.scales import SCALES
@@ -20,20 +22,21 @@ from gateway.store.database import Database
 from gateway.store.tables import annotations, exchanges, measurements
 
 
-class Label(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's label of a measurement."""
+class AnnotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A person's label of a measurement of an exchange."""
 
-    exchange_id: str
-    auditor: str
-    metric: str | None = None
-    """May be left out where the auditor measured one metric at that axis, group and reference."""
-    axis: str | None = None
-    group: str | None = None
-    reference: str | None = None
+    exchange_id: Annotated[str, Meta(min_length=1, max_length=36)]
+    auditor: Annotated[str, Meta(min_length=1, max_length=32)]
+    metric: Annotated[str, Meta(max_length=64)] | None = None
+    """May be left out where the auditor measured one metric there."""
+    axis: Annotated[str, Meta(max_length=32)] | None = None
+    group: Annotated[str, Meta(max_length=64)] | None = None
+    reference: Annotated[str, Meta(max_length=64)] | None = None
     value: float
     """Value of the label, in the metric's own unit."""
-    annotator: str
-    note: str | None = None
+    annotator: Annotated[str, Meta(min_length=1, max_length=100)]
+    note: Annotated[str, Meta(max_length=2000)] | None = None
+    """Redacted before it is stored, and deleted with the exchange."""
 
 
 class Annotation(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +67,7 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
     judge_fingerprint: str | None
 
 
-async def add(database: Database, label: Label) -> Annotation:
+async def add(database: Database, label: AnnotationRequest) -> Annotation:
     """Stores a label; one by the same annotator on the same measurement is replaced. Raises NotFoundError when the
     exchange is not stored, RequestError when the metric is unclear or its range missed.
     """
@@ -72,7 +75,7 @@ async def add(database: Database, label: Label) -> Annotation:
         return await put(database, connection, label)
 
 
-async def put(database: Database, connection: AsyncConnection, label: Label) -> Annotation:
+async def put(database: Database, connection: AsyncConnection, label: AnnotationRequest) -> Annotation:
     """`add`, in the caller's transaction."""
     measured = await _measured(connection, label)
     _require_in_range(measured["metric"], label.value)
@@ -92,7 +95,7 @@ async def put(database: Database, connection: AsyncConnection, label: Label) -> 
     return _annotation((await connection.execute(stored.returning(*annotations.c))).one())
 
 
-async def take_back(connection: AsyncConnection, label: Label) -> None:
+async def take_back(connection: AsyncConnection, label: AnnotationRequest) -> None:
     """Deletes what this annotator said of the same measurement, in the caller's transaction; nothing where nothing."""
     same = _place(label) | {"metric": label.metric, "annotator": label.annotator}
     await connection.execute(
@@ -100,7 +103,7 @@ async def take_back(connection: AsyncConnection, label: Label) -> None:
     )
 
 
-def _place(label: Label) -> dict[str, str]:
+def _place(label: AnnotationRequest) -> dict[str, str]:
     """Exchange and series of a label, as they are stored."""
     return {
         "exchange_id": label.exchange_id,
@@ -113,28 +116,15 @@ def _place(label: Label) -> dict[str, str]:
 
 async def list_annotations(
     database: Database,
+    filters: Mapping[str, str | None] = {},
     *,
-    auditor: str | None = None,
-    metric: str | None = None,
-    axis: str | None = None,
-    group: str | None = None,
-    model: str | None = None,
-    annotator: str | None = None,
     since: float | None = None,
     limit: int = 1000,
 ) -> list[Annotation]:
-    """Annotations, oldest first; what is given must apply, and at most the first `limit` come back."""
+    """Annotations, oldest first, at most the first `limit`. `filters`: wanted values by column; None takes any."""
     columns = annotations.c
-    filters = {
-        columns.auditor: auditor,
-        columns.metric: metric,
-        columns.axis: axis,
-        columns.group_name: group,
-        columns.model: model,
-        columns.annotator: annotator,
-    }
     query = sa.select(annotations).order_by(columns.created_at, columns.id).limit(limit)
-    query = query.where(*(column == value for column, value in filters.items() if value is not None))
+    query = query.where(*(columns[name] == value for name, value in filters.items() if value is not None))
     if since is not None:
         query = query.where(columns.created_at >= since)
     return [_annotation(row) for row in await database.fetch_rows(query)]
@@ -148,7 +138,7 @@ async def delete(database: Database, annotation_id: str) -> None:
         raise NotFoundError(f'no annotation has the id "{annotation_id}": GET /annotations lists them')
 
 
-async def _measured(connection: AsyncConnection, label: Label) -> dict[str, Any]:
+async def _measured(connection: AsyncConnection, label: AnnotationRequest) -> dict[str, Any]:
     """Metric, model, value and probability of the measurement that a label is about."""
     stored = sa.select(exchanges).where(exchanges.c.id == label.exchange_id).with_for_update(read=True)
     exchange = (await connection.execute(stored)).first()

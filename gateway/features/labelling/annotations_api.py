@@ -4,40 +4,20 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from litestar import Controller, Response, delete, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, Schema
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
-from msgspec import Meta
 
 from gateway.api.dependencies import Store
 from gateway.api.problems import announced
 from gateway.features.labelling import annotations
-from gateway.features.labelling.annotations import Annotation, Label
-
-Name = Annotated[str, Meta(min_length=1, max_length=100)]
+from gateway.features.labelling.annotations import Annotation, AnnotationRequest
 
 _COLUMNS = [field.name for field in msgspec.structs.fields(Annotation)]
-
-
-class AnnotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A label of an exchange; see `gateway.features.labelling.annotations.Label`."""
-
-    exchange_id: Annotated[str, Meta(min_length=1, max_length=36)]
-    auditor: Annotated[str, Meta(min_length=1, max_length=32)]
-    metric: Annotated[str, Meta(max_length=64)] | None = None
-    """May be left out where the auditor measured one metric there."""
-    axis: Annotated[str, Meta(max_length=32)] | None = None
-    group: Annotated[str, Meta(max_length=64)] | None = None
-    reference: Annotated[str, Meta(max_length=64)] | None = None
-    value: float
-    """Value of the label, in the metric's own unit."""
-    annotator: Name
-    note: Annotated[str, Meta(max_length=2000)] | None = None
-    """Redacted before it is stored, and deleted with the exchange."""
 
 
 @dataclass
@@ -59,7 +39,7 @@ class AnnotationsController(Controller):
 
     @post("/", summary="Label a measurement", responses=announced(404, 409))
     async def create(self, data: JSONBody[AnnotationRequest], database: Store) -> Annotation:
-        return await annotations.add(database, Label(**_without_nul(msgspec.structs.asdict(data))))
+        return await annotations.add(database, _without_nul(data))
 
     @get(
         "/",
@@ -81,17 +61,9 @@ class AnnotationsController(Controller):
         limit: Annotated[int, QueryParameter(ge=1, le=1_000_000)] = 10_000,
         form: Annotated[Literal["json", "jsonl", "csv"], QueryParameter(name="format")] = "json",
     ) -> Response[bytes]:
-        matches = await annotations.list_annotations(
-            database,
-            auditor=auditor,
-            metric=metric,
-            axis=axis,
-            group=group,
-            model=model,
-            annotator=annotator,
-            since=since,
-            limit=limit,
-        )
+        places = {"auditor": auditor, "metric": metric, "axis": axis, "group_name": group}
+        filters = {**places, "model": model, "annotator": annotator}
+        matches = await annotations.list_annotations(database, filters, since=since, limit=limit)
         match form:
             case "json":
                 return Response(msgspec.json.encode(matches), media_type="application/json")
@@ -106,8 +78,10 @@ class AnnotationsController(Controller):
         await annotations.delete(database, annotation_id)
 
 
-def _without_nul(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.replace("\x00", "") if isinstance(value, str) else value for name, value in fields.items()}
+def _without_nul(data: AnnotationRequest) -> AnnotationRequest:
+    fields = msgspec.structs.asdict(data)
+    texts = {name: value.replace("\x00", "") for name, value in fields.items() if isinstance(value, str)}
+    return msgspec.structs.replace(data, **texts)
 
 
 def _table(rows: Sequence[Annotation]) -> bytes:

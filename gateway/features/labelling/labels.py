@@ -272,7 +272,7 @@ async def _annotate(
     """Puts the score of a live exchange among its annotations, or takes it back where there is none any more."""
     origin = task.origin
     is_scored = isinstance(reading.value, float) and reading.status == "ok"
-    label = annotations.Label(
+    label = annotations.AnnotationRequest(
         exchange_id=origin.exchange_id or "",
         auditor=origin.auditor or "",
         metric=origin.metric,

@@ -9,7 +9,7 @@ import pytest
 from auditors.types import JudgeStamp
 from gateway.__main__ import main
 from gateway.features.labelling import annotations
-from gateway.features.labelling.annotations import Label
+from gateway.features.labelling.annotations import AnnotationRequest
 from gateway.store import calibrations, exchanges
 from gateway.store.calibrations import Calibration
 from gateway.store.database import Database
@@ -27,7 +27,9 @@ async def _labelled(url: str, thinking: str | None) -> None:
         await exchanges.insert_batch(database, [one], {})
         await record(database, one, [score])
         said = float(number % 2) if number % 10 else 1.0
-        label = Label(exchange_id=one.id, auditor="judge", axis="gender", group="women", value=said, annotator="ann")
+        label = AnnotationRequest(
+            exchange_id=one.id, auditor="judge", axis="gender", group="women", value=said, annotator="ann"
+        )
         await annotations.add(database, label)
     await database.close()
 

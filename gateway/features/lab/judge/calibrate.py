@@ -106,7 +106,9 @@ def _of_store(arguments: argparse.Namespace) -> Labels:
 
     async def read_annotations() -> list[annotations.Annotation]:
         async with opened(arguments) as database:
-            return await annotations.list_annotations(database, auditor=AUDITOR, metric=METRIC, limit=MOST_LABELS)
+            return await annotations.list_annotations(
+                database, {"auditor": AUDITOR, "metric": METRIC}, limit=MOST_LABELS
+            )
 
     lines = [
         msgspec.json.encode(annotation)

@@ -9,7 +9,7 @@ from auditors.streams.estimates import NO_PROBABILITY
 from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.auditor.live_series import LiveSeries
 from gateway.features.labelling import annotations, api
-from gateway.features.labelling.annotations import Label
+from gateway.features.labelling.annotations import AnnotationRequest
 from gateway.store import exchanges, streams
 from gateway.store.database import Database
 from tests.support.gateway.control_plane import control_plane
@@ -75,7 +75,9 @@ async def test_records_and_labels(tmp_path: Path) -> None:
         headers = {"authorization": "Bearer admin"}
         record = (await plane.http.get("/live/exchanges/e1", headers=headers)).json()
         listed = (await plane.http.get("/live/exchanges", headers=headers)).json()
-        label = Label(exchange_id="e1", auditor="judge", axis="gender", group="men", value=1.0, annotator="ann")
+        label = AnnotationRequest(
+            exchange_id="e1", auditor="judge", axis="gender", group="men", value=1.0, annotator="ann"
+        )
         kept = await annotations.add(plane.database, label)
         with pytest.raises(Exception, match="0 scores"):
             await api.draw(plane.database, n=1, seed=0)

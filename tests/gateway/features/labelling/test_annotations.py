@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.features.labelling import annotations
-from gateway.features.labelling.annotations import Label
+from gateway.features.labelling.annotations import AnnotationRequest
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
 from gateway.store import exchanges
@@ -99,9 +99,9 @@ async def scored(database: Database, *values: float | None, **given: Any) -> str
     return one.id
 
 
-def label(exchange_id: str, **given: Any) -> Label:
+def label(exchange_id: str, **given: Any) -> AnnotationRequest:
     fields: dict[str, Any] = {"auditor": "judge", "axis": "gender", "group": "women", "value": 0.0, "annotator": "ab"}
-    return Label(exchange_id=exchange_id, **fields | given)
+    return AnnotationRequest(exchange_id=exchange_id, **fields | given)
 
 
 async def test_labels_outlive_their_exchange_without_words(database: Database) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.features.labelling import annotations
-from gateway.features.labelling.annotations import Label
+from gateway.features.labelling.annotations import AnnotationRequest
 from gateway.store import labels, streams
 from gateway.store.database import Database
 from tests.support.store.made import audited, measurement
@@ -20,7 +20,7 @@ async def labelled(
     for number, value in enumerate(people):
         await annotations.add(
             database,
-            Label(
+            AnnotationRequest(
                 exchange_id=one.id, auditor="judge", axis="gender", group="women", value=value, annotator=str(number)
             ),
         )
@@ -42,7 +42,7 @@ async def test_pairs_of_one_exchange_hang_together(database: Database) -> None:
     found = [measurement(1.0, reference=other) for other in ("men", "nonbinary")]
     one = await audited(database, *found, probability=0.25)
     for other in ("men", "nonbinary"):
-        label = Label(
+        label = AnnotationRequest(
             exchange_id=one.id, auditor="judge", axis="gender", group="women", reference=other, value=1, annotator="a"
         )
         await annotations.add(database, label)
