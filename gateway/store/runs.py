@@ -275,9 +275,7 @@ async def resume(database: Database, run_id: str, *, max_queued: int | None = No
 
 async def delete(database: Database, run_id: str) -> None:
     """Delete a run that is not running, with its replies. Raises as `cancel`."""
-    async with database.begin() as connection:
-        deleted = await connection.execute(sa.delete(runs).where(runs.c.id == run_id, runs.c.status != "running"))
-    if not deleted.rowcount:
+    if not await database.change_rows(sa.delete(runs).where(runs.c.id == run_id, runs.c.status != "running")):
         await _refuse(database, run_id, "deleted", "cancel it first")
 
 

@@ -52,8 +52,7 @@ async def take_due(database: Database) -> tuple[str, Delivery] | None:
     """Take the delivery that is due for longest, and count the attempt that begins. Return it with the canary's id."""
     now = time.time()
     query = sa.select(facts.c.name, facts.c.value).where(facts.c.name.startswith(_PREFIX, autoescape=True))
-    async with database.read() as connection:
-        rows = [(row.name, bytes(row.value)) for row in await connection.execute(query)]
+    rows = [(row.name, bytes(row.value)) for row in await database.fetch_rows(query)]
     due: list[tuple[float, str, bytes, Delivery]] = []
     for name, value in rows:
         delivery = msgspec.json.decode(value, type=Delivery)
@@ -74,5 +73,4 @@ async def settle(database: Database, canary_id: str, begun: Delivery, settled: D
 async def _replace(database: Database, name: str, before: bytes, after: Delivery) -> bool:
     """Compare and swap, so that one of several auditors wins."""
     change = sa.update(facts).where(facts.c.name == name, facts.c.value == before)
-    async with database.begin() as connection:
-        return (await connection.execute(change.values(value=msgspec.json.encode(after)))).rowcount == 1
+    return await database.change_rows(change.values(value=msgspec.json.encode(after))) == 1

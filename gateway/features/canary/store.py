@@ -114,8 +114,7 @@ async def list_canaries(database: Database, *, limit: int) -> list[ListedCanary]
     """Newest first, without gaps and exchanges."""
     names = ("id", "request", "status", "verdict", "reasons", "created_at", "started_at", "finished_at")
     query = sa.select(*(canaries.c[name] for name in names)).order_by(canaries.c.created_at.desc()).limit(limit)
-    async with database.read() as connection:
-        return [_listed(row) for row in await connection.execute(query)]
+    return [_listed(row) for row in await database.fetch_rows(query)]
 
 
 async def claim(database: Database, canary_id: str) -> Canary | None:
@@ -134,8 +133,7 @@ async def claim(database: Database, canary_id: str) -> Canary | None:
 async def claimable(database: Database, *, created_before: float) -> list[str]:
     """Ids of canaries that some auditor should take: queued before this Unix time, or left alone while running."""
     query = sa.select(canaries.c.id).where(_is_claimable(time.time()), canaries.c.created_at < created_before)
-    async with database.read() as connection:
-        return list((await connection.execute(query.order_by(canaries.c.created_at))).scalars())
+    return await database.fetch_column(query.order_by(canaries.c.created_at))
 
 
 async def heartbeat(database: Database, canary_id: str) -> Status | None:
@@ -156,8 +154,7 @@ async def add_pairs(database: Database, canary_id: str, pairs: Sequence[Pair]) -
         {"canary_id": canary_id, "number": pair.number, "body": msgspec.json.encode(pair).decode()} for pair in pairs
     ]
     try:
-        async with database.begin() as connection:
-            await connection.execute(sa.insert(canary_pairs), rows)
+        await database.change_rows(sa.insert(canary_pairs), rows)
     except IntegrityError:
         return False
     return True
@@ -168,8 +165,7 @@ async def pairs(database: Database, canary_id: str) -> list[Pair]:
     columns = canary_pairs.c
     query = sa.select(columns.body).where(columns.canary_id == canary_id).order_by(columns.number).limit(PAGE)
     while True:
-        async with database.read() as connection:
-            page = list((await connection.execute(query.where(columns.number >= len(collected)))).scalars())
+        page = await database.fetch_column(query.where(columns.number >= len(collected)))
         collected += [msgspec.json.decode(body, type=Pair) for body in page]
         if len(page) < PAGE:
             return collected
@@ -179,8 +175,7 @@ async def newest(database: Database, *, finished_after: float, limit: int) -> li
     """Reads the canaries without a verdict, and those judged since this Unix time: at most `limit`, newest first."""
     is_shown = (canaries.c.status != "done") | (canaries.c.finished_at > finished_after)
     query = sa.select(canaries).where(is_shown).order_by(canaries.c.created_at.desc()).limit(limit)
-    async with database.read() as connection:
-        return [_canary(row) for row in await connection.execute(query)]
+    return [_canary(row) for row in await database.fetch_rows(query)]
 
 
 async def note(database: Database, canary_id: str, findings: Findings) -> None:
@@ -231,9 +226,7 @@ async def cancel(database: Database, canary_id: str) -> None:
         "finished_at": time.time(),
     }
     change = sa.update(canaries).where(canaries.c.id == canary_id, canaries.c.status != "done").values(values)
-    async with database.begin() as connection:
-        is_ended = (await connection.execute(change)).rowcount
-    if not is_ended:
+    if not await database.change_rows(change):
         canary = await get(database, canary_id)
         raise ConflictError(f"canary {canary_id} is done ({canary.verdict}) and cannot be cancelled")
 
@@ -246,13 +239,11 @@ async def sampled_ids(database: Database, model: str, *, limit: int) -> list[str
         .order_by(exchanges.c.received_at.desc())
         .limit(limit)
     )
-    async with database.read() as connection:
-        return list((await connection.execute(query)).scalars())
+    return await database.fetch_column(query)
 
 
 async def _change(database: Database, canary_id: str, values: dict[str, Any]) -> bool:
-    async with database.begin() as connection:
-        return (await connection.execute(_running(canary_id).values(values))).rowcount == 1
+    return await database.change_rows(_running(canary_id).values(values)) == 1
 
 
 def _running(canary_id: str) -> sa.Update:

@@ -34,8 +34,7 @@ async def add(database: Database, coverage: Coverage) -> None:
 async def newest(database: Database) -> Coverage | None:
     """Reads the newest computation; None before the first, and for another version's, so that it is due again."""
     query = sa.select(coverages.c.body).order_by(coverages.c.id.desc()).limit(1)
-    async with database.read() as connection:
-        body = (await connection.execute(query)).scalar()
+    body = await database.fetch_value(query)
     try:
         return None if body is None else msgspec.json.decode(body, type=Coverage)
     except msgspec.ValidationError:
@@ -51,6 +50,4 @@ async def asked(database: Database, *, before: Asked | None, limit: int) -> list
         place = sa.tuple_(sa.literal(before.exchange.received_at), sa.literal(before.exchange.id))
         query = query.where(sa.tuple_(columns.received_at, columns.id) < place)
     query = query.order_by(columns.received_at.desc(), columns.id.desc()).limit(limit)
-    async with database.read() as connection:
-        rows = (await connection.execute(query)).all()
-    return [Asked(exchange_of(row, database.texts), row.user_digest) for row in rows]
+    return [Asked(exchange_of(row, database.texts), row.user_digest) for row in await database.fetch_rows(query)]

@@ -76,8 +76,7 @@ async def progress(database: Connections, address: str) -> Progress:
 async def failing(database: Connections, *, tried_after: float) -> list[Progress]:
     """Reads the progress of addresses tried since this Unix time whose last pass has failed."""
     query = sa.select(facts.c.value).where(facts.c.name.like("export %")).order_by(facts.c.name)
-    async with database.read() as connection:
-        progresses = [msgspec.json.decode(row.value, type=Progress) for row in await connection.execute(query)]
+    progresses = [msgspec.json.decode(value, type=Progress) for value in await database.fetch_column(query)]
     return [
         progress for progress in progresses if progress.error is not None and (progress.tried_at or 0.0) > tried_after
     ]
@@ -121,8 +120,7 @@ async def settled(database: Connections) -> int:
     Ids are drawn before their transactions end, so the highest that is seen is not enough: on PostgreSQL those that
     write at that moment are waited for, and hold up no other.
     """
-    async with database.read() as connection:
-        newest = int((await connection.execute(sa.select(sa.func.max(measurements.c.id)))).scalar() or 0)
+    newest = int(await database.fetch_value(sa.select(sa.func.max(measurements.c.id))) or 0)
     if database.dialect == "sqlite":  # writers are alone, and what is seen has ended
         return newest
     writing, deadline = await _writers(database), time.monotonic() + PATIENCE_SECONDS
@@ -141,9 +139,7 @@ async def end_of_part(database: Connections, *, after: int, upto: int, rows: int
     """The id with which a part of so many measurements ends; none when there are none."""
     columns = measurements.c
     part = sa.select(columns.id).where(columns.id > after, columns.id <= upto).order_by(columns.id).limit(rows)
-    async with database.read() as connection:
-        last_id: int | None = (await connection.execute(sa.select(sa.func.max(part.subquery().c.id)))).scalar()
-    return last_id
+    return await database.fetch_value(sa.select(sa.func.max(part.subquery().c.id)))
 
 
 class Measured(NamedTuple):
@@ -177,9 +173,7 @@ async def measured(database: Connections, *, after: int, upto: int, limit: int) 
         *(columns.inclusion_probability, columns.rate_factor, columns.weight, columns.created_at, columns.stream),
     ]
     query = sa.select(*selected).where(columns.id > after, columns.id <= upto).order_by(columns.id).limit(limit)
-    async with database.read() as connection:
-        rows = (await connection.execute(query)).all()
-    return [Measured(*row)._replace(judge=_stamp(row.judge)) for row in rows]
+    return [Measured(*row)._replace(judge=_stamp(row.judge)) for row in await database.fetch_rows(query)]
 
 
 async def days_of_runs(database: Connections) -> dict[str, str]:
@@ -192,8 +186,7 @@ async def days_of_runs(database: Connections) -> dict[str, str]:
     digests: dict[str, Any] = {}
     rest: sa.ColumnElement[bool] = sa.true()
     while True:
-        async with database.read() as connection:
-            rows = (await connection.execute(page.where(rest))).all()
+        rows = await database.fetch_rows(page.where(rest))
         for row in rows:
             digests.setdefault(day_of(row.created_at), hashlib.sha256()).update(repr(tuple(row)).encode())
         if len(rows) < VERSIONS_AT_ONCE:
@@ -211,8 +204,7 @@ async def runs_of(database: Connections, day: str) -> AsyncIterator[Sequence[Any
     page = sa.select(*selected).where(within).order_by(columns.created_at, columns.id).limit(RUNS_AT_ONCE)
     rest: sa.ColumnElement[bool] = sa.true()
     while True:
-        async with database.read() as connection:
-            rows = (await connection.execute(page.where(rest))).all()
+        rows = await database.fetch_rows(page.where(rest))
         if rows:
             yield rows
         if len(rows) < RUNS_AT_ONCE:
@@ -226,8 +218,7 @@ def day_of(at: float) -> str:
 
 
 async def _writers(database: Connections) -> set[str]:
-    async with database.read() as connection:
-        return set((await connection.execute(_WRITERS)).scalars())
+    return set(await database.fetch_column(_WRITERS))
 
 
 def _name(address: str) -> str:

@@ -132,9 +132,7 @@ async def list_annotations(
 
 async def delete(database: Database, annotation_id: str) -> None:
     """Raises NotFoundError."""
-    async with database.begin() as connection:
-        gone = await connection.execute(sa.delete(annotations).where(annotations.c.id == annotation_id))
-    if not gone.rowcount:
+    if not await database.change_rows(sa.delete(annotations).where(annotations.c.id == annotation_id)):
         raise NotFoundError(f'no annotation has the id "{annotation_id}": GET /annotations lists them')
 
 

@@ -72,8 +72,7 @@ async def list_invitations(database: Database, project: str) -> list[Invitation]
 async def find(database: Database, token: str) -> Invitation | None:
     """Return the invitation that a token stands for; None for a token that is unknown, revoked or expired."""
     query = _invitations().where(rater_links.c.digest == _digest(token))
-    async with database.read() as connection:
-        row = (await connection.execute(query)).first()
+    row = await database.fetch_row(query)
     invitation = None if row is None else Invitation(**row._mapping)
     if invitation is None or (invitation.expires_at is not None and invitation.expires_at <= time.time()):
         return None
@@ -82,8 +81,7 @@ async def find(database: Database, token: str) -> Invitation | None:
 
 async def any_exists(database: Database) -> bool:
     """Return whether any rater has a link, of whatever project."""
-    async with database.read() as connection:
-        return (await connection.execute(sa.select(rater_links.c.rater).limit(1))).first() is not None
+    return await database.fetch_row(sa.select(rater_links.c.rater).limit(1)) is not None
 
 
 class StoredInvitations:

@@ -79,8 +79,7 @@ async def find_alias(database: Database, project: str, rater: str, alias: str, s
     """Return the id of the task that a rater has under an alias. Raises NotFoundError for any other alias."""
     columns = task_labels.c
     query = sa.select(columns.task_id).where(columns.project == project, columns.rater == rater)
-    async with database.read() as connection:
-        ids: list[str] = list((await connection.execute(query)).scalars())
+    ids: list[str] = await database.fetch_column(query)
     matching_id = next((task_id for task_id in ids if alias_of(task_id, secret) == alias), None)
     if matching_id is None:
         raise NotFoundError(f'no task "{alias[:40]}" was given to "{rater}": ask for the next one')

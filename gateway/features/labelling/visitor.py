@@ -156,8 +156,7 @@ async def draw(database: Database, project: str, n: int) -> list[Task]:
     """Return at most `n` tasks in random order. Raises NotFoundError, or ConflictError for another form."""
     columns = labelling_tasks.c
     query = sa.select(columns.id).where(columns.project == project, columns.exchange_id.is_(None))
-    async with database.read() as connection:
-        ids = list((await connection.execute(query)).scalars())
+    ids = await database.fetch_column(query)
     return await read_in_order(database, project, random.sample(ids, min(n, len(ids))))
 
 

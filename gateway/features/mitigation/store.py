@@ -16,6 +16,7 @@ from gateway.features.mitigation.arms import ArmsState, add_exchange, new_arms, 
 from gateway.features.mitigation.effects import PolicyArms
 from gateway.store.connections import upsert
 from gateway.store.database import Database
+from gateway.store.streams import key_of
 from gateway.store.tables import policy_arms
 from gateway.streams.recording import Measured
 
@@ -97,35 +98,20 @@ async def list_arms(
 ) -> list[PolicyArms]:
     """Comparisons to which all that is given applies, by policy, auditor, metric, axis, group and model."""
     columns = policy_arms.c
-    query = sa.select(policy_arms)
-    for column, value in (
-        (columns.policy, policy),
-        (columns.model, model),
-        (columns.axis, axis),
-        (columns.auditor, auditor),
-    ):
-        if value is not None:
-            query = query.where(column == value)
+    filters = {columns.policy: policy, columns.model: model, columns.axis: axis, columns.auditor: auditor}
+    which = [column == value for column, value in filters.items() if value is not None]
     order = (columns.policy, columns.auditor, columns.metric, columns.axis, columns.group_name, columns.model)
-    async with database.read() as connection:
-        rows = (await connection.execute(query.order_by(*order, columns.since).limit(limit))).all()
+    query = sa.select(policy_arms).where(*which).order_by(*order, columns.since).limit(limit)
     return [
         PolicyArms(
             policy=row.policy,
             version=row.version,
-            key=StreamKey(
-                auditor=row.auditor,
-                metric=row.metric,
-                axis=row.axis,
-                group=row.group_name,
-                model=row.model,
-                instrument=row.instrument,
-            ),
+            key=key_of(row),
             state=state,
             since=row.since,
             updated_at=row.updated_at,
         )
-        for row in rows
+        for row in await database.fetch_rows(query)
         if (state := _read_state(row.id, row.state)) is not None
     ]
 
