@@ -17,6 +17,7 @@ from auditors.types import Completer, Completion, CompletionError, CompletionReq
 from benchmarks.run import judge as judged
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.plan import Plan
+from benchmarks.run.served import LOWERED
 from benchmarks.run.thinking import FATAL_STATUS_CODES, Probe, ThinkingFound
 from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Parsed, Reply
 
@@ -53,7 +54,8 @@ class Draws:
             self._draws_several = False
             return [await self._completer.complete(request)]
         self._draws_several = bool(first.further)
-        further = [msgspec.structs.replace(completion, usage=NOT_ASKED) for completion in first.further[: n - 1]]
+        usage = NOT_ASKED | {name: count for name, count in (first.usage or {}).items() if name == LOWERED}
+        further = [msgspec.structs.replace(completion, usage=usage) for completion in first.further[: n - 1]]
         return [first, *further]
 
 

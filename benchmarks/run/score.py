@@ -16,6 +16,7 @@ from benchmarks.run.follow_up import extend_plan, observed
 from benchmarks.run.judge import JudgeUsed, judge_used
 from benchmarks.run.plan import Key, Plan, RunOptions
 from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
+from benchmarks.run.served import LOWERED
 from benchmarks.run.thinking import exhausted_reason
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.common.estimation import Cell, estimate
@@ -237,16 +238,22 @@ def provenance_of(
     plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never, **about: Any
 ) -> Provenance:
     """Return the provenance of the replies of a plan; `about` is what the replies do not say themselves."""
-    fingerprints, judges = set[str](), set[JudgeStamp]()
+    fingerprints, judges, n_cut, limits = set[str](), set[JudgeStamp](), 0, list[int]()
     for reply in replies.values():
         checkpoint()
         fingerprints.update([reply.fingerprint] if reply.fingerprint else [])
         judges.update(judge.stamps([reply]))
+        n_cut += reply.finish_reason == "length"
+        if limit := (reply.usage or {}).get(LOWERED):
+            limits.append(limit)
     return Provenance(
         biasgate=version("biasgate"),
         fingerprints=sorted(fingerprints),
         judge=judge.in_order(judges),
         prompt_sha256=plan.prompt_sha256,
+        replies_cut=n_cut,
+        replies_lowered=len(limits),
+        least_tokens=min(limits, default=None),
         **about,
     )
 

@@ -124,7 +124,7 @@ def test_two_choices_are_none(suite: str, protocol: ProtocolName) -> None:
 
 
 def test_two_answers_where_nothing_is_offered() -> None:
-    """Both genders are neutral; two numbers are none, under `paper` the first counts; both groups for a word assign it to neither."""
+    """Both genders are neutral; two numbers count under `paper` alone; both groups for a word assign it to neither."""
     groups = first("implicit_association", "corrected")
     words = [*groups.meta["xa"], *groups.meta["xb"]]
     both = "\n".join(f"{word} - {groups.groups[0]}, {groups.groups[1]}" for word in words)
