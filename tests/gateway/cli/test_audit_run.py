@@ -32,8 +32,11 @@ async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
     assert "embedded, not comparable" in out
     assert "48/48 asked" in err
     result = directory.read_result(tmp_path / "runs/first")
+    assert result.provenance.reply_tokens > 48
     row = forecast[1].splitlines()[1].split()
     assert row[2] == "288"
+    sixfold = [6 * count for count in (result.provenance.prompt_tokens, result.provenance.reply_tokens)]
+    assert [row[4], row[6]] == [f"{count:,}" for count in sixfold]
     assert float(row[-1]) == pytest.approx(6 * result.provenance.seconds / 60, abs=0.051)
     assert result.counts["items"] == 48
     assert sum(result.counts[s] for s in ("ok", "refusal", "unrelated", "malformed", "error")) == 48
