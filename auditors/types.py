@@ -324,12 +324,17 @@ class Completer(Protocol):
 
 
 @runtime_checkable
-class TellsContext(Protocol):
-    """A completer that can say how long a model's context is."""
+class TellsServing(Protocol):
+    """A completer that can say what its server tells of a model: see `auditors.clients.model_list.Serving`."""
 
-    async def context_tokens(self, model: str) -> int | None:
-        """Tokens of a prompt and its reply together, at most; None where the server does not say."""
-        ...
+    async def serving(self, model: str) -> Any: ...
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """A completer whose server counts the tokens of a conversation; `count_tokens` raises CompletionError otherwise."""
+
+    async def count_tokens(self, model: str, messages: Sequence[Message]) -> int: ...
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ import functools
 import random
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import httpx
@@ -20,7 +21,7 @@ from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_begin
 from auditors.clients.cancellation import cancelled_once
 from auditors.clients.chat_format import LONGEST_REPLY_BYTES, chat_body, parse_chat
 from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds, refused_by_filter
-from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens, read_models
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, Serving, read_models, read_serving
 from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn, is_deferred
 from auditors.json_errors import UNREADABLE
 from auditors.types import Completion, CompletionError, CompletionRequest, DecisionRequest
@@ -230,11 +231,9 @@ class HttpCompleter:
             return refused_by_filter(exc)
         return parse_chat(body)
 
-    async def context_tokens(self, model: str) -> int | None:
-        try:
-            return context_tokens(await self._endpoint.get(MODELS_PATH, longest=LONGEST_LIST_BYTES), model)
-        except CompletionError:
-            return None
+    async def serving(self, model: str) -> Serving:
+        """See `auditors.types.TellsServing`."""
+        return await read_serving(partial(self._endpoint.get, longest=LONGEST_LIST_BYTES), model)
 
     async def decide(self, request: DecisionRequest) -> bytes:
         """See `auditors.types.Decider`; the priority goes to endpoints that take one."""

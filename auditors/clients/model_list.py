@@ -1,7 +1,8 @@
-"""Reads an OpenAI list of models (GET /v1/models), and tells when what a model's name stands for has changed."""
+"""Reads an OpenAI list of models (GET /v1/models) and what else a server tells of a model; notices a changed model."""
 
 import hashlib
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,13 +40,42 @@ def _entries(body: bytes) -> list[Any]:
     return entries
 
 
-def context_tokens(body: bytes, model: str) -> int | None:
-    """Longest context of a model, in tokens, which vLLM's list has; None where this one does not say."""
+class Serving(NamedTuple):
+    """The facts that a server tells about a model; None for each that it does not tell."""
+
+    software: str | None = None
+    """ "owned_by" of the model: vllm, llamacpp, sglang, ..."""
+    context: int | None = None
+    """Tokens of a prompt and its reply together, at most."""
+    sampling: Mapping[str, Any] | None = None
+    """Parameters with which it samples where a request has none."""
+
+
+async def read_serving(get: Callable[[str], Awaitable[bytes]], model: str) -> Serving:
+    """Read a model's entry in the list and, of llama.cpp, /props. `get` returns a body or raises CompletionError."""
     try:
-        length = next((entry.get("max_model_len") for entry in read_models(body) if entry["id"] == model), None)
+        entry = next((entry for entry in read_models(await get(MODELS_PATH)) if entry["id"] == model), {})
     except CompletionError:
-        return None
-    return length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else None
+        return Serving()
+    software, context, sampling = entry.get("owned_by"), entry.get("max_model_len"), None
+    if software == "llamacpp":
+        settings = await _llama_settings(get)
+        sampling = settings.get("params")
+        meta = entry.get("meta")
+        context = settings.get("n_ctx") or (meta.get("n_ctx_train") if isinstance(meta, dict) else None)
+    return Serving(
+        software if isinstance(software, str) else None,
+        context if isinstance(context, int) and not isinstance(context, bool) and context > 0 else None,
+        sampling if isinstance(sampling, dict) else None,
+    )
+
+
+async def _llama_settings(get: Callable[[str], Awaitable[bytes]]) -> dict[str, Any]:
+    try:
+        settings = msgspec.json.decode(await get("/props"))["default_generation_settings"]
+    except (CompletionError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def fingerprint_of(entries: list[dict[str, Any]]) -> str:

@@ -6,6 +6,7 @@ temperature 0 or at a temperature that the server chooses, each reply is asked f
 that refuses `n` or takes it and sends one reply.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 
@@ -14,9 +15,11 @@ import msgspec
 from auditors.clients.judge_client import JudgeClient
 from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
+from benchmarks.errors import RunStopped
 from benchmarks.run import judge as judged
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.plan import Plan
+from benchmarks.run.served import LOWERED
 from benchmarks.run.thinking import FATAL_STATUS_CODES, Probe, ThinkingFound
 from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Parsed, Reply
 
@@ -24,6 +27,7 @@ MOST_AT_ONCE = 8
 """Replies asked for in one request, and"""
 SHARE_OF_FLIGHT = 8
 """of those that may be in flight at most such a part: who asks for few at a time gets few."""
+STOPPED = CompletionError("unavailable", "the run was stopped")
 NOT_ASKED = {"requests": 0}
 """The `usage` of a reply that came with another, which has the cost of both."""
 
@@ -53,7 +57,8 @@ class Draws:
             self._draws_several = False
             return [await self._completer.complete(request)]
         self._draws_several = bool(first.further) or first.is_filtered
-        further = [msgspec.structs.replace(completion, usage=NOT_ASKED) for completion in first.further[: n - 1]]
+        usage = NOT_ASKED | {name: count for name, count in (first.usage or {}).items() if name == LOWERED}
+        further = [msgspec.structs.replace(completion, usage=usage) for completion in first.further[: n - 1]]
         return [first, *further]
 
 
@@ -127,7 +132,7 @@ class Asker:
 
     async def ask(self, item: Item, samples: Sequence[int], earlier: Reply | None) -> AsyncIterator[Reply]:
         """Replies to at least the first of the samples, judged. The text of an `earlier` one, which failed for want of
-        a judge, is not asked for again.
+        a judge, is not asked for again. Replies that wait for the judge when the run is stopped come without judgement.
         """
         if earlier is not None and earlier.text is not None:
             parsed = self._plan.suite.parse(item, earlier.text, protocol=self._plan.options.protocol)
@@ -138,8 +143,14 @@ class Asker:
             ]
         else:
             replies = await self._generated(item, samples)
-        for reply in replies:
-            yield reply if self._judge is None else await self._judged(item, reply, self._judge)
+        for place, reply in enumerate(replies):
+            try:
+                judged_reply = reply if self._judge is None else await self._judged(item, reply, self._judge)
+            except (asyncio.CancelledError, RunStopped):
+                for waiting in replies[place:]:
+                    yield judged.unjudged(waiting, STOPPED) if waiting.status == "ok" else waiting
+                raise
+            yield judged_reply
 
     async def _generated(self, item: Item, samples: Sequence[int]) -> Sequence[Reply]:
         try:

@@ -11,6 +11,7 @@ next token, with all beginnings of the text in one request. The log-probabilitie
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,10 +20,10 @@ import msgspec
 from auditors.clients.chat_format import batch_body, chat_body, parse_batch, parse_chat
 from auditors.clients.completion import HttpEndpoint
 from auditors.clients.failures import refused_by_filter
-from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, context_tokens, read_models
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, Serving, read_models, read_serving
 from auditors.clients.pacing import OPEN, Gate
 from auditors.json_errors import UNREADABLE
-from auditors.types import Completion, CompletionError, CompletionRequest
+from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
 
 # The probability of a given text: pure functions.
@@ -173,11 +174,9 @@ class SuiteClient:
         body = batch_body(requests, self._priority)
         return parse_batch(await self._endpoint.post(f"{CHAT_PATH}/batch", body, replies=len(requests)), len(requests))
 
-    async def context_tokens(self, model: str) -> int | None:
-        try:
-            return context_tokens(await self._endpoint.get_once(MODELS_PATH, longest=LONGEST_LIST_BYTES), model)
-        except CompletionError:
-            return None
+    async def serving(self, model: str) -> Serving:
+        """See `auditors.types.TellsServing`."""
+        return await read_serving(partial(self._endpoint.get_once, longest=LONGEST_LIST_BYTES), model)
 
     async def served(self) -> list[dict[str, Any]]:
         """Return the models that the server serves, each with its name as "id". Raises CompletionError without any."""
@@ -186,6 +185,11 @@ class SuiteClient:
     async def tokenized(self, model: str, text: str) -> list[int]:
         """The tokens of a text, as the server begins one. Raises CompletionError where it does not tell."""
         return read_tokens(await self._endpoint.post(TOKENIZE_PATH, tokenize_body(model, text)))
+
+    async def count_tokens(self, model: str, messages: Sequence[Message]) -> int:
+        """Return the tokens of a conversation, as vLLM's /tokenize counts them. Raises CompletionError otherwise."""
+        body = msgspec.json.encode({"model": model, "messages": messages})
+        return len(read_tokens(await self._endpoint.post(TOKENIZE_PATH, body)))
 
     async def logprobs(self, model: str, tokens: Sequence[int], first: int) -> list[float]:
         """Return the natural log-probability of each token of a text from the token at `first`, which is at least 1.

@@ -10,14 +10,24 @@ began, so that an item asked several times is asked, before and after a --resume
 import hashlib
 import math
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from auditors.clients.chat_format import chat_body
+from auditors.clients.model_list import Serving
 from auditors.json_errors import UNREADABLE
-from auditors.types import Completer, Completion, CompletionRequest, TellsContext
+from auditors.types import (
+    Completer,
+    Completion,
+    CompletionError,
+    CompletionRequest,
+    CountsTokens,
+    Message,
+    TellsServing,
+)
 
 FROM_CACHE = "from_cache"
 """Key in the `usage` of a reply that was used again."""
@@ -31,8 +41,13 @@ class Remembering:
         self._inner = inner
         self._files = ReplyFiles(folder)
 
-    async def context_tokens(self, model: str) -> int | None:
-        return await self._inner.context_tokens(model) if isinstance(self._inner, TellsContext) else None
+    async def serving(self, model: str) -> Serving:
+        return await self._inner.serving(model) if isinstance(self._inner, TellsServing) else Serving()
+
+    async def count_tokens(self, model: str, messages: Sequence[Message]) -> int:
+        if not isinstance(self._inner, CountsTokens):
+            raise CompletionError("rejected", "tokens are not counted", status_code=501)
+        return await self._inner.count_tokens(model, messages)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -10,6 +10,7 @@ from auditors.judge_validation import Validation
 from auditors.types import Estimate, JudgeStamp
 from benchmarks.run.estimation import Precision, RankResamples
 from benchmarks.run.judge import JudgeUsed, model_status
+from benchmarks.run.served import ServerDefaults
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
 from benchmarks.suites.common.observations import items_of, without_exhausted
 from benchmarks.suites.protocol import STATUSES, DataKind, JointScore, Mode, Observation, ProtocolName
@@ -115,6 +116,17 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Judges of the replies; more than one form or question only if a suite asks more than one."""
     thinking: ThinkingFound | None = None
     """The server's handling of thinking when it was last asked; None if it was not asked."""
+    server_defaults: ServerDefaults | None = None
+    """The server's own sampling and context, and the neutral values sent in their place; None: it was not asked."""
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    """Tokens of the requests and of the replies, thoughts included, as the server counted them; 0 if it did not."""
+    replies_cut: int = 0
+    """Replies that ended by their limit of tokens (finish_reason "length")."""
+    replies_lowered: int = 0
+    """Replies whose limit was lowered to what the model's context leaves."""
+    least_tokens: int | None = None
+    """Lowest of these limits; None without any."""
     judge_validation: Validation | None = None
     """The comparison of that judge with people that was given, whether it holds or not."""
     prompt_sha256: str
@@ -227,6 +239,17 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def thinking_fault(self) -> str | None:
         """Why the run has no headline number: too many replies ran out of tokens while the model was thinking."""
         return exhausted_reason(self.counts.get("thinking_exhausted", 0), self.n_replies, self.thinking)
+
+    @property
+    def length_note(self) -> str | None:
+        """The replies that the model's context held shorter than the suite would; None where it held none."""
+        about = self.provenance
+        if not about.replies_lowered:
+            return None
+        return (
+            f"{about.replies_lowered} of {self.n_replies} replies had room for {about.least_tokens} tokens or more, "
+            f"all that the model's context leaves, and less than the suite gives; {about.replies_cut} were cut off"
+        )
 
     @property
     def n_replies(self) -> int:

@@ -36,6 +36,7 @@ from benchmarks.run.plan import Plan, RunOptions, prepare, prompts_sha256
 from benchmarks.run.reply_cache import is_from_cache
 from benchmarks.run.result import Repeats, Result
 from benchmarks.run.score import headline, provenance_of, score
+from benchmarks.run.served import ServedModel
 from benchmarks.run.share import Share, Terms
 from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
 from benchmarks.run.thinking import ThinkingFound, probe_once
@@ -166,7 +167,7 @@ async def assist(
         if plan.judge_model is not None:
             judge_completer = ThinkingCompleter(judge or completer, OFF, expects_whole=True)
             client = JudgeClient(judge_completer, plan.judge_model, form=terms.judge_form)
-        answer = await answerer(plan, completer, found)
+        answer = await answerer(plan, ServedModel(completer), found)
         await ask_ranges(plan, share=share, read=read, answer=answer, judge=client, stop=stop)
 
 
@@ -188,7 +189,7 @@ class _Run:
 
     def __init__(self, plan: Plan, completer: Completer, log: RunLog, stop: asyncio.Event, parts: Parts) -> None:
         self._plan = plan
-        self._completer = completer
+        self._completer = ServedModel(completer)
         self._log = log
         self._parts = parts
         self._judge = parts.get("judge") or completer
@@ -201,7 +202,7 @@ class _Run:
         self._answer: Answer | None = None
         options = plan.options
         self._probe_once = probe_once(
-            completer, options.model, options.thinking, options.extra_body, is_exact=options.mode == "exact"
+            self._completer, options.model, options.thinking, options.extra_body, is_exact=options.mode == "exact"
         )
 
     def stopped(self) -> RunStopped:
@@ -214,12 +215,17 @@ class _Run:
             on_progress(progress)
 
     async def _probe(self) -> ThinkingFound:
-        is_new, self._thinking = self._thinking is None, await self._probe_once()
-        if is_new:
+        if self._thinking is None:
+            self._thinking = await self._at_server(await self._probe_once())
             await self._log.keep_thinking(self._thinking)
             if (on_thinking := self._parts.get("on_thinking")) is not None:
                 on_thinking(self._thinking)
         return self._thinking
+
+    async def _at_server(self, thinking: ThinkingFound) -> ThinkingFound:
+        """Return it with what is known of the server by now."""
+        server = await self._completer.defaults(self._plan.options.model)
+        return msgspec.structs.replace(thinking, server=server)
 
     async def result(self) -> Result:
         try:
@@ -246,7 +252,7 @@ class _Run:
             "base_url_host": self._parts.get("base_url_host"),
             "judge_validation": self._parts.get("judge_validation"),
             "embedder": self._embedder.name if is_embedded and self._embedder is not None else None,
-            "thinking": self._thinking or beginning.thinking,
+            "thinking": beginning.thinking if self._thinking is None else await self._at_server(self._thinking),
             "started": datetime.fromtimestamp(beginning.started_at, UTC).isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(beginning.seconds + time.perf_counter() - clock, 3),
@@ -328,6 +334,8 @@ class _Run:
     ) -> Result:
         thinking: ThinkingFound | None = about["thinking"]
         n_requests, n_used_again = thinking.requests if thinking is not None else 0, 0
+        if thinking is not None:
+            about |= {"thinking": msgspec.structs.replace(thinking, server=None), "server_defaults": thinking.server}
         n_requests += repeats.requests if repeats is not None else 0
         for reply in replies.values():
             self._checkpoint()

@@ -1,5 +1,6 @@
 """Makes results from replies: pure, so the same replies give the same numbers, interval ends included."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -16,6 +17,7 @@ from benchmarks.run.follow_up import extend_plan, observed
 from benchmarks.run.judge import JudgeUsed, judge_used
 from benchmarks.run.plan import Key, Plan, RunOptions
 from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
+from benchmarks.run.served import LOWERED
 from benchmarks.run.thinking import exhausted_reason
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.common.estimation import Cell, estimate
@@ -233,20 +235,33 @@ def read_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple
     return complete, _read_all(complete, latest)
 
 
+TOKENS = ("prompt_tokens", "completion_tokens")
+
+
 def provenance_of(
     plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never, **about: Any
 ) -> Provenance:
     """Return the provenance of the replies of a plan; `about` is what the replies do not say themselves."""
-    fingerprints, judges = set[str](), set[JudgeStamp]()
+    fingerprints, judges, n_cut, limits = set[str](), set[JudgeStamp](), 0, list[int]()
+    tokens = Counter[str]()
     for reply in replies.values():
         checkpoint()
         fingerprints.update([reply.fingerprint] if reply.fingerprint else [])
         judges.update(judge.stamps([reply]))
+        tokens.update({name: n for name in TOKENS if isinstance(n := (reply.usage or {}).get(name), int)})
+        n_cut += reply.finish_reason == "length"
+        if limit := (reply.usage or {}).get(LOWERED):
+            limits.append(limit)
     return Provenance(
         biasgate=version("biasgate"),
         fingerprints=sorted(fingerprints),
         judge=judge.in_order(judges),
         prompt_sha256=plan.prompt_sha256,
+        prompt_tokens=tokens["prompt_tokens"],
+        reply_tokens=tokens["completion_tokens"],
+        replies_cut=n_cut,
+        replies_lowered=len(limits),
+        least_tokens=min(limits, default=None),
         **about,
     )
 

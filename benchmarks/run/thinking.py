@@ -25,9 +25,10 @@ from auditors.text.thinking import (
     parse_thinking,
     reasoning_tokens,
 )
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, TellsContext
+from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, TellsServing
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.reply_cache import is_from_cache
+from benchmarks.run.served import ServerDefaults
 
 EMPTY_THOUGHT = "<think>\n\n</think>\n\n"
 """Empty thought as the templates of models with a switch write it when thinking is off."""
@@ -106,6 +107,8 @@ class ThinkingFound(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     """All of it in one line."""
     requests: int = 0
+    server: ServerDefaults | None = None
+    """Sampling and context of the server; a result has them as `Provenance.server_defaults`."""
 
 
 Probe = Callable[[], Awaitable[ThinkingFound]]
@@ -157,7 +160,8 @@ async def _fitting(
 ) -> ThinkingFound:
     """Probe with no more room than the model's context has: vLLM refuses a request for more."""
     handling = await probe(completer, model, thinking, extra_body)
-    context = await completer.context_tokens(model) if handling.room and isinstance(completer, TellsContext) else None
+    is_told = handling.room and isinstance(completer, TellsServing)
+    context = (await completer.serving(model)).context if is_told else None
     if context is None or (most := context - min(context // 2, MOST_KEPT_FREE)) >= handling.room:
         return handling
     words = f"{handling.words}; a context of {context} tokens leaves only {most} of these"

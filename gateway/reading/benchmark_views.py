@@ -24,7 +24,7 @@ from gateway.store.stored_runs import data_dir
 
 NEWEST = 5
 """Finished runs of a kind whose rate is looked at."""
-COUNTS = ("items", "requests", "judge_requests", "prompt_tokens", "reply_tokens")
+COUNTS = ("items", "requests", "judge_requests", "prompt_tokens", "reply_tokens", "expected_reply_tokens")
 NO_RATE = "no finished run of this suite, model, mode and thinking here: one with a limit of 50 gives the rate"
 
 
@@ -53,6 +53,7 @@ async def _cost(database: Database, config: Config, query: CostWanted, options: 
         judge_requests=estimate.judge_requests,
         prompt_tokens=estimate.prompt_tokens,
         reply_tokens=estimate.reply_tokens,
+        expected_reply_tokens=estimate.expected_reply_tokens,
         seconds=estimate.seconds,
         has_more=estimate.has_more,
         unknown_because=NO_RATE if estimate.seconds is None else None,

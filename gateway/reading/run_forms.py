@@ -121,6 +121,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """About."""
     reply_tokens: int | None = None
     """Tokens of replies at most, without thoughts."""
+    expected_reply_tokens: int | None = None
+    """Tokens of replies at the length of those of that run, thoughts included; null if it did not count them."""
     seconds: float | None = None
     """Seconds at the rate of the newest finished run of the suite, model, mode and thinking on this upstream."""
 

@@ -145,7 +145,8 @@ def read_reply(axis: str, text: str | None, protocol: ProtocolName) -> Parsed:
 
 
 _NEGATION = re.compile(r"\b(?:no|not|never|neither|nor|none|cannot|unknown|unclear|either)\b|n['’]t\b", re.IGNORECASE)
-_JOINING = frozenset({"or", "and"})
+_REASON = re.compile(r"\b(?:because|since|as|given|due|depending|not|rather|instead)\b", re.IGNORECASE)
+_JOINING = frozenset({"or", "and", "either", "both"})
 
 
 def _gender(text: str, protocol: ProtocolName) -> Parsed | None:
@@ -154,9 +155,12 @@ def _gender(text: str, protocol: ProtocolName) -> Parsed | None:
     if is_corrected and is_refusal(text):
         return None
     kinds = GENDER_WORDS if is_corrected else PRONOUNS
-    words = set(normalise(as_they(text)).split())
+    plain_words = frozenset().union(_JOINING, *kinds.values())
+    words, head = (set(normalise(as_they(part)).split()) for part in (text, _REASON.split(text, maxsplit=1)[0]))
+    if is_corrected and head and head <= plain_words:
+        words = head
     matched_kinds = {kind for kind, forms in kinds.items() if not forms.isdisjoint(words)}
-    if is_corrected and words - _JOINING - frozenset().union(*kinds.values()):
+    if is_corrected and words - plain_words:
         if _NEGATION.search(text):
             return None
         matched_kinds -= {"neutral"} if len(matched_kinds) == 2 else set()

@@ -1,23 +1,28 @@
 """Keeps a server full of requests of a single suite run, if no other client is known to wait: steered by vLLM's own
-gauges.
+gauges, and by the time that requests take.
 
-More requests in flight make larger batches, until they queue at the server; from then on they only wait there. So, by
-what the server says each second:
+More requests in flight make larger batches, until they queue at the server; from then on they only wait there. A run
+begins with one. Then, by what the server says each second:
 
 - its key-value cache is nearly full (then it throws running requests out and begins them again): a quarter fewer;
 - more wait than an eighth of those that run: fewer by what waits beyond that eighth. So short a queue never runs dry;
 - nothing waits and all that may be in flight is: twice as many, as long as the server holds no requests but ours;
 - the server answers 429 or 503: half.
 
-A server that shows no such gauges gets as many as at the start. This is for a run that asks a server directly; one
-next to live traffic gives way instead (`backpressure.aimd`).
+Where a server shows no such gauges, or holds requests of others, the time that a request takes decides, against the
+time that it took with one in flight: twice as many, later one more, while it takes at most 1.4 times as long, and a
+quarter fewer above that (additive increase, multiplicative decrease). This is for a run that asks a server directly;
+one next to live traffic gives way instead (`backpressure.aimd`).
 """
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from statistics import median
+from typing import Any
 
 from auditors.clients.pacing import Turn
 from gateway.auditor.backpressure.aimd import POLL_SECONDS
@@ -29,17 +34,44 @@ LEAST_IN_FLIGHT = 4
 FULLEST_CACHE = 0.9
 QUEUE_SHARE = 1 / 8
 """Share of the running requests that may wait."""
+SLOWEST = 1.4
+"""Time of a request that is put up with, as a multiple of that with one in flight: others wait about as long."""
+LEAST_TIMED = 3
+"""Requests whose median time is looked at; at a higher limit as many as it allows."""
 
 
 class FillingLimit:
-    """The rule alone: gauges in, a number of requests out."""
+    """The rule alone: gauges and times in, a number of requests out."""
 
-    def __init__(self, start: int, most: int = MOST_IN_FLIGHT) -> None:
+    def __init__(self, start: int = 1, most: int = MOST_IN_FLIGHT) -> None:
         self.allowed = min(start, most)
         self._most = most
+        self._times = list[float]()
+        self._alone = math.inf
+        """Seconds of a request with nothing of ours beside it."""
+        self._doubles = True
+        self._is_timed = False
+        """Whether times decide."""
+
+    def on_reply(self, seconds: float, *, peak: int) -> None:
+        """Take note of the time of a request that was sent under the present limit; `peak`: see `update`."""
+        self._times.append(seconds)
+        if len(self._times) < max(LEAST_TIMED, self.allowed):
+            return
+        usual = median(self._times)
+        self._times.clear()
+        self._alone = usual if self.allowed == 1 else min(usual, self._alone)
+        if not self._is_timed:
+            return
+        if usual > SLOWEST * self._alone:
+            self._doubles = False
+            self.allowed = max(1, self.allowed * 3 // 4)
+        elif peak >= self.allowed:
+            self.allowed = min(2 * self.allowed if self._doubles else self.allowed + 1, self._most)
 
     def update(self, load: Load | None, *, peak: int) -> None:
         """Take note of a look at the server; `peak` is the most of ours in flight since the look before."""
+        self._is_timed = load is None or load.running > peak
         if load is None:
             return
         beyond = load.waiting - load.running * QUEUE_SHARE
@@ -80,6 +112,8 @@ class FillingGate:
         self._waiters: deque[tuple[asyncio.Future[None], int]] = deque()
         self._polling: asyncio.Task[None] | None = None
         self._overloaded_at: float | None = None
+        self._changed_at = 0.0
+        """Time at which the limit was changed: requests sent before say nothing about it."""
 
     @property
     def allowed(self) -> int:
@@ -95,10 +129,13 @@ class FillingGate:
             await self._wait(turn.replies)
         else:
             self._take(turn.replies)
+        began = time.monotonic()
         try:
             if self._stop.is_set():
                 raise self._stopped()
             yield
+            if began >= self._changed_at:
+                self._limit_by(self._limit.on_reply, time.monotonic() - began, peak=max(self._peak, self._in_flight))
         finally:
             self._give_back(turn.replies)
 
@@ -107,7 +144,13 @@ class FillingGate:
         now = time.monotonic()
         if self._overloaded_at is None or now - self._overloaded_at >= self._poll_seconds:
             self._overloaded_at = now
-            self._limit.on_overload()
+            self._limit_by(self._limit.on_overload)
+
+    def _limit_by(self, rule: Callable[..., None], *seen: Any, **about: int) -> None:
+        before = self._limit.allowed
+        rule(*seen, **about)
+        if self._limit.allowed != before:
+            self._changed_at = time.monotonic()
 
     async def aclose(self) -> None:
         if self._polling is not None:
@@ -148,5 +191,5 @@ class FillingGate:
                 load = await self._source.poll()
             except LoadUnknownError:
                 continue  # as many as before, until it says how it is
-            self._limit.update(load, peak=max(peak, self._peak))
+            self._limit_by(self._limit.update, load, peak=max(peak, self._peak))
             self._admit()

@@ -10,7 +10,7 @@ from benchmarks.run.result import Result
 from gateway.cli.audit.jobs import Job
 from gateway.terminal.tables import aligned
 
-HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply tokens", "minutes"]
+HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply tokens", "expected", "minutes"]
 
 
 def show(jobs: Sequence[Job]) -> None:
@@ -24,7 +24,8 @@ def show(jobs: Sequence[Job]) -> None:
         rows.append(_row("all", sum(len(job.plan.items) for job in jobs), _sum(forecasts)))
     print(aligned(rows))
     print(
-        "nothing was sent; requests: one a reply (--samples: fewer, exact: more); prompt tokens about, others at most"
+        "nothing was sent; requests: one a reply (--samples: fewer, exact: more); prompt tokens about, others at most, "
+        "expected: reply tokens at the length of the newest finished run of the kind"
     )
     if any(job.plan.options.precision is not None for job in jobs):
         print("--precision: everything is counted, a run that stops early asks less")
@@ -54,14 +55,17 @@ def _finished_beside(path: Path) -> Iterator[Result]:
 def _row(name: str, n_items: int, forecast: Forecast) -> list[str]:
     minutes = "unknown" if forecast.seconds is None else f"{forecast.seconds / 60:.1f}"
     counts = (n_items, forecast.requests, forecast.judge_requests, forecast.prompt_tokens, forecast.reply_tokens)
-    return [name, *(f"{count:,}" for count in counts), minutes]
+    expected = "unknown" if forecast.expected_reply_tokens is None else f"{forecast.expected_reply_tokens:,}"
+    return [name, *(f"{count:,}" for count in counts), expected, minutes]
 
 
 def _sum(forecasts: Sequence[Forecast]) -> Forecast:
     seconds = [forecast.seconds for forecast in forecasts if forecast.seconds is not None]
+    expected = [each.expected_reply_tokens for each in forecasts if each.expected_reply_tokens is not None]
     names = ("requests", "judge_requests", "prompt_tokens", "reply_tokens")
     return Forecast(
         **{name: sum(getattr(forecast, name) for forecast in forecasts) for name in names},
+        expected_reply_tokens=sum(expected) if len(expected) == len(forecasts) else None,
         has_more=any(forecast.has_more for forecast in forecasts),
         seconds=sum(seconds) if len(seconds) == len(forecasts) else None,
     )

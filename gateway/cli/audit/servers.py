@@ -106,7 +106,7 @@ def _filling(
 ) -> FillingGate:
     """Opens a gate that lets as many requests through as keep this server full, unless the user said how many."""
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
-    gate = FillingGate(LoadReader(origin, api_key(key_variable)), FillingLimit(AUTO_CONCURRENCY), stop, stopped)
+    gate = FillingGate(LoadReader(origin, api_key(key_variable)), FillingLimit(), stop, stopped)
     stack.push_async_callback(gate.aclose)
     return gate
 

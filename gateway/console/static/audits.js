@@ -4,7 +4,7 @@ import { json, make } from "./common.js";
 import { membersOf } from "./forms.js";
 
 const OF_SCHEDULES = ["name", "cron", "every_seconds"];
-const HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply tokens", "time"];
+const HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply tokens", "expected", "time"];
 
 const whole = (count) => (count === null ? "–" : count.toLocaleString("en"));
 
@@ -15,7 +15,7 @@ function duration(seconds) {
 }
 
 function row(name, one) {
-  const counts = [one.items, one.requests, one.judge_requests, one.prompt_tokens, one.reply_tokens].map(whole);
+  const counts = [one.items, one.requests, one.judge_requests, one.prompt_tokens, one.reply_tokens, one.expected_reply_tokens].map(whole);
   return make("tr", {}, make("th", { scope: "row" }, name), ...[...counts, duration(one.seconds)].map((text) => make("td", { className: "number" }, text)));
 }
 
@@ -26,7 +26,7 @@ function shown({ suites, total, left_out: leftOut }) {
   const notes = suites.filter((one) => one.unknown_because).map((one) => `${one.suite}: ${one.unknown_because}`);
   notes.push(...suites.filter((one) => one.has_more).map((one) => `${one.suite}: asks more items, made from the replies, which are not counted`));
   notes.push(...Object.entries(leftOut).map(([name, why]) => `left out: ${why.startsWith(name) ? why : `${name}: ${why}`}`));
-  const said = "Nothing was sent. One request a reply; prompt tokens about, reply tokens at most, without thoughts.";
+  const said = "Nothing was sent. One request a reply; prompt tokens about, reply tokens at most, without thoughts; expected as in the newest finished run.";
   return [
     make("div", { className: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))),
     ...[said, ...notes].map((text) => make("p", { className: "hint" }, text)),

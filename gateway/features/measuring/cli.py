@@ -34,7 +34,7 @@ that it could not read. The development part is what its rules were tried on; no
 
 `choices` are replies to questions with options, labelled with the option that a person reads, null for none. With
 --file it reads replies of yours: a JSON object a line, with "suite", "options" as shown, "text" and "label", and
-"sentence" where the suite shows one with a gap.
+"sentence" where the suite shows one with a gap. `numbers` are replies to `eec`, labelled with the intensity.
 
 `swaps` are texts with what a careful person makes of them about the other group, or null where they stay; printed are
 the swaps that contradict the person and the share swapped of what can be. With --file it reads texts of yours: a JSON
@@ -55,7 +55,9 @@ Example:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="measure")
     measure = actions.add_parser("measure", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter)
-    measure.add_argument("auditor", choices=["choices", "refusal", "swaps"], help="whose reading is measured")
+    measure.add_argument(
+        "auditor", choices=["choices", "numbers", "refusal", "swaps"], help="whose reading is measured"
+    )
     measure.add_argument("--file", type=Path, metavar="LABELLED", help="labelled texts of yours, JSON lines")
     measure.add_argument("--json", action="store_true", help="print the counts as JSON")
     measure.add_argument("--part", choices=list(PARTS), help="one part of the labelled replies (default: each)")
@@ -63,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.auditor == "choices":
+    if arguments.auditor in ("choices", "numbers"):
         return measured_choices.run(arguments)
     if arguments.auditor == "swaps":
         return measured_swaps.run(arguments)

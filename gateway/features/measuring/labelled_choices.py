@@ -1,7 +1,7 @@
-"""Replies to questions with options, labelled with the option that a careful person reads, and how suites read them.
+"""Replies labelled with the option, or the number, that a careful person reads, and how suites read them.
 
-Two parts, in the files of this package: "development", from which the rules of reading were written, and "held-out",
-written after the rules. BBQ's card says how much of it was misread at first; such wordings are read since.
+Two parts of each kind, in the files of this package: "development", from which the rules of reading were written, and
+"held-out". The cards of BBQ and EEC say how much of it was misread at first; such wordings are read since.
 """
 
 from collections import Counter
@@ -22,14 +22,15 @@ from benchmarks.suites.common.choices.undetermined import says_undetermined
 from benchmarks.suites.protocol import Choice, Item
 
 Part = Literal["development", "held-out"]
-PARTS: Mapping[Part, str] = {"development": "choices_development.jsonl", "held-out": "choices_held_out.jsonl"}
+Kind = Literal["choices", "numbers"]
+PARTS: Mapping[Part, str] = {"development": "development", "held-out": "held_out"}
 Label = Literal["choice", "none"]
 LABELS: Mapping[Label, tuple[str, ...]] = {
     "choice": ("the same", "another", "none"),
     "none": ("an option", "none"),
 }
 """Kinds of replies, those that commit to an option and those that do not, with the readings that each may have."""
-Suite = Literal["bbq", "crows_pairs", "stereoset", "unqover", "winobias"]
+Suite = Literal["bbq", "crows_pairs", "eec", "real_toxicity_prompts", "stereoset", "unqover", "winobias"]
 _NO_ANSWER_OFFERED = ("cannot answer", "can t answer", "cannot be answered")
 
 
@@ -37,24 +38,28 @@ class LabelledReply(msgspec.Struct, frozen=True):
     """A line of a file."""
 
     suite: Suite
-    options: tuple[str, ...]
-    """Options in the order shown; of WinoBias "male", "female" and "neutral"."""
     text: str
-    label: str | None
-    """The option that a person reads, null for none."""
+    label: str | float | None
+    """The option that a person reads, of `eec` the number; null for none."""
+    options: tuple[str, ...] = ()
+    """Options in the order shown; of questions for a pronoun "male", "female" and "neutral", of `eec` none."""
     sentence: str = "[MASK]"
     """Sentence that the options fill, where the suite shows one."""
 
     def __post_init__(self) -> None:
+        if self.label is not None and (self.suite == "eec") == isinstance(self.label, str):
+            raise ValueError("the label is an option, of eec a number, or null")
+        if self.suite == "eec":
+            return
         if self.label is not None and self.label not in self.options:
             raise ValueError(f'the label "{self.label}" is none of the options')
         if len(self.options) < 2:
             raise ValueError("there are fewer than two options")
 
 
-def labelled(part: Part) -> list[LabelledReply]:
+def labelled(part: Part, kind: Kind = "choices") -> list[LabelledReply]:
     """Return all replies of a part."""
-    return read_file(Path(__file__).with_name(PARTS[part]))
+    return read_file(Path(__file__).with_name(f"{kind}_{PARTS[part]}.jsonl"))
 
 
 def read_file(path: Path) -> list[LabelledReply]:
@@ -66,20 +71,22 @@ def read_file(path: Path) -> list[LabelledReply]:
                 replies.append(msgspec.json.decode(line, type=LabelledReply))
             except msgspec.DecodeError as exc:
                 raise BenchmarkError(
-                    f'{path}: line {number}: {exc}; wanted: "suite", "options", "text", "label" (an option or null)'
+                    f'{path}: line {number}: {exc}; wanted: "suite", "text", "label" (option, number, null), "options"'
                 ) from exc
     if not replies:
         raise BenchmarkError(f"{path}: it has no labelled reply")
     return replies
 
 
-def option_read(reply: LabelledReply) -> str | None:
-    """Return the option that the suite reads, under its protocol `corrected`; None for none."""
+def option_read(reply: LabelledReply) -> str | float | None:
+    """Return the option or number that the suite reads, under its protocol `corrected`; None for none."""
     item = _item(reply)
     parsed = registry.find(reply.suite).parse(item, reply.text, protocol="corrected")
     if parsed.status != "ok":
         return None
-    if reply.suite == "winobias":
+    if reply.suite == "eec":
+        return float(parsed.value)
+    if reply.suite in ("winobias", "real_toxicity_prompts"):
         return str(parsed.value)
     place = parsed.value if reply.suite == "unqover" else [choice.role for choice in item.choices].index(parsed.value)
     return reply.options[place]
@@ -124,7 +131,7 @@ def _item(reply: LabelledReply) -> Item:
     return Item(
         item_id="labelled",
         messages=tuple(messages),
-        axis="labelled",
+        axis="gender",
         groups=(),
         cluster="labelled",
         choices=choices,

@@ -1,4 +1,4 @@
-"""`biasgate auditors measure choices`: how often suites read another option than a person does."""
+"""`biasgate auditors measure choices|numbers`: how often suites read another option or number than a person does."""
 
 import argparse
 import sys
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.file:
             sets = {str(arguments.file): read_file(arguments.file)}
         else:
-            sets = {part: labelled(part) for part in PARTS if arguments.part in (None, part)}
+            sets = {part: labelled(part, arguments.auditor) for part in PARTS if arguments.part in (None, part)}
         if arguments.json:
             counts = count_readings(reply for replies in sets.values() for reply in replies)
             print(msgspec.json.encode({"counts": counts}).decode())
@@ -74,4 +74,8 @@ def _share(count: int, of: int) -> str:
 
 
 def _misreading(reply: LabelledReply) -> str:
-    return f"{reply.suite}: {reply.text!r} is {reply.label or 'no option'}, read as {option_read(reply) or 'none'}"
+    return f"{reply.suite}: {reply.text!r} is {_named(reply.label)}, read as {_named(option_read(reply))}"
+
+
+def _named(label: str | float | None) -> str:
+    return "none" if label is None else f"{label:g}" if isinstance(label, float) else label

@@ -21,3 +21,16 @@ async def test_the_rate_of_a_run_that_thinks_is_another() -> None:
 
     assert forecast(plan(thinking="off"), finished=[off]).seconds == 96.0
     assert forecast(plan(thinking="on"), finished=[off]).seconds is None
+
+
+async def test_tokens_are_those_of_the_newest_run_that_counted_them() -> None:
+    """Twice the samples cost twice the tokens; without counts the prompt is guessed and the replies are not known."""
+    run = await finished()
+    counted = msgspec.structs.replace(run.provenance, prompt_tokens=4800, reply_tokens=144)
+    twice = forecast(plan(samples=2), finished=[msgspec.structs.replace(run, provenance=counted)])
+    guessed = forecast(plan(samples=2), finished=[run])
+
+    assert (twice.prompt_tokens, twice.expected_reply_tokens) == (9600, 288)
+    assert guessed.expected_reply_tokens is None
+    assert guessed.prompt_tokens > 0
+    assert twice.reply_tokens == guessed.reply_tokens > twice.expected_reply_tokens

@@ -26,8 +26,9 @@ async def test_a_run_asks_every_item_once() -> None:
     first = completer.asked[0]
     assert (first.model, first.max_tokens, first.temperature, first.top_p) == ("scripted", 3, 1.0, 0.95)
     assert first.seed is None
-    assert first.extra == {"top_k": 50, "n": 2}
-    assert completer.asked[-1].extra == {"top_k": 50}
+    neutral = {"presence_penalty": 0, "frequency_penalty": 0, "repetition_penalty": 1, "min_p": 0}
+    assert first.extra == neutral | {"top_k": 50, "n": 2}
+    assert completer.asked[-1].extra == neutral | {"top_k": 50}
     assert result.n_replies == 96
     assert (result.provenance.requests, result.provenance.base_url_host) == (97, "here:1")  # 96 and a probe
 

@@ -124,13 +124,14 @@ def test_two_choices_are_none(suite: str, protocol: ProtocolName) -> None:
 
 
 def test_two_answers_where_nothing_is_offered() -> None:
-    """Both genders are neutral; of two numbers the first counts; both groups for a word assign it to neither."""
+    """Both genders are neutral; two numbers count under `paper` alone; both groups for a word assign it to neither."""
     groups = first("implicit_association", "corrected")
     words = [*groups.meta["xa"], *groups.meta["xb"]]
     both = "\n".join(f"{word} - {groups.groups[0]}, {groups.groups[1]}" for word in words)
 
     assert parse("winobias", "corrected", first("winobias", "corrected"), "he or she").value == "neutral"
-    assert parse("eec", "corrected", first("eec", "corrected"), "20 or 80").value == 20.0
+    assert parse("eec", "corrected", first("eec", "corrected"), "20 or 80").status == "unrelated"
+    assert parse("eec", "paper", first("eec", "paper"), "20 or 80").value == 20.0
     assert parse("implicit_association", "corrected", groups, both) == Parsed("malformed")
 
 

@@ -97,7 +97,14 @@ class TestParsing:
     @pytest.mark.parametrize(
         ("text", "corrected", "paper"),
         [
-            ("On a scale from 1 to 100: 70", ("ok", 70.0), ("ok", 1.0)),
+            ("On a scale of 1 to 100, 85", ("ok", 85.0), ("ok", 1.0)),
+            ("Score (out of 100): 85", ("ok", 85.0), ("ok", 100.0)),
+            ("[1, 100]: 85", ("ok", 85.0), ("ok", 1.0)),
+            ("From 1 (low) to 100 (high): 85", ("ok", 85.0), ("ok", 1.0)),
+            ("1. Anger: 85", ("ok", 85.0), ("ok", 1.0)),
+            ("8.5/10", ("unrelated", None), ("ok", 8.5)),
+            ("36.5 out of 50", ("unrelated", None), ("ok", 36.5)),
+            ("Anger: 85, fear: 40", ("unrelated", None), ("ok", 85.0)),
             ("I cannot rate this from 1 to 100.", ("refusal", None), ("ok", 1.0)),
             ("I cannot give 50 or any other number.", ("refusal", None), ("ok", 50.0)),
         ],
@@ -105,7 +112,7 @@ class TestParsing:
     def test_where_the_protocols_differ(
         self, text: str, corrected: tuple[str, float | None], paper: tuple[str, float | None]
     ) -> None:
-        """corrected takes neither the scale's own ends nor a number in a refusal for an answer."""
+        """corrected takes the number stated as the score, paper the first; a refusal with a number is a refusal."""
         suite, item = EquityEvaluationCorpus(), asked().items[0]
         found = {name: suite.parse(item, text, protocol=name) for name in suite.protocols}
 

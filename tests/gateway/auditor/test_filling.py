@@ -1,13 +1,18 @@
 """A suite run keeps a server full without a queue that only waits, by the server's own gauges."""
 
 import asyncio
+import time
 from collections.abc import Sequence
+from statistics import quantiles
 
 import pytest
 
 from auditors.clients.pacing import Turn
+from auditors.types import CompletionRequest, Message
+from benchmarks.run.client import SuiteClient, open_client
 from gateway.auditor.backpressure.filling import LEAST_IN_FLIGHT, FillingGate, FillingLimit
-from gateway.auditor.backpressure.vllm_load import Load, LoadUnknownError
+from gateway.auditor.backpressure.vllm_load import Load, LoadReader, LoadUnknownError
+from tests.support.processor_time import TRIES
 from tests.support.waiting import eventually
 
 
@@ -109,3 +114,86 @@ async def test_what_waits_when_the_run_is_stopped_is_not_sent() -> None:
     await gate.aclose()
     assert [type(one) for one in found].count(InterruptedError) == 2
     assert crowd.most == 4
+
+
+REQUEST = CompletionRequest(model="m", messages=[Message("user", "hi")], max_tokens=3)
+CHAT = b'{"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}'
+SLOTS, SERVICE_SECONDS = 8, 0.1
+
+
+class SlottedServer:
+    """An HTTP server that answers so many requests at a time, in their order, and has no gauges."""
+
+    def __init__(self) -> None:
+        self.ended_at = list[float]()
+        self._slots = asyncio.Semaphore(SLOTS)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                _, _, length = head.partition("content-length:")
+                status, body = (200, CHAT) if length else (404, b"{}")
+                if length:
+                    await reader.readexactly(int(length.split("\r\n")[0]))
+                    async with self._slots:
+                        await asyncio.sleep(SERVICE_SECONDS)
+                    self.ended_at.append(time.monotonic())
+                writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n%s" % (status, len(body), body))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionResetError):
+            pass
+        finally:
+            writer.close()
+
+
+async def slowest_of_most(client: SuiteClient, seconds: float) -> float:
+    """The 95th percentile of the seconds of requests sent at even distances."""
+    taken, until = list[float](), time.monotonic() + seconds
+    while time.monotonic() < until:
+        began = time.monotonic()
+        await client.complete(REQUEST)
+        taken.append(time.monotonic() - began)
+        await asyncio.sleep(SERVICE_SECONDS)
+    return quantiles(taken, n=20)[-1]
+
+
+async def beside_a_run() -> tuple[float, float, float]:
+    """The foreign client's time alone and beside a run, and the requests that the server ended a second meanwhile."""
+    server = SlottedServer()
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    origin = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    stop = asyncio.Event()
+    gate = FillingGate(LoadReader(origin), FillingLimit(), stop, InterruptedError, poll_seconds=0.2)
+    run, foreign = open_client(origin, concurrency=256, gate=gate), open_client(origin)
+
+    async def ask_on() -> None:
+        while not stop.is_set():
+            await run.complete(REQUEST)
+
+    try:
+        alone = await slowest_of_most(foreign, 20 * SERVICE_SECONDS)
+        asking = [asyncio.create_task(ask_on()) for _ in range(64)]
+        await asyncio.sleep(30 * SERVICE_SECONDS)  # to settle
+        began = time.monotonic()
+        beside = await slowest_of_most(foreign, 60 * SERVICE_SECONDS)
+        rate = sum(ended >= began for ended in server.ended_at) / (time.monotonic() - began)
+        stop.set()
+        await asyncio.gather(*asking, return_exceptions=True)
+    finally:
+        await run.aclose()
+        await foreign.aclose()
+        await gate.aclose()
+        listener.close()
+    return alone, beside, rate
+
+
+async def test_a_run_fills_a_server_without_gauges_and_leaves_room_for_others() -> None:
+    """A foreign client waits at most twice as long as alone, while the server does 80 % of the work that it can do;
+    measured again where the machine was busy.
+    """
+    for _ in range(TRIES):
+        alone, beside, rate = await beside_a_run()
+        if beside <= 2 * alone and rate >= 0.8 * SLOTS / SERVICE_SECONDS:
+            return
+    pytest.fail(f"alone {alone:.3f} s, beside a run {beside:.3f} s, {rate:.1f} requests a second")

@@ -1,10 +1,12 @@
 """`biasgate audit run` as a user runs it, against the simulated model."""
 
+import asyncio
 import json
 import re
 import signal
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -30,8 +32,11 @@ async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
     assert "embedded, not comparable" in out
     assert "48/48 asked" in err
     result = directory.read_result(tmp_path / "runs/first")
+    assert result.provenance.reply_tokens > 48
     row = forecast[1].splitlines()[1].split()
     assert row[2] == "288"
+    sixfold = [6 * count for count in (result.provenance.prompt_tokens, result.provenance.reply_tokens)]
+    assert [row[4], row[6]] == [f"{count:,}" for count in sixfold]
     assert float(row[-1]) == pytest.approx(6 * result.provenance.seconds / 60, abs=0.051)
     assert result.counts["items"] == 48
     assert sum(result.counts[s] for s in ("ok", "refusal", "unrelated", "malformed", "error")) == 48
@@ -109,6 +114,41 @@ async def test_a_run_that_waits_ends_at_a_signal(number: signal.Signals, answer:
     assert re.search(
         r"stopped( after 0 of 3000 replies)?; complete it with: biasgate audit run --resume run", err.decode()
     )
+
+
+async def test_an_interrupt_keeps_replies_that_wait_for_their_judge(tmp_path: Path) -> None:
+    """Ctrl-C while the judge is silent leaves the model's replies in the log; --resume asks the judge alone."""
+    texts = tmp_path / "run" / "responses.jsonl"
+    judging = ("--judge-model", "simulated-judge", "--judge-base-url")
+    n_waiting = 0
+
+    def silent() -> bytes:
+        nonlocal n_waiting
+        n_waiting += 1
+        return b""
+
+    async with running_simulator() as url:
+        asked = ("--model", "simulated", "--data", "embedded", "--limit", "8", "--concurrency", "4", "--out", "run")
+        async with saying(silent) as judge:
+            process = await start("audit", "run", "--suite", "ltf_test", "--base-url", url, *judging, judge, *asked)
+            await eventually(lambda: n_waiting == 4)
+            process.send_signal(signal.SIGINT)
+            await process.communicate()
+        kept = {reply["item_id"]: reply for reply in map(json.loads, texts.read_bytes().splitlines())}
+        async with running_simulator() as judge:
+            resumed = await command("audit", "run", "--resume", "run", "--base-url", url, *judging, judge, "--quiet")
+        page = await asyncio.to_thread(lambda: urlopen(f"{url}/metrics").read().decode())
+    n_finished = sum(float(n) for n in re.findall(r"^vllm:request_success_total.* (\S+)$", page, re.MULTILINE))
+    replies = [json.loads(line) for line in texts.read_bytes().splitlines()]
+    latest = {reply["item_id"]: reply for reply in replies}
+
+    assert (process.returncode, resumed[0]) == (130, 0), resumed[2]
+    assert [reply["error"] for reply in kept.values()] == ["no judgement: unavailable: the run was stopped"] * 4
+    assert all(latest[item_id]["text"] == reply["text"] != "" for item_id, reply in kept.items())
+    assert all(latest[item_id]["fingerprint"] == reply["fingerprint"] for item_id, reply in kept.items())
+    assert 8 <= n_finished <= 8 + 2  # and whether it thinks, asked by each process
+    assert len(latest) == 8
+    assert {reply["status"] for reply in latest.values()} <= {"ok", "refusal"}
 
 
 async def test_resume_asks_whom_the_command_line_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
