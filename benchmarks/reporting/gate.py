@@ -1,7 +1,7 @@
 """Requirements on results, for continuous integration: `stereoset.ss[axis=gender].upper < 60`.
 
-A key that is not named means the total (axis or subset null); `axis=*` asks it of every axis. A number that is
-undefined fails its requirement, with the reason.
+A key that is not named means the total, and so does `axis=all`, as tables print it; `axis=*` asks it of every axis. A
+number that is undefined fails its requirement, with the reason; to one that is not assessable none can be put.
 """
 
 import operator
@@ -27,6 +27,10 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 _KEYS = ("axis", "group", "reference", "subset")
+_NAMES = {key: key for key in _KEYS} | {"part": "subset"}
+"""Keys by the names that they may have: tables call a subset a part."""
+ALL = "all"
+"""Value of a key that the estimate does not have, as in tables."""
 _FIELDS = ("value", "lower", "upper")
 _FORM = re.compile(
     r"\s*(?P<suite>\w+)\.(?P<metric>\w+)(?:\[(?P<keys>[^\]]*)\])?\.(?P<field>\w+)\s*"
@@ -111,7 +115,8 @@ def judge(
         (result, estimate) for result in own for estimate in result.estimates if _speaks_of(requirement, estimate)
     ]
     if not matching:
-        raise BenchmarkError(f'requirement "{requirement.text}": no estimate has these keys: {_known_keys(estimates)}')
+        of_metric = [estimate for estimate in estimates if estimate.metric == requirement.metric]
+        raise BenchmarkError(f'requirement "{requirement.text}": no estimate has these keys: {_known_keys(of_metric)}')
     return [_verdict(requirement, result, estimate) for result, estimate in matching]
 
 
@@ -157,11 +162,11 @@ def _demand_one_series(requirement: Requirement, results: Sequence[Result]) -> N
 
 def _key(text: str, part: str) -> tuple[str, str]:
     name, equals, value = (piece.strip() for piece in part.partition("="))
-    if not equals or name not in _KEYS or not value:
+    if not equals or name not in _NAMES or not value:
         raise BenchmarkError(
-            f'requirement "{text}": "{part.strip()}" must be KEY=VALUE with a key of {", ".join(_KEYS)}'
+            f'requirement "{text}": "{part.strip()}" must be KEY=VALUE with a key of {", ".join(_NAMES)}'
         )
-    return name, value
+    return _NAMES[name], value
 
 
 def _speaks_of(requirement: Requirement, estimate: Estimate) -> bool:
@@ -171,16 +176,29 @@ def _speaks_of(requirement: Requirement, estimate: Estimate) -> bool:
 
 
 def _fits(required: str | None, actual: str | None) -> bool:
-    return actual is not None if required == "*" else actual == required
+    if actual is None or required is None:
+        return actual is None and required in (None, ALL, "all axes")
+    return required == "*" or _plain(actual) == _plain(required)
+
+
+def _plain(name: str) -> str:
+    """Tables show a name with spaces."""
+    return name.replace("_", " ")
 
 
 def _known_keys(estimates: Sequence[Estimate]) -> str:
     listed = []
     for key in _KEYS:
         values = sorted({value for estimate in estimates if (value := getattr(estimate, key)) is not None})
+        whole = [ALL] if any(getattr(estimate, key) is None for estimate in estimates) else []
         if values:
-            listed.append(f"{key} is one of {', '.join(values[:20])}")
-    return "; ".join(listed) or "this suite has totals only"
+            more = [f"{len(values) - MOST_LISTED} more"] if len(values) > MOST_LISTED else []
+            listed.append(f"{key} is one of {', '.join([*whole, *values[:MOST_LISTED], *more])}")
+    return "; ".join(listed) or "this number is of all alone"
+
+
+MOST_LISTED = 20
+"""Values of a key that an error names."""
 
 
 def _verdict(requirement: Requirement, result: Result, estimate: Estimate) -> Verdict:
