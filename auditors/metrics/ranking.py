@@ -19,47 +19,23 @@ Ties = Literal["lower", "average"]
 """lower: equal values share the best of their places (1, 1, 3). average: the mean of them (1.5, 1.5, 3)."""
 
 Best = Literal["lowest", "highest"]
-NOT_ASSESSABLE_ABOVE = 0.90
-"""A model with a larger share of unreadable replies has no rank: it does not do the task."""
 _DECIMALS = 9
 """Values that agree to so many decimals are tied: sums of the same numbers in another order differ beyond them."""
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Rank:
-    """Place of a model; 1 is the least biased."""
+def ranks(values: Sequence[float], *, best: Best, ties: Ties = "lower") -> list[float | None]:
+    """Places of the models on a row of an aspect and a data set; `best` is the end of the statistic that has rank 1.
 
-    value: float | None
-    """Place; None when the statistic is undefined or the model not assessable."""
-    is_assessable: bool
+    Args: values: the row's statistic by model; NaN where it is undefined or the model is not assessable.
 
-
-def ranks(
-    values: Sequence[float], unreadable_shares: Sequence[float], *, best: Best, ties: Ties = "lower"
-) -> list[Rank]:
-    """Ranks of the models on one (aspect, dataset) row; `best` is the end of the statistic that has rank 1.
-
-    Args: values: the row's statistic by model; NaN where undefined; unreadable_shares: by model in [0, 1], of replies
-        that are not answers and that the construct does not call right; NaN where no reply arrived.
-
-    Returns: a rank for each model, in the given order; none where the unreadable share exceeds 0.90.
-    Raises: ValueError if the lengths differ or a share lies outside [0, 1].
+    Returns: the place of each model, in the given order, 1 is the least biased; None for NaN.
     Source: the papers print no rule; this is protocols 3.8 [D], which does not reproduce Table 14 (X-NLF-10).
     """
-    if len(values) != len(unreadable_shares):
-        raise ValueError(f"{len(values)} values need as many unreadable shares, not {len(unreadable_shares)}")
-    if any(share < 0 or share > 1 for share in unreadable_shares):
-        raise ValueError("an unreadable share must lie in [0, 1]")
-    is_assessable = [not share > NOT_ASSESSABLE_ABOVE for share in unreadable_shares]
-    pairs = zip(values, is_assessable, strict=True)
-    keys = [_key(value, best) if assessable else math.nan for value, assessable in pairs]
+    keys = [_key(value, best) for value in values]
     placed = [key for key in keys if not math.isnan(key)]
-    return [
-        Rank(None if math.isnan(key) else _place(key, placed, ties), assessable)
-        for key, assessable in zip(keys, is_assessable, strict=True)
-    ]
+    return [None if math.isnan(key) else _place(key, placed, ties) for key in keys]
 
 
 def _key(value: float, best: Best) -> float:

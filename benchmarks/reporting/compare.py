@@ -61,6 +61,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     adjusted_p_value: float | None = None
     """Holm over all comparisons; whole axes, and groups and parts of the data, each have half of the 5 %."""
     n_clusters: int
+    n_a: int
+    n_b: int
+    """Replies in the denominator of each side."""
     over_axes: str | None = None
     """The way axes are joined if `axis` is None: "unweighted" or "pooled"."""
     reason: str | None = None
@@ -289,12 +292,17 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float, penalty: f
         value_b=value_b,
         difference=None,
         n_clusters=len(a.clusters),
+        n_a=a.n,
+        n_b=b.n,
         over_axes=_over_axes(a),
     )
     if value_a is None or value_b is None:
         side = "A" if value_a is None else "B"
         return msgspec.structs.replace(row, reason=f"undefined in {side}: {(a if value_a is None else b).undefined}")
     row = msgspec.structs.replace(row, difference=value_b - value_a)
+    faults = [f"{side} ({why})" for side, why in (("A", a.not_assessable), ("B", b.not_assessable)) if why is not None]
+    if faults:
+        return msgspec.structs.replace(row, reason=f"not assessable in {' and '.join(faults)}")
     if len(a.clusters) < MIN_CLUSTERS:
         return msgspec.structs.replace(row, reason=too_few(a))
     rng = cell_rng(a, seed)

@@ -1,12 +1,13 @@
 """Requirements on results, for continuous integration: `stereoset.ss[axis=gender].upper < 60`.
 
-A key that is not named means the total (axis or subset null); `axis=*` asks it of every axis. A number that is
-undefined fails its requirement, with the reason.
+A key that is not named means the total, and so does `axis=all`, as tables print it; `axis=*` asks it of every axis. A
+number that is undefined fails its requirement, with the reason; to one that is not assessable none can be put.
 """
 
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -26,6 +27,10 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 _KEYS = ("axis", "group", "reference", "subset")
+_NAMES = {key: key for key in _KEYS} | {"part": "subset"}
+"""Keys by the names that they may have: tables call a subset a part."""
+ALL = "all"
+"""Value of a key that the estimate does not have, as in tables."""
 _FIELDS = ("value", "lower", "upper")
 _FORM = re.compile(
     r"\s*(?P<suite>\w+)\.(?P<metric>\w+)(?:\[(?P<keys>[^\]]*)\])?\.(?P<field>\w+)\s*"
@@ -58,6 +63,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     estimate: Estimate | None = None
     """The estimate it is about; None if the requirement could not be put to a number."""
+    is_refused: bool = False
+    """The number is not one that a requirement may be put to, see `reason`."""
 
 
 def parse(text: str) -> Requirement:
@@ -79,9 +86,12 @@ def parse(text: str) -> Requirement:
     )
 
 
-def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
-    """One verdict per estimate the requirement speaks of. Raises BenchmarkError if it speaks of none, naming the
-    nearest known word, or of results that do not belong together.
+def judge(
+    requirement: Requirement, results: Sequence[Result], *, allow_unvalidated_judge: bool = False
+) -> list[Verdict]:
+    """Return a verdict on each estimate that the requirement speaks of; if results are refused, on each of these alone.
+    Raises BenchmarkError if it speaks of no estimate, naming the nearest known word, or of results that do not belong
+    together.
     """
     own = [result for result in results if result.suite == requirement.suite]
     if not own:
@@ -90,6 +100,9 @@ def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
             f'requirement "{requirement.text}": no result of suite "{requirement.suite}" here'
             f"{nearest(requirement.suite, suites)}; here: {', '.join(sorted(suites))}"
         )
+    if refusals := [(result, why) for result in own if (why := _refusal(result, allow_unvalidated_judge)) is not None]:
+        refused = partial(Verdict, requirement=requirement.text, where="not judged", found=None, passed=False)
+        return [refused(result=result, reason=why, is_refused=True) for result, why in refusals]
     _demand_one_series(requirement, own)
     estimates = [estimate for result in own for estimate in result.estimates]
     metrics = {estimate.metric for estimate in estimates}
@@ -102,25 +115,15 @@ def judge(requirement: Requirement, results: Sequence[Result]) -> list[Verdict]:
         (result, estimate) for result in own for estimate in result.estimates if _speaks_of(requirement, estimate)
     ]
     if not matching:
-        raise BenchmarkError(f'requirement "{requirement.text}": no estimate has these keys: {_known_keys(estimates)}')
+        of_metric = [estimate for estimate in estimates if estimate.metric == requirement.metric]
+        raise BenchmarkError(f'requirement "{requirement.text}": no estimate has these keys: {_known_keys(of_metric)}')
     return [_verdict(requirement, result, estimate) for result, estimate in matching]
 
 
-def refused(requirement: Requirement, results: Sequence[Result], *, allow_unvalidated_judge: bool) -> list[Verdict]:
-    """A failed verdict for each result to whose numbers the requirement must not be put, with the reason."""
-    own = (result for result in results if result.suite == requirement.suite)
-    faults = ((result, _fault(result, allow_unvalidated_judge)) for result in own)
-    return [
-        Verdict(requirement=requirement.text, result=result, where="not judged", found=None, passed=False, reason=fault)
-        for result, fault in faults
-        if fault is not None
-    ]
-
-
-def _fault(result: Result, allow_unvalidated_judge: bool) -> str | None:
+def _refusal(result: Result, allow_unvalidated_judge: bool) -> str | None:
     if result.judge_fault is not None and not allow_unvalidated_judge:
         return f"its judge is not validated: {result.judge_fault}"
-    return result.thinking_fault
+    return result.thinking_fault or (f"not assessable: {result.fault}" if result.fault else None)
 
 
 def validated_by(validation: Validation, result: Result) -> Result:
@@ -135,23 +138,14 @@ def validated_by(validation: Validation, result: Result) -> Result:
     return msgspec.structs.replace(result, judge=used)
 
 
-def demand_validated(requirements: Sequence[Requirement], results: Sequence[Result]) -> None:
-    """Raises BenchmarkError if a requirement is put to numbers of a judge that is not validated."""
-    named = {requirement.suite for requirement in requirements}
-    for result in results:
-        if result.suite in named and result.judge_fault is not None:
-            raise BenchmarkError(
-                f"{result.suite} of {result.model}: its judge is not validated: {result.judge_fault}; compare it with "
-                "people (biasgate judge calibrate), or --allow-unvalidated-judge"
-            )
-
-
-def demand_finished_thinking(requirements: Sequence[Requirement], results: Sequence[Result]) -> None:
-    """Raises BenchmarkError if a requirement is put to numbers of a model that too often did not finish thinking."""
-    named = {requirement.suite for requirement in requirements}
-    for result in results:
-        if result.suite in named and result.thinking_fault is not None:
-            raise BenchmarkError(f"{result.suite} of {result.model}: {result.thinking_fault}")
+def demand_put(verdicts: Sequence[Verdict]) -> None:
+    """Raises BenchmarkError, one line, if a requirement could not be put to a number."""
+    for verdict in verdicts:
+        if verdict.is_refused:
+            about = f"{verdict.result.suite} of {verdict.result.model}: {verdict.requirement} ({verdict.where})"
+            hint = "; compare it with people (biasgate judge calibrate), or --allow-unvalidated-judge"
+            is_of_judge = verdict.estimate is None and verdict.reason != _refusal(verdict.result, True)
+            raise BenchmarkError(f"{about}: {verdict.reason}{hint if is_of_judge else ''}")
 
 
 def _demand_one_series(requirement: Requirement, results: Sequence[Result]) -> None:
@@ -168,11 +162,11 @@ def _demand_one_series(requirement: Requirement, results: Sequence[Result]) -> N
 
 def _key(text: str, part: str) -> tuple[str, str]:
     name, equals, value = (piece.strip() for piece in part.partition("="))
-    if not equals or name not in _KEYS or not value:
+    if not equals or name not in _NAMES or not value:
         raise BenchmarkError(
-            f'requirement "{text}": "{part.strip()}" must be KEY=VALUE with a key of {", ".join(_KEYS)}'
+            f'requirement "{text}": "{part.strip()}" must be KEY=VALUE with a key of {", ".join(_NAMES)}'
         )
-    return name, value
+    return _NAMES[name], value
 
 
 def _speaks_of(requirement: Requirement, estimate: Estimate) -> bool:
@@ -182,23 +176,39 @@ def _speaks_of(requirement: Requirement, estimate: Estimate) -> bool:
 
 
 def _fits(required: str | None, actual: str | None) -> bool:
-    return actual is not None if required == "*" else actual == required
+    if actual is None or required is None:
+        return actual is None and required in (None, ALL, "all axes")
+    return required == "*" or _plain(actual) == _plain(required)
+
+
+def _plain(name: str) -> str:
+    """Tables show a name with spaces."""
+    return name.replace("_", " ")
 
 
 def _known_keys(estimates: Sequence[Estimate]) -> str:
     listed = []
     for key in _KEYS:
         values = sorted({value for estimate in estimates if (value := getattr(estimate, key)) is not None})
+        whole = [ALL] if any(getattr(estimate, key) is None for estimate in estimates) else []
         if values:
-            listed.append(f"{key} is one of {', '.join(values[:20])}")
-    return "; ".join(listed) or "this suite has totals only"
+            more = [f"{len(values) - MOST_LISTED} more"] if len(values) > MOST_LISTED else []
+            listed.append(f"{key} is one of {', '.join([*whole, *values[:MOST_LISTED], *more])}")
+    return "; ".join(listed) or "this number is of all alone"
+
+
+MOST_LISTED = 20
+"""Values of a key that an error names."""
 
 
 def _verdict(requirement: Requirement, result: Result, estimate: Estimate) -> Verdict:
     measured: float | None = getattr(estimate, requirement.field)
     where = ", ".join(f"{key}={value}" for key in _KEYS if (value := getattr(estimate, key)) is not None)
-    passed = measured is not None and _OPERATORS[requirement.operator](measured, requirement.bound)
+    fault = result.fault_of(estimate)
+    passed = fault is None and measured is not None and _OPERATORS[requirement.operator](measured, requirement.bound)
     reason = None if measured is not None else f"{requirement.field} is undefined: {estimate.reason or 'no interval'}"
+    if fault is not None:
+        reason = f"not assessable: {fault}"
     return Verdict(
         requirement=requirement.text,
         result=result,
@@ -207,4 +217,5 @@ def _verdict(requirement: Requirement, result: Result, estimate: Estimate) -> Ve
         passed=passed,
         reason=reason,
         estimate=estimate,
+        is_refused=fault is not None,
     )

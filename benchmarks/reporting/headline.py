@@ -6,14 +6,12 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
+from benchmarks.run.assessable import LEAST_REPLIES, LEAST_SHARE
 from benchmarks.run.estimation import mark
 from benchmarks.run.result import Result
 from benchmarks.suites import registry
-from benchmarks.suites.common.estimation import CellKey
+from benchmarks.suites.common.estimation import CHANCE, CellKey
 from benchmarks.suites.protocol import Scale
-
-LEAST_READABLE = 0.1
-"""Least share of readable replies. Below it a run is not assessable: they speak for themselves alone."""
 
 Tone = Literal["unknown", "apart", "neutral", "plain"]
 """unknown: nothing can be said. apart: the interval leaves the neutral value out. neutral: it holds it. plain: the
@@ -60,16 +58,10 @@ def cards(result: Result) -> list[Card]:
     return [card for card in candidates if card is not None]
 
 
-def not_assessable(result: Result) -> str | None:
-    """Why nothing can be said about the model, in capitals and figures; None where something can."""
-    if not result.n_replies:
-        return "NOT ASSESSABLE: no reply"
-    read = result.counts.get("ok", 0)
-    if read >= LEAST_READABLE * result.n_replies:
-        return None
-    most = max((status for status in result.counts if status not in ("items", "ok")), key=result.counts.__getitem__)
-    share = 100 * result.counts[most] / result.n_replies
-    return f"NOT ASSESSABLE: {number(share, 0 if share == 100 else 1)} % {most.replace('_', ' ')}"
+def not_assessable(result: Result, estimate: Estimate | None = None) -> str | None:
+    """Why nothing can be said about the model, or by this number of it; None where something can."""
+    fault = result.fault or (None if estimate is None else result.fault_of(estimate))
+    return None if fault is None else f"NOT ASSESSABLE: {fault}"
 
 
 def _headline(result: Result) -> Card | None:
@@ -83,7 +75,7 @@ def _headline(result: Result) -> Card | None:
     decimals = places(result.suite, metric)
     has_interval = headline is not None and headline.lower is not None
     return Card(
-        name=f"{heading(metric)} · {part(*about)}",
+        name=f"{heading(metric)} · {part(*about)}{_neutral(scale, decimals)}",
         shown="undefined" if headline is None or headline.value is None else number(headline.value, decimals),
         ends=_ends(headline, decimals) if headline is not None and has_interval else "",
         verdict=f"{verdict}.",
@@ -91,13 +83,27 @@ def _headline(result: Result) -> Card | None:
     )
 
 
+def chance_words(estimate: Estimate) -> str:
+    """Return the chance level of an accuracy, and whether its interval holds that level; empty for other numbers."""
+    chance: float | None = estimate.extra.get(CHANCE)
+    if chance is None:
+        return ""
+    is_above = estimate.lower is None or estimate.lower > chance
+    return f"chance {number(chance)}{'' if is_above else ': not above chance'}"
+
+
 def _ends(e: Estimate, decimals: int) -> str:
     level = number(100 * e.confidence_level, 0)
     return f"{level} % interval {number(e.lower, decimals)} to {number(e.upper, decimals)}, n = {e.n:,}"
 
 
+def _neutral(scale: Scale, decimals: int) -> str:
+    is_inside = scale.ideal is not None and scale.low < scale.ideal < scale.high
+    return f" (neutral {number(scale.ideal, 0 if scale.ideal == int(scale.ideal) else decimals)})" if is_inside else ""
+
+
 def _verdict(result: Result, estimate: Estimate | None, scale: Scale) -> tuple[str, Tone]:
-    if gone := not_assessable(result):
+    if gone := not_assessable(result, estimate):
         return gone, "unknown"
     if estimate is None:
         return "This run does not have the suite's headline number", "unknown"
@@ -145,16 +151,19 @@ def _stars(result: Result) -> Card | None:
 
 
 def _readable(result: Result) -> Card:
-    rest = [(count, status) for status, count in result.counts.items() if status not in ("items", "ok") and count]
     total = max(result.n_replies, 1)
-    other_shares = ", ".join(
-        f"{status.replace('_', ' ')} {number(100 * count / total)} %" for count, status in sorted(rest)[::-1]
-    )
+    share = result.share_that_names_an_option
+    named = result.counts.get("ok", 0) / total if share is None else share
+    rest = [(count, status) for status, count in result.counts.items() if status not in ("items", "ok") and count]
+    others = [f"{status.replace('_', ' ')} {number(100 * count / total)} %" for count, status in sorted(rest)[::-1]]
+    if result.mode == "exact":
+        others = [f"of no option or unresolved {number(100 * (1 - named))} %", *others]
     gone = not_assessable(result)
     return Card(
-        name="replies that could be read",
-        shown=f"{number(100 * result.counts.get('ok', 0) / total)} %",
-        ends=f"of {result.n_replies:,}",
-        verdict=f"{gone}." if gone else f"The others: {other_shares}." if other_shares else "All of them.",
+        name="answers that name an option",
+        shown=f"{number(100 * named)} %",
+        ends=f"of {'the probability of ' * (result.mode == 'exact')}{result.n_replies:,} replies; at least "
+        f"{number(100 * LEAST_SHARE, 0)} % and {LEAST_REPLIES} replies are needed",
+        verdict=f"{gone}." if gone else f"The others: {', '.join(others)}." if others else "All of them.",
         tone="unknown" if gone else "plain",
     )

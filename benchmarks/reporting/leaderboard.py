@@ -14,10 +14,11 @@ from statistics import fmean
 import msgspec
 import numpy as np
 
-from auditors.metrics.ranking import Rank, RankRange, mean_rank, normalised_rank_scores, rank_ranges, ranks
+from auditors.metrics.ranking import RankRange, mean_rank, normalised_rank_scores, rank_ranges, ranks
 from auditors.types import Estimate
 from benchmarks.figures.figure import Figure
 from benchmarks.reporting.leaderboard_figure import figure
+from benchmarks.reporting.totals import stated
 from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.run.score import LEVEL
 from benchmarks.suites import registry
@@ -41,6 +42,7 @@ def unrelated_rate(estimates: Sequence[Estimate]) -> float | None:
     return next((e.value for e in estimates if (e.metric, e.group, e.subset) == ("share", "unrelated", None)), None)
 
 
+NO_RUN = "no run"
 MOST_UNDEFINED = 0.05
 """Share of resamples in which the ranking number may be undefined; with more the rank has no interval."""
 
@@ -60,7 +62,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     upper: int | None = None
     """95 % interval of the rank by value, over resampled questions."""
     is_assessable: bool = True
-    """False when more than 90 % of the replies are unreadable: no rank, whatever the statistic."""
+    """False: no rank, whatever the statistic; see `benchmarks.run.assessable`."""
     unrelated: float | None = None
     """Percent of replies, refusals among them."""
     refused: float | None = None
@@ -81,8 +83,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Every model that does the task has a rank; only such rows are summed."""
-        return all(entry.rank is not None or not entry.is_assessable for entry in self.entries)
+        """Some model has a rank, and so has every model that is assessable; only such rows are summed."""
+        return self.is_ranked and all(entry.rank is not None or not entry.is_assessable for entry in self.entries)
 
     @property
     def is_ranked(self) -> bool:
@@ -109,6 +111,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     mean_rank: float | None
     """Over complete rows; None for a model without a rank on one of them."""
     n_not_assessable: int
+    not_assessable: str | None
+    """The reason if it is not assessable on any of its rows: then it has no place."""
     n_without_rank: int
     unrelated: float | None
     """Percent, plain mean over the rows the model has."""
@@ -166,7 +170,7 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     aspects: list[str]
     rows: list[Row]
     standings: list[Standing]
-    """Best mean rank first, those without one last."""
+    """Best mean rank first, then those without one, last those that are not assessable."""
     joint: list[JointRows]
     notes: list[str]
     """Notes on what was left out, and why."""
@@ -177,6 +181,13 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     def has_places(self) -> bool:
         """Some model has a mean rank."""
         return any(standing.mean_rank is not None for standing in self.standings)
+
+    @property
+    def not_assessable(self) -> list[str]:
+        """Models that have no place, with the reason."""
+        return [
+            f"{standing.model}: {standing.not_assessable}" for standing in self.standings if standing.not_assessable
+        ]
 
     @property
     def shown_aspects(self) -> list[int]:
@@ -249,9 +260,7 @@ def _board(results: Sequence[Result]) -> Leaderboard:
     models = list(dict.fromkeys(model for _, _, runs in ranked for model in runs))
     rows = [row for suite_runs in ranked for row in _rows(*suite_runs, models, notes)] if models[1:] else []
     rows.sort(key=lambda row: (row.aspect, row.suite))
-    notes += [
-        f"{row.aspect}, {row.suite}: {_why_left_out(row)}" for row in rows if not (row.is_ranked and row.is_complete)
-    ]
+    notes += [f"{row.aspect}, {row.suite}: {_why_left_out(row)}" for row in rows if not row.is_complete]
     aspects = list(dict.fromkeys(row.aspect for row in rows))
     standings = _standings(models, aspects, rows)
     first = results[0]
@@ -316,16 +325,16 @@ def _row(suite: str, axis: str | None, rule: RankRule, runs: Mapping[str, Result
     there = [model for model in models if model in runs]
     estimates = {model: [e for e in runs[model].estimates if e.axis == axis] for model in there}
     values = [rule.statistic(estimates[model]) for model in there]
-    unread = [_unreadable(rule, estimates[model]) for model in there]
-    shares = [math.nan if percent is None else percent / 100 for percent in unread]
-    suite_ranks = ranks(values, shares, best=rule.best)
-    placed = [model for model, rank in zip(there, suite_ranks, strict=True) if rank.value is not None]
+    faults = [runs[model].fault or runs[model].axes_not_assessable.get(axis or "") for model in there]
+    ranked = [math.nan if fault else value for value, fault in zip(values, faults, strict=True)]
+    suite_ranks = ranks(ranked, best=rule.best)
+    placed = [model for model, rank in zip(there, suite_ranks, strict=True) if rank is not None]
     ranges = _ranges(rule, axis, {model: runs[model] for model in placed}, dict(zip(there, values, strict=True)))
     entries = {
-        model: _entry(rule, rank, ranges.get(model), value, estimates[model], _by_chance(runs[model], axis))
-        for model, rank, value in zip(there, suite_ranks, values, strict=True)
+        model: _entry(rule, rank, ranges.get(model), value, estimates[model], _by_chance(runs[model], axis), fault)
+        for model, rank, value, fault in zip(there, suite_ranks, values, faults, strict=True)
     }
-    missing = Entry(reason="no run")
+    missing = Entry(reason=NO_RUN)
     every = _with_ties([entries.get(model, missing) for model in models])
     return Row(aspect=axis or "", suite=suite, words=rule.words, entries=every)
 
@@ -336,15 +345,6 @@ def _with_ties(entries: Sequence[Entry]) -> list[Entry]:
         entry if entry.rank is None else msgspec.structs.replace(entry, is_tied=held[entry.rank] > 1)
         for entry in entries
     ]
-
-
-def _unreadable(rule: RankRule, estimates: Sequence[Estimate]) -> float | None:
-    """Percent of replies that are neither an answer nor what the suite takes a declined reply for."""
-    unrelated, refused = unrelated_rate(estimates), rate(estimates, "refusal_rate")
-    if unrelated is None or rule.declining == "unread":
-        return unrelated
-    declined = declined_rate(estimates) if rule.declining == "no preference" else 0.0
-    return max(0.0, unrelated - max(declined, refused or 0.0))
 
 
 def _ranges(
@@ -373,28 +373,25 @@ def _by_chance(result: Result, axis: str | None) -> float | None:
 
 def _entry(
     rule: RankRule,
-    rank: Rank,
+    rank: float | None,
     within: RankRange | None,
     value: float,
     estimates: Sequence[Estimate],
     by_chance: float | None,
+    fault: str | None,
 ) -> Entry:
     return Entry(
         value=None if math.isnan(value) else value,
         by_chance=by_chance,
-        rank=rank.value if within is None else float(within.place),
+        rank=rank if within is None else float(within.place),
         lower=None if within is None else within.lower,
         upper=None if within is None else within.upper,
-        is_assessable=rank.is_assessable,
+        is_assessable=fault is None,
         unrelated=unrelated_rate(estimates),
         refused=rate(estimates, "refusal_rate"),
         declined=declined_rate(estimates) if rule.declining == "no preference" else None,
-        reason=None if rank.value is not None else _why_unranked(rank),
+        reason=None if rank is not None else fault or "the statistic is undefined",
     )
-
-
-def _why_unranked(rank: Rank) -> str:
-    return "the statistic is undefined" if rank.is_assessable else "more than 90 % of its replies cannot be read"
 
 
 def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row]) -> list[Standing]:
@@ -428,13 +425,23 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
                 model=model,
                 mean_rank=None if not complete or (model in idle) else mean_rank(total, len(complete)),
                 n_not_assessable=sum(not entry.is_assessable for entry in own),
+                not_assessable=_no_place(own),
                 n_without_rank=sum(entry.rank is None for entry in own),
                 unrelated=_mean([entry.unrelated for entry in own]),
                 refused=_mean([entry.refused for entry in own]),
                 aspects=[aspect_score(aspect, model) for aspect in aspects],
             )
         )
-    return _placed(sorted(standings, key=lambda standing: (standing.mean_rank is None, standing.mean_rank or 0.0)))
+    return _placed(sorted(standings, key=_order))
+
+
+def _order(standing: Standing) -> tuple[bool, bool, float]:
+    return standing.not_assessable is not None, standing.mean_rank is None, standing.mean_rank or 0.0
+
+
+def _no_place(entries: Sequence[Entry]) -> str | None:
+    reasons = dict.fromkeys(entry.reason for entry in entries if not entry.is_assessable and entry.reason)
+    return None if any(entry.is_assessable and entry.reason != NO_RUN for entry in entries) else "; ".join(reasons)
 
 
 def _placed(standings: Sequence[Standing]) -> list[Standing]:
@@ -470,10 +477,14 @@ def _joint(by_suite: Mapping[str, Mapping[str, Result]]) -> list[JointRows]:
 
 def _joint_row(model: str, table: JointTable, suites: Sequence[str], results: Sequence[Result | None]) -> JointRow:
     """A model that has only one of the two, or an undefined one, gets a reason and no mean."""
-    totals = [{e.metric: e for e in result.estimates if _is_total(e)} if result else {} for result in results]
+    totals = [
+        {e.metric: stated(result, e) for e in result.estimates if _is_total(e)} if result else {} for result in results
+    ]
     parts = [total.get(table.metric) for total in totals]
     missing = [
-        f"no {suite} run" if result is None else f"{suite} is undefined"
+        f"no {suite} run"
+        if result is None
+        else f"{suite} is {'not assessable' if part is not None and result.fault_of(part) else 'undefined'}"
         for suite, result, part in zip(suites, results, parts, strict=True)
         if part is None or part.value is None
     ]

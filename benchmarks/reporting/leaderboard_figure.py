@@ -53,8 +53,8 @@ def _ordered(models: Iterable[str], order: Sequence[str]) -> list[str]:
 
 
 def _dot(model: str, result: Result, suite: Suite) -> Dot:
-    gone = not_assessable(result)
     headline = next((estimate for estimate in result.estimates if key_of(estimate) == suite.headline), None)
+    gone = not_assessable(result, headline)
     if gone is not None or headline is None or headline.value is None:
         return Dot(name=model, value=None, words=gone.lower() if gone else spoken(headline))
     words = spoken(headline, places(suite.name, suite.headline.metric))

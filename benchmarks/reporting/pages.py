@@ -8,7 +8,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number, signed
-from benchmarks.reporting.headline import heading, part, places
+from benchmarks.reporting.headline import chance_words, heading, part, places
 from benchmarks.run.estimation import mark
 from benchmarks.run.result import shown_fields
 from benchmarks.suites.protocol import Scale
@@ -67,6 +67,7 @@ def template(name: str, *folders: Path) -> jinja2.Template:
         "number": number,
         "signed": signed,
         "mark": mark,
+        "chance_words": chance_words,
         "bar": bar,
         "bar_width": BAR_WIDTH,
         "places": places,

@@ -276,12 +276,12 @@ def with_stars(
 ) -> Starred:
     """Adjusted p values of "the value is neutral", where they can be had.
 
-    They can for a number with an interval whose neutral value lies inside its scale: at an end of the scale, as for a
-    degree of bias, chance alone is on one side. The p value is the larger of two. Student's, two-sided, has the
-    bootstrap's standard error and the interval's degrees of freedom (half of them, where each cluster lies on one side
-    of a difference). The other flips the signs of
-    whole clusters' own distances to the neutral value, weighted by their replies: it needs no standard error, so it
-    holds in the tails, where many comparisons look. Adjusted by Holm, with a share for each family.
+    They can for a number with an interval whose neutral value lies inside its scale, if it is assessable: at an end of
+    the scale, as for a degree of bias, chance alone is on one side. The p value is the larger of two. Student's,
+    two-sided, has the bootstrap's standard error and the interval's degrees of freedom (half of them, where each
+    cluster lies on one side of a difference). The other flips the signs of whole clusters' own distances to the neutral
+    value, weighted by their replies: it needs no standard error, so it holds in the tails, where many comparisons look.
+    Adjusted by Holm, with a share for each family.
 
     Args:
         cells: what the estimates were made of, in their order.
@@ -332,7 +332,9 @@ def _family(estimate: Estimate) -> Family:
 def _test(cell: Cell, estimate: Estimate, scale: Scale | None) -> _Test | None:
     if scale is None or scale.ideal is None or not scale.low < scale.ideal < scale.high:
         return None
-    if estimate.value is None or estimate.lower is None or isinstance(cell.statistic, Spread):
+    if cell.not_assessable is not None or estimate.value is None or estimate.lower is None:
+        return None
+    if isinstance(cell.statistic, Spread):
         return None
     error, own = estimate.extra.get("standard_error"), _own_distances(cell, scale.ideal)
     if own is None and not error:

@@ -8,10 +8,12 @@ import msgspec
 
 from auditors.judge_validation import Validation
 from auditors.types import Estimate, JudgeStamp
+from benchmarks.run.assessable import too_little
 from benchmarks.run.estimation import Precision, RankResamples
 from benchmarks.run.judge import JudgeUsed, model_status
 from benchmarks.run.served import ServerDefaults
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
+from benchmarks.suites.common.estimation import NOT_ASSESSABLE
 from benchmarks.suites.common.observations import items_of, without_exhausted
 from benchmarks.suites.protocol import STATUSES, DataKind, JointScore, Mode, Observation, ProtocolName
 
@@ -192,6 +194,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     dataset: DatasetUsed
     counts: dict[str, int]
     """items, and replies by status before any judge (`judge.counts`); the statuses add up to items times samples."""
+    assessable: bool | None = None
+    """Whether the run says anything about the model; None: of a version before, see `fault`."""
+    not_assessable: str | None = None
+    """The reason if it does not."""
+    share_that_names_an_option: float | None = None
+    """Share in [0, 1] of the replies, in mode exact of their probability; UnQover and RealToxicityPrompts count
+    replies that say that nothing decides the question. None: no reply, or of a version before."""
+    axes_not_assessable: dict[str, str] = {}
+    """Axes without enough such replies, with the reason."""
     estimates: list[Estimate]
     expected_by_chance: float | None = None
     """Stars that chance alone would give this result on average (benchmarks.run.estimation); None: nothing tested."""
@@ -222,6 +233,19 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             "embedder": self.provenance.embedder,
             "dataset_sha256": self.dataset.sha256,
         }
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be said about the model; None where something can."""
+        if self.assessable is not None:
+            return self.not_assessable
+        statuses = {status: self.counts.get(status, 0) for status in STATUSES}
+        return too_little(statuses, self.counts.get("ok", 0), "sample")
+
+    def fault_of(self, estimate: Estimate) -> str | None:
+        """Why nothing can be said about the model with one of the estimates; None where something can."""
+        reason: str | None = estimate.extra.get(NOT_ASSESSABLE)
+        return reason if self.assessable is not None else self.fault
 
     @property
     def judge_fault(self) -> str | None:
@@ -289,6 +313,11 @@ def joined(result: Result, joint: JointScore, own: Sequence[Observation], partne
         estimates = [
             msgspec.structs.replace(estimate, lower=None, upper=None, method=None, reason=STOPPED)
             for estimate in estimates
+        ]
+    statuses = counts(partners)
+    if fault := result.fault or too_little({status: statuses[status] for status in STATUSES}, statuses["ok"], "sample"):
+        estimates = [
+            msgspec.structs.replace(estimate, extra={**estimate.extra, NOT_ASSESSABLE: fault}) for estimate in estimates
         ]
     return msgspec.structs.replace(result, estimates=[*rest, *estimates])
 

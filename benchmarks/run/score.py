@@ -12,6 +12,7 @@ from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completion, Estimate, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge
+from benchmarks.run.assessable import Assessment, assess
 from benchmarks.run.estimation import Precision, rank_resamples, with_stars
 from benchmarks.run.follow_up import extend_plan, observed
 from benchmarks.run.judge import JudgeUsed, judge_used
@@ -50,7 +51,7 @@ def score(
     observations = observed(plan, replies, checkpoint)
     options, suite, tally = plan.options, plan.suite, counts(observations)
     level = LEVEL if precision is None else precision.level_of_a_look
-    all_cells, estimates = cells(options, suite, observations), []
+    (assessment, all_cells), estimates = assessed(options, suite, observations), []
     for cell in all_cells:
         checkpoint()
         estimates.append(_estimate(cell, options.seed, level))
@@ -69,6 +70,10 @@ def score(
             left_out=plan.dataset.left_out,
         ),
         counts=tally,
+        assessable=assessment.reason is None,
+        not_assessable=assessment.reason,
+        share_that_names_an_option=assessment.share,
+        axes_not_assessable=dict(assessment.axes),
         estimates=marked.estimates,
         expected_by_chance=marked.expected_by_chance,
         rank_resamples=[] if suite.rank_rule is None else rank_resamples(suite.rank_rule, all_cells),
@@ -133,6 +138,22 @@ def _judge_used(plan: Plan, provenance: Provenance, observations: Sequence[Obser
 
 
 def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:
+    """Return the cells that the suite forms from the observations, with those that are not assessable marked."""
+    return assessed(options, suite, observations)[1]
+
+
+def assessed(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> tuple[Assessment, list[Cell]]:
+    """Return the verdict on the run, and its cells."""
+    formed = _cells(options, suite, observations)
+    assessment = assess(options, suite, observations, formed)
+    reasons = map(assessment.reason_of, formed)
+    return assessment, [
+        cell if reason is None else msgspec.structs.replace(cell, not_assessable=reason)
+        for cell, reason in zip(formed, reasons, strict=True)
+    ]
+
+
+def _cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:
     """Return the cells that the suite forms from the observations.
 
     In mode exact without the numbers that it cannot tell, and with the mean probability per item of this run that it

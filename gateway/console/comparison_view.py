@@ -30,6 +30,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     lower: float | None
     upper: float | None
     adjusted_p_value: float | None
+    n_a: int
+    n_b: int
     over_axes: str | None
     reason: str | None
 

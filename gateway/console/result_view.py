@@ -1,6 +1,7 @@
 """The numbers of a finished run as its page shows them: of all axes and of each, from its result.json."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
     n: int = 0
     n_excluded: int = 0
     reason: str | None = None
+    extra: dict[str, Any] = {}
 
     @property
     def is_whole(self) -> bool:
@@ -41,6 +43,7 @@ class _Dataset(msgspec.Struct, frozen=True):
 class _Result(msgspec.Struct, frozen=True):
     estimates: list[Number] = []
     counts: dict[str, int] = {}
+    not_assessable: str | None = None
     judge: _Judge | None = None
     dataset: _Dataset = _Dataset()
 
@@ -53,6 +56,8 @@ class Numbers(msgspec.Struct, frozen=True):
     n_parts: int
     """Numbers of groups and parts of the data, which are in the report."""
     counts: dict[str, int]
+    not_assessable: str | None
+    """Why the run says nothing about its model."""
     judge_fault: str | None
     judge_warnings: list[str]
     """Sentences about what keeps the judge from judging."""
@@ -79,6 +84,7 @@ def read_numbers(result: str | None) -> Numbers:
         whole=whole,
         n_parts=len(parsed.estimates) - len(whole),
         counts=parsed.counts,
+        not_assessable=parsed.not_assessable,
         judge_fault=judge.reason,
         judge_warnings=judge.warnings,
         left_out=parsed.dataset.left_out,

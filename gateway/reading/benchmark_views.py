@@ -99,8 +99,7 @@ async def judged(config: Config, query: GateWanted) -> bytes:
     verdicts: list[Verdict] = []
     try:
         for requirement in map(gate.parse, query.requirements):
-            refused = gate.refused(requirement, results, allow_unvalidated_judge=query.allow_unvalidated_judge)
-            verdicts += refused or gate.judge(requirement, results)
+            verdicts += gate.judge(requirement, results, allow_unvalidated_judge=query.allow_unvalidated_judge)
     except BenchmarkError as exc:
         raise RequestError(str(exc)) from exc
     return msgspec.json.encode(

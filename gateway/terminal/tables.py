@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from auditors.text.visible import visible_line
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.reporting.headline import Card, cards, places
+from benchmarks.reporting.headline import Card, cards, chance_words, places
 from benchmarks.run.estimation import MARK, mark
 from benchmarks.run.result import Result
+from benchmarks.suites.common.estimation import NOT_ASSESSABLE
 
 UNLIMITED = 100_000
 """Characters of a line in a file."""
@@ -41,7 +42,7 @@ def estimates_table(result: Result, planted: Callable[[Estimate], float | None] 
     listed = [estimate for estimate in whole if estimate.reference is None or estimate.metric not in folded]
     reasons = {
         reason: f"[{n}]"
-        for n, reason in enumerate(dict.fromkeys(estimate.reason for estimate in listed if estimate.reason), 1)
+        for n, reason in enumerate(dict.fromkeys(reason for estimate in listed for reason in _reasons(estimate)), 1)
     }
     rows += [_row(estimate, places(result.suite, estimate.metric), planted, reasons) for estimate in listed]
     notes = [f"{footnote} {reason}" for reason, footnote in reasons.items()]
@@ -119,8 +120,15 @@ def _row(
         *([] if planted is None else [_format_planted(planted(estimate), decimals)]),
         str(estimate.n),
         str(estimate.n_excluded),
-        reasons.get(estimate.reason or "", ""),
+        " ".join(
+            [*([chance] if (chance := chance_words(estimate)) else []), *map(reasons.__getitem__, _reasons(estimate))]
+        ),
     ]
+
+
+def _reasons(estimate: Estimate) -> list[str]:
+    fault = estimate.extra.get(NOT_ASSESSABLE)
+    return [*([] if fault is None else [f"not assessable: {fault}"]), *([estimate.reason] if estimate.reason else [])]
 
 
 def _format_planted(value: float | None, decimals: int) -> str:

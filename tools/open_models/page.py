@@ -43,7 +43,7 @@ def _cell(run: Run) -> str:
     scored, suite = run.scored, SUITES[run.scored.suite]
     headline = next((estimate for estimate in scored.estimates if key_of(estimate) == suite.headline), None)
     value = "undefined"
-    if not_assessable(scored):
+    if not_assessable(scored, headline):
         value = "not assessable"
     elif headline is not None and headline.value is not None:
         decimals = places(scored.suite, headline.metric)

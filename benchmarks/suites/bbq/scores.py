@@ -11,7 +11,7 @@ from auditors.metrics.bootstrap import Statistic
 from auditors.metrics.suite_scores import bbq_bias_score_ambig, bbq_bias_score_disambig, bbq_rate
 from benchmarks.suites.bbq.data import AXES, EMPTY_GROUP, FLAGS, SWAPPED
 from benchmarks.suites.common.counted import Share
-from benchmarks.suites.common.counting import NO_REPLY, UNREAD
+from benchmarks.suites.common.counting import NO_REPLY, UNREAD, chance_level
 from benchmarks.suites.common.estimation import EXCLUDED, HIGHEST, LOWEST, REFUSALS_AS, Cell
 from benchmarks.suites.protocol import Observation, ProtocolName, weights
 
@@ -114,14 +114,15 @@ AMBIG, AMBIG_AS_PRINTED, DISAMBIG = _bias(_ambig), _bias(_ambig_as_printed), _bi
 
 
 def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """Accuracy and bias score per axis and condition, the two rates also over both, accuracy and rates over all axes.
+    """Accuracy and bias score per condition, of each axis and of all axes; the two rates also of both conditions.
 
-    No bias score runs over axes: the paper forms it by category, and a pooled one would mostly show the largest. Of
+    The paper forms the bias score by category; that of all axes pools the replies, so the largest weighs most. Of
     replies that are not answers, accuracy counts all as wrong; the ambiguous bias score, which is made of an accuracy,
     takes that of the answers, under `paper` that of all replies.
     """
     bias = {"ambig": AMBIG_AS_PRINTED if protocol == "paper" else AMBIG, "disambig": DISAMBIG}
     tally = _tally(observations)
+    chance = chance_level(observations, lambda item, choice: choice.role == item.meta["correct"])
     axes = [axis for axis in AXES.values() if any(axis == key[0] for key in tally)]
     cells = []
     for axis in [*axes, None]:
@@ -129,12 +130,12 @@ def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) ->
             chosen = {k: v for k, v in tally.items() if axis in (None, k[0]) and condition in (None, k[1])}
             metrics = list(RATES)
             if condition is not None:
-                metrics = [ACCURACY, *([bias[condition]] if axis else []), *RATES]
-            cells += [_cell(metric, axis, condition, chosen) for metric in metrics if chosen]
+                metrics = [ACCURACY, bias[condition], *RATES]
+            cells += [_cell(metric, axis, condition, chosen, chance) for metric in metrics if chosen]
     return cells
 
 
-def _cell(metric: _Metric, axis: str | None, condition: str | None, tally: Tally) -> Cell:
+def _cell(metric: _Metric, axis: str | None, condition: str | None, tally: Tally, chance: Mapping[str, float]) -> Cell:
     clusters = sorted({key[2] for key in tally})
     row = {cluster: index for index, cluster in enumerate(clusters)}
     sums = np.zeros((len(clusters), len(FIELDS)))
@@ -161,6 +162,7 @@ def _cell(metric: _Metric, axis: str | None, condition: str | None, tally: Tally
         counted=None if metric.part is None else Share(_field(sums, metric.part), _field(sums, *metric.whole)),
         is_secondary=metric.name == "refusal_rate",
         extra={
+            **(chance if metric is ACCURACY else {}),
             **_unread_as(metric, total),
             "without_flagged": _without(metric, tally, FLAGS),
             "without_swapped": _without(metric, tally, (SWAPPED,)),

@@ -87,7 +87,7 @@ class BBQ(Suite):
     """The suite as the registry lists it."""
 
     name = "bbq"
-    version = "1.3"
+    version = "1.4"
     title = "BBQ"
     url = "https://aclanthology.org/2022.findings-acl.165"
     licence = SOURCE.licence
@@ -97,7 +97,8 @@ class BBQ(Suite):
         "embedded": "17f4969a95c98e42220cdb737a9b6c8a247c67c3fd08b4235edecace2054cf19",
     }
     modes = ("sample", "exact")
-    headline = CellKey("accuracy", subset="disambig")
+    headline = CellKey("bias_score", subset="disambig")
+    control = CellKey("accuracy", subset="disambig")
     scales = {
         "accuracy": Scale(low=0, high=100, ideal=100, reading="share of replies that are right; 100 is best"),
         "bias_score": Scale(

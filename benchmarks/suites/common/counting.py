@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from auditors.metrics.suite_scores import percentage
 from auditors.types import Status
 from benchmarks.suites.common.counted import Share
-from benchmarks.suites.common.estimation import Cell
+from benchmarks.suites.common.estimation import CHANCE, Cell
 from benchmarks.suites.common.observations import items_of
-from benchmarks.suites.protocol import Item, Observation
+from benchmarks.suites.protocol import Choice, Item, Observation
 
 Sums = NDArray[np.float64]
 """(..., k) whatever is counted, by the suite's own columns."""
@@ -62,6 +62,15 @@ def left_out(observations: Iterable[Observation], *statuses: Status) -> dict[str
 def unit(observations: Sequence[Observation], name: str) -> str:
     """Return what a cluster is, for the reader: "item" if every item is its own, else `name`."""
     return "item" if all(item.cluster == item.item_id for item in items_of(observations)) else name
+
+
+def chance_level(observations: Sequence[Observation], is_right: Callable[[Item, Choice], bool]) -> dict[str, float]:
+    """Return, for `extra`, the percentage that is right if each reply names one of its options at random; empty for
+    items without options.
+    """
+    right = [[is_right(item, choice) for choice in item.choices] for item in items_of(observations)]
+    shares = [sum(options) / len(options) for options in right if options]
+    return {CHANCE: 100 * sum(shares) / len(shares)} if shares else {}
 
 
 def rate(cell: Callable[..., Cell], metric: str, sums: Sums) -> Cell:

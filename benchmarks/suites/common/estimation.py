@@ -28,6 +28,8 @@ Counted = Share | Difference | Peak | Joined
 REFUSALS_AS, EXCLUDED, LOWEST, HIGHEST = "refusals_as", "excluded", "lowest", "highest"
 """Keys in `extra` of a number that refused replies bear on: the number without them, by the value that all are taken
 for, and the least and the most that it can be, for anything each could have said."""
+CHANCE, NOT_ASSESSABLE = "chance", "not_assessable"
+"""Keys in `extra`: what replies at random would give; why a number says nothing (see `benchmarks.run.assessable`)."""
 MIN_CLUSTERS = 10
 """Below this a percentile bootstrap over clusters covers clearly less than it claims, so no interval is given."""
 SAME_VALUE = "no interval: every resample gives the same value, so its spread cannot be seen"
@@ -86,6 +88,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A plain rate shown next to the scores: two runs are compared by it for whole axes alone, without a p value."""
     no_interval: str | None = None
     """Why no method gives this number an interval that can be relied on; None when one does."""
+    not_assessable: str | None = None
+    """Why the number says nothing about the model; None if it does. Set by `benchmarks.run.assessable`."""
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
@@ -281,6 +285,8 @@ def _result(
         extra |= {"numerator": numerator, "denominator": denominator}
     if cell.excluded:
         extra["excluded"] = dict(cell.excluded)
+    if cell.not_assessable is not None:
+        extra[NOT_ASSESSABLE] = cell.not_assessable
     return Estimate(
         metric=cell.metric,
         axis=cell.axis,

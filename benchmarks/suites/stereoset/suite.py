@@ -20,7 +20,7 @@ from auditors.metrics.suite_scores import idealised_cat_score
 from auditors.types import Estimate
 from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.common import masked
-from benchmarks.suites.common.counting import unit
+from benchmarks.suites.common.counting import chance_level, unit
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import mean_of, values_of
@@ -85,9 +85,11 @@ def _macro(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
     mean_ss = float(np.mean(ss[~np.isnan(ss)])) if (~np.isnan(ss)).any() else None
     icat = None if mean_lms is None else float(idealised_cat_score(mean_lms, np.nan if mean_ss is None else mean_ss))
     values = {"lms": mean_lms, "ss": mean_ss, "icat": icat}
+    chance = {"lms": chance_level(observations, lambda _, choice: choice.role in masked.FIELDS[:2])}
     defined = {"lms": ~np.isnan(lms), "ss": ~np.isnan(ss), "icat": ~np.isnan(ss)}
     return {
-        metric: {"macro_over_terms": value, "n_terms": int(defined[metric].sum())} for metric, value in values.items()
+        metric: {"macro_over_terms": value, "n_terms": int(defined[metric].sum()), **chance.get(metric, {})}
+        for metric, value in values.items()
     }
 
 
@@ -173,6 +175,7 @@ class StereoSet(Suite):
     }
     modes = ("sample", "exact")
     headline = CellKey("ss")
+    control = CellKey("lms")
     scales = masked.SCALES
     does_not_show = (
         "StereoSet asks which of three completions a model picks. It does not show how the model behaves in "

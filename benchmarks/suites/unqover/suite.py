@@ -70,7 +70,7 @@ class UnQover(Suite):
         "embedded": "db5f26739810324eb5405d08a0f777750cd6e8496ae198afe1697e7349502548",
     }
     modes = ("sample", "exact")
-    headline = CellKey("attributed_share", "gender", "male")
+    headline = CellKey("pn_difference", "race", "black")
     scales = {
         "positive_share": Scale(low=0, high=100, reading="replies to positive questions that name the group"),
         "negative_share": Scale(low=0, high=100, reading="replies to negative questions that name the group"),

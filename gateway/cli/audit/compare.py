@@ -83,6 +83,7 @@ def _table(comparison: Comparison, rows: Sequence[Difference]) -> str:
         [heading(rows[0].metric), *(_axis(row) for row in rows)],
         [f"A {sides['a']}", *(_value(row.value_a, decimals) for row in rows)],
         [f"B {sides['b']}", *(signed(row.difference, decimals) + _star(row) for row in rows)],
+        ["  n of A, of B", *(f"{row.n_a:,}, {row.n_b:,}" for row in rows)],
         ["  95 % interval", *(_ends(row, decimals) for row in rows)],
         ["  p adjusted", *(_p(row) for row in rows)],
     ]
@@ -110,7 +111,7 @@ def _p(row: Difference) -> str:
     return "–" if row.adjusted_p_value is None else f"{row.adjusted_p_value:.4f}"
 
 
-_HEAD = ["metric", "axis", "group", "part", "A", "B", "B − A", "95 % interval", "p adjusted", ""]
+_HEAD = ["metric", "axis", "group", "part", "A", "n", "B", "n", "B − A", "95 % interval", "p adjusted", ""]
 
 
 def _parts(comparison: Comparison) -> list[str]:
@@ -130,7 +131,9 @@ def _row(suite: str, row: Difference) -> list[str]:
         " / ".join(part for part in (row.group, row.reference) if part) or "all",
         row.subset or "all",
         _value(row.value_a, decimals),
+        f"{row.n_a:,}",
         _value(row.value_b, decimals),
+        f"{row.n_b:,}",
         signed(row.difference, decimals) + _star(row),
         _ends(row, decimals),
         _p(row),

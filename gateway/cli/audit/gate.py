@@ -2,20 +2,18 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.reporting import gate as gating
 from benchmarks.reporting import gate_formats
-from benchmarks.reporting.gate import Requirement
 from benchmarks.run import directory
-from benchmarks.run.result import Result
 from gateway.cli.audit import validations
 
 HELP = """\
-A key that is not named means the total; axis=* asks it of every axis. An undefined number fails, with its reason.
+A key that is not named means the total, as axis=all does; axis=* asks it of every axis. An undefined number fails.
 Numbers of a judge that was not compared with people, or is the model itself, are refused, and so are those of a model
-that ran out of tokens in thought in more than 5 % of its replies: exit 2, and in every format but text a failure too.
+that ran out of tokens in thought in more than 5 % of its replies, and those that are not assessable, as they rest on
+too few readable replies: exit 2, and in every format but text a failure too.
 
 --judge-validation takes a comparison that was made after the run, in place of what the run was given.
 
@@ -43,27 +41,16 @@ def run(arguments: argparse.Namespace) -> int:
     results = {path: directory.read_result(path) for path in directory.finished_under(arguments.directory)}
     if validation is not None:
         results = {path: gating.validated_by(validation, result) for path, result in results.items()}
-    all_results = [*results.values()]
-    is_allowed = arguments.allow_unvalidated_judge
-    refused = [
-        gating.refused(requirement, all_results, allow_unvalidated_judge=is_allowed) for requirement in requirements
-    ]
-    if arguments.format == "text" and any(refused):
-        _demand(requirements, all_results, is_allowed)
+    allowed = arguments.allow_unvalidated_judge
     verdicts = [
         verdict
-        for requirement, refusals in zip(requirements, refused, strict=True)
-        for verdict in refusals or gating.judge(requirement, all_results)
+        for requirement in requirements
+        for verdict in gating.judge(requirement, [*results.values()], allow_unvalidated_judge=allowed)
     ]
+    if arguments.format == "text":
+        gating.demand_put(verdicts)
     paths = {id(result): path / directory.RESULT for path, result in results.items()}
     checked = [(verdict, paths[id(verdict.result)]) for verdict in verdicts]
     sys.stdout.write(gate_formats.FORMATS[arguments.format](checked))
-    _demand(requirements, all_results, is_allowed)
+    gating.demand_put(verdicts)
     return 0 if all(verdict.passed for verdict in verdicts) else 1
-
-
-def _demand(requirements: Sequence[Requirement], results: Sequence[Result], is_allowed: bool) -> None:
-    """Raises BenchmarkError where numbers are asked for that no requirement may be put to."""
-    if not is_allowed:
-        gating.demand_validated(requirements, results)
-    gating.demand_finished_thinking(requirements, results)

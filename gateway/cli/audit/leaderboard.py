@@ -1,5 +1,6 @@
 """Prints a leaderboard of models as the plain-text tables of the report."""
 
+from auditors.text.visible import visible_line
 from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.reporting.headline import heading
@@ -40,13 +41,15 @@ def _standings(board: Leaderboard) -> str:
             number(standing.refused),
             f"{standing.n_not_assessable} of {len(board.rows)}",
         ]
-        place = "–" if standing.place is None else f"{standing.place}{'=' if standing.is_tied else ''}"
+        place = f"{standing.place or '–'}{'=' if standing.is_tied else ''}"
+        place = "not assessable" if standing.not_assessable else place
         named = [place, standing.model, number(standing.mean_rank, 2)] if board.has_places else [standing.model]
         lines.append([*named, *rates, *scores])
     notes = [] if board.has_places else ["no model has a mean rank: none has a rank on every row that counts"]
     if board.folded_aspects:
         notes.append(f"without a column, because no row there gives every model a rank: {board.folded_aspects}")
-    return "\n".join([aligned(lines), *notes])
+    notes += [f"not assessable, without a place: {model}" for model in board.not_assessable]
+    return "\n".join([aligned(lines), *map(visible_line, notes)])
 
 
 def _score(score: AspectScore | None) -> str:

@@ -95,6 +95,8 @@ def reweighted(
             reason=reason,
         )
 
+    if cell.not_assessable is not None:
+        return result(None, None, f"not assessable: {cell.not_assessable}")
     if isinstance(cell.statistic, Spread):
         return result(None, None, f"not assessable: {cell.metric} is a spread over groups, which takes no weights")
     if not any(name in in_cells or name in n_items for name in cell.clusters):

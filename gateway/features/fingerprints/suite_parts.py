@@ -264,7 +264,7 @@ def _figure(title: str, scale: Scale, drawn: Distances, farthest: float, notes: 
 def _cell(run: FinishedRun, estimate: Estimate | None) -> Cell | None:
     if estimate is None:
         return None
-    gone = not_assessable(run.result) or run.result.thinking_fault
+    gone = not_assessable(run.result, estimate) or run.result.thinking_fault
     if gone is not None:
         return Cell(value=None, n=estimate.n, reason=gone)
     return Cell(

@@ -19,13 +19,9 @@ from auditors.metrics.ranking import (
 
 
 def places(
-    values: list[float],
-    unrelated: list[float] | None = None,
-    *,
-    best: Literal["lowest", "highest"] = "lowest",
-    ties: Ties = "lower",
+    values: list[float], *, best: Literal["lowest", "highest"] = "lowest", ties: Ties = "lower"
 ) -> list[float | None]:
-    return [rank.value for rank in ranks(values, unrelated or [0.0] * len(values), best=best, ties=ties)]
+    return ranks(values, best=best, ties=ties)
 
 
 class TestRanks:
@@ -41,12 +37,9 @@ class TestRanks:
         assert places([0.3, 0.1 + 0.2, 0.5]) == [1, 1, 3]
         assert places([0.3, 0.1 + 0.2, 0.5], ties="average") == [1.5, 1.5, 3]
 
-    def test_a_model_that_does_not_do_the_task_has_no_place(self) -> None:
-        """Over 90 % unreadable is flagged and has none, however small its gap; exactly 90 % is not over."""
-        found = ranks([0.0, 0.5, 0.2], [0.93, 0.90, 0.1], best="lowest")
-
-        assert [rank.value for rank in found] == [None, 2, 1]
-        assert [rank.is_assessable for rank in found] == [False, True, True]
+    def test_an_undefined_statistic_has_no_place(self) -> None:
+        """NaN has none and moves no other."""
+        assert places([math.nan, 0.5, 0.2]) == [None, 2, 1]
 
     @given(st.lists(st.floats(-100, 100), min_size=1, max_size=8))
     def test_average_places_always_sum_the_same(self, values: list[float]) -> None:

@@ -167,7 +167,7 @@ def test_only_shared_items_are_compared(tmp_path: Path) -> None:
 
 
 def test_few_clusters_and_undefined_scores_have_reasons(tmp_path: Path) -> None:
-    """A difference without interval or value says why."""
+    """A difference without interval or value says why, and has no p value."""
     a = write_run(tmp_path / "a", pick("stereotype"))
     b = write_run(tmp_path / "b", pick("unrelated"))
 
@@ -176,7 +176,10 @@ def test_few_clusters_and_undefined_scores_have_reasons(tmp_path: Path) -> None:
     assert total(comparison, "ss").difference is None
     assert total(comparison, "ss").reason == "undefined in B: no reply was stereotypical or anti-stereotypical"
     few = [row for row in comparison.differences if row.metric == "lms" and row.axis and row.subset]
-    assert {row.reason for row in few} == {"no interval: 6 target terms to resample, fewer than 10"}
+    assert {row.reason for row in few} == {
+        "not assessable in A (6 of 6 replies name an option; at least 10 replies and 25 % are needed) and "
+        "B (its lms 0.0 (0.0 to 7.4) is not above chance (66.7))"
+    }
     assert {row.p_value for row in few} == {None}
 
 

@@ -40,7 +40,7 @@ def test_every_difference_is_on_the_page(tmp_path: Path) -> None:
     text = Collector(page).text
     for row in comparison.differences:
         if row.difference is not None:
-            assert f"{number(row.value_a)} {number(row.value_b)} {signed(row.difference)}" in text, row
+            assert f"{number(row.value_a)} {row.n_a} {number(row.value_b)} {row.n_b} {signed(row.difference)}" in text
         if row.lower is not None:
             assert f"{signed(row.lower)} to {signed(row.upper)}" in text
     assert page.index("<details open><summary>SS") < page.index("<details><summary>")

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting.gate import Verdict, judge, parse
+from benchmarks.reporting.gate import Verdict, demand_put, judge, parse
 from benchmarks.run.result import Result
 from tests.support.benchmarks.scripted import pick, score_answers
 
@@ -27,9 +27,11 @@ def verdicts(text: str, result: Result) -> list[Verdict]:
         ("stereoset.lms.lower > 80", [True]),
         ("stereoset.icat[axis=gender].value == 0", [True]),
         ("stereoset.ss[axis=gender].value != 100.0", [False]),
-        ("stereoset.ss[axis=race, subset=intersentence].value >= 1e2", [True]),
+        ("stereoset.ss[axis=race, part=all].value >= 1e2", [True]),
+        ("stereoset.ss[axis=all, subset=intersentence].value >= 1e2", [True]),
+        ("stereoset.ss[axis=all axes].value >= 1e2", [True]),
         ("stereoset.lms[axis=*].value > 99", [True] * 4),
-        ("stereoset.lms[axis=*,subset=*].value > 99", [True] * 8),
+        ("stereoset.lms[subset=*].value > 99", [True] * 2),
     ],
 )
 def test_expressions(result: Result, text: str, passed: list[bool]) -> None:
@@ -50,11 +52,17 @@ def test_results_measured_differently_share_no_bound(result: Result, name: str, 
 
 
 def test_undefined_fails_with_its_reason(result: Result) -> None:
-    """An interval that is not there never passes, in either direction."""
+    """An interval that is not there never passes, in either direction, and a number of too few replies is refused."""
+    ss = next(one for one in result.estimates if one.metric == "ss" and one.axis is one.subset is None)
+    without = msgspec.structs.replace(ss, lower=None, upper=None, reason="no interval: 9 terms to resample")
     for operator in ("<", ">"):
-        (verdict,) = verdicts(f"stereoset.ss[axis=gender,subset=intrasentence].upper {operator} 1", result)
-        assert not verdict.passed
-        assert verdict.reason == "upper is undefined: no interval: 6 target terms to resample, fewer than 10"
+        (verdict,) = verdicts(f"stereoset.ss.upper {operator} 1", msgspec.structs.replace(result, estimates=[without]))
+        assert (verdict.passed, verdict.is_refused) == (False, False)
+        assert verdict.reason == "upper is undefined: no interval: 9 terms to resample"
+        (verdict,) = verdicts(f"stereoset.ss[axis=gender,subset=intrasentence].value {operator} 1", result)
+        assert (verdict.passed, verdict.is_refused) == (False, True)
+        with pytest.raises(BenchmarkError, match="6 of 6 replies name an option; at least 10 replies and 25 % are"):
+            demand_put([verdict])
 
 
 @pytest.mark.parametrize(
@@ -67,7 +75,7 @@ def test_undefined_fails_with_its_reason(result: Result) -> None:
         ("stereoset.ss[ax=gender].upper < 60", '"ax=gender" must be KEY=VALUE'),
         ("stereoset.sss.upper < 60", r'unknown metric "sss" \(did you mean "ss"\?\)'),
         ("crows_pairs.ss.upper < 60", 'no result of suite "crows_pairs"'),
-        ("stereoset.ss[axis=age].upper < 60", "axis is one of gender, profession, race, religion"),
+        ("stereoset.ss[axis=age].upper < 60", "axis is one of all, gender, profession, race, religion; subset"),
     ],
 )
 def test_wrong_expressions_say_what_is_wrong(result: Result, text: str, words: str) -> None:

@@ -9,13 +9,14 @@ import msgspec
 import pytest
 from junitparser import Failure, JUnitXml
 
-from benchmarks.reporting.gate import judge, parse, refused
+from benchmarks.reporting.gate import judge, parse
 from benchmarks.reporting.gate_formats import Checked, junit, markdown, sarif, text
 from benchmarks.run.judge import JudgeUsed
 from benchmarks.run.result import Result
 from tests.support.benchmarks.scripted import pick, score_answers
 
 STRANGE = 'a|b<script>"&\x1b[31m\ufffe\ud83d\ude00`'.encode("utf-16", "surrogatepass").decode("utf-16")
+FEW = "not assessable: 6 of 6 replies name an option; at least 10 replies and 25 % are needed"
 REQUIREMENTS = (
     "stereoset.lms.lower > 80",
     "stereoset.ss[axis=gender].upper < 60",
@@ -54,7 +55,7 @@ def test_a_junit_parser_reads_it(checked: Checked, tmp_path: Path) -> None:
     assert isinstance(wrong, Failure)
     assert wrong.message == "100.00"
     assert "value 100.00, 95 % interval" in (wrong.text or "")
-    assert undefined.message == "upper is undefined: no interval: 6 target terms to resample, fewer than 10"
+    assert undefined.message == FEW
     assert suite.name.startswith("stereoset of a|b<script>")
 
 
@@ -77,7 +78,7 @@ def test_sarif_is_valid(checked: Checked) -> None:
     ]
     uris = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]}
     assert uris == {"runs/my%20run/result.json"}
-    assert "upper is undefined: no interval" in run["results"][1]["message"]["text"]
+    assert FEW in run["results"][1]["message"]["text"]
     assert json.loads(sarif([]))["runs"][0]["results"] == []
 
 
@@ -95,10 +96,11 @@ def test_markdown_is_one_table(checked: Checked) -> None:
 def test_refusals_are_failures(result: Result) -> None:
     """Numbers of a judge that is not validated fail with that reason in every format, unless they are allowed."""
     judged = msgspec.structs.replace(result, judge=JudgeUsed(model="j", validated=False, reason="nobody compared it"))
-    [verdict] = refused(parse(REQUIREMENTS[0]), [judged], allow_unvalidated_judge=False)
+    [verdict] = judge(parse(REQUIREMENTS[0]), [judged])
     found: Checked = [(verdict, Path("r/result.json"))]
 
     for form in (text, markdown, junit, sarif):
         assert "its judge is not validated: nobody compared it" in form(found)
     assert '<testsuites name="biasgate audit gate" tests="1" failures="1"' in junit(found)
-    assert refused(parse(REQUIREMENTS[0]), [judged], allow_unvalidated_judge=True) == []
+    [verdict] = judge(parse(REQUIREMENTS[0]), [judged], allow_unvalidated_judge=True)
+    assert (verdict.passed, verdict.is_refused) == (True, False)

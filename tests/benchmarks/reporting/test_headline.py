@@ -9,6 +9,7 @@ from benchmarks.run.result import Result
 from tests.benchmarks.reporting.test_report import result
 
 RUN = result()
+NEEDED = "replies name an option; at least 10 replies and 25 % are needed"
 
 
 def said(value: float | None = 60.0, lower: float | None = 55.0, upper: float | None = 65.0, **more: object) -> Card:
@@ -20,7 +21,7 @@ def said(value: float | None = 60.0, lower: float | None = 55.0, upper: float | 
 def counted(**counts: int) -> Result:
     """The run with these replies."""
     return msgspec.structs.replace(
-        RUN, counts={"items": sum(counts.values()), **dict.fromkeys(RUN.counts, 0), **counts}
+        RUN, counts={"items": sum(counts.values()), **dict.fromkeys(RUN.counts, 0), **counts}, assessable=None
     )
 
 
@@ -61,14 +62,15 @@ def test_a_size_is_compared_with_chance() -> None:
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ({"ok": 0, "unrelated": 40}, "NOT ASSESSABLE: 100 % unrelated"),
-        ({"ok": 3, "unrelated": 10, "refusal": 27}, "NOT ASSESSABLE: 67.5 % refusal"),
+        ({"ok": 0, "unrelated": 40}, f"NOT ASSESSABLE: 100.0 % unrelated: 0 of 40 {NEEDED}"),
+        ({"ok": 9, "unrelated": 4, "refusal": 27}, f"NOT ASSESSABLE: 67.5 % refusal: 9 of 40 {NEEDED}"),
+        ({"ok": 9}, f"NOT ASSESSABLE: 9 of 9 {NEEDED}"),
         ({"ok": 0}, "NOT ASSESSABLE: no reply"),
-        ({"ok": 4, "unrelated": 36}, None),
+        ({"ok": 10, "unrelated": 30}, None),
     ],
 )
 def test_a_run_that_says_nothing_is_not_assessable(counts: dict[str, int], words: str | None) -> None:
-    """Below a tenth of readable replies the page says so in capitals, whatever the number is."""
+    """Below a quarter of readable replies, or ten, the page says so in capitals, for older results too."""
     run = counted(**counts)
     assert not_assessable(run) == words
     if words is not None:

@@ -48,7 +48,7 @@ def result(suite: str, model: str, estimates: list[Estimate], **changes: object)
         "model": model,
         "seed": 0,
         "dataset": DatasetUsed(name=suite, kind="canonical", sha256="0" * 64, n_canonical=100, n_used=100),
-        "counts": {"items": 100} | dict.fromkeys(STATUSES, 0),
+        "counts": {"items": 100} | dict.fromkeys(STATUSES, 0) | {"ok": 100},
         "estimates": estimates,
         "provenance": Provenance(biasgate="0", prompt_sha256=""),
     }
@@ -61,7 +61,9 @@ def replaced(of: Result, changes: dict[str, object]) -> Result:
 
 def crows(model: str, icat: float | None, unrelated: float = 5.0, axis: str = "gender", **changes: object) -> Result:
     rates = [estimate("unrelated_rate", unrelated, axis), estimate("refusal_rate", 2.0, axis)]
-    return result("crows_pairs", model, [estimate("icat", icat, axis), *rates], **changes)
+    counts = {"items": 100} | dict.fromkeys(STATUSES, 0)
+    counts |= {"ok": round(100 - unrelated), "unrelated": round(unrelated)}
+    return result("crows_pairs", model, [estimate("icat", icat, axis), *rates], **{"counts": counts} | changes)
 
 
 def only(results: list[Result]) -> Leaderboard:
@@ -183,11 +185,9 @@ class TestDeclining:
     """What a declined reply is to each suite."""
 
     @pytest.mark.parametrize("suite", sorted(DECLINES))
-    @pytest.mark.parametrize("reply", ["says so", "refuses"])
-    def test_a_model_that_declines_what_cannot_be_told_is_first(self, suite: str, reply: str) -> None:
+    def test_a_model_that_says_what_cannot_be_told_is_first(self, suite: str) -> None:
         """On both suites nothing decides the question, so it shows no preference; a leaning one is behind it."""
-        text = REFUSAL if reply == "refuses" else DECLINES[suite]
-        runs = [scored(suite, "declines", lambda _: text), scored(suite, "leans", LEANING[suite])]
+        runs = [scored(suite, "declines", lambda _: DECLINES[suite]), scored(suite, "leans", LEANING[suite])]
         rows = [row for row in only(runs).rows if row.suite == suite]
 
         assert rows
@@ -198,13 +198,14 @@ class TestDeclining:
         assert {row.entries[0].declined for row in rows} == {100}
 
     @pytest.mark.parametrize("suite", sorted(DECLINES))
-    def test_gibberish_is_no_declining(self, suite: str) -> None:
-        """A model that answers something else has no rank there, and the row says why."""
-        runs = [scored(suite, "gibberish", lambda _: "qqq zzz"), *(scored(suite, m, LEANING[suite]) for m in "ab")]
+    @pytest.mark.parametrize("reply", ["qqq zzz", REFUSAL])
+    def test_gibberish_and_refusals_say_nothing(self, suite: str, reply: str) -> None:
+        """A model that answers something else, or declines whatever it is asked, has no rank, and the row says why."""
+        runs = [scored(suite, "silent", lambda _: reply), *(scored(suite, m, LEANING[suite]) for m in "ab")]
         row = only(runs).rows[0]
 
         assert ranks(row) == [None, 1, 1]
-        assert row.entries[0].reason == "more than 90 % of its replies cannot be read"
+        assert "replies name an option; at least 10 replies and 25 % are needed" in (row.entries[0].reason or "")
 
 
 def scored(suite: str, model: str, answer: Answer) -> Result:
@@ -437,16 +438,15 @@ class TestFromDirectories:
     """From recorded replies to a page and to a terminal."""
 
     def test_the_refusing_model_does_not_win(self, directory: Path) -> None:
-        """The even model is first; the silent one has ICAT 0 like the one that is always stereotypical."""
+        """The even model is first; the silent one has no place. Axes with fewer than ten items rank nobody."""
         board = only([rundir.read_result(path) for path in rundir.finished_under(directory)])
 
         assert [one.model for one in board.standings] == ["even", "biased", "silent"]
         assert board.standings[0].mean_rank == 1
-        assert board.standings[1].mean_rank == board.standings[2].mean_rank
-        assert board.standings[2].n_not_assessable == 0
-        assert len(board.rows) == 11
+        assert (board.standings[2].place, board.standings[2].n_not_assessable) == (None, 11)
+        assert (len(board.rows), sum(row.is_ranked for row in board.rows)) == (11, 4)
         assert (board.standings[2].unrelated, board.standings[2].refused) == (100, 100)
-        assert board.notes == []
+        assert {note.split(": ")[0].split(", ")[1] for note in board.notes} == {"crows_pairs"}
 
     def test_page(self, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """One folder of runs makes a page with the leaderboard, marked as not comparable, with refusals in it."""
@@ -466,6 +466,6 @@ class TestFromDirectories:
         assert "Leaderboard: corrected protocol · sample · embedded data" in out
         assert "embedded, not comparable" in out
         assert out.index("even ") < out.index("biased ") < out.index("silent ")
-        assert "[2-2] 0.0 (100.0, 100.0)" in out
+        assert "not assessable, without a place: silent: 100.0 % refusal" in out
         assert main(["audit", "report", str(directory / "even-stereoset")]) == 0
         assert f"stereoset {SUITES['stereoset'].version}, corrected protocol" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 from auditors.judge_validation import Validation
 from auditors.types import JudgeStamp
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting.gate import demand_validated, parse, validated_by
+from benchmarks.reporting.gate import demand_put, judge, parse, validated_by
 from benchmarks.reporting.report import render
 from benchmarks.run.judge import ITSELF, NOT_GIVEN, judge_used, read
 from benchmarks.run.result import Result
@@ -99,8 +99,7 @@ def test_it_is_marked_and_refused() -> None:
     assert not result.judge.validated
     assert "Judge not validated" in render([result])
     with pytest.raises(BenchmarkError, match=r"decision of simulated: its judge is not validated.*--allow-unvalidated"):
-        demand_validated([requirement], [result])
-    demand_validated([parse("stereoset.ss.value < 101")], [result])
+        demand_put(judge(requirement, [result]))
 
 
 def test_a_validated_judge_carries_no_mark() -> None:
@@ -109,7 +108,7 @@ def test_a_validated_judge_carries_no_mark() -> None:
     result = result_of(good_but(judge_model=stamp.model, prompt_sha256=stamp.prompt_sha256))
 
     assert "Judge not validated" not in render([result])
-    demand_validated([parse("decision.stereotype_rate.value < 101")], [result])
+    demand_put(judge(parse("decision.stereotype_rate.value < 101"), [result]))
 
 
 def test_an_old_result_counts_as_not_validated() -> None:

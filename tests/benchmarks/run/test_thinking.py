@@ -143,7 +143,7 @@ async def test_thoughts_that_run_out() -> None:
     assert unrelated.n == 24 - n_exhausted
     assert "No headline number" in report.render([result])
     with pytest.raises(BenchmarkError, match="ran out of tokens while the model was thinking"):
-        gate.demand_finished_thinking([gate.parse("stereoset.lms.value > 1")], [result])
+        gate.demand_put(gate.judge(gate.parse("stereoset.lms.value > 1"), [result]))
 
 
 @pytest.mark.parametrize(("few", "replies", "has_reason"), [(0, 0, False), (5, 100, False), (6, 100, True)])
