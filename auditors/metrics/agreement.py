@@ -335,7 +335,7 @@ class Agreement:
 
 
 def exact_agreement(
-    pairs: AgreeingPairs, clusters: ArrayLike | None = None, *, confidence_level: float = 0.95
+    pairs: AgreeingPairs, clusters: ArrayLike | Sequence[object] | None = None, *, confidence_level: float = 0.95
 ) -> Agreement:
     """Share of agreeing pairs, with Wilson's interval on clusters (`clustered_share`).
 
@@ -350,6 +350,12 @@ def exact_agreement(
     share = clustered_share(sums[:, 0], sums[:, 1])
     interval = None if share is None else share.interval(confidence_level)
     return Agreement(name, pairs.share, interval, n, len(sums))
+
+
+def agreeing_share(equal: Sequence[bool], clusters: ArrayLike | Sequence[object]) -> Agreement:
+    """Return the share of items that are True, as `exact_agreement`; `clusters`: number or name of each item's."""
+    values = np.array(equal, dtype=np.float64)
+    return exact_agreement(AgreeingPairs(values, np.ones(len(values)), np.arange(len(values))), clusters)
 
 
 def chance_corrected(
@@ -406,7 +412,7 @@ def _through_exact(coefficient: Coefficient, exact: Interval) -> Interval:
     return Interval(max(-1.0, 1 - each * (1 - exact.lower)), 1 - each * (1 - exact.upper))
 
 
-def _of(items: ArrayLike, clusters: ArrayLike | None) -> ArrayLike:
+def _of(items: ArrayLike, clusters: ArrayLike | Sequence[object] | None) -> ArrayLike:
     return items if clusters is None else np.asarray(clusters)[np.asarray(items)]
 
 
