@@ -16,6 +16,19 @@ class Interval:
     upper: float
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """One number of agreement; without a value or an interval `reason` says why."""
+
+    name: str
+    value: float | None
+    interval: Interval | None
+    n_items: int
+    """Items with two ratings or more."""
+    n_clusters: int
+    reason: str | None = None
+
+
 class NotFiniteError(ValueError):
     """A number that is kept would be infinite, or not a number."""
 

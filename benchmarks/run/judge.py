@@ -117,6 +117,8 @@ class JudgeUsed(msgspec.Struct, frozen=True, kw_only=True):
     contradictions: Mapping[str, int] = {}
     """Verdicts of refusal that contradict themselves or the reply: choice, no refusal words."""
 
+    qualified: bool | None = None
+    """A qualification says that it is good enough for the suite; None where none was looked for."""
     warnings: tuple[str, ...] = ()
     """Sentences about what keeps it from judging: its failures are not the model's."""
 

@@ -128,7 +128,7 @@ def _with_odd_number(verdict: Verdict, prompt: str, chance: float) -> str:
 
 
 def _verdict(prompt: str, answer: str, errors: JudgeErrors, chance: float) -> Verdict:
-    if REFUSAL in answer:
+    if stance.is_refused(answer):
         return Verdict(refused=True, findings=[])
     written = stance.read(answer)
     if written is not None and written.level != 0:

@@ -23,10 +23,9 @@ from auditors.types import Completer, Completion, CompletionError, CompletionReq
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation.essays import JudgedEssay, question
 from benchmarks.lab.metrics.agreement import (
-    AgreeingPairs,
     Agreement,
     JudgeAgreement,
-    exact_agreement,
+    agreeing_share,
     judge_agreement,
     too_few,
 )
@@ -125,7 +124,7 @@ async def ask(
 async def _ask_judge(
     essay: JudgedEssay, protocol: ProtocolName, model: str, completer: Completer, form: JudgeForm
 ) -> Judged:
-    counting = _Counting(completer)
+    counting = Counting(completer)
     began = time.monotonic()
     answer = await JudgeClient(counting, model, form=form).ask(
         lambda: question(essay, protocol), lambda text: parse_judgement(text, protocol=protocol)
@@ -142,7 +141,7 @@ async def _ask_judge(
     )
 
 
-class _Counting:
+class Counting:
     """A completer that adds up what its requests cost."""
 
     def __init__(self, inner: Completer) -> None:
@@ -193,11 +192,13 @@ def with_strong(essays: Sequence[JudgedEssay], judged: Sequence[Judged]) -> Agre
     read = [(essay, verdict.judgement) for essay, verdict in replied if verdict.judgement is not None]
     pairs = _numbered([essay.pair for essay, _ in read])
     sections = {
-        name: _same([getattr(essay.judgement, name) == getattr(judgement, name) for essay, judgement in read], pairs)
+        name: agreeing_share(
+            [getattr(essay.judgement, name) == getattr(judgement, name) for essay, judgement in read], pairs
+        )
         for name in SECTIONS
     }
     return AgreementWith(
-        of_all=_same(
+        of_all=agreeing_share(
             [
                 verdict.judgement is not None and verdict.judgement.final == essay.judgement.final
                 for essay, verdict in replied
@@ -208,7 +209,7 @@ def with_strong(essays: Sequence[JudgedEssay], judged: Sequence[Judged]) -> Agre
             [essay.judgement.final for essay, _ in read], [judgement.final for _, judgement in read], pairs
         ),
         sections=sections,
-        refusals=_same([essay.judgement.rta == judgement.rta for essay, judgement in read], pairs),
+        refusals=agreeing_share([essay.judgement.rta == judgement.rta for essay, judgement in read], pairs),
     )
 
 
@@ -229,7 +230,7 @@ def with_people(
         if verdict.judgement is not None
     ]
     return AgreementWith(
-        of_all=_same(
+        of_all=agreeing_share(
             [verdict.judgement is not None and verdict.judgement.final == label for _, verdict, label in labelled],
             _numbered([essay.pair for essay, _, _ in labelled]),
         ),
@@ -272,12 +273,6 @@ def difference(
 
 def _is_same(essay: JudgedEssay, judged: Judged) -> bool:
     return judged.judgement is not None and judged.judgement.final == essay.judgement.final
-
-
-def _same(equal: Sequence[bool], clusters: NDArray[np.intp]) -> Agreement:
-    values = np.array(equal, dtype=np.float64)
-    pairs = AgreeingPairs(values, np.ones(len(values)), np.arange(len(values)))
-    return exact_agreement(pairs, clusters)
 
 
 def _agreement(reference: Sequence[int], judge: Sequence[int], clusters: NDArray[np.intp]) -> JudgeAgreement:

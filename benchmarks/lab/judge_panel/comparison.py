@@ -17,12 +17,11 @@ from auditors.metrics.intervals import Interval
 from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
 from benchmarks.lab.metrics.agreement import (
     FEWEST_CLUSTERS,
-    AgreeingPairs,
     Agreement,
     Ratings,
+    agreeing_share,
     chance_corrected,
     cohen_kappa,
-    exact_agreement,
     krippendorff_alpha,
     too_few,
 )
@@ -130,8 +129,7 @@ def _score(reading: Reading | None) -> float:
 
 def _same(first: Floats, other: Floats, clusters: NDArray[np.intp]) -> Agreement:
     both = ~(np.isnan(first) | np.isnan(other))
-    equal = (first[both] == other[both]).astype(np.float64)
-    return exact_agreement(AgreeingPairs(equal, np.ones(len(equal)), np.arange(len(equal))), clusters[both])
+    return agreeing_share((first[both] == other[both]).tolist(), clusters[both])
 
 
 def _biased(scores: Floats, clusters: NDArray[np.intp]) -> Agreement:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditors.metrics.bootstrap import N_RESAMPLES, cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING, clustered_share
-from auditors.metrics.intervals import Interval
+from auditors.metrics.intervals import Agreement, Interval
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -368,21 +368,8 @@ NO_ITEMS = "no item has two ratings"
 ONE_VALUE = "all ratings are the same: agreement cannot be told from chance"
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """One number of agreement; without a value or an interval `reason` says why."""
-
-    name: str
-    value: float | None
-    interval: Interval | None
-    n_items: int
-    """Items with two ratings or more."""
-    n_clusters: int
-    reason: str | None = None
-
-
 def exact_agreement(
-    pairs: AgreeingPairs, clusters: ArrayLike | None = None, *, confidence_level: float = 0.95
+    pairs: AgreeingPairs, clusters: ArrayLike | Sequence[object] | None = None, *, confidence_level: float = 0.95
 ) -> Agreement:
     """Share of agreeing pairs, with Wilson's interval on clusters (`clustered_share`).
 
@@ -397,6 +384,12 @@ def exact_agreement(
     share = clustered_share(sums[:, 0], sums[:, 1])
     interval = None if share is None else share.interval(confidence_level)
     return Agreement(name, pairs.share, interval, n, len(sums))
+
+
+def agreeing_share(equal: Sequence[bool], clusters: ArrayLike | Sequence[object]) -> Agreement:
+    """Return the share of items that are True, as `exact_agreement`; `clusters`: number or name of each item's."""
+    values = np.array(equal, dtype=np.float64)
+    return exact_agreement(AgreeingPairs(values, np.ones(len(values)), np.arange(len(values))), clusters)
 
 
 def chance_corrected(
@@ -453,7 +446,7 @@ def _through_exact(coefficient: Coefficient, exact: Interval) -> Interval:
     return Interval(max(-1.0, 1 - each * (1 - exact.lower)), 1 - each * (1 - exact.upper))
 
 
-def _of(items: ArrayLike, clusters: ArrayLike | None) -> ArrayLike:
+def _of(items: ArrayLike, clusters: ArrayLike | Sequence[object] | None) -> ArrayLike:
     return items if clusters is None else np.asarray(clusters)[np.asarray(items)]
 
 

@@ -19,7 +19,7 @@ from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import compose
 from benchmarks.simulator.replies import Replies, uniform
 from benchmarks.simulator.sections import TOLERANCE, Probability, Section, faults_of_parts, overridden
-from benchmarks.simulator.stance import REFUSAL
+from benchmarks.simulator.stance import REFUSAL, is_refused
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
@@ -164,17 +164,16 @@ class Planted:
 
     def _decisions(self, prompt: str, test: _Test) -> Replies:
         odds = self._section.odds(test.domain)
-        filling = compose(prompt, fraction=0.0, seed=self._seed)
-        profiles = f"{test.a}: {' '.join(filling[:3])}\n{test.b}: {' '.join(filling[3:6])}"
+        profiles = write_profiles(prompt, test.a, test.b, self._seed)
         consistent, turned = (
-            f'{profiles}\n\nDecision: {test.a} is given "{word}". {test.b} is given "{other}".'
+            f"{profiles}\n\n{write_decision(test.a, word, test.b, other)}"
             for word, other in ((test.positive, test.negative), (test.negative, test.positive))
         )
         return Replies(
             {
                 consistent: odds.p_decided * odds.p_stereotype,
                 turned: odds.p_decided * (1 - odds.p_stereotype),
-                f"{profiles}\n\nDecision: it is left open, as both would do.": odds.p_neither,
+                f"{profiles}\n\n{LEFT_OPEN}": odds.p_neither,
                 REFUSAL: odds.p_refusal,
             }
         )
@@ -190,12 +189,26 @@ class Planted:
         return msgspec.json.encode(verdict).decode()
 
 
+LEFT_OPEN = "Decision: it is left open, as both would do."
+
+
+def write_profiles(prompt: str, a: str, b: str, seed: int) -> str:
+    """Return a profile of either character, three stock sentences each, a line for each."""
+    filling = compose(prompt, fraction=0.0, seed=seed)
+    return f"{a}: {' '.join(filling[:3])}\n{b}: {' '.join(filling[3:6])}"
+
+
+def write_decision(a: str, word: str, b: str, other: str) -> str:
+    """Return the decision that gives the first word to `a` and the other to `b`."""
+    return f'Decision: {a} is given "{word}". {b} is given "{other}".'
+
+
 def _read(judged: re.Match[str]) -> Verdict:
     links: Mapping[str, Link] = {judged["alpha"].casefold(): "alpha", judged["beta"].casefold(): "beta"}
     assigned = {
         match["person"]: links.get(match["word"].casefold(), "none") for match in _GIVEN.finditer(judged["text"])
     }
-    return Verdict(a=assigned.get("P1", "none"), b=assigned.get("P2", "none"), refusal=REFUSAL in judged["text"])
+    return Verdict(a=assigned.get("P1", "none"), b=assigned.get("P2", "none"), refusal=is_refused(judged["text"]))
 
 
 def _erring(verdict: Verdict, chance: float, profile: Profile) -> Verdict:

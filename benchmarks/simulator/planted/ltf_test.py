@@ -145,7 +145,8 @@ class Planted:
         p_refusal = self.refusal_rate(question.axis, question.type1)
         weights = {stance.REFUSAL: p_refusal}
         for level, p in zip(LEVELS, self._levels(question.axis, question.type1, question.type2), strict=True):
-            weights[_essay(question, level, self._seed)] = (1 - p_refusal) * p
+            sections = random.Random(f"{self._seed}/{level}/{question.text}").choice(_TRIPLES[level])
+            weights[essay(question, sections, self._seed)] = (1 - p_refusal) * p
         return Replies(weights)
 
     def _judgement(self, judged: re.Match[str], request: Asked) -> str:
@@ -153,7 +154,7 @@ class Planted:
         if uniform(self._seed, "judge reply", question) < errors.p_malformed + errors.p_refusal:
             is_refusal = uniform(self._seed, "judge reply", question) < errors.p_refusal
             return stance.REFUSAL if is_refusal else MALFORMED
-        is_refused = stance.REFUSAL in judged["essay"]
+        is_refused = stance.is_refused(judged["essay"])
         sections: Sections = (0, 0, 0) if is_refused else _read(judged["essay"], judged["group1"], judged["group2"])
         if not is_refused:
             chance = uniform(self._seed, "judge error", question)
@@ -249,9 +250,8 @@ _TRIPLES: Mapping[Level, list[Sections]] = {
 """Sections that make up a final score; the first has the score itself, for readers of one sentence."""
 
 
-def _essay(question: Question, level: Level, seed: int) -> str:
-    """An essay with that final score: which sections make it up, and the filling, depend on question and seed."""
-    sections = random.Random(f"{seed}/{level}/{question.text}").choice(_TRIPLES[level])
+def essay(question: Question, sections: Sections, seed: int) -> str:
+    """Return an essay whose sections have these levels; the filling depends on question and seed."""
     intro, body, end = (stance.sentence(section, question.group1, question.group2) for section in sections)
     filling = compose(question.text, fraction=0.0, seed=seed)
     reasons = "\n".join(f"{number}. {reason}" for number, reason in enumerate(filling[2:7], start=1))

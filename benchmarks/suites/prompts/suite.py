@@ -135,7 +135,7 @@ class OwnPrompts(Suite):
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
         """Ok with the score of the group that the item is about, 0 where the judge reports none; or refusal."""
-        verdict = _read_in_part(judgement)
+        verdict = read_in_part(judgement)
         if verdict.refused:
             return Parsed("refusal", rule=REFUSAL_CONFLICT if verdict.is_contradictory else "judge")
         place = (item.axis, item.groups[0])
@@ -159,7 +159,7 @@ class OwnPrompts(Suite):
         return aggregate(observations)
 
 
-def _read_in_part(judgement: str | None) -> Verdict:
+def read_in_part(judgement: str | None) -> Verdict:
     """Return the verdict as far as it can be read. Raises VerdictError where there is none."""
     try:
         return parse_verdict(judgement)

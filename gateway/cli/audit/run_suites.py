@@ -16,7 +16,7 @@ from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result, joined
 from benchmarks.run.stopping import in_thread, unless_stopped
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName
-from gateway.cli.audit import forecasts, jobs, validations
+from gateway.cli.audit import forecasts, jobs, qualifications, validations
 from gateway.cli.audit.jobs import Job, LeftOut
 from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, finish, run_one, stop_on_signal
 from gateway.cli.audit.server_arguments import add_concurrency, add_servers
@@ -33,6 +33,7 @@ Example:
 THINKING_HELP = "whether the model thinks before it answers, with at most N tokens (default: as the server has it)"
 PRECISION_HELP = "stop once the headline number is known to ±X of its scale, e.g. 0.02 for ±2 of 100 (default: ask all)"
 REPEAT_HELP = "ask this share of the items once more, and say what changed, e.g. 0.1 (default: none)"
+QUALIFICATION_HELP = "what judge qualify --output wrote about the judge (default: its last result in the user's cache)"
 MITIGATION_HELP = "sentence added to every question: a named one, or the text of a UTF-8 file (default none)"
 
 
@@ -68,6 +69,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-reasoning", action="store_true", help="keep the model's thoughts in responses.jsonl")
     parser.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help=MITIGATION_HELP)
     add_concurrency(parser)
+    parser.add_argument("--qualification", type=Path, metavar="FILE", help=QUALIFICATION_HELP)
     parser.add_argument(
         "--embedder", metavar="NAME_OR_DIR", help="compares texts by embedding, where that is asked for"
     )
@@ -136,6 +138,8 @@ def _say_unused(arguments: argparse.Namespace, planned_jobs: Sequence[Job]) -> N
     for job in planned_jobs:
         if job.plan.suite.needs_judge and not job.plan.options.judge_model:
             print(f"{job.plan.suite.name}: no --judge-model, so the model judges its own replies", file=sys.stderr)
+        if fault := qualifications.fault_of_run(job, arguments.qualification):
+            print(visible_line(fault), file=sys.stderr)
         if job.plan.suite.needs_embedder and not job.plan.options.embedder:
             print(f"{job.plan.suite.name}: no --embedder, so numbers that need one are undefined", file=sys.stderr)
         if arguments.reply_cache and _samples_anew(job.plan):
@@ -159,6 +163,7 @@ async def _run_all(
     done: dict[str, Path] = {}
     manner = Manner(
         validation=validation,
+        qualification=arguments.qualification,
         has_reply_cache=arguments.reply_cache,
         has_probe_cache=not arguments.probe_again,
         is_quiet=arguments.quiet,
@@ -206,7 +211,7 @@ def _resuming(path: Path, arguments: argparse.Namespace) -> str:
     """The arguments that complete a run: its directory is not asked who to ask."""
     words = ["--resume", str(path)]
     servers = ("base_url", "gateway", "api_key_env", "judge_base_url", "judge_api_key_env", "embedder_base_url")
-    for name in (*servers, "judge_validation", "store", "config"):
+    for name in (*servers, "judge_validation", "store", "config", "qualification"):
         if value := getattr(arguments, name):
             words += [f"--{name.replace('_', '-')}", jobs.without_password(str(value)) or ""]
     if arguments.reply_cache:

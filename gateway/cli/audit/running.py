@@ -18,6 +18,7 @@ from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread
 from benchmarks.run.thinking import ThinkingFound
+from gateway.cli.audit import qualifications
 from gateway.cli.audit.jobs import Job
 from gateway.cli.audit.servers import opened
 from gateway.terminal.progress import ProgressLine
@@ -31,6 +32,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of how a run is asked, apart from its questions."""
 
     validation: Validation | None = None
+    qualification: Path | None = None
+    """File of --qualification."""
     has_reply_cache: bool = False
     has_probe_cache: bool = True
     is_quiet: bool = False
@@ -74,6 +77,11 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
     finally:
         line.close()
         log.close()
+    if result.judge is not None:
+        fault = await in_thread(qualifications.fault_of_run, job, manner.qualification, result.provenance.judge)
+        warnings = (*([fault] if fault else []), *result.judge.warnings)
+        used = msgspec.structs.replace(result.judge, qualified=fault is None, warnings=warnings)
+        result = msgspec.structs.replace(result, judge=used)
     if not probed:
         result = await in_thread(_with_earlier_times, path, result)
     await in_thread(finish, path, result)

@@ -5,12 +5,10 @@ An essay that says "superior" favours the first group plainly, an empty one is a
 
 import contextlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from benchmarks.suites.ltf_test.prompts import JUDGE_PROMPT
+from tests.support.answering_judge import answering_judge
 
 NAME = "keyword-judge"
 BEFORE_ESSAY, AFTER_ESSAY = "[[[ESSAY]]]\n", "\n====="
@@ -23,36 +21,9 @@ def scores(prompt: str) -> dict[str, int]:
     return {"title_intro": score, "reasons": score, "conclusions": score, "rta": int(not essay.strip()), "final": score}
 
 
-class _Judge(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        self._answer({"object": "list", "data": [{"id": NAME, "object": "model"}]})
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        said = json.dumps(scores(request["messages"][-1]["content"]))
-        message = {"role": "assistant", "content": said}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        self._answer({"id": "c", "object": "chat.completion", "model": NAME, "choices": [choice]})
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
-
-    def _answer(self, content: Any) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
 @contextlib.contextmanager
 def keyword_judge() -> Iterator[str]:
     """Base URL, without /v1, of a judge that runs as long as the block."""
     assert JUDGE_PROMPT.startswith(BEFORE_ESSAY)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Judge) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with answering_judge(NAME, lambda request: json.dumps(scores(request["messages"][-1]["content"]))) as url:
+        yield url

@@ -1,4 +1,4 @@
-"""`biasgate judge`: `calibrate` measures a judge against people's labels; the others distil a small one."""
+"""`biasgate judge`: `qualify` and `calibrate` measure a judge; the others distil a small one."""
 
 import argparse
 
@@ -15,6 +15,9 @@ Example:
 ACTIONS = {
     "calibrate": Command(
         "gateway.features.lab.judge.calibrate", "compare a judge with people, and people with one another"
+    ),
+    "qualify": Command(
+        "gateway.features.lab.judge.qualify", "put planted texts to a judge: the uses that it is good enough for"
     ),
     "panel": Command(
         "gateway.features.lab.judge.panel", "put replies to several judges: agreement, self-preference, order"
