@@ -27,8 +27,8 @@ from auditors.text.thinking import (
 )
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, TellsServing
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.reply_cache import is_from_cache
-from benchmarks.run.served import ServerDefaults
+from benchmarks.run.completers.reply_cache import is_from_cache
+from benchmarks.run.completers.served import ServerDefaults
 
 EMPTY_THOUGHT = "<think>\n\n</think>\n\n"
 """Empty thought as the templates of models with a switch write it when thinking is off."""
