@@ -14,8 +14,15 @@ from typing import Any
 import msgspec
 
 from auditors.clients.failures import REFUSED_FOR_WORDS
-from auditors.clients.model_list import Serving
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, CountsTokens, TellsServing
+from auditors.types import (
+    Completer,
+    Completion,
+    CompletionError,
+    CompletionRequest,
+    CountsTokens,
+    Serving,
+    TellsServing,
+)
 from benchmarks.run.exact.batching import CompletesBatches
 
 _EVERYWHERE: Mapping[str, float] = {"presence_penalty": 0, "frequency_penalty": 0, "top_p": 1}
@@ -68,8 +75,8 @@ class ServedModel:
         """See `auditors.types.TellsServing`; the server is asked once."""
         async with self._reading:
             if self._serving is None:
-                is_told = isinstance(self._inner, TellsServing)
-                self._serving = await self._inner.serving(model) if is_told else Serving()
+                told = await self._inner.serving(model) if isinstance(self._inner, TellsServing) else Serving()
+                self._serving = told
                 self._neutral = dict(NEUTRAL.get(self._serving.software, _VLLM))
                 self._context = self._serving.context
             return self._serving
