@@ -25,10 +25,10 @@ from auditors.types import (
 )
 from benchmarks.run.exact.batching import CompletesBatches
 
-_EVERYWHERE: Mapping[str, float] = {"presence_penalty": 0, "frequency_penalty": 0, "top_p": 1}
+_EVERYWHERE: Mapping[str, int] = {"presence_penalty": 0, "frequency_penalty": 0, "top_p": 1}
 _VLLM = {**_EVERYWHERE, "repetition_penalty": 1, "min_p": 0, "top_k": -1}
 _LLAMA_CPP = {**_EVERYWHERE, "repeat_penalty": 1, "min_p": 0, "top_k": 0}
-NEUTRAL: Mapping[str | None, Mapping[str, float]] = {
+NEUTRAL: Mapping[str | None, Mapping[str, int]] = {
     "openai": _EVERYWHERE,
     "system": _EVERYWHERE,
     "llamacpp": _LLAMA_CPP,
@@ -48,7 +48,7 @@ class ServerDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """ "owned_by" of the model in the server's list; None: not told."""
     sampling: Mapping[str, Any] | None = None
     """The server's own sampling parameters; None: it does not tell them, as vLLM does not."""
-    overridden: Mapping[str, float] = {}
+    overridden: Mapping[str, int] = {}
     """Neutral values sent wherever the suite sets none."""
     refused: tuple[str, ...] = ()
     """Parameters that the server refuses: it samples with values of its own."""
@@ -64,7 +64,7 @@ class ServedModel:
         self._inner = inner
         self._serving: Serving | None = None
         self._reading = asyncio.Lock()
-        self._neutral: dict[str, float] = {}
+        self._neutral: dict[str, int] = {}
         self._refused: list[str] = []
         self._context: int | None = None
         self._is_taken = False
