@@ -4,7 +4,7 @@ An auditor turns an `Exchange` into `Measurement`s or one `AuditFailure`. Nothin
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -323,11 +323,22 @@ class Completer(Protocol):
     async def aclose(self) -> None: ...
 
 
+class Serving(NamedTuple):
+    """The facts that a server tells about a model; None for each that it does not tell."""
+
+    software: str | None = None
+    """ "owned_by" of the model: vllm, llamacpp, sglang, ..."""
+    context: int | None = None
+    """Tokens of a prompt and its reply together, at most."""
+    sampling: Mapping[str, Any] | None = None
+    """Parameters with which it samples where a request has none."""
+
+
 @runtime_checkable
 class TellsServing(Protocol):
-    """A completer that can say what its server tells of a model: see `auditors.clients.model_list.Serving`."""
+    """A completer that can say what its server tells of a model."""
 
-    async def serving(self, model: str) -> Any: ...
+    async def serving(self, model: str) -> Serving: ...
 
 
 @runtime_checkable

@@ -21,10 +21,10 @@ from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, read_begin
 from auditors.clients.cancellation import cancelled_once
 from auditors.clients.chat_format import LONGEST_REPLY_BYTES, chat_body, parse_chat
 from auditors.clients.failures import LONGEST_ERROR_BYTES, failure, pause_seconds, refused_by_filter
-from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, Serving, read_models, read_serving
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, read_models, read_serving
 from auditors.clients.pacing import OPEN, OVERLOADED, EvictedError, Gate, Turn, is_deferred
 from auditors.json_errors import UNREADABLE
-from auditors.types import Completion, CompletionError, CompletionRequest, DecisionRequest
+from auditors.types import Completion, CompletionError, CompletionRequest, DecisionRequest, Serving
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 LONGEST_VECTOR_BYTES = 256 * 1024

@@ -1,12 +1,12 @@
 """Reads an OpenAI list of models (GET /v1/models) and what else a server tells of a model; notices a changed model."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 
-from auditors.types import CompletionError
+from auditors.types import CompletionError, Serving
 
 MODELS_PATH = "/v1/models"
 LONGEST_LIST_BYTES = 2 * 1024 * 1024
@@ -38,17 +38,6 @@ def _entries(body: bytes) -> list[Any]:
     if entries and not any(isinstance(entry, dict) for entry in entries):
         raise CompletionError("malformed", f"the reply to {MODELS_PATH} is not a list of models: no entry is an object")
     return entries
-
-
-class Serving(NamedTuple):
-    """The facts that a server tells about a model; None for each that it does not tell."""
-
-    software: str | None = None
-    """ "owned_by" of the model: vllm, llamacpp, sglang, ..."""
-    context: int | None = None
-    """Tokens of a prompt and its reply together, at most."""
-    sampling: Mapping[str, Any] | None = None
-    """Parameters with which it samples where a request has none."""
 
 
 async def read_serving(get: Callable[[str], Awaitable[bytes]], model: str) -> Serving:

@@ -17,9 +17,9 @@ from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import RunStopped
 from benchmarks.run import judge as judged
+from benchmarks.run.completers.served import LOWERED
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.plan import Plan
-from benchmarks.run.served import LOWERED
 from benchmarks.run.thinking import FATAL_STATUS_CODES, Probe, ThinkingFound
 from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Parsed, Reply
 

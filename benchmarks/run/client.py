@@ -20,10 +20,10 @@ import msgspec
 from auditors.clients.chat_format import batch_body, chat_body, parse_batch, parse_chat
 from auditors.clients.completion import HttpEndpoint
 from auditors.clients.failures import refused_by_filter
-from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, Serving, read_models, read_serving
+from auditors.clients.model_list import LONGEST_LIST_BYTES, MODELS_PATH, read_models, read_serving
 from auditors.clients.pacing import OPEN, Gate
 from auditors.json_errors import UNREADABLE
-from auditors.types import Completion, CompletionError, CompletionRequest, Message
+from auditors.types import Completion, CompletionError, CompletionRequest, Message, Serving
 from benchmarks.errors import BenchmarkError
 
 # The probability of a given text: pure functions.

@@ -9,9 +9,9 @@ import msgspec
 from auditors.judge_validation import Validation
 from auditors.types import Estimate, JudgeStamp
 from benchmarks.run.assessable import too_little
+from benchmarks.run.completers.served import ServerDefaults
 from benchmarks.run.estimation import Precision, RankResamples
 from benchmarks.run.judge import JudgeUsed, model_status
-from benchmarks.run.served import ServerDefaults
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
 from benchmarks.suites.common.estimation import NOT_ASSESSABLE
 from benchmarks.suites.common.observations import items_of, without_exhausted
@@ -139,7 +139,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     requests: int = 0
     """Sent for the replies that count, and for the last question about thinking; retries are none."""
     replies_from_cache: int = 0
-    """Replies of earlier runs that were used again (benchmarks.run.reply_cache)."""
+    """Replies of earlier runs that were used again (benchmarks.run.completers.reply_cache)."""
     seconds: float = 0.0
     """Wall time from the first start to the end, over all processes that asked the run one after the other. Left out is
     the time for which it was cancelled, had failed or, in a directory, was stopped."""

@@ -28,15 +28,15 @@ from benchmarks.run import asked_again
 from benchmarks.run.ask import AUTO_CONCURRENCY, Progress, ask
 from benchmarks.run.ask import assist as ask_ranges
 from benchmarks.run.asker import Answer, answerer
+from benchmarks.run.completers.reply_cache import is_from_cache
+from benchmarks.run.completers.served import ServedModel
 from benchmarks.run.estimation import Precision, looks_of
 from benchmarks.run.follow_up import EmbeddedBeside, extend_plan
 from benchmarks.run.judge import stamps
 from benchmarks.run.log import Placed, Replies, RunLog, kept
 from benchmarks.run.plan import Plan, RunOptions, prepare, prompts_sha256
-from benchmarks.run.reply_cache import is_from_cache
 from benchmarks.run.result import Repeats, Result
 from benchmarks.run.score import headline, provenance_of, score
-from benchmarks.run.served import ServedModel
 from benchmarks.run.share import Share, Terms
 from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
 from benchmarks.run.thinking import ThinkingFound, probe_once

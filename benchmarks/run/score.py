@@ -13,12 +13,12 @@ from auditors.types import Completion, Estimate, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge
 from benchmarks.run.assessable import Assessment, assess
+from benchmarks.run.completers.served import LOWERED
 from benchmarks.run.estimation import Precision, rank_resamples, with_stars
 from benchmarks.run.follow_up import extend_plan, observed
 from benchmarks.run.judge import JudgeUsed, judge_used
 from benchmarks.run.plan import Key, Plan, RunOptions
 from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
-from benchmarks.run.served import LOWERED
 from benchmarks.run.thinking import exhausted_reason
 from benchmarks.suites.common.accepted_answers import Reading
 from benchmarks.suites.common.estimation import Cell, estimate

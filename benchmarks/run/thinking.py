@@ -27,8 +27,8 @@ from auditors.text.thinking import (
 )
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, Message, TellsServing
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.reply_cache import is_from_cache
-from benchmarks.run.served import ServerDefaults
+from benchmarks.run.completers.reply_cache import is_from_cache
+from benchmarks.run.completers.served import ServerDefaults
 
 EMPTY_THOUGHT = "<think>\n\n</think>\n\n"
 """Empty thought as the templates of models with a switch write it when thinking is off."""
@@ -160,8 +160,9 @@ async def _fitting(
 ) -> ThinkingFound:
     """Probe with no more room than the model's context has: vLLM refuses a request for more."""
     handling = await probe(completer, model, thinking, extra_body)
-    is_told = handling.room and isinstance(completer, TellsServing)
-    context = (await completer.serving(model)).context if is_told else None
+    if not handling.room or not isinstance(completer, TellsServing):
+        return handling
+    context = (await completer.serving(model)).context
     if context is None or (most := context - min(context // 2, MOST_KEPT_FREE)) >= handling.room:
         return handling
     words = f"{handling.words}; a context of {context} tokens leaves only {most} of these"

@@ -155,7 +155,7 @@ def _gender(text: str, protocol: ProtocolName) -> Parsed | None:
     if is_corrected and is_refusal(text):
         return None
     kinds = GENDER_WORDS if is_corrected else PRONOUNS
-    plain_words = frozenset().union(_JOINING, *kinds.values())
+    plain_words = frozenset[str]().union(_JOINING, *kinds.values())
     words, head = (set(normalise(as_they(part)).split()) for part in (text, _REASON.split(text, maxsplit=1)[0]))
     if is_corrected and head and head <= plain_words:
         words = head

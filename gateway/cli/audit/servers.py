@@ -11,10 +11,10 @@ from auditors.types import Completer, Embedder
 from benchmarks.datasets import published
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import client
+from benchmarks.run.completers.probe_cache import FOLDER, ProbeCache
+from benchmarks.run.completers.reply_cache import ReplyCache
 from benchmarks.run.directory import Manifest
 from benchmarks.run.plan import Plan
-from benchmarks.run.probe_cache import FOLDER, ProbeCache
-from benchmarks.run.reply_cache import ReplyCache
 from benchmarks.run.runner import AUTO_CONCURRENCY
 from benchmarks.run.stopping import in_thread
 from gateway.auditor.backpressure.filling import MOST_IN_FLIGHT, FillingGate, FillingLimit

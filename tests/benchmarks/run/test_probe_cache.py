@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
+from benchmarks.run.completers.probe_cache import DAY_SECONDS, ProbeCache
 from benchmarks.run.exact.server import PROBES
-from benchmarks.run.probe_cache import DAY_SECONDS, ProbeCache
 from benchmarks.run.runner import run_plan
 from benchmarks.run.thinking import QUESTION
 from tests.support.benchmarks.scripted import FailingCompleter, MemoryLog, ScriptedCompleter, pick, plan
@@ -100,7 +100,7 @@ async def test_forgotten_the_next_day(tmp_path: Path, monkeypatch: pytest.Monkey
     server = Asked()
     await answered(server, tmp_path)
     later = time.time() + DAY_SECONDS
-    monkeypatch.setattr("benchmarks.run.probe_cache.time.time", lambda: later)
+    monkeypatch.setattr("benchmarks.run.completers.probe_cache.time.time", lambda: later)
     assert (await answered(server, tmp_path)).text == "2"
 
 

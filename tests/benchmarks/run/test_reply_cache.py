@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from auditors.types import Completion, CompletionRequest, Message
-from benchmarks.run.reply_cache import ReplyCache, is_from_cache
+from benchmarks.run.completers.reply_cache import ReplyCache, is_from_cache
 
 ASKED = CompletionRequest(model="m", messages=(Message("user", "Who?"),), max_tokens=5, temperature=0.0)
 PROBE = msgspec.structs.replace(ASKED, messages=(Message("user", "Is 17 a prime?"),), temperature=None)

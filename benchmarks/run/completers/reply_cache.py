@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 from auditors.clients.chat_format import chat_body
-from auditors.clients.model_list import Serving
 from auditors.json_errors import UNREADABLE
 from auditors.types import (
     Completer,
@@ -26,6 +25,7 @@ from auditors.types import (
     CompletionRequest,
     CountsTokens,
     Message,
+    Serving,
     TellsServing,
 )
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from auditors.clients.chat_format import chat_body
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
+from benchmarks.run.completers.reply_cache import Remembering, marked
 from benchmarks.run.exact.batching import CompletesBatches
 from benchmarks.run.exact.server import PROBES
-from benchmarks.run.reply_cache import Remembering, marked
 from benchmarks.run.thinking import QUESTION
 
 FOLDER = "probes"

@@ -14,14 +14,21 @@ from typing import Any
 import msgspec
 
 from auditors.clients.failures import REFUSED_FOR_WORDS
-from auditors.clients.model_list import Serving
-from auditors.types import Completer, Completion, CompletionError, CompletionRequest, CountsTokens, TellsServing
+from auditors.types import (
+    Completer,
+    Completion,
+    CompletionError,
+    CompletionRequest,
+    CountsTokens,
+    Serving,
+    TellsServing,
+)
 from benchmarks.run.exact.batching import CompletesBatches
 
-_EVERYWHERE: Mapping[str, float] = {"presence_penalty": 0, "frequency_penalty": 0, "top_p": 1}
+_EVERYWHERE: Mapping[str, int] = {"presence_penalty": 0, "frequency_penalty": 0, "top_p": 1}
 _VLLM = {**_EVERYWHERE, "repetition_penalty": 1, "min_p": 0, "top_k": -1}
 _LLAMA_CPP = {**_EVERYWHERE, "repeat_penalty": 1, "min_p": 0, "top_k": 0}
-NEUTRAL: Mapping[str | None, Mapping[str, float]] = {
+NEUTRAL: Mapping[str | None, Mapping[str, int]] = {
     "openai": _EVERYWHERE,
     "system": _EVERYWHERE,
     "llamacpp": _LLAMA_CPP,
@@ -41,7 +48,7 @@ class ServerDefaults(msgspec.Struct, frozen=True, kw_only=True):
     """ "owned_by" of the model in the server's list; None: not told."""
     sampling: Mapping[str, Any] | None = None
     """The server's own sampling parameters; None: it does not tell them, as vLLM does not."""
-    overridden: Mapping[str, float] = {}
+    overridden: Mapping[str, int] = {}
     """Neutral values sent wherever the suite sets none."""
     refused: tuple[str, ...] = ()
     """Parameters that the server refuses: it samples with values of its own."""
@@ -57,7 +64,7 @@ class ServedModel:
         self._inner = inner
         self._serving: Serving | None = None
         self._reading = asyncio.Lock()
-        self._neutral: dict[str, float] = {}
+        self._neutral: dict[str, int] = {}
         self._refused: list[str] = []
         self._context: int | None = None
         self._is_taken = False
@@ -68,8 +75,8 @@ class ServedModel:
         """See `auditors.types.TellsServing`; the server is asked once."""
         async with self._reading:
             if self._serving is None:
-                is_told = isinstance(self._inner, TellsServing)
-                self._serving = await self._inner.serving(model) if is_told else Serving()
+                told = await self._inner.serving(model) if isinstance(self._inner, TellsServing) else Serving()
+                self._serving = told
                 self._neutral = dict(NEUTRAL.get(self._serving.software, _VLLM))
                 self._context = self._serving.context
             return self._serving
