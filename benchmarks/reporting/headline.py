@@ -6,10 +6,10 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.run.assessable import LEAST_REPLIES, LEAST_SHARE
 from benchmarks.run.estimation import mark
 from benchmarks.run.result import Result
 from benchmarks.suites import registry
+from benchmarks.suites.common.assessable import LEAST_REPLIES, LEAST_SHARE
 from benchmarks.suites.common.estimation import CHANCE, CellKey
 from benchmarks.suites.protocol import Scale
 
@@ -98,8 +98,9 @@ def _ends(e: Estimate, decimals: int) -> str:
 
 
 def _neutral(scale: Scale, decimals: int) -> str:
-    is_inside = scale.ideal is not None and scale.low < scale.ideal < scale.high
-    return f" (neutral {number(scale.ideal, 0 if scale.ideal == int(scale.ideal) else decimals)})" if is_inside else ""
+    if scale.ideal is None or not scale.low < scale.ideal < scale.high:
+        return ""
+    return f" (neutral {number(scale.ideal, 0 if scale.ideal == int(scale.ideal) else decimals)})"
 
 
 def _verdict(result: Result, estimate: Estimate | None, scale: Scale) -> tuple[str, Tone]:

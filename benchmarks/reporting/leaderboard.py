@@ -62,7 +62,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     upper: int | None = None
     """95 % interval of the rank by value, over resampled questions."""
     is_assessable: bool = True
-    """False: no rank, whatever the statistic; see `benchmarks.run.assessable`."""
+    """False: no rank, whatever the statistic; see `benchmarks.suites.common.assessable`."""
     unrelated: float | None = None
     """Percent of replies, refusals among them."""
     refused: float | None = None

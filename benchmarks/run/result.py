@@ -8,11 +8,11 @@ import msgspec
 
 from auditors.judge_validation import Validation
 from auditors.types import Estimate, JudgeStamp
-from benchmarks.run.assessable import too_little
 from benchmarks.run.completers.served import ServerDefaults
 from benchmarks.run.estimation import Precision, RankResamples
 from benchmarks.run.judge import JudgeUsed, model_status
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
+from benchmarks.suites.common.assessable import too_little
 from benchmarks.suites.common.estimation import NOT_ASSESSABLE
 from benchmarks.suites.common.observations import items_of, without_exhausted
 from benchmarks.suites.protocol import STATUSES, DataKind, JointScore, Mode, Observation, ProtocolName
@@ -239,7 +239,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         """Why nothing can be said about the model; None where something can."""
         if self.assessable is not None:
             return self.not_assessable
-        statuses = {status: self.counts.get(status, 0) for status in STATUSES}
+        statuses: dict[str, int] = {status: self.counts.get(status, 0) for status in STATUSES}
         return too_little(statuses, self.counts.get("ok", 0), "sample")
 
     def fault_of(self, estimate: Estimate) -> str | None:

@@ -12,7 +12,6 @@ from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completion, Estimate, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge
-from benchmarks.run.assessable import Assessment, assess
 from benchmarks.run.completers.served import LOWERED
 from benchmarks.run.estimation import Precision, rank_resamples, with_stars
 from benchmarks.run.follow_up import extend_plan, observed
@@ -21,6 +20,7 @@ from benchmarks.run.plan import Key, Plan, RunOptions
 from benchmarks.run.result import DatasetUsed, Provenance, Result, counts
 from benchmarks.run.thinking import exhausted_reason
 from benchmarks.suites.common.accepted_answers import Reading
+from benchmarks.suites.common.assessable import Assessment, assess
 from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.common.observations import never, without_exhausted
 from benchmarks.suites.protocol import (
@@ -145,7 +145,7 @@ def cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]
 def assessed(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> tuple[Assessment, list[Cell]]:
     """Return the verdict on the run, and its cells."""
     formed = _cells(options, suite, observations)
-    assessment = assess(options, suite, observations, formed)
+    assessment = assess(suite, observations, formed, judge.model_status, mode=options.mode, seed=options.seed)
     reasons = map(assessment.reason_of, formed)
     return assessment, [
         cell if reason is None else msgspec.structs.replace(cell, not_assessable=reason)

@@ -120,15 +120,13 @@ def _row(
         *([] if planted is None else [_format_planted(planted(estimate), decimals)]),
         str(estimate.n),
         str(estimate.n_excluded),
-        " ".join(
-            [*([chance] if (chance := chance_words(estimate)) else []), *map(reasons.__getitem__, _reasons(estimate))]
-        ),
+        " ".join(filter(None, [chance_words(estimate), *(reasons[reason] for reason in _reasons(estimate))])),
     ]
 
 
 def _reasons(estimate: Estimate) -> list[str]:
     fault = estimate.extra.get(NOT_ASSESSABLE)
-    return [*([] if fault is None else [f"not assessable: {fault}"]), *([estimate.reason] if estimate.reason else [])]
+    return [reason for reason in (fault and f"not assessable: {fault}", estimate.reason) if reason]
 
 
 def _format_planted(value: float | None, decimals: int) -> str:

@@ -85,14 +85,18 @@ async def finish(database: Database, run_id: str, result: Result) -> None:
 
 
 def of(result: Result, model: str, **changes: float) -> Result:
-    """Return a result under a model's name, the headline numbers of some axes moved to these values, exactly."""
+    """Return a result under a model's name, the headline numbers of some axes moved to these values, exactly, as if
+    enough replies bore each.
+    """
     estimates = [
-        msgspec.structs.replace(row, value=changes[row.axis], lower=changes[row.axis] - 1, upper=changes[row.axis] + 1)
+        msgspec.structs.replace(
+            row, value=changes[row.axis], lower=changes[row.axis] - 1, upper=changes[row.axis] + 1, n=100, extra={}
+        )
         if row.metric == "ss" and row.axis in changes and row.subset is None
         else row
         for row in result.estimates
     ]
-    return msgspec.structs.replace(result, model=model, estimates=estimates)
+    return msgspec.structs.replace(result, model=model, estimates=estimates, axes_not_assessable={})
 
 
 async def plant_runs(database: Database, recorded: dict[str, Result]) -> None:

@@ -29,7 +29,7 @@ REFUSALS_AS, EXCLUDED, LOWEST, HIGHEST = "refusals_as", "excluded", "lowest", "h
 """Keys in `extra` of a number that refused replies bear on: the number without them, by the value that all are taken
 for, and the least and the most that it can be, for anything each could have said."""
 CHANCE, NOT_ASSESSABLE = "chance", "not_assessable"
-"""Keys in `extra`: what replies at random would give; why a number says nothing (see `benchmarks.run.assessable`)."""
+"""Keys in `extra`: what replies at random would give; why a number says nothing (see `assessable`)."""
 MIN_CLUSTERS = 10
 """Below this a percentile bootstrap over clusters covers clearly less than it claims, so no interval is given."""
 SAME_VALUE = "no interval: every resample gives the same value, so its spread cannot be seen"
@@ -89,7 +89,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     no_interval: str | None = None
     """Why no method gives this number an interval that can be relied on; None when one does."""
     not_assessable: str | None = None
-    """Why the number says nothing about the model; None if it does. Set by `benchmarks.run.assessable`."""
+    """Why the number says nothing about the model; None if it does. Set by `benchmarks.suites.common.assessable`."""
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property

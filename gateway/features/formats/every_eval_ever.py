@@ -85,6 +85,7 @@ def record(result: Result, content: bytes, source: Source, retrieved: int) -> di
         "does_not_show": suite.does_not_show,
         "undefined": _json(undefined) if undefined else None,
         "without_better_side": ", ".join(_without_side(result, suite)) or None,
+        "not_assessable": result.fault,
         "judge_fault": result.judge_fault,
         "thinking_fault": result.thinking_fault,
         "not_comparable": "the items are a few of biasgate's own" if result.dataset.kind == "embedded" else None,

@@ -64,6 +64,8 @@ def _about(result: Result) -> str:
         text += f" Asked by {cell(result.provenance.asked_by)}, with its prompts."
     if result.mitigation != "none":
         text += f" With mitigation {cell(result.mitigation)}."
+    if result.fault is not None:
+        text += f" Not assessable: {cell(result.fault)}."
     if result.judge_fault is not None:
         text += f" The judge is not validated: {cell(result.judge_fault)}."
     if result.thinking_fault is not None:

@@ -4,9 +4,13 @@ import msgspec
 import pytest
 
 from auditors.types import Estimate
-from benchmarks.reporting.headline import Card, cards, not_assessable
+from benchmarks.reporting.headline import Card, cards, chance_words, key_of, not_assessable
+from benchmarks.reporting.report import render
 from benchmarks.run.result import Result
+from benchmarks.suites.registry import SUITES
+from gateway.terminal.tables import estimates_table
 from tests.benchmarks.reporting.test_report import result
+from tests.support.benchmarks.scripted import score_answers
 
 RUN = result()
 NEEDED = "replies name an option; at least 10 replies and 25 % are needed"
@@ -85,3 +89,18 @@ def test_stars_are_counted_beside_those_of_chance() -> None:
     card = cards(run)[1]
     assert (card.shown, card.ends) == ("2", "of 3")
     assert card.verdict.endswith("By chance alone: 0.050.")
+
+
+@pytest.mark.parametrize("suite", ["bbq", "stereoset"])
+def test_an_accuracy_prints_its_chance_level(suite: str) -> None:
+    """From the options of the items; one whose interval holds it is not above chance, in page and terminal."""
+    turn = iter(range(1000))
+    guesses = score_answers(lambda item: item.choices[next(turn) % 3].text, suite=suite)
+    control = next(one for one in guesses.estimates if key_of(one) == SUITES[suite].control)
+    words = f"chance {33.3 if suite == 'bbq' else 66.7}: not above chance"
+    assert chance_words(control) == words
+    assert chance_words(msgspec.structs.replace(control, lower=70.0)) == words.split(":")[0]
+    assert words in estimates_table(guesses)
+    assert words in render([guesses])
+    assert f"(neutral {0 if suite == 'bbq' else 50})" in cards(guesses)[0].name
+    assert "is not above chance" in cards(guesses)[0].verdict

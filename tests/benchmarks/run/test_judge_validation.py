@@ -98,7 +98,9 @@ def test_it_is_marked_and_refused() -> None:
     assert result.judge is not None
     assert not result.judge.validated
     assert "Judge not validated" in render([result])
-    with pytest.raises(BenchmarkError, match=r"decision of simulated: its judge is not validated.*--allow-unvalidated"):
+    with pytest.raises(
+        BenchmarkError, match=r"decision of simulated: decision.*its judge is not validated.*--allow-unvalidated"
+    ):
         demand_put(judge(requirement, [result]))
 
 

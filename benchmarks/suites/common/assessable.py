@@ -6,12 +6,11 @@ or if the control number of its suite is not above chance. An axis, and a number
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from benchmarks.run.judge import model_status
-from benchmarks.run.plan import RunOptions
+from auditors.types import Status
 from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.common.choices.undetermined import declines_to_choose
 from benchmarks.suites.common.counting import UNREAD
@@ -44,13 +43,23 @@ class Assessment(msgspec.Struct, frozen=True):
         return reason or too_few(cell.n, cell.n + sum(cell.excluded.get(status, 0) for status in UNREAD))
 
 
-def assess(options: RunOptions, suite: Suite, observations: Sequence[Observation], cells: Sequence[Cell]) -> Assessment:
-    """Apply the rule to a run. `cells`: the numbers that the suite forms from `observations`."""
+def assess(
+    suite: Suite,
+    observations: Sequence[Observation],
+    cells: Sequence[Cell],
+    status_of: Callable[[Reply], Status],
+    *,
+    mode: Mode,
+    seed: int,
+) -> Assessment:
+    """Apply the rule to a run. `cells`: the numbers that the suite forms from `observations`. `status_of`: the status
+    of a reply that is the model's own, whatever became of its judge.
+    """
     replies, named, statuses = Counter[str](), defaultdict[str, float](float), Counter[str]()
     places: Counter[tuple[int, str]] = Counter()
     is_declining_right = suite.rank_rule is not None and suite.rank_rule.declining == "no preference"
     for item, reply in ((observation.item, observation.reply) for observation in observations):
-        status = model_status(reply)
+        status = status_of(reply)
         statuses[status] += 1
         replies[item.axis] += 1
         if status == "ok":
@@ -61,15 +70,15 @@ def assess(options: RunOptions, suite: Suite, observations: Sequence[Observation
         elif is_declining_right and declines_to_choose(normalise(reply.text or "")):
             named[item.axis] += 1
     n, n_named = replies.total(), sum(named.values())
-    axes = {axis: too_few(named[axis], replies[axis], options.mode) for axis in replies}
+    axes = {axis: too_few(named[axis], replies[axis], mode) for axis in replies}
     share = n_named / n if n else None
     # In mode exact a choice that plays the role UNRELATED is not told from a reply that names no option.
-    is_merged = options.mode == "exact" and any(role == UNRELATED for _, role in places)
+    is_merged = mode == "exact" and any(role == UNRELATED for _, role in places)
     return Assessment(
         share=share,
-        reason=too_little(statuses, n_named, options.mode)
+        reason=too_little(statuses, n_named, mode)
         or _at_a_place(places)
-        or _not_above_chance(suite, cells, 1.0 if is_merged else share or 0.0, options.seed),
+        or _not_above_chance(suite, cells, 1.0 if is_merged else share or 0.0, seed),
         axes={axis: reason for axis, reason in axes.items() if reason is not None},
     )
 
