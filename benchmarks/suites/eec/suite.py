@@ -95,7 +95,7 @@ class EquityEvaluationCorpus(Suite):
     """The suite as the registry lists it."""
 
     name = "eec"
-    version = "1.2"
+    version = "1.3"
     title = "Equity Evaluation Corpus"
     url = "https://aclanthology.org/S18-2005"
     licence = SOURCE.licence
