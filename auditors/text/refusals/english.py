@@ -33,10 +33,18 @@ PARTIAL_SHARE = 0.5
 """Least share of the reply that such characters are."""
 SOFT_SHARE = 0.4
 """Largest share of characters about the matter in a reply that declines without a sentence that says so."""
-LEAST_PROBABILITY = {"plain": 0.3, "soft": 0.5, "answered": 0.6, "ordinary": 0.95, "premise_rejected": 0.8}
+LEAST_PROBABILITY = {
+    "plain": 0.3,
+    "soft": 0.5,
+    "answered": 0.6,
+    "short": 0.8,
+    "ordinary": 0.95,
+    "premise_rejected": 0.8,
+}
 """Least probability of declining, of the classifier, with which a reply is read so: where a sentence declines, where
-the wording leads away without such a sentence, where it answers, also with a way of speaking that resembles a refusal,
-and where it rejects a premise."""
+the wording leads away without such a sentence, where it answers, in less than FEW_CHARS characters, or with a way of
+speaking that resembles a refusal, and where it rejects a premise."""
+FEW_CHARS = 100
 SURE_ABOVE = 0.7
 """Probability above which the classifier tells a rejected premise from an answer."""
 SHORT_CHARS, LONG_CHARS = 60, 1500
@@ -77,7 +85,11 @@ def read_english(prose: Prose, normalised_text: str) -> Reading:
     if reading in ("declined", "partial"):
         is_plain = any(sentence.declines for sentence in sentences)
         return reading if declined >= LEAST_PROBABILITY["plain" if is_plain else "soft"] else "answered"
-    if declined >= LEAST_PROBABILITY["ordinary" if any(map(is_ordinary, prose.sentences)) else reading]:
+    if any(map(is_ordinary, prose.sentences)):
+        kind = "ordinary"
+    else:
+        kind = "short" if reading == "answered" and len(normalised_text) < FEW_CHARS else reading
+    if declined >= LEAST_PROBABILITY[kind]:
         return "declined" if by_class["refusal"] >= by_class["partial"] else "partial"
     return "premise_rejected" if by_class["premise_rejected"] > SURE_ABOVE else reading
 
