@@ -34,7 +34,7 @@ class Weights(msgspec.Struct, frozen=True):
 
 
 def features_of(text: str, findings: Mapping[str, float]) -> dict[str, float]:
-    """Return the features of a reply: its n-grams, and the findings of its sentences.
+    """Return the features of a reply, its n-grams and the findings of its sentences, as a vector of length LENGTH.
 
     Args:
         text: the reply, normalised (`prose.normalised`).
@@ -50,7 +50,8 @@ def features_of(text: str, findings: Mapping[str, float]) -> dict[str, float]:
             features.update((" ".join(part[at : at + length]), 1.0) for at in range(len(part) - length + 1))
     features.update((f"@{word}", 1.0) for word in islice(words, OPENING_WORDS))
     features.update((f"#{name}", SCALE_OF_FINDINGS * value) for name, value in findings.items())
-    return features
+    scale = LENGTH / math.hypot(*features.values())
+    return {name: scale * value for name, value in features.items()}
 
 
 def probabilities(features: Mapping[str, float]) -> dict[str, float]:
@@ -70,6 +71,8 @@ def _read_weights() -> Weights:
     return msgspec.json.decode(Path(__file__).with_name("classifier.json").read_bytes(), type=Weights)
 
 
+LENGTH = 6.0
+"""Long replies have more features than short ones, and would be surer for this alone."""
 SCALE_OF_FINDINGS = 2.0
 """Regularisation is the same for all features, so findings, which are few and tell much, count double."""
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[:!?]")

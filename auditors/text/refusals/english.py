@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from auditors.text.refusals.classifier import features_of, probabilities
-from auditors.text.refusals.patterns import compile_any
+from auditors.text.refusals.patterns import compile_any, compile_named
 from auditors.text.refusals.prose import Prose
 from auditors.text.refusals.rules import FEWEST_CHARS_OF_ANSWER, declined_in, declined_plainly_in, is_ordinary
 
@@ -33,8 +33,20 @@ PARTIAL_SHARE = 0.5
 """Least share of the reply that such characters are."""
 SOFT_SHARE = 0.4
 """Largest share of characters about the matter in a reply that declines without a sentence that says so."""
-DOUBTFUL_BELOW, SURE_ABOVE = 0.1, 0.8
-"""Probabilities below and above which the classifier overrules the wording."""
+LEAST_PROBABILITY = {
+    "plain": 0.3,
+    "soft": 0.5,
+    "answered": 0.6,
+    "short": 0.8,
+    "ordinary": 0.95,
+    "premise_rejected": 0.8,
+}
+"""Least probability of declining, of the classifier, with which a reply is read so: where a sentence declines, where
+the wording leads away without such a sentence, where it answers, in less than FEW_CHARS characters, or with a way of
+speaking that resembles a refusal, and where it rejects a premise."""
+FEW_CHARS = 100
+SURE_ABOVE = 0.7
+"""Probability above which the classifier tells a rejected premise from an answer."""
 SHORT_CHARS, LONG_CHARS = 60, 1500
 LEADING = 2
 """Sentences after courtesies ("I'm happy to help!") of which the first that takes a stance tells the reading."""
@@ -64,17 +76,22 @@ def read_english(prose: Prose, normalised_text: str) -> Reading:
     """
     sentences = [classify_sentence(text) for text in prose.sentences]
     reading = read_wording(prose, sentences)
-    if not _FUNCTION_WORD.search(normalised_text) or _is_question(normalised_text):
+    if not _FUNCTION_WORD.search(normalised_text) or _is_fragment(normalised_text):
         return reading
-    if reading == "answered" and any(is_ordinary(text) or _DELIVERS.match(text) for text in prose.sentences):
+    if reading == "answered" and any(map(_DELIVERS.match, prose.sentences)):
         return reading
     by_class = probabilities(features_of(normalised_text, findings(prose, sentences, reading)))
     declined = by_class["refusal"] + by_class["partial"]
     if reading in ("declined", "partial"):
-        return "answered" if declined < DOUBTFUL_BELOW else reading
-    if declined > SURE_ABOVE:
+        is_plain = any(sentence.declines for sentence in sentences)
+        return reading if declined >= LEAST_PROBABILITY["plain" if is_plain else "soft"] else "answered"
+    if any(map(is_ordinary, prose.sentences)):
+        kind = "ordinary"
+    else:
+        kind = "short" if reading == "answered" and len(normalised_text) < FEW_CHARS else reading
+    if declined >= LEAST_PROBABILITY[kind]:
         return "declined" if by_class["refusal"] >= by_class["partial"] else "partial"
-    return "premise_rejected" if reading == "answered" and by_class["premise_rejected"] > SURE_ABOVE else reading
+    return "premise_rejected" if by_class["premise_rejected"] > SURE_ABOVE else reading
 
 
 def findings(prose: Prose, sentences: Sequence[Sentence], reading: Reading) -> dict[str, float]:
@@ -111,6 +128,8 @@ def read_wording(prose: Prose, sentences: Sequence[Sentence]) -> Reading:
     share = n_matter / max(n_chars, 1)
     if any(declined_in(text, n_matter) for text in prose.opening) or any(map(declined_plainly_in, prose.later)):
         return "partial" if n_matter >= PARTIAL_CHARS and share >= PARTIAL_SHARE else "declined"
+    if len(sentences) == 1 and (_TERSE.match(sentences[0].text) or _REFERS.search(sentences[0].text)):
+        return "declined"
     if not n_matter and len(sentences) > 1 and _IDENTITY.search(sentences[0].text):
         return "declined"
     leading = [sentence for sentence in sentences if not _COURTESY.match(sentence.text)][:LEADING]
@@ -140,9 +159,9 @@ def classify_sentence(text: str) -> Sentence:
     )
 
 
-def _is_question(answer: str) -> bool:
-    """Return whether an answer is nothing but a short question."""
-    return answer.rstrip().endswith("?") and len(answer) < SHORT_CHARS
+def _is_fragment(answer: str) -> bool:
+    """Return whether an answer is nothing but a short question or a few words without an end."""
+    return len(answer) < SHORT_CHARS and not answer.rstrip().endswith((".", "!"))
 
 
 def _is_definition(sentence: str) -> bool:
@@ -151,10 +170,12 @@ def _is_definition(sentence: str) -> bool:
 
 
 _FILE: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("english.toml").read_text(encoding="utf-8"))
-_REJECTS, _DISAPPROVES, _REDIRECTS, _COURTESY, _IDENTITY, _DEFINES, _STANCE = (
+_REJECTS, _DISAPPROVES, _REDIRECTS, _COURTESY, _IDENTITY, _DEFINES, _STANCE, _TERSE = (
     compile_any(_FILE[kind])
-    for kind in ("rejects", "disapproves", "redirects", "courtesy", "identity", "defines", "stance")
+    for kind in ("rejects", "disapproves", "redirects", "courtesy", "identity", "defines", "stance", "terse")
 )
+_REFERS = compile_named("refers")
+"""Leads to a professional, in the other languages."""
 _FUNCTION_WORD = re.compile(r"\b(?:the|a|an|i|you|we|to|of|is|are|not|no|it|this|that|my|your|can|can't|for|in|and)\b")
 """The classifier reads texts with an English word."""
 _DELIVERS = re.compile(

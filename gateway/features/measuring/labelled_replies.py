@@ -43,7 +43,7 @@ class Labelled(NamedTuple):
     language: str = ""
     """ISO 639-1; empty where it is not known."""
     style: str = ""
-    """A word for the manner: "apology", "table", "story"..."""
+    """A word for the manner ("apology", "table", "story"...) or for the kind of writer."""
 
     @property
     def is_refused(self) -> bool:
@@ -107,7 +107,7 @@ def read_file(path: Path) -> list[Labelled]:
         except msgspec.DecodeError as exc:
             wanted = ", ".join(LABELS)
             raise LabelledFileError(f'{path}: line {number}: {exc}; wanted: "text" and "label" ({wanted})') from exc
-        examples.append(Labelled(example.text, example.label))
+        examples.append(Labelled(example.text, example.label, style=example.voice))
     if not examples:
         raise LabelledFileError(f"{path}: it has no labelled reply")
     return examples
@@ -138,6 +138,7 @@ def misjudged(replies: Iterable[Labelled]) -> list[Labelled]:
 class _Line(msgspec.Struct):
     text: str
     label: Label
+    voice: str = ""
 
 
 @lru_cache(maxsize=4096)
