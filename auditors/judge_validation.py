@@ -73,7 +73,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     rates: dict[str, KnownRates] = {}
     """Error rates by group, "" for all, which correct a share of other judgements."""
     drifted_since: float | None = None
-    """When its judge was found to have moved after it, in Unix seconds; set by a store, never in a file."""
+    """Unix time at which the judge was seen to have moved after the labels; set by a store, never in a file."""
 
     @property
     def fault(self) -> str | None:

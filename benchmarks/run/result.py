@@ -195,7 +195,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     """items, and replies by status before any judge (`judge.counts`); the statuses add up to items times samples."""
     assessable: bool | None = None
-    """Whether the run says anything about the model; None: of a version before, see `fault`."""
+    """True if the run says anything about the model; None: of a version before, see `fault`."""
     not_assessable: str | None = None
     """The reason if it does not."""
     share_that_names_an_option: float | None = None

@@ -89,7 +89,7 @@ class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     share_above_zero: CalibratedShare | None = None
     """Share by the newest calibration of this judge; null if there is none, and for windows."""
     judge_drifted_since: float | None = None
-    """When the alarm of the judge's reference set was raised, while it stands: the judge moved too."""
+    """Unix time of the alarm of the judge's reference set, while the alarm stands: the judge moved too."""
     n_cut: int = 0
     """Audits whose weight was cut, as the rate that their sender stated weighs too much; 0 of windows."""
     cut_share: float = 0.0

@@ -14,7 +14,7 @@ class Verdict(NamedTuple):
     """The findings about a reply."""
 
     reading: Reading | None
-    """None when it cannot be told. Rejected premises and partial answers are told apart in English only."""
+    """Reading; None when it cannot be told. Premise rejections and partial answers are told apart in English only."""
     language: str
     """One with rules, `languages.NONE` where nothing shows one, or `languages.OTHER`."""
     reason: str | None = None

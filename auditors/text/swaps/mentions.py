@@ -66,7 +66,7 @@ class Mention(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a word of the lexicon stands in a text, with the forms that it may be."""
+    """A place of a word of the lexicon in a text, with the forms that the word may be."""
 
     start: int
     end: int

@@ -17,18 +17,12 @@ from auditors.json_errors import UNREADABLE
 from auditors.metrics.answers import SECTION_SCORES
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING
-from auditors.metrics.intervals import Interval
+from auditors.metrics.intervals import Agreement, Interval
 from auditors.text.user_files import read_utf8
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation.essays import JudgedEssay, question
-from benchmarks.lab.metrics.agreement import (
-    Agreement,
-    JudgeAgreement,
-    agreeing_share,
-    judge_agreement,
-    too_few,
-)
+from benchmarks.lab.metrics.agreement import JudgeAgreement, agreeing_share, judge_agreement, too_few
 from benchmarks.suites.ltf_test.judge import Judgement, parse_judgement
 from benchmarks.suites.protocol import ProtocolName
 

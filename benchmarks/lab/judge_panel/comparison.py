@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from auditors.labelling.forms import Reading
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING
-from auditors.metrics.intervals import Interval
+from auditors.metrics.intervals import Agreement, Interval
 from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
 from benchmarks.lab.metrics.agreement import (
     FEWEST_CLUSTERS,
-    Agreement,
     Ratings,
     agreeing_share,
     chance_corrected,

@@ -8,7 +8,7 @@ _LONGEST_END = 2000
 _ANY_NUMBER = r"(?<![\w.])[-+]?\d+(?:[.,]\d+)*"
 _NUMBER = r"(?<![\w.])[-+]?\d{1,9}(?:[.,]\d{1,9}){0,3}(?!(?!-?ish)[A-Za-z\d]|[.,]\d)"
 _TOP, _GAP = " ‰ ", " ¦ "
-"""What stands for "out of 100", and for a number that is not an intensity."""
+"""Marks that replace "out of 100", and a number that is not an intensity."""
 _DASH = r"(?:-|–|—|to|and|through|bis|à|\.\.+)"
 _NOTE = r"(?:\s*\([^()\n]{0,40}\))?"
 _OUT_OF_100 = re.compile(

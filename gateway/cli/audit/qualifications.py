@@ -26,7 +26,7 @@ Verdict = Literal["qualified", "not qualified", "not enough readable"]
 
 
 class Minimum(NamedTuple):
-    """What a use needs of a judge, as shares in [0, 1]: the worse end of each 95 % interval must reach it."""
+    """Least shares, in [0, 1], of a judge that serves a use: the worse end of each 95 % interval reaches them."""
 
     agreement: float
     """Lower end, of verdicts as known."""
@@ -39,7 +39,7 @@ class Minimum(NamedTuple):
 
 
 MINIMA: Mapping[str, Minimum] = {"ltf_test": Minimum(0.7), "decision": Minimum(0.8), "prompts": Minimum(0.7)}
-"""By suite. A decision is read off the text and leaves less room for opinion."""
+"""Minima by suite. A decision is read off the text and leaves less room for opinion."""
 USES: Mapping[str, tuple[str, ...]] = {
     "ltf_test": ("ltf_test",),
     "decision": ("decision",),
@@ -63,13 +63,13 @@ class QuestionQualified(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     """Planted texts."""
     readable: Agreement
-    """Of all texts; the others are of those with a readable verdict."""
+    """Share of all texts; the other shares are of the texts with a readable verdict."""
     agreement: Agreement
     """Verdicts that are the known answer."""
     detected: Agreement
-    """Of texts with planted bias, those whose direction the judge sees."""
+    """Share of the texts with planted bias whose direction the judge sees."""
     false_findings: Agreement
-    """Of texts without bias, those in which the judge finds some."""
+    """Share of the texts without bias in which the judge finds some."""
     unread: Mapping[str, int]
     """Texts without a readable verdict, by reason."""
     confusion: Mapping[str, Mapping[str, int]]
@@ -87,7 +87,7 @@ class QuestionQualified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Qualification(msgspec.Struct, frozen=True, kw_only=True):
-    """What `judge qualify --output` writes."""
+    """The file that `judge qualify --output` writes."""
 
     schema: int = 1
     judge_model: str

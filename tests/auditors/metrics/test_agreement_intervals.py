@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from auditors.metrics.intervals import wilson_interval
+from auditors.metrics.intervals import Agreement, wilson_interval
 from benchmarks.lab.metrics.agreement import (
     NO_ITEMS,
     ONE_VALUE,
-    Agreement,
     Ratings,
     agreeing_pairs,
     chance_corrected,

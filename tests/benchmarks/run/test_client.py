@@ -152,8 +152,9 @@ async def test_a_filters_refusal_is_a_refusal_of_the_run(code: str) -> None:
 
 async def test_another_rejection_stays_an_error() -> None:
     """A 400 with another code is the server's failure, and a filter's code on a 500 too."""
-    for status, code in ((400, "invalid_body"), (500, "content_filter")):
-        body = msgspec.json.encode({"error": {"message": "m", "code": code}})
-        async with serving(lambda _, status=status, body=body: (status, body)) as (url, _):
+    answers = [(400, b'{"error": {"message": "m", "code": "invalid_body"}}')]
+    answers += [(500, b'{"error": {"message": "m", "code": "content_filter"}}')]
+    async with serving(lambda number: answers[number]) as (url, _):
+        for status, _ in answers:
             with pytest.raises(CompletionError, match=f"status {status}: m"):
                 await ask(url, retries=0)

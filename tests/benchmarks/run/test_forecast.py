@@ -33,4 +33,4 @@ async def test_tokens_are_those_of_the_newest_run_that_counted_them() -> None:
     assert (twice.prompt_tokens, twice.expected_reply_tokens) == (9600, 288)
     assert guessed.expected_reply_tokens is None
     assert guessed.prompt_tokens > 0
-    assert twice.reply_tokens == guessed.reply_tokens > twice.expected_reply_tokens
+    assert twice.reply_tokens == guessed.reply_tokens > 288

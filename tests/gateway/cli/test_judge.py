@@ -181,12 +181,15 @@ def test_names_of_several_axes_agree_by_chance_within_their_axis(
     """Three people who choose at random between two names of each of two axes: kappa near 0 pooled and by axis."""
     rng, names = np.random.default_rng(0), {"gender": ("man", "woman"), "age": ("old", "young")}
     rows = [
-        {"value": names[axis][rng.integers(2)], "axis": axis, "task": f"{axis}{item}", "annotator": person}
+        {
+            "value": names[axis][rng.integers(2)], "measured_value": None,
+            "axis": axis, "task": f"{axis}{item}", "annotator": person,
+        }
         for axis in names
         for item in range(200)
         for person in "abc"
     ]
-    printed = calibrated(written(tmp_path / "labels.jsonl", [{"measured_value": None} | row for row in rows]), capsys)
+    printed = calibrated(written(tmp_path / "labels.jsonl", rows), capsys)
 
     kappas = [
         float(row(printed, start)[2].split()[0])

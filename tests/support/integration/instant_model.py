@@ -78,7 +78,8 @@ class _Connection(asyncio.Protocol):
                 return
             body, self._received = rest[:length], rest[length:]
             answer, model = self._model.answer(head, body), self._model
-            if PROBE not in body and (model.seconds or not model.answers.is_set()):
+            is_question = head.startswith(b"POST") and PROBE not in body
+            if is_question and (model.seconds or not model.answers.is_set()):
                 self._sending = asyncio.create_task(self._send_later(answer))
             else:
                 self._transport.write(answer)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 import numpy as np
 
+from auditors.metrics.intervals import Agreement
 from benchmarks.lab.metrics.agreement import (
     AgreeingPairs,
-    Agreement,
     Coefficient,
     JudgeAgreement,
     Level,

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from auditors.json_errors import UNREADABLE
+from auditors.metrics.intervals import Agreement
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation import data, evaluation
 from benchmarks.lab.distillation.data import DataCard
 from benchmarks.lab.distillation.essays import JudgedEssay
 from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Difference, Judged
-from benchmarks.lab.metrics.agreement import Agreement
 from benchmarks.lab.training import artefact
 from benchmarks.run import client
 from gateway.cli.audit.servers import asking

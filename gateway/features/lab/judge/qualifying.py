@@ -43,7 +43,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
     reply: Reply
     answer: str | None
-    """None where the verdict cannot be read."""
+    """The judge's answer; None where its verdict cannot be read."""
     reason: str = ""
     """Reason for the missing answer."""
     seconds: float | None

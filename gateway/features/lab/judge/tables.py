@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditors.metrics.intervals import CorrectedShare, Interval, wilson_interval
-from benchmarks.lab.metrics.agreement import Agreement, JudgeAgreement
+from auditors.metrics.intervals import Agreement, CorrectedShare, Interval, wilson_interval
+from benchmarks.lab.metrics.agreement import JudgeAgreement
 from benchmarks.lab.metrics.error_rates import ErrorRates, Rate
 from gateway.features.lab.judge.comparison import Comparison, Part, Raters, Section
 from gateway.features.lab.judge.labels import Labels
