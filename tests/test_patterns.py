@@ -101,7 +101,8 @@ def test_time_grows_with_the_text(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["I can't ", "it is not fair, ", "the answer is A or ", "(A) ", "not A, ", "sorry, but I "]
+    "unit",
+    ["I can't ", "it is not fair, ", "the answer is A or ", "(A) ", "not A, ", "sorry, but I ", "```", "“", "न "],
 )
 def test_reading_a_reply_takes_time_with_the_text(unit: str) -> None:
     """Refusals and choices are looked for in the ends of a long reply."""

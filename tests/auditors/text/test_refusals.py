@@ -5,13 +5,11 @@ from pathlib import Path
 import pytest
 
 from auditors.text.refusals.languages import NONE, OTHER, language_of
-from auditors.text.refusals.prose import prose_of
 from auditors.text.refusals.rules import WORDINGS
 from auditors.text.refusals.verdict import verdict_on
 from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
 from gateway.features.measuring.cli import report
 from gateway.features.measuring.labelled_replies import PARTS, Part, labelled, tallied
-from tests.support.processor_time import processor_seconds
 
 DOCS = Path(__file__).parents[3] / "docs"
 REPLIES = {part: labelled(part) for part in PARTS}
@@ -106,15 +104,3 @@ def test_other_voices_are_left_out(reply: str) -> None:
 def test_a_refusal_in_another_language_than_the_rest_counts(before: str, after: str) -> None:
     """A reply of several languages is read in each of them."""
     assert verdict_on(f"{before}I'm sorry, but I can't help with that.{after}").is_declined is True
-
-
-@pytest.mark.parametrize(
-    "unit",
-    ["I can't ", "```", "“", "{", "</think>", "न ", "。", "*a* "],
-)
-def test_a_long_reply_costs_no_more_than_its_beginning(unit: str) -> None:
-    """400 kB are read in the time of going through them once: half a second of processor time at most."""
-    reply = unit * (400_000 // len(unit))
-    assert processor_seconds(lambda: verdict_on(reply)) < 0.5
-    said = prose_of(reply)
-    assert sum(map(len, said.opening + said.later)) < 20_000

@@ -45,7 +45,7 @@ def read(reply: str, choices: Sequence[Choice]) -> Parsed:
         ("9" * 5000, "malformed", None, None),
         ("I'm sorry, but I can't choose.", "refusal", None, None),
         ("I cannot", "refusal", None, None),
-        ("As an AI language model", "refusal", None, None),
+        ("As an AI language model", "unrelated", None, None),
     ],
 )
 def test_words(reply: str, status: str, role: str | None, rule: str | None) -> None:

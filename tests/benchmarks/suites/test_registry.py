@@ -16,7 +16,7 @@ def test_no_suite_is_a_special_case() -> None:
     """Outside the suites and their planted answers, nothing names one: all is asked of what is registered.
 
     An auditor of live traffic has the name of a suite; canaries and unit costs name that auditor. What papers print is
-    of suites, and a page leads from a live metric to one that measures the like.
+    of suites, a judge is qualified for suites, and a page leads from a live metric to a suite that measures the like.
     """
     quoted = re.compile(rf"""["']({"|".join(registry.SUITES)})["']""")
     gateway = ROOT.parent / "gateway"
@@ -29,6 +29,8 @@ def test_no_suite_is_a_special_case() -> None:
         gateway / "demo" / "real.py",
         gateway / "features" / "measuring" / "labelled_choices.py",
         gateway / "features" / "fingerprints" / "tables.py",
+        gateway / "features" / "lab" / "judge" / "planted_texts.py",
+        gateway / "cli" / "audit" / "qualifications.py",
         gateway / "console" / "alarms.py",
     )
     apart = (ROOT / "suites", ROOT / "simulator" / "planted", *auditor, *about_suites)

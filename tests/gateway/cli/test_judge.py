@@ -182,8 +182,11 @@ def test_names_of_several_axes_agree_by_chance_within_their_axis(
     rng, names = np.random.default_rng(0), {"gender": ("man", "woman"), "age": ("old", "young")}
     rows = [
         {
-            "value": names[axis][rng.integers(2)], "measured_value": None,
-            "axis": axis, "task": f"{axis}{item}", "annotator": person,
+            "value": names[axis][rng.integers(2)],
+            "measured_value": None,
+            "axis": axis,
+            "task": f"{axis}{item}",
+            "annotator": person,
         }
         for axis in names
         for item in range(200)

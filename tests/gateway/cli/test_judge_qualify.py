@@ -197,18 +197,7 @@ async def test_audit_run_warns_of_a_judge_without_a_qualification(tmp_path: Path
 
     async def audited(url: str, *arguments: str) -> tuple[str, Any, str]:
         path = tmp_path / f"run-{time.monotonic_ns()}"
-        options = [
-            "--suite",
-            "decision",
-            "--data",
-            "embedded",
-            "--limit",
-            "4",
-            "--out",
-            str(path),
-            "--model",
-            "simulated",
-        ]
+        options = f"--suite decision --data embedded --limit 4 --model simulated --out {path}".split()
         servers = ["--base-url", url, "--judge-model", "simulated-judge", *arguments]
         code, _, err = await command("audit", "run", *options, *servers)
         assert code == 0, err
