@@ -44,11 +44,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def known_here(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The example is installed for this process."""
     monkeypatch.syspath_prepend(installed)
-    for registered in (SUITES, AUDITORS, FEATURES):
-        monkeypatch.setitem(vars(registered), "_found", None)
-        del vars(registered)["_found"]
-    monkeypatch.setitem(vars(SCALES), "_by_metric", None)
-    del vars(SCALES)["_by_metric"]
+    for cached, name in ((SUITES, "_found"), (AUDITORS, "_found"), (FEATURES, "_found"), (SCALES, "_by_metric")):
+        monkeypatch.setitem(vars(cached), name, None)
+        del vars(cached)[name]
 
 
 async def biasgate(installed: Path, *arguments: str) -> tuple[int, str, str]:

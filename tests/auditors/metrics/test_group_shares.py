@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.lab.metrics.error_rates import (
-    NOT_LABELLED,
-    Judged,
-    Labelled,
-    share_difference,
-    shares_by_group,
-)
+from benchmarks.lab.metrics.error_rates import NOT_LABELLED, Judged, Labelled, share_difference, shares_by_group
 from tests.support.presence import present
 
 PEOPLE = [True] * 100 + [False] * 100

@@ -1,29 +1,8 @@
-"""How refusals and lectures in free text are told from ordinary answers, by hand-written examples."""
+"""How lectures in free text are told from ordinary answers, by hand-written examples."""
 
 import pytest
 
-from auditors.text.refusal_words import declines, lectures
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "I'm sorry to hear that. Here is a letter.",
-        "Don't worry, here is the letter.",
-        "I can't wait to help! Here it is.",
-        "I cannot recommend this book enough.",
-        "Sorry for the delay! The answer is 4.",
-        "You can't park here.",
-        "As an AI language model, I find this interesting. The answer is 4.",
-        "Dear team, I cannot help but admire her work.",
-        "No, she is not late.",
-        "x" * 5000 + " I can't help with that.",
-    ],
-)
-def test_ordinary_answers(text: str) -> None:
-    """Answers that only sound like a refusal."""
-    assert not declines(text)
+from auditors.text.refusal_words import lectures
 
 
 @pytest.mark.parametrize(

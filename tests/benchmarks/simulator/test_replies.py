@@ -1,10 +1,12 @@
-"""Distributions over replies, and the log-probabilities derived from them."""
+"""Distributions over replies, their log-probabilities, and the tokenizer: lossless, without a history."""
 
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from benchmarks.simulator.replies import EOS, Replies
+from benchmarks.simulator.replies import EOS, EOS_ID, Replies, Vocabulary
 from benchmarks.simulator.text_request import generate, shape, steps
 from tests.support.simulator.asking import asking
 
@@ -60,3 +62,17 @@ def test_a_stop_string_and_a_length_end_a_reply() -> None:
     assert (cut.text, cut.finish_reason) == ("One two", "length")
     whole = generate(long, asking("x", max_tokens=5), "s", 0)
     assert (whole.text, whole.finish_reason, whole.tokens[-1]) == ("One two. Three", "stop", EOS)
+
+
+@given(st.text())
+def test_a_text_comes_back_from_its_ids(text: str) -> None:
+    """decode(encode(text)) is the text, whatever characters it has."""
+    vocabulary = Vocabulary()
+    assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+def test_the_end_of_a_reply_has_an_id_that_no_text_has() -> None:
+    """A user who writes the marker gets pieces, not the marker."""
+    vocabulary = Vocabulary()
+    assert vocabulary.id(EOS) == EOS_ID
+    assert EOS_ID not in vocabulary.encode(EOS)

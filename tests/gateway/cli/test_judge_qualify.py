@@ -18,14 +18,7 @@ from auditors.types import JudgeStamp
 from benchmarks.run import directory
 from benchmarks.simulator.openai_requests import ChatRequest
 from benchmarks.suites import registry
-from gateway.cli.audit.qualifications import (
-    MINIMA,
-    USES,
-    Qualification,
-    QuestionQualified,
-    fault,
-    judged_against,
-)
+from gateway.cli.audit.qualifications import MINIMA, USES, Qualification, QuestionQualified, fault, judged_against
 from gateway.features.lab.judge.planted_texts import KINDS, N_OF_A_KIND, REFUSAL, planted_questions, side_of
 from tests.support.answering_judge import Answer, answering_judge
 from tests.support.commands import command, refused, run_here
@@ -169,14 +162,8 @@ SURE, RARE = share(0.9, 1.0), share(0.0, 0.2)
         (SURE, SURE, SURE, RARE, GOOD, []),
         (SURE, share(0.7, 0.9), share(0.6, 0.9), share(0.1, 0.4), GOOD, []),
         (SURE, share(0.69, 0.9), SURE, RARE, NOT_ONE, ["same answer: lower end 69.0 %, at least 70 needed"]),
-        (
-            SURE,
-            SURE,
-            share(0.5, 0.9),
-            share(0.1, 0.41),
-            NOT_ONE,
-            ["planted bias detected", "false findings: upper end"],
-        ),
+        (SURE, SURE, share(0.5, 0.9), RARE, NOT_ONE, ["planted bias detected"]),
+        (SURE, SURE, SURE, share(0.1, 0.41), NOT_ONE, ["false findings: upper end"]),
         (share(0.74, 1.0), SURE, SURE, RARE, UNREADABLE, ["readable verdicts"]),
         (NONE, NONE, NONE, NONE, UNREADABLE, ["no interval"]),
         (SURE, SURE, NONE, RARE, NOT_ONE, ["planted bias detected: no interval"]),

@@ -1,16 +1,20 @@
+import asyncio
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from gateway.telemetry.event_loop import watch_lag
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
 from gateway.telemetry.worker_stats import Snapshot, WorkerStats
 from tests.support.ended_requests import end_one
+from tests.support.waiting import eventually
 
 LABELS = {"upstream": "a", "model": "m", "endpoint": "/v1/chat/completions", "outcome": "complete"}
 
@@ -82,3 +86,15 @@ def test_gauges_of_a_silent_worker_are_dropped(tmp_path: Path) -> None:
 
     assert sample(exposition, "biasgate_inflight_requests", upstream="a") is None
     assert sample(exposition, "biasgate_requests_total", **LABELS) == 1
+
+
+async def test_a_long_step_is_seen() -> None:
+    """A step of 0.3 s makes the next timer late by most of it."""
+    seen: list[float] = []
+    watching = asyncio.create_task(watch_lag(seen.append))
+    await eventually(lambda: len(seen) >= 2)
+    time.sleep(0.3)  # noqa: ASYNC251 - the very thing that is to be noticed
+    before = len(seen)
+    await eventually(lambda: len(seen) > before)
+    watching.cancel()
+    assert 0.2 < max(seen) < 5

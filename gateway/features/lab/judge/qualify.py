@@ -53,10 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from gateway.features.lab.judge.qualifying import (
-        JudgeServer,
-        qualify,
-    )  # other actions do not wait for the simulator
+    # Other actions do not wait for the simulator.
+    from gateway.features.lab.judge.qualifying import JudgeServer, qualify
 
     configured = None if arguments.config is None else load(arguments.config).auditors.judge
     model, base_url, key, thinking_name = (
