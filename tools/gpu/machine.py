@@ -22,6 +22,10 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Requirement of the vLLM release whose torch is the machine's."""
     left_out: list[str]
     """Normalised names of requirements that the measurements do not import."""
+    overrides: list[str]
+    """Requirements that take the place of what a wheel asks for."""
+    unused_files: list[str]
+    """Patterns (fnmatch) of large files in wheels that the machine never loads."""
 
 
 def read_machine(path: Path = DESCRIPTION) -> Machine:

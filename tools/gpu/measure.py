@@ -1,6 +1,6 @@
 """Measure biasgate in front of a vLLM on this machine's GPU, section by section, within a number of minutes.
 
-    python3 -m tools.gpu.measure --out DIRECTORY [--minutes 9]
+    PYTHONPATH=/tmp/biasgate-gpu/site python3 -m tools.gpu.measure --out DIRECTORY [--minutes 9]
     .venv/bin/python -m tools.gpu.measure --out DIRECTORY --device cpu --minutes 22    # the rehearsal
 
 Each section is a program of its own with a time limit. Its output is written at once to DIRECTORY/NAME.txt, its seconds
@@ -26,6 +26,8 @@ from tools.gpu.receive import HOME
 
 FULL_WIDTH, FULL_LAYERS = "2048", "16"
 """Random weights of the shape of a model with one thousand million parameters."""
+VLLM_TESTS = ("tests/vllm/test_exact.py", "tests/vllm/test_wire.py", "tests/vllm/test_ends.py")
+"""They share one vLLM."""
 LEAST_SECONDS = 20.0
 """A section that has less is left out."""
 GRACE_SECONDS = 30.0
@@ -73,7 +75,7 @@ def list_sections(device: str) -> list[Section]:
     live = [python, "-m", "tools.bench.live", "--direct", "--sampling", "0.05"]
     if is_gpu:
         live += ["--width", FULL_WIDTH, "--layers", FULL_LAYERS, "--rate", "30", "--max-tokens", "64"]
-        live += ["--rounds", "4", "--seconds", "12", "--vllm=--max-num-seqs 64"]
+        live += ["--rounds", "4", "--seconds", "10", "--vllm=--max-num-seqs 64"]
     else:
         live += ["--quick", "--seconds", "12", "--width", "256", "--layers", "2"]
     embedding = [python, "-m", "tools.gpu.embedding", "--texts", "512" if is_gpu else "16"]
@@ -82,8 +84,7 @@ def list_sections(device: str) -> list[Section]:
         Section("machine", 30, [python, "-m", "tools.gpu.describe"]),
         Section("embedding", 90, [*embedding, "--device", device]),
         Section("live", 420, live),
-        Section("exact", 240 if is_gpu else 600, [*tests, "tests/vllm/test_exact.py"]),
-        Section("wire", 180, [*tests, "tests/vllm/test_wire.py", "tests/vllm/test_ends.py"]),
+        Section("vllm", 240 if is_gpu else 900, [*tests, *VLLM_TESTS]),
         Section("eviction", 180, [*tests, "tests/vllm/test_backpressure.py"]),
     ]
 

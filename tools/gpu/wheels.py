@@ -17,6 +17,7 @@ import zipfile
 from collections import deque
 from collections.abc import Iterator
 from email.parser import HeaderParser
+from fnmatch import fnmatch
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -40,7 +41,8 @@ def main() -> int:
     wheels.mkdir(parents=True, exist_ok=True)
     for wheel in collect_wheels(machine, wheels):
         sys.stderr.write(f"{wheel.stat().st_size / 2**20:8.1f} MiB  {wheel.name}\n")
-    parts = write_parts(sorted(wheels.glob("*.whl")), options.folder, machine.transfer_mebibytes * 2**20)
+    carried = [shrink_wheel(wheel, machine.unused_files) for wheel in sorted(wheels.glob("*.whl"))]
+    parts = write_parts(carried, options.folder, machine.transfer_mebibytes * 2**20)
     print(f"{len(parts)} parts in {options.folder}: carry each, then run `python3 -m tools.gpu.receive {parts[0]}`")
     return 0
 
@@ -53,17 +55,21 @@ def collect_wheels(machine: Machine, folder: Path) -> Iterator[Path]:
     environment = target_environment(machine)
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     extras = [line for extra in PROJECT_EXTRAS for line in project["optional-dependencies"][extra]]
-    waiting = deque(map(Requirement, [machine.vllm, *project["dependencies"], *extras, *MORE_REQUIREMENTS]))
-    seen = {*machine.installed, *machine.left_out}
+    first = [*machine.overrides, machine.vllm, *project["dependencies"], *extras, *MORE_REQUIREMENTS]
+    waiting = deque(map(Requirement, first))
+    skipped = {*machine.installed, *machine.left_out}
+    wheels: dict[str, Path] = {}
+    extras_of: dict[str, set[str]] = {}
     while waiting:
         requirement = waiting.popleft()
         name = canonicalize_name(requirement.name)
-        if name in seen:
+        if name in skipped or (name in wheels and requirement.extras <= extras_of[name]):
             continue
-        seen.add(name)
-        wheel = download_wheel(requirement, machine, folder)
-        yield wheel
-        waiting += requirements_of(wheel, environment, requirement.extras)
+        if name not in wheels:
+            wheels[name] = download_wheel(requirement, machine, folder)
+            yield wheels[name]
+        extras_of.setdefault(name, set()).update(requirement.extras)
+        waiting += requirements_of(wheels[name], environment, requirement.extras)
 
 
 def target_environment(machine: Machine) -> dict[str, str]:
@@ -113,6 +119,21 @@ def requirements_of(wheel: Path, environment: dict[str, str], extras: set[str]) 
         if requirement.marker is None
         or any(requirement.marker.evaluate({**environment, "extra": extra}) for extra in (*extras, ""))
     ]
+
+
+def shrink_wheel(wheel: Path, unused_files: list[str]) -> Path:
+    """Return the wheel, or a copy without the unused files when it holds any."""
+    with zipfile.ZipFile(wheel) as archive:
+        entries = archive.infolist()
+        kept = [entry for entry in entries if not any(fnmatch(entry.filename, pattern) for pattern in unused_files)]
+        if len(kept) == len(entries):
+            return wheel
+        smaller = wheel.parent / "smaller" / wheel.name
+        smaller.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(smaller, "w", zipfile.ZIP_DEFLATED) as target:
+            for entry in kept:
+                target.writestr(entry, archive.read(entry))
+    return smaller
 
 
 def write_parts(wheels: list[Path], folder: Path, part_bytes: int) -> list[Path]:

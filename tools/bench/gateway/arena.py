@@ -6,6 +6,7 @@ import shutil
 import signal
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def resident_bytes(pid: int) -> int:
 
 def say(text: str) -> None:
     """Progress of a long run, beside the results."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
     sys.stderr.flush()
 
 

@@ -177,11 +177,14 @@ def _options() -> argparse.Namespace:
 
 
 def _warm_up(up: Stack, options: argparse.Namespace) -> None:
-    """Caches and connections of every process, the embedder, and a first audit; then the auditor stands still."""
+    """Warm caches, connections, the embedder and the kernels that vLLM compiles on first use; stop the auditor."""
     say("warming up")
     for gateway in (up.plain, up.audited):
         _traffic(up, gateway, options, seconds=WARM_REQUESTS / options.rate, seed=1)
     time.sleep(10.0)
+    if not options.without_suite:
+        with up.suite_run(options.suite, samples=10):
+            _traffic(up, up.audited, options, seconds=WARM_REQUESTS / options.rate, seed=2)
     up.auditor.signal(signal.SIGSTOP)
 
 

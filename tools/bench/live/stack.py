@@ -18,6 +18,8 @@ from tools.bench.gateway.arena import Runner
 from tools.soak.backends import Backend
 
 DRAIN_SECONDS = 60.0
+FIRST_REPLY_SECONDS = 180.0
+"""On a GPU vLLM compiles kernels at the first request that wants log-probabilities."""
 SECRET = "BIASGATE_BENCH_SECRET"
 
 
@@ -46,11 +48,11 @@ class Stack:
         """A suite run on its embedded items until the block ends, then cancelled; yields its id once it asks."""
         asked = {"suites": [suite], "model": self.backend.model, "data": "embedded", "samples": samples}
         run_id = self.call("POST", "/audits", asked)["id"]
-        deadline = time.monotonic() + DRAIN_SECONDS
+        deadline = time.monotonic() + FIRST_REPLY_SECONDS
         while not self.replies(run_id):
             if time.monotonic() > deadline:
                 raise RuntimeError(
-                    f"the run of {suite} has no reply after {DRAIN_SECONDS:.0f} s: see the auditor's log"
+                    f"the run of {suite} has no reply after {FIRST_REPLY_SECONDS:.0f} s: see the auditor's log"
                 )
             time.sleep(0.2)
         try:
