@@ -161,7 +161,13 @@ DARK = re.compile(r"@media \(prefers-color-scheme: dark\)[^\n]*\n")
 
 
 def render(found: Evaluation) -> str:
-    words = {"verdict": verdict, "format_number": _format_number, "about": _about, "changed": _changed, "reduced": _reduced}
+    words = {
+        "verdict": verdict,
+        "format_number": _format_number,
+        "about": _about,
+        "changed": _changed,
+        "reduced": _reduced,
+    }
     page: str = template("evaluation.html", Path(__file__).parent / "templates").render(
         found=found,
         figure=figure(found),
