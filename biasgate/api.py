@@ -28,7 +28,7 @@ from benchmarks.suites.registry import SuiteInfo
 from gateway.cli.audit import run_suites
 
 Rows = Literal["pandas", "polars", "rows"]
-"""Data frame of pandas or polars, whichever is installed by the user, or a list of dicts."""
+"""A data frame of pandas or polars, which the user installs, or a list of dicts."""
 
 
 def to_frame(records: Iterable[object], to: Rows = "pandas") -> Any:
