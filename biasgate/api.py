@@ -26,6 +26,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.protocol import DataKind, ProtocolName, Reply
 from benchmarks.suites.registry import SuiteInfo
 from gateway.cli.audit import run_suites
+from gateway.cli.audit.running import INTERRUPTED
 
 Rows = Literal["pandas", "polars", "rows"]
 """A data frame of pandas or polars, which the user installs, or a list of dicts."""
@@ -186,7 +187,7 @@ async def audit_async(suite: str, model: str, base_url: str, **options: object) 
     planned, left_out = await asyncio.to_thread(run_suites.plan_jobs, arguments)
     for name, reason in left_out:
         warnings.warn(f"left out: {name}: {reason}", stacklevel=2)
-    if await run_suites.run_jobs(planned, arguments, asyncio.Event()) == run_suites.INTERRUPTED:
+    if await run_suites.run_jobs(planned, arguments, asyncio.Event()) == INTERRUPTED:
         raise asyncio.CancelledError
     return [load_run(job.path) for job in planned]
 
