@@ -18,8 +18,8 @@ from auditors.types import Completer, CompletionError
 from benchmarks.lab.distillation.evaluation import Counting
 from benchmarks.lab.metrics.agreement import agreeing_share
 from benchmarks.run import client, judge
+from benchmarks.run.qualifications import MINIMA, USES, QuestionQualified, judged_against
 from benchmarks.suites.protocol import Reply
-from gateway.cli.audit.qualifications import MINIMA, USES, QuestionQualified, judged_against
 from gateway.cli.audit.servers import asking
 from gateway.errors import GatewayError
 from gateway.features.lab.judge.planted_texts import (
