@@ -93,7 +93,7 @@ def _with_earlier_times(path: Path, result: Result) -> Result:
     if not (path / directory.RESULT).exists():
         return result
     before = directory.read_result(path).provenance
-    names = ("started", "finished", "seconds", "requests", "thinking", "server_defaults")
+    names = ("started", "finished", "seconds", "requests", "thinking", "server_defaults", "judge_defaults")
     earlier = {name: getattr(before, name) for name in names}
     return msgspec.structs.replace(result, provenance=msgspec.structs.replace(result.provenance, **earlier))
 
