@@ -235,14 +235,14 @@ def _run_estimates(newest: Iterable[tuple[Run, Result]]) -> Iterator[Metric]:
     info = gauge("audit_estimate_info", "1; data and protocol of the estimates.", RUN_INFO)
     assessable = gauge("audit_assessable", ASSESSABLE, RUN_INFO[:4])
     validated = gauge("audit_judge_validated", VALIDATED, RUN_INFO[:4])
-    constant = gauge("audit_judge_constant", CONSTANT, RUN_INFO[:4])
+    constant = gauge("audit_judge_constant", CONSTANT, (*RUN_INFO[:4], "judge"))
     for run, result in newest:
         thinking = thinking_of(run)
         who = (run.suite, run.model, run.mode, thinking)
         put(assessable, who, float(result.fault is None))
         if (judge := result.judge) is not None or result.judge_fault is not None:
             put(validated, who, float(judge is not None and judge.validated))
-            put(constant, who, float(judge is not None and judge.constant))
+            put(constant, (*who, judge.model if judge else ""), float(judge is not None and judge.constant))
         put(info, (*who, run.protocol, data_kind(run)), 1.0)
         for estimate in (estimate for estimate in result.estimates if result.fault_of(estimate) is None):
             place = (

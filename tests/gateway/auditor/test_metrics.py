@@ -156,8 +156,8 @@ def test_estimates_of_the_newest_run() -> None:
     about["thinking"] = "default"
     assert found[key("audit_estimate_info", **about)] == 1.0
     who = {name: about[name] for name in ("suite", "model", "mode", "thinking")}
-    gauges = ("audit_assessable", "audit_judge_validated", "audit_judge_constant")
-    assert [found[key(name, **who)] for name in gauges] == [1.0, 0.0, 1.0]
+    assert [found[key(name, **who)] for name in ("audit_assessable", "audit_judge_validated")] == [1.0, 0.0]
+    assert found[key("audit_judge_constant", **who, judge="j")] == 1.0
     assert found[key("audit_last_success_timestamp_seconds", suite="stereoset", model="m")] == 30.0
     assert found[key("audit_progress_ratio", suite="stereoset", model="m")] == 1.0
 
