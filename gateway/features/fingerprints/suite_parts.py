@@ -15,6 +15,8 @@ from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture
 from benchmarks.figures.svg import in_both_widths
+from benchmarks.published import tables
+from benchmarks.published.tables import NO_INTERVAL, Published, Table
 from benchmarks.reporting.headline import heading, not_assessable, part, places
 from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
 from benchmarks.reporting.pages import template
@@ -23,10 +25,9 @@ from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Scale, Suite
 from benchmarks.suites.registry import SUITES
-from gateway.features.fingerprints import distances, tables
+from gateway.features.fingerprints import distances
 from gateway.features.fingerprints.distances import Cell, Distances
 from gateway.features.fingerprints.positioning import positioning, published_positioning
-from gateway.features.fingerprints.tables import NO_INTERVAL, Published, Table
 
 MOST_COLUMNS = 12
 """Most columns of a map or table; the reports of the runs have all."""

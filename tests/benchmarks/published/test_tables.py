@@ -3,9 +3,9 @@
 import pytest
 
 from auditors.metrics.ranking import normalised_rank_scores
+from benchmarks.published import tables
+from benchmarks.published.tables import TABLES, Table
 from benchmarks.suites.registry import SUITES
-from gateway.features.fingerprints import tables
-from gateway.features.fingerprints.tables import TABLES, Table
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.file} {table.named}")

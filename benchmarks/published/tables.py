@@ -1,6 +1,6 @@
 """Reads numbers printed in the papers for comparison with own numbers: always named as published, with paper and table.
 
-The files of `published/` are transcriptions; their README names the sources. No paper prints an interval or a number of
+The files of this folder are transcriptions; their README names the sources. No paper prints an interval or a number of
 replies for these, so none is made up here.
 """
 
@@ -47,7 +47,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return f"{self.paper}, {self.name}"
 
 
-_FOLDER = resources.files("gateway.features.fingerprints").joinpath("published")
+_FOLDER = resources.files("benchmarks.published")
 TABLES = msgspec.json.decode(_FOLDER.joinpath("tables.json").read_bytes(), type=tuple[Table, ...])
 RANKS_SOURCE = "Kumar et al., No LLM is Free From Bias, Table 14"
 _RANKS_FILE = "nollm_table14_ranks.csv"
