@@ -159,11 +159,13 @@ class Relation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A figure: `suite`: what the suite of the run draws of all models' runs side by side; `table`: a dot with its
-    interval for every number of a table; `relation`: a relation's models by their attribute."""
+    interval for every number of a table; `relation`: a relation's models by their attribute; `ranks`: the positions of
+    the models by the ranks of a table.
+    """
 
     id: str
     title: str
-    kind: Literal["suite", "table", "relation"]
+    kind: Literal["suite", "table", "relation", "ranks"]
     of: str
     """Name of the run, or id of the table or relation."""
 
@@ -235,7 +237,7 @@ def _faults(recipe: Recipe) -> Iterator[str]:
         table = tables.get(relation.table)
         if table is None or relation.column not in [column.heading for column in table.each_column()]:
             yield f'relation {relation.id}: no column "{relation.column}" in a table {relation.table}'
-    places = {"suite": set(runs), "table": set(tables), "relation": {relation.id for relation in recipe.relations}}
+    places = {"suite": {*runs}, "table": {*tables}, "ranks": {*tables}, "relation": {r.id for r in recipe.relations}}
     for figure in recipe.figures:
         if figure.of not in places[figure.kind]:
             yield f'figure {figure.id}: no {figure.kind} "{figure.of}"'
