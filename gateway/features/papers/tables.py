@@ -285,9 +285,9 @@ def mean_cell(column: Column, headings: Sequence[str], cells: Sequence[Cell], ru
     and added (Zou and Donner 2008, doi:10.1002/sim.3095), where they are of different runs and so independent.
     """
     blank = Cell(decimals=column.decimals, is_change=any(cell.is_change for cell in cells))
-    missing = [f"{name}: {cell.reason}" for name, cell in zip(headings, cells, strict=True) if cell.value is None]
+    missing = [name for name, cell in zip(headings, cells, strict=True) if cell.value is None]
     if missing:
-        return msgspec.structs.replace(blank, reason="; ".join(missing))
+        return msgspec.structs.replace(blank, reason=f"no number in {', '.join(missing)}")
     values = [cell.value for cell in cells if cell.value is not None]
     mean = fmean(values)
     formed = msgspec.structs.replace(blank, value=mean, n=sum(cell.n or 0 for cell in cells))
