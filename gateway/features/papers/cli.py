@@ -151,7 +151,7 @@ def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace
     """Write tables and figures in every form, and print the tables."""
     numbers = Numbers(of, asking.models, asking.outcomes)
     tables = [numbers.table(table) for table in of.tables] + [table_of(numbers, each) for each in of.relations]
-    figures = [figure for drawing in of.figures for figure in figures_of(numbers, drawing)]
+    figures = [(drawing, figures_of(numbers, drawing)) for drawing in of.figures]
     arguments.out.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_file(arguments.out / "paper.html", rendering.page(of, tables, figures))
     write_file(arguments.out / "tables.tex", rendering.latex(of, tables))

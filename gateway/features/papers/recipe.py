@@ -181,6 +181,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def run(self, name: str) -> Run:
         return next(run for run in self.runs if run.name == name)
 
+    def table(self, id_: str) -> Table:
+        return next(table for table in self.tables if table.id == id_)
+
     def runs_of(self, table: Table) -> list[Run]:
         """Return the runs that a table needs, and those whose texts these evaluate, in the recipe's order."""
         names = {*table.ranks_of, *(line.run for line in table.lines), *(line.minus for line in table.lines)}

@@ -1,8 +1,9 @@
 """A number of every model against size, age, family and quantisation of the models, and the figures of a recipe."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import partial
 from statistics import fmean
 
 import numpy as np
@@ -18,8 +19,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import MIN_CLUSTERS
 from gateway.features.fingerprints.positioning import positioning
 from gateway.features.papers.models import Model
-from gateway.features.papers.recipe import Attribute, Column, Drawing, Relation
-from gateway.features.papers.runs import Finished
+from gateway.features.papers.recipe import Attribute, Column, Drawing, Line, Relation
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
 
 TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} models"
@@ -42,22 +42,22 @@ def table_of(numbers: Numbers, relation: Relation) -> Table:
 
 
 def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Row]:
-    column = _column(numbers, relation)
     if attribute == "quantisation_of":
         return [
             Row(label=Label(text=f"{model.name} − {model.quantisation_of}", group="quantised"), cells=(cell,))
             for model in numbers.models
             if model.quantisation_of is not None
-            for cell in [_change(numbers, relation, column, model.quantisation_of, model.name)]
+            for cell in [_change(numbers, relation, model.quantisation_of, model.name)]
         ]
     models = [(model, cell) for model, cell in _numbers(numbers, relation) if model.quantisation_of is None]
     if attribute == "family":
+        decimals = _number_of(numbers, relation)[1].decimals
         families: dict[str, list[float]] = {}
         for model, cell in models:
             if model.family is not None and cell.value is not None:
                 families.setdefault(model.family, []).append(cell.value)
         return [
-            Row(label=Label(text=f"mean of {name}", group="family"), cells=(_mean(values, column.decimals),))
+            Row(label=Label(text=f"mean of {name}", group="family"), cells=(_mean(values, decimals),))
             for name, values in families.items()
         ]
     pairs = [(at, cell.value) for model, cell in models if None not in (at := _place(model, attribute), cell.value)]
@@ -98,108 +98,81 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
     return np.asarray(sums[..., 0] / sums[..., 1])
 
 
-def _column(numbers: Numbers, relation: Relation) -> Column:
-    table = next(table for table in numbers.recipe.tables if table.id == relation.table)
-    return next(column for column in table.each_column() if column.heading == relation.column)
+def _number_of(numbers: Numbers, relation: Relation) -> tuple[Line, Column, list[Column]]:
+    """Return line and column of a relation's number, and all columns of its table."""
+    table = numbers.recipe.table(relation.table)
+    columns = table.each_column()
+    return table.lines[0], next(column for column in columns if column.heading == relation.column), columns
 
 
 def _numbers(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]:
-    table = next(table for table in numbers.recipe.tables if table.id == relation.table)
-    column = _column(numbers, relation)
-    return [(model, numbers.cell(model, table.lines[0], column, table.each_column())) for model in numbers.models]
+    of = _number_of(numbers, relation)
+    return [(model, numbers.cell(model, *of)) for model in numbers.models]
 
 
-def _change(numbers: Numbers, relation: Relation, column: Column, original: str, quantised: str) -> Cell:
+def _change(numbers: Numbers, relation: Relation, original: str, quantised: str) -> Cell:
     """Return the quantised model's number minus the original's, paired by item."""
-    table = next(table for table in numbers.recipe.tables if table.id == relation.table)
-    parts = [each for each in table.each_column() if each.heading in column.mean_of] or [column]
-    runs = [part.run or table.lines[0].run or "" for part in parts]
+    line, column, columns = _number_of(numbers, relation)
+    parts = [each for each in columns if each.heading in column.mean_of] or [column]
+    runs = [part.run or line.run or "" for part in parts]
     cells = [numbers.difference((original, run), (quantised, run), part) for part, run in zip(parts, runs, strict=True)]
     return mean_cell(column, [part.heading for part in parts], cells, runs) if column.mean_of else cells[0]
 
 
 def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
     """Return the figures of a drawing; empty where nothing is there to draw."""
-    drawn: dict[str, Callable[[Numbers, Drawing], list[Figure]]] = {
-        "suite": _suite_figures,
-        "table": _dots,
-        "relation": _scatter,
-        "ranks": _positions,
-    }
-    return drawn[drawing.kind](numbers, drawing)
+    if drawing.kind == "suite":
+        results = [finished.result for finished in numbers.finished([drawing.of])]
+        runs = [Run(name=result.model, estimates=result.estimates) for result in results]
+        suite = registry.find(numbers.recipe.run(drawing.of).suite)
+        together = suite.figures(runs) if runs else []
+        return list(together) or [figure for run in runs for figure in suite.figures([run])]
+    if drawing.kind == "ranks":
+        ranked = numbers.finished(numbers.recipe.table(drawing.of).ranks_of)
+        boards = leaderboards([finished.result for finished in ranked])
+        return [positioning(board) for board in boards if board.has_places]
+    pictures = _dots(numbers, drawing.of) if drawing.kind == "table" else _scatters(numbers, drawing.of)
+    parts = tuple(Part(pictures=(picture,)) for picture in pictures)
+    return [Figure(title="", reading=NOTE if drawing.kind == "relation" else "", parts=parts)] if parts else []
 
 
-def _finished(numbers: Numbers, runs: Sequence[str]) -> list[Finished]:
-    places = [(model.name, run) for run in runs for model in numbers.models]
-    return [outcome for place in places if isinstance(outcome := numbers.outcomes.get(place), Finished)]
-
-
-def _suite_figures(numbers: Numbers, drawing: Drawing) -> list[Figure]:
-    """Return what the suite draws of all models; where it draws nothing of several, of each."""
-    results = [finished.result for finished in _finished(numbers, [drawing.of])]
-    runs = [Run(name=result.model, estimates=result.estimates) for result in results]
-    suite = registry.find(numbers.recipe.run(drawing.of).suite)
-    return list(suite.figures(runs)) or [figure for run in runs for figure in suite.figures([run])] if runs else []
-
-
-def _positions(numbers: Numbers, drawing: Drawing) -> list[Figure]:
-    table = next(table for table in numbers.recipe.tables if table.id == drawing.of)
-    boards = leaderboards([finished.result for finished in _finished(numbers, table.ranks_of)])
-    return [positioning(board) for board in boards if board.has_places]
-
-
-def _dots(numbers: Numbers, drawing: Drawing) -> list[Figure]:
-    table = next(table for table in numbers.recipe.tables if table.id == drawing.of)
-    columns, pictures = table.each_column(), []
-    for column in columns:
+def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:
+    """Return a picture of each column: the number of every model and line."""
+    table = numbers.recipe.table(name)
+    for column in (columns := table.each_column()):
         cells = [
             (f"{model.name} {line.label}".strip(), numbers.cell(model, line, column, columns))
             for model in numbers.models
             for line in table.lines
         ]
+        values = [0.0, *(cell.value for _, cell in cells if cell.value is not None)]
         chart = dots.Chart(
             title=column.heading,
-            dots=[_dot(name, cell) for name, cell in cells],
-            low=min([0.0, *(cell.value for _, cell in cells if cell.value is not None)]),
-            high=max([0.0, *(cell.value for _, cell in cells if cell.value is not None)]) or 1.0,
+            dots=[
+                dots.Dot(name=name, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
+                for name, cell in cells
+            ],
+            low=min(values),
+            high=max(values) or 1.0,
             places=column.decimals,
         )
-        svg = in_both_widths(lambda width, chart=chart: dots.draw(chart, width))
-        pictures.append(Part(pictures=(Picture(title=column.heading, reading="", svg=svg),)))
-    return (
-        [Figure(title=f"Figure {drawing.id}: {drawing.title}", reading="", parts=tuple(pictures))] if pictures else []
-    )
+        yield Picture(title=column.heading, reading="", svg=in_both_widths(partial(dots.draw, chart)))
 
 
-def _dot(name: str, cell: Cell) -> dots.Dot:
-    return dots.Dot(name=name, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
-
-
-def _scatter(numbers: Numbers, drawing: Drawing) -> list[Figure]:
-    relation = next(relation for relation in numbers.recipe.relations if relation.id == drawing.of)
-    pictures = []
+def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
+    """Return a picture for each attribute with a scale: the number of every model by it."""
+    relation = next(relation for relation in numbers.recipe.relations if relation.id == name)
     for attribute in (attribute for attribute in relation.against if attribute in NAMES):
         title = f"{relation.column} by {NAMES[attribute]}"
         spots = [
             scatter.Spot(
-                name=model.name,
-                across=at,
-                value=cell.value,
-                lower=cell.lower,
-                upper=cell.upper,
-                words=spoken(cell),
+                name=model.name, across=at, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell)
             )
             for model, cell in _numbers(numbers, relation)
             if (at := _place(model, attribute)) is not None
         ]
-        marks = MARKS[attribute]
-        svg = in_both_widths(
-            lambda width, title=title, spots=spots, marks=marks: scatter.draw(title, spots, marks, width)
-        )
-        pictures.append(Part(pictures=(Picture(title=title, reading="", svg=svg),)))
-    return (
-        [Figure(title=f"Figure {drawing.id}: {drawing.title}", reading=NOTE, parts=tuple(pictures))] if pictures else []
-    )
+        svg = in_both_widths(partial(scatter.draw, title, spots, MARKS[attribute]))
+        yield Picture(title=title, reading="", svg=svg)
 
 
 def spoken(cell: Cell) -> str:

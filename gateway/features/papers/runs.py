@@ -55,7 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             axes=run.axes,
             temperature=run.temperature,
             judge_model=self.judge if suite.needs_judge else None,
-            embedder=self.embedder if suite.needs_embedder else None,
+            embedder=self.embedder if suite.needs_embedder and run.evaluates is None else None,
             evaluate=evaluate,
             concurrency=self.concurrency,
         )

@@ -74,6 +74,11 @@ class Numbers:
         self._estimates: dict[Place, Mapping[CellKey, Estimate]] = {}
         self._differences: dict[tuple[Place, Place], Mapping[CellKey, Cell] | str] = {}
 
+    def finished(self, runs: Sequence[str]) -> list[Finished]:
+        """Return the finished runs of these names, of every model."""
+        outcomes = (self.outcomes.get((model.name, run)) for run in runs for model in self.models)
+        return [outcome for outcome in outcomes if isinstance(outcome, Finished)]
+
     def table(self, table: recipe.Table) -> Table:
         if table.ranks_of:
             return self._ranks(table)
@@ -219,9 +224,7 @@ class Numbers:
 
     def _ranks(self, table: recipe.Table) -> Table:
         """Return the models' ranks by aspect and data set, as a leaderboard forms them."""
-        places = [(model.name, run) for model in self.models for run in table.ranks_of]
-        finished = [outcome for place in places if isinstance(outcome := self.outcomes.get(place), Finished)]
-        boards = leaderboards([outcome.result for outcome in finished])
+        boards = leaderboards([finished.result for finished in self.finished(table.ranks_of)])
         printed = {(rank.aspect, rank.suite, rank.model): rank.rank for rank in published.ranks()}
         printed_models = list(dict.fromkeys(model for _, _, model in printed))
         own = {(row.aspect, row.suite): (board, row) for board in boards for row in board.rows}
