@@ -157,8 +157,8 @@ def _part_of(suite: Suite, runs: Sequence[FinishedRun]) -> SuitePart:
         suite=suite.name,
         title=suite.title,
         ways=ways,
-        figures=[part for part in published if isinstance(part, Figure)],
-        numbers=[part for part in published if isinstance(part, Numbers)],
+        figures=[drawn for drawn in published if isinstance(drawn, Figure)],
+        numbers=[drawn for drawn in published if isinstance(drawn, Numbers)],
     )
 
 
