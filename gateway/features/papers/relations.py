@@ -1,0 +1,212 @@
+"""A number of every model against size, age, family and quantisation of the models, and the figures of a recipe."""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import date
+from statistics import fmean
+
+import numpy as np
+
+from auditors.metrics.bootstrap import cluster_bootstrap
+from auditors.metrics.ranking import spearman
+from benchmarks.figures import dots, scatter
+from benchmarks.figures.display import number
+from benchmarks.figures.figure import Figure, Part, Picture, Run
+from benchmarks.figures.svg import in_both_widths
+from benchmarks.reporting.leaderboard import leaderboards
+from benchmarks.suites import registry
+from benchmarks.suites.common.estimation import MIN_CLUSTERS
+from gateway.features.fingerprints.positioning import positioning
+from gateway.features.papers.models import Model
+from gateway.features.papers.recipe import Attribute, Column, Drawing, Relation
+from gateway.features.papers.runs import Finished
+from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
+
+TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} models"
+NOTE = (
+    "Each model counts as one draw; the uncertainty of its own number is in the table. A quantised model counts in its "
+    "own row alone, which is paired by item. A correlation is no cause."
+)
+NAMES = {"parameters": "size (parameters)", "release_date": "release date"}
+MARKS = {
+    "parameters": [(math.log10(size), f"{size:g} B") for size in (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)],
+    "release_date": [(float(date(year, 1, 1).toordinal()), str(year)) for year in range(2018, 2100)],
+}
+
+
+def table_of(numbers: Numbers, relation: Relation) -> Table:
+    """Return a row for each of Spearman's correlations, each family and each quantised model."""
+    rows = [row for attribute in relation.against for row in _rows(numbers, relation, attribute)]
+    heads = (Label(text=relation.column),)
+    return Table(id=relation.id, title=relation.title, heads=heads, rows=tuple(rows), notes=(NOTE,))
+
+
+def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Row]:
+    column = _column(numbers, relation)
+    if attribute == "quantisation_of":
+        return [
+            Row(label=Label(text=f"{model.name} − {model.quantisation_of}", group="quantised"), cells=(cell,))
+            for model in numbers.models
+            if model.quantisation_of is not None
+            for cell in [_change(numbers, relation, column, model.quantisation_of, model.name)]
+        ]
+    models = [(model, cell) for model, cell in _numbers(numbers, relation) if model.quantisation_of is None]
+    if attribute == "family":
+        families: dict[str, list[float]] = {}
+        for model, cell in models:
+            if model.family is not None and cell.value is not None:
+                families.setdefault(model.family, []).append(cell.value)
+        return [
+            Row(label=Label(text=f"mean of {name}", group="family"), cells=(_mean(values, column.decimals),))
+            for name, values in families.items()
+        ]
+    pairs = [(at, cell.value) for model, cell in models if None not in (at := _place(model, attribute), cell.value)]
+    label = Label(text=f"Spearman's ρ with {NAMES[attribute]}", group="correlation")
+    return [Row(label=label, cells=(_correlation([(x, y) for x, y in pairs if x is not None and y is not None]),))]
+
+
+def _place(model: Model, attribute: Attribute) -> float | None:
+    """Return the model's place on the scale of a size or a date."""
+    if attribute == "parameters":
+        return None if model.parameters is None else math.log10(model.parameters)
+    return None if model.release_date is None else float(model.release_date.toordinal())
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> Cell:
+    n = len(pairs)
+    if n < 3:
+        return Cell(n=n, reason=f"{n} models have both numbers: at least 3 are needed")
+    x, y = zip(*pairs, strict=True)
+    value, interval = spearman(x, y, rng=np.random.default_rng(n))
+    if math.isnan(value):
+        return Cell(n=n, reason="all models are alike in one of the two")
+    if n < MIN_CLUSTERS or interval is None:
+        return Cell(value=value, n=n, reason=TOO_FEW)
+    return Cell(value=value, lower=interval.lower, upper=interval.upper, n=n)
+
+
+def _mean(values: Sequence[float], decimals: int) -> Cell:
+    cell = Cell(value=fmean(values), n=len(values), decimals=decimals, reason=TOO_FEW)
+    sums = np.column_stack([values, np.ones(len(values))])
+    ends = cluster_bootstrap(sums, _ratio, rng=np.random.default_rng(len(values))).interval
+    if len(values) < MIN_CLUSTERS or ends is None:
+        return cell
+    return Cell(value=cell.value, lower=ends.lower, upper=ends.upper, n=cell.n, decimals=decimals)
+
+
+def _ratio(sums: np.ndarray) -> np.ndarray:
+    return np.asarray(sums[..., 0] / sums[..., 1])
+
+
+def _column(numbers: Numbers, relation: Relation) -> Column:
+    table = next(table for table in numbers.recipe.tables if table.id == relation.table)
+    return next(column for column in table.each_column() if column.heading == relation.column)
+
+
+def _numbers(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]:
+    table = next(table for table in numbers.recipe.tables if table.id == relation.table)
+    column = _column(numbers, relation)
+    return [(model, numbers.cell(model, table.lines[0], column, table.each_column())) for model in numbers.models]
+
+
+def _change(numbers: Numbers, relation: Relation, column: Column, original: str, quantised: str) -> Cell:
+    """Return the quantised model's number minus the original's, paired by item."""
+    table = next(table for table in numbers.recipe.tables if table.id == relation.table)
+    parts = [each for each in table.each_column() if each.heading in column.mean_of] or [column]
+    runs = [part.run or table.lines[0].run or "" for part in parts]
+    cells = [numbers.difference((original, run), (quantised, run), part) for part, run in zip(parts, runs, strict=True)]
+    return mean_cell(column, [part.heading for part in parts], cells, runs) if column.mean_of else cells[0]
+
+
+def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
+    """Return the figures of a drawing; empty where nothing is there to draw."""
+    drawn: dict[str, Callable[[Numbers, Drawing], list[Figure]]] = {
+        "suite": _suite_figures,
+        "table": _dots,
+        "relation": _scatter,
+        "ranks": _positions,
+    }
+    return drawn[drawing.kind](numbers, drawing)
+
+
+def _finished(numbers: Numbers, runs: Sequence[str]) -> list[Finished]:
+    places = [(model.name, run) for run in runs for model in numbers.models]
+    return [outcome for place in places if isinstance(outcome := numbers.outcomes.get(place), Finished)]
+
+
+def _suite_figures(numbers: Numbers, drawing: Drawing) -> list[Figure]:
+    """Return what the suite draws of all models; where it draws nothing of several, of each."""
+    results = [finished.result for finished in _finished(numbers, [drawing.of])]
+    runs = [Run(name=result.model, estimates=result.estimates) for result in results]
+    suite = registry.find(numbers.recipe.run(drawing.of).suite)
+    return list(suite.figures(runs)) or [figure for run in runs for figure in suite.figures([run])] if runs else []
+
+
+def _positions(numbers: Numbers, drawing: Drawing) -> list[Figure]:
+    table = next(table for table in numbers.recipe.tables if table.id == drawing.of)
+    boards = leaderboards([finished.result for finished in _finished(numbers, table.ranks_of)])
+    return [positioning(board) for board in boards if board.has_places]
+
+
+def _dots(numbers: Numbers, drawing: Drawing) -> list[Figure]:
+    table = next(table for table in numbers.recipe.tables if table.id == drawing.of)
+    columns, pictures = table.each_column(), []
+    for column in columns:
+        cells = [
+            (f"{model.name} {line.label}".strip(), numbers.cell(model, line, column, columns))
+            for model in numbers.models
+            for line in table.lines
+        ]
+        chart = dots.Chart(
+            title=column.heading,
+            dots=[_dot(name, cell) for name, cell in cells],
+            low=min([0.0, *(cell.value for _, cell in cells if cell.value is not None)]),
+            high=max([0.0, *(cell.value for _, cell in cells if cell.value is not None)]) or 1.0,
+            places=column.decimals,
+        )
+        svg = in_both_widths(lambda width, chart=chart: dots.draw(chart, width))
+        pictures.append(Part(pictures=(Picture(title=column.heading, reading="", svg=svg),)))
+    return (
+        [Figure(title=f"Figure {drawing.id}: {drawing.title}", reading="", parts=tuple(pictures))] if pictures else []
+    )
+
+
+def _dot(name: str, cell: Cell) -> dots.Dot:
+    return dots.Dot(name=name, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
+
+
+def _scatter(numbers: Numbers, drawing: Drawing) -> list[Figure]:
+    relation = next(relation for relation in numbers.recipe.relations if relation.id == drawing.of)
+    pictures = []
+    for attribute in (attribute for attribute in relation.against if attribute in NAMES):
+        title = f"{relation.column} by {NAMES[attribute]}"
+        spots = [
+            scatter.Spot(
+                name=model.name,
+                across=at,
+                value=cell.value,
+                lower=cell.lower,
+                upper=cell.upper,
+                words=spoken(cell),
+            )
+            for model, cell in _numbers(numbers, relation)
+            if (at := _place(model, attribute)) is not None
+        ]
+        marks = MARKS[attribute]
+        svg = in_both_widths(
+            lambda width, title=title, spots=spots, marks=marks: scatter.draw(title, spots, marks, width)
+        )
+        pictures.append(Part(pictures=(Picture(title=title, reading="", svg=svg),)))
+    return (
+        [Figure(title=f"Figure {drawing.id}: {drawing.title}", reading=NOTE, parts=tuple(pictures))] if pictures else []
+    )
+
+
+def spoken(cell: Cell) -> str:
+    """Return the cell in words: number, interval and n, or why there is none."""
+    if cell.value is None:
+        return f"no number: {cell.reason}"
+    ends = cell.reason or "no interval"
+    if cell.lower is not None and cell.upper is not None:
+        ends = f"95 % interval {number(cell.lower, cell.decimals)} to {number(cell.upper, cell.decimals)}"
+    return f"{number(cell.value, cell.decimals)}, {ends}" + ("" if cell.n is None else f", n = {cell.n:,}")
