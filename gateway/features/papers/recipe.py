@@ -49,7 +49,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Run whose number is subtracted: the line shows the change."""
     published: tuple[str, ...] = ()
     """Printed columns beside the line: `source` of entries of `benchmarks/published/tables.json`. A printed number
-    stands in the column with its suite, metric, axis, group and subset."""
+    stands in the column with its suite and key. With `minus`, the printed change is that from the line of that run."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,9 +83,9 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     run: str | None = None
     """Run of the recipe, in place of the line's."""
     published: tuple[str, ...] = ()
-    """As `Line.published`, for a column with a run of its own or a mean."""
+    """As `Line.published`, in place of it."""
     mean_of: tuple[str, ...] = ()
-    """Headings of the columns whose plain mean this is."""
+    """Headings of the columns whose plain mean this is; `metric` is then only the printed number's."""
     stars: bool = False
     """Star where the result's test of the number has p < 0.05, or, without one, the run's adjusted comparison does."""
     note: str | None = None

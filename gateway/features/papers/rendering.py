@@ -1,14 +1,18 @@
 """Renders a paper's tables for terminal, page, CSV and LaTeX, all from the same struct."""
 
+import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from auditors.text.visible import visible_line
 from benchmarks.figures.display import number, signed
 from benchmarks.figures.figure import Figure
 from benchmarks.reporting.pages import template
-from gateway.features.papers.recipe import Recipe
+from gateway.features.papers.recipe import Drawing, Recipe
 from gateway.features.papers.relations import spoken
 from gateway.features.papers.tables import Cell, Label, Table
+from gateway.terminal.tables import aligned
 
 PUBLISHED = "published"
 
@@ -47,6 +51,81 @@ def terminal(table: Table) -> str:
 
     rows = [["", *map(_name, table.heads)]]
     rows += [[_name(row.label), *map(words, row.cells)] for row in table.rows]
+    notes = [f"[{place}] {reason}" for reason, place in reasons.items()]
+    title = f"Table {table.id}: {table.title}"
+    return "\n".join([visible_line(title), aligned(rows), *map(visible_line, [*notes, *table.notes])])
+
+
+COLUMNS = ("row", "group", "column", "value", "lower", "upper", "n", "mark", "note", "origin", "reason")
+
+
+def as_csv(table: Table) -> str:
+    """Return a line for each cell. A text that a spreadsheet would take for a formula begins with an apostrophe."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in table.rows:
+        for head, cell in zip(table.heads, row.cells, strict=True):
+            numbers = ["" if value is None else value for value in (cell.value, cell.lower, cell.upper, cell.n)]
+            texts = [_inert(text) for text in (row.label.text, row.label.group, head.text)]
+            writer.writerow([*texts, *numbers, cell.mark, _inert(cell.note), cell.origin, _inert(cell.reason or "")])
+    return file.getvalue()
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "−": "$-$",
+    "–": "--",
+    "ρ": r"$\rho$",
+    "±": r"$\pm$",
+    "’": "'",
+    "“": "``",
+    "”": "''",
+    "·": r"$\cdot$",
+    "^": r"\^{}",
+    "~": r"\~{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "|": r"$|$",
+    '"': r"\textquotedbl{}",
+    "*": r"$^{*}$",
+    "[": "{[}",
+    "]": "{]}",
+} | {letter: f"\\{letter}" for letter in "{}$&#%_"}
+
+
+def tex(text: str) -> str:
+    """Return the text so that LaTeX prints it and nothing in it is a command; unknown letters by their code."""
+    return "".join(_TEX.get(letter) or (letter if " " <= letter <= "~" else f"U+{ord(letter):04X}") for letter in text)
+
+
+def latex(recipe: Recipe, tables: Sequence[Table]) -> str:
+    """Return a document with every table (booktabs), whose tables can be taken into a paper as they are."""
+    head = [
+        r"\documentclass[10pt,landscape]{article}",
+        r"\usepackage[T1]{fontenc}",
+        r"\usepackage[margin=12mm]{geometry}",
+        r"\usepackage{booktabs,longtable}",
+        r"\begin{document}",
+        rf"\noindent {tex(recipe.paper)}, {tex(recipe.url)}: rebuilt by biasgate.",
+    ]
+    return "\n".join([*head, *(line for table in tables for line in _latex_table(table)), r"\end{document}", ""])
+
+
+def _latex_table(table: Table) -> list[str]:
+    """Return the lines of a table: each row with its numbers, and below them their intervals and n."""
+    width = len(table.heads) + 1
+    lines = [r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}", rf"\begin{{longtable}}{{l{'r' * (width - 1)}}}"]
+    lines += [rf"\multicolumn{{{width}}}{{l}}{{Table {tex(table.id)}: {tex(table.title)}}}\\", r"\toprule"]
+    lines += [" & ".join(["", *(tex(_name(head)) for head in table.heads)]) + r"\\", r"\midrule", r"\endhead"]
+    for row in table.rows:
+        lines.append(" & ".join([tex(_name(row.label)), *(tex(shown(cell)) for cell in row.cells)]) + r"\\*")
+        below = [", ".join(filter(None, [tex(ends(cell)), _n(cell)])) for cell in row.cells]
+        lines.append(" & ".join(["", *(rf"\tiny {words}" for words in below)]) + r"\\")
     empty = [(row, cell) for row in table.rows for cell in row.cells if cell.value is None and cell.origin == "own"]
     notes = [*dict.fromkeys(f"{_name(row.label)}: {spoken(cell)}." for row, cell in empty), *table.notes]
     return [
@@ -62,9 +141,9 @@ def _n(cell: Cell) -> str:
     return "" if cell.n is None else f"$n={cell.n}$"
 
 
-def page(recipe: Recipe, tables: Sequence[Table], figures: Sequence[Figure]) -> str:
+def page(recipe: Recipe, tables: Sequence[Table], drawings: Sequence[tuple[Drawing, Sequence[Figure]]]) -> str:
     """Return one self-contained page of the tables and figures."""
     rendered: str = template("paper.html", Path(__file__).parent / "templates").render(
-        recipe=recipe, tables=tables, figures_drawn=figures, shown=shown, ends=ends
+        recipe=recipe, tables=tables, drawings=drawings, shown=shown, ends=ends
     )
     return rendered

@@ -182,45 +182,32 @@ class Numbers:
         return self._estimates[place].get(_key(column), f"the run has no {' '.join(filter(None, _key(column)))}")
 
     def _published_rows(self, table: recipe.Table, columns: Sequence[Column]) -> Iterator[Row]:
-        """Return the rows of the paper's own models, as printed."""
-        lines = [(line, self._printed(line, columns)) for line in table.lines]
-        for model in dict.fromkeys(model for _, numbers in lines for model, _ in numbers):
-            for line, numbers in lines:
+        """Return the rows of the paper's own models, as printed; of a line that shows a change, the change."""
+        printed = {line.label: self._printed(line, columns) for line in table.lines}
+        label_of = {line.run: line.label for line in table.lines if line.minus is None}
+        for model in dict.fromkeys(model for numbers in printed.values() for model, _ in numbers):
+            for line in table.lines:
+                numbers = printed[line.label]
+                base = {} if line.minus is None else printed.get(label_of.get(line.minus, ""), {})
                 cells = tuple(
-                    self._published_cell(numbers.get((model, at)), column, line) for at, column in enumerate(columns)
+                    _published_cell(column, line, numbers.get((model, at)), base.get((model, at)))
+                    for at, column in enumerate(columns)
                 )
                 if any(cell.value is not None for cell in cells):
                     label = Label(text=f"{model} {line.label}".strip(), group="as published", origin="published")
                     yield Row(label=label, cells=cells)
 
-    def _published_cell(self, printed: Published | None, column: Column, line: Line) -> Cell:
-        blank = Cell(decimals=column.decimals, origin="published", is_change=line.minus is not None)
-        if printed is None:
-            return msgspec.structs.replace(blank, reason="not printed")
-        note = getattr(printed, "extra", "")
-        return msgspec.structs.replace(
-            blank, value=printed.value, mark=getattr(printed, "mark", ""), note=note, reason=printed.note or NO_INTERVAL
-        )
-
     def _printed(self, line: Line, columns: Sequence[Column]) -> dict[tuple[str, int], Published]:
         """Return the printed numbers of a line, by model and place of the column."""
-        numbers = {}
-        for at, column in enumerate(columns):
-            sources = column.published or line.published
-            run = column.run or line.run
-            for table in (table for table in published.TABLES if table.source in sources):
-                is_mean = bool(column.mean_of) and bool(column.published)
-                is_same = run is not None and (table.suite, table.metric) == (
-                    self.recipe.run(run).suite,
-                    column.metric,
-                )
-                if not (is_mean or is_same):
-                    continue
-                for each in published.numbers(table):
-                    place = (each.axis, *(getattr(each, name, None) for name in ("group", "reference", "subset")))
-                    if place == _key(column)[1:]:
-                        numbers[each.model, at] = each
-        return numbers
+        return {
+            (each.model, at): each
+            for at, column in enumerate(columns)
+            for table in published.TABLES
+            if table.source in (column.published or line.published)
+            and (column.mean_of or table.suite == self.recipe.run(column.run or line.run or "").suite)
+            for each in published.numbers(table)
+            if each.key == _key(column)
+        }
 
     def _ranks(self, table: recipe.Table) -> Table:
         """Return the models' ranks by aspect and data set, as a leaderboard forms them."""
@@ -269,6 +256,16 @@ class Numbers:
 
 def _key(column: Column) -> CellKey:
     return CellKey(column.metric or "", column.axis, column.group, column.reference, column.subset)
+
+
+def _published_cell(column: Column, line: Line, printed: Published | None, base: Published | None) -> Cell:
+    blank = Cell(decimals=column.decimals, origin="published", is_change=line.minus is not None)
+    if printed is None or (line.minus is not None and base is None):
+        return msgspec.structs.replace(blank, reason="not printed")
+    value = printed.value if base is None else round(printed.value - base.value, printed.decimals)
+    note = printed.note.rpartition(": ")[2] if column.note else ""
+    about = {"value": value, "decimals": printed.decimals, "note": note, "reason": printed.note or NO_INTERVAL}
+    return msgspec.structs.replace(blank, **about)
 
 
 def _star(estimate: Estimate) -> str:
