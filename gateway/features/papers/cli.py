@@ -66,10 +66,11 @@ async def _run(arguments: argparse.Namespace) -> int:
         todo = await in_thread(asking.jobs, evaluating=False)
         _show_plan(asking, of, todo, arguments)
         if arguments.dry_run:
-            return 0
+            return 1 if runs.failures(asking.outcomes) else 0
         for job, _ in todo:
             for variable in (job.about.api_key_env, job.about.judge_api_key_env):
                 jobs.api_key(variable)
+            await in_thread(runs.begin, job)
         validation = await in_thread(validations.find, arguments)
         await _ask(asking, todo, stop, arguments, validation)
     except (RunStopped, asyncio.CancelledError):
@@ -130,6 +131,8 @@ def _show_plan(
         forecasts.show([job for job, _ in todo], names, is_dry=arguments.dry_run)
     for each in (each for each in of.runs if each.evaluates):
         print(f"{each.name}: asks about the texts of {each.evaluates} once they are there; not counted")
+    if any(job.plan.suite.needs_judge for job, _ in todo) and not asking.settings.judge:
+        print("no --judge, so each model judges its own replies", file=sys.stderr)
     for line in runs.failures(asking.outcomes):
         print(visible_line(line), file=sys.stderr)
 

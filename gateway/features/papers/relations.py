@@ -169,7 +169,7 @@ def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
                 name=model.name, across=at, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell)
             )
             for model, cell in _numbers(numbers, relation)
-            if (at := _place(model, attribute)) is not None
+            if model.quantisation_of is None and (at := _place(model, attribute)) is not None
         ]
         svg = in_both_widths(partial(scatter.draw, title, spots, MARKS[attribute]))
         yield Picture(title=title, reading="", svg=svg)

@@ -49,8 +49,11 @@ def terminal(table: Table) -> str:
             about.append(f"[{reasons.setdefault(cell.reason, len(reasons) + 1)}]")
         return " ".join(about)
 
+    groups = [row.label.group for row in table.rows] if any(row.label.group for row in table.rows) else []
     rows = [["", *map(_name, table.heads)]]
     rows += [[_name(row.label), *map(words, row.cells)] for row in table.rows]
+    if groups:
+        rows = [[group, *row] for group, row in zip(["", *groups], rows, strict=True)]
     notes = [f"[{place}] {reason}" for reason, place in reasons.items()]
     title = f"Table {table.id}: {table.title}"
     return "\n".join([visible_line(title), aligned(rows), *map(visible_line, [*notes, *table.notes])])

@@ -199,7 +199,7 @@ class Asking:
         for job, place in queue:
             title = f"{place[0]}, {place[1]}"
             try:
-                await in_thread(_begin, job)
+                await in_thread(begin, job)
                 work = run_one(job, stop, manner, title=title, again=again)
                 result = await unless_stopped(stop, work, lambda: RunStopped(0, 0), within=END_SECONDS)
             except BenchmarkError as exc:
@@ -208,8 +208,8 @@ class Asking:
                 self.outcomes[place] = Finished(path=job.path, result=result)
 
 
-def _begin(job: Job) -> None:
-    """Begin the run's directory, or check that it was begun with the same options."""
+def begin(job: Job) -> None:
+    """Begin the run's directory, or check that it was begun with the same options. Raises BenchmarkError."""
     if (job.path / directory.MANIFEST).exists():
         directory.demand_same(job.path, directory.read_manifest(job.path), job.about)
     else:

@@ -247,7 +247,7 @@ class Numbers:
                 notes.append(f"{run}: embedded data, not comparable with published numbers.")
             if result.judge_fault:
                 notes.append(f"{run}: judge not validated: {result.judge_fault}.")
-            faults = (result.thinking_fault, result.length_note)
+            faults = (result.thinking_fault, result.length_note, *result.judge_warnings)
             notes += [f"{run} of {result.model}: {fault}." for fault in faults if fault]
         if has_published:
             notes.append(f"Models marked as published are printed in {self.recipe.paper}: {NO_INTERVAL}.")
