@@ -4,7 +4,6 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean
 
 import msgspec
 import pytest
@@ -12,7 +11,9 @@ import pytest
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.simulator.loading import load
+from benchmarks.simulator.planted.implicit_association import PlantedImplicitAssociation
 from benchmarks.simulator.planted.table import Expected
+from benchmarks.simulator.profile import Profile
 from benchmarks.suites.common.estimation import CellKey
 from gateway.features.papers import models, recipe, rendering
 from gateway.features.papers.recipe import Column
@@ -23,17 +24,23 @@ from tests.support.commands import refused, run_here
 from tests.support.simulated import simulator_in_thread
 
 HOSTILE = "=x_{}\\&<b>%$#^~é汉"
-PROFILES = {"plain": "default", HOSTILE: "null"}
-LIMIT = 200
+P_REFUSAL = {"plain": 0.3, HOSTILE: 0.1}
+"""Share of association tests that each model refuses; the others go the way of the stereotype."""
+LIMIT = 120
 OPTIONS = ("--models", "models.toml", "--data", "embedded", "--limit", str(LIMIT), "--quiet")
+
+
+def profile(name: str) -> Profile:
+    association = PlantedImplicitAssociation(p_consistent=1.0, p_refusal=P_REFUSAL[name])
+    return msgspec.structs.replace(load("default"), models=[name], implicit_association=association)
 
 
 @pytest.fixture(scope="module")
 def urls() -> Iterator[dict[str, str]]:
     """Two servers, each with its model."""
-    profiles = [msgspec.structs.replace(load(PROFILES[name]), models=[name]) for name in PROFILES]
+    profiles = [profile(name) for name in P_REFUSAL]
     with simulator_in_thread(profiles[0]) as first, simulator_in_thread(profiles[1]) as second:
-        yield dict(zip(PROFILES, (first, second), strict=True))
+        yield dict(zip(P_REFUSAL, (first, second), strict=True))
 
 
 @pytest.fixture(autouse=True)
@@ -57,13 +64,13 @@ def cells(path: str) -> dict[tuple[str, str], dict[str, str]]:
         return {(line["row"], line["column"]): line for line in csv.DictReader(file) if line["origin"] == "own"}
 
 
-def planted(run: str, model: str) -> float:
-    """The expected number of a run of the implicit recipe in Table 1."""
-    of = recipe.load("implicit").run(run)
-    options = RunOptions(suite=of.suite, model=model, protocol=of.protocol, data="embedded", limit=LIMIT)
-    value = Expected(load(PROFILES[model]), prepare(options)).value(CellKey("absolute_mean"))
-    assert value is not None
-    return value
+def planted(model: str) -> dict[str, float]:
+    """The expected numbers of Table 1, in which refused tests count as without direction."""
+    options = RunOptions(suite="decision", model=model, protocol="paper", data="embedded", limit=LIMIT)
+    decision = Expected(profile(model), prepare(options)).value(CellKey("absolute_mean"))
+    assert decision is not None
+    association = 100 * (1 - P_REFUSAL[model])
+    return {"IAT": association, "Decision": decision, "Average": (association + decision) / 2}
 
 
 def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[str, str]) -> None:
@@ -73,15 +80,14 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
     """
     assert run_here("audit", "paper", "implicit", *OPTIONS, "--out", "out")[0] == 0
     table = cells("out/table-1.csv")
-    for model in PROFILES:
+    for model in P_REFUSAL:
         row = f"'{model}" if model == HOSTILE else model
-        truth = {"IAT": planted("iat", model), "Decision": planted("decision", model)}
-        for column, value in (truth | {"Average": fmean(truth.values())}).items():
+        for column, value in planted(model).items():
             cell = table[row, column]
             assert float(cell["lower"]) <= value <= float(cell["upper"]), (model, column)
-            assert int(cell["n"]) >= 162
+            assert int(cell["n"]) >= 100
     page, tex = (Path("out", name).read_text(encoding="utf-8") for name in ("paper.html", "tables.tex"))
-    assert "&lt;b&gt;" in page and "<b>%" not in page and "GPT-4o" in page
+    assert ("&lt;b&gt;" in page, "<b>%" in page, "GPT-4o" in page) == (True, False, True)
     assert r"=x\_\{\}\textbackslash{}\&$<$b$>$\%\$\#\^{}\~{}U+00E9U+6C49" in tex
 
     folder = Path("out", models.Model(name=HOSTILE, base_url=urls[HOSTILE]).folder, "decision")
@@ -92,7 +98,7 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
     asked = [json.loads(line)["item_id"] for line in (folder / directory.RESPONSES).read_bytes().splitlines()]
     assert len(asked) == len(set(asked)) == len(lines)
 
-    write_models([{"name": name, "base_url": "http://127.0.0.1:9"} for name in PROFILES])
+    write_models([{"name": name, "base_url": "http://127.0.0.1:9"} for name in P_REFUSAL])
     before = cells("out/table-1.csv")
     assert run_here("audit", "paper", "implicit", *OPTIONS, "--resume", "out")[0] == 0
     code, _, err = run_here(
@@ -105,21 +111,23 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
     assert not Path("other", "plain").exists()
 
 
-def test_a_run_that_fails_costs_its_cells_only() -> None:
-    """Nothing listens for the second model: its cells say why, the first has its numbers, the exit code is 1; a run of
+def test_a_run_that_fails_costs_its_cells_only(urls: dict[str, str]) -> None:
+    """The server does not know the second model: its cells say why, the first has numbers, the exit code is 1; a run of
     another limit is not used, with the reason. A dry run sends nothing and writes nothing.
     """
-    entries = [{"name": "plain", "base_url": "http://127.0.0.1:9"}, {"name": "gone", "base_url": "http://127.0.0.1:9"}]
-    write_models(entries)
+    write_models([{"name": name, "base_url": urls["plain"]} for name in ("plain", "gone")])
     some = ("audit", "paper", "implicit", "--models", "models.toml", "--data", "embedded", "--tables", "1")
     code, out, _ = run_here(*some, "--limit", "30", "--out", "out", "--dry-run")
     assert (code, Path("out").exists()) == (0, False)
-    assert "decision, gone" in out and "nothing was sent" in out
+    assert ("decision, gone" in out, "nothing was sent" in out) == (True, True)
 
     code, _, err = run_here(*some, "--limit", "30", "--out", "out", "--quiet")
     assert code == 1
     assert "iat of gone: not run: " in err
     assert cells("out/table-1.csv")["gone", "Average"]["reason"] == "no number in IAT, Decision"
+    assert cells("out/table-1.csv")["plain", "Average"]["value"]
+    _, _, err = run_here(*some, "--limit", "40", "--out", "more", "--from", "out/plain", "--dry-run")
+    assert "not used; as iat of plain it does not fit: limit 30, not 40" in err
     assert "--resume out" in refused(*some, "--out", "out")
     assert "the recipe has tables 1, 1+" in refused(*some[:-1], "9")
 
@@ -163,7 +171,7 @@ def test_a_recipe_names_what_the_registry_has(name: str) -> None:
         assert any(label.origin == "published" for label in labels) == is_printed, table.id
 
 
-def column(**more: object) -> Column:
+def some_column(**more: object) -> Column:
     blank = {"metric": None, "axis": None, "group": None, "reference": None, "subset": None, "run": None}
     blank |= {"published": (), "mean_of": (), "stars": False, "note": None, "decimals": 2, "scale": 1.0}
     return msgspec.convert({"heading": "x", **blank, **more}, Column)
@@ -172,10 +180,10 @@ def column(**more: object) -> Column:
 def test_a_mean_of_independent_runs_has_their_joint_interval() -> None:
     """Halves of unequal intervals are added in squares; of one run, or without a part, there is none."""
     first, second = Cell(value=10.0, lower=7.0, upper=12.0, n=5), Cell(value=20.0, lower=16.0, upper=23.0, n=7)
-    mean = mean_cell(column(), ["a", "b"], [first, second], ["r", "s"])
+    mean = mean_cell(some_column(), ["a", "b"], [first, second], ["r", "s"])
     assert (mean.value, mean.lower, mean.upper, mean.n) == (15.0, 12.5, pytest.approx(15 + 13**0.5 / 2), 12)
-    assert mean_cell(column(), ["a", "b"], [first, second], ["r", "r"]).lower is None
-    assert mean_cell(column(), ["a", "b"], [first, Cell(reason="gone")], ["r", "s"]).reason == "no number in b"
+    assert mean_cell(some_column(), ["a", "b"], [first, second], ["r", "r"]).lower is None
+    assert mean_cell(some_column(), ["a", "b"], [first, Cell(reason="gone")], ["r", "s"]).reason == "no number in b"
 
 
 def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], folder: Path) -> None:
