@@ -26,6 +26,10 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     decimals: int
     """As printed."""
+    mark: str = ""
+    """A star, as printed."""
+    identity: str = ""
+    """Identity in brackets after it."""
     note: str
     """Note on numbers that do not add up in print; empty for most."""
 
@@ -112,10 +116,19 @@ def numbers(table: Table) -> list[Published]:
         parts = row["axis_or_category"].split("/")
         if row["metric"] != table.named or (table.only and table.only not in parts) or table.without in parts:
             continue
-        total = round(value(table.named, row) + value(table.plus, row) - value(table.minus, row), 6)
-        decimals = len(row["value"].partition(".")[2])
-        key = _key(table, parts)
-        published.append(Published(model=row["model"], key=key, value=total, decimals=decimals, note=row["note"]))
+        is_starred = values.get(("starred", row["model"], row["axis_or_category"])) == "1"
+        _, has_identity, identity = row["note"].partition(" identity: ")
+        published.append(
+            Published(
+                model=row["model"],
+                key=_key(table, parts),
+                value=round(value(table.named, row) + value(table.plus, row) - value(table.minus, row), 6),
+                decimals=len(row["value"].partition(".")[2]),
+                mark="*" if is_starred else "",
+                identity=identity,
+                note="" if has_identity else row["note"],
+            )
+        )
     return published
 
 

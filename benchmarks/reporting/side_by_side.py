@@ -115,7 +115,7 @@ def _grid(
     for name, own in zip(run_names, by_run, strict=True):
         columns[name] = [own.get(key) for key in keys]
     printed = numbers(table) if table else []
-    by_place = {(entry.model, entry.key): number(entry.value, entry.decimals) for entry in printed}
+    by_place = {(entry.model, entry.key): _words(entry) for entry in printed}
     for model in dict.fromkeys(entry.model for entry in printed):
         columns[f"{model} (published)"] = [by_place.get((model, key)) for key in keys]
     parts = [part(*key[1:]) for key in keys]
@@ -137,6 +137,11 @@ def _grid(
         notes=[*filter(None, notes), *([f"{NO_INTERVAL[0].upper()}{NO_INTERVAL[1:]}."] if table else [])],
         is_folded=len(rows) > (MOST_HEADLINE_ROWS if is_headline else MOST_ROWS),
     )
+
+
+def _words(entry: Published) -> str:
+    identity = f" ({entry.identity})" if entry.identity else ""
+    return f"{number(entry.value, entry.decimals)}{entry.mark}{identity}"
 
 
 def _notes(printed: Sequence[Published]) -> list[str]:

@@ -162,4 +162,6 @@ def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace
         write_file(arguments.out / f"table-{table.id}.csv", rendering.as_csv(table))
         if not arguments.quiet:
             print(f"{rendering.terminal(table)}\n")
+    for name, reason in of.not_rebuilt.items() if not arguments.quiet else ():
+        print(f"{name} is not rebuilt: {reason}")
     print(arguments.out / "paper.html")

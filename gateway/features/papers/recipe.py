@@ -177,6 +177,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tables: tuple[Table, ...]
     relations: tuple[Relation, ...] = ()
     figures: tuple[Drawing, ...] = ()
+    not_rebuilt: dict[str, str] = {}
+    """Tables and figures that no run gives, and the reason of each."""
 
     def run(self, name: str) -> Run:
         return next(run for run in self.runs if run.name == name)

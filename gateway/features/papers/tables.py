@@ -263,9 +263,14 @@ def _published_cell(column: Column, line: Line, printed: Published | None, base:
     if printed is None or (line.minus is not None and base is None):
         return msgspec.structs.replace(blank, reason="not printed")
     value = printed.value if base is None else round(printed.value - base.value, printed.decimals)
-    note = printed.note.rpartition(": ")[2] if column.note else ""
-    about = {"value": value, "decimals": printed.decimals, "note": note, "reason": printed.note or NO_INTERVAL}
-    return msgspec.structs.replace(blank, **about)
+    return msgspec.structs.replace(
+        blank,
+        value=value,
+        decimals=printed.decimals,
+        mark=printed.mark,
+        note=printed.identity,
+        reason=printed.note or NO_INTERVAL,
+    )
 
 
 def _star(estimate: Estimate) -> str:
