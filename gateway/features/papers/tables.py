@@ -15,6 +15,7 @@ from benchmarks.reporting import compare
 from benchmarks.reporting.leaderboard import Entry, leaderboards
 from benchmarks.reporting.totals import stated
 from benchmarks.run.estimation import FALSE_STARS, MARK, mark
+from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey
 from gateway.features.papers import recipe
 from gateway.features.papers.models import Model
@@ -237,21 +238,26 @@ class Numbers:
 
     def _notes(self, table: recipe.Table, *, has_published: bool) -> tuple[str, ...]:
         """Return what a reader must know of the table's numbers, each sentence once."""
-        notes = [table.caveat] if table.caveat else []
-        names = {run.name for run in self.recipe.runs_of(table)}
-        for (_, run), outcome in self.outcomes.items():
-            if run not in names or isinstance(outcome, str):
-                continue
-            result = outcome.result
-            if result.dataset.kind == "embedded":
-                notes.append(f"{run}: embedded data, not comparable with published numbers.")
-            if result.judge_fault:
-                notes.append(f"{run}: judge not validated: {result.judge_fault}.")
-            faults = (result.thinking_fault, result.length_note, *result.judge_warnings)
-            notes += [f"{run} of {result.model}: {fault}." for fault in faults if fault]
+        names = [run.name for run in self.recipe.runs_of(table)]
+        runs_by_note: dict[str, list[str]] = {}
+        for outcome, run in ((self.outcomes.get((model.name, run)), run) for run in names for model in self.models):
+            if isinstance(outcome, Finished):
+                for note in _about(outcome.result):
+                    runs_by_note.setdefault(note, []).append(run)
+        notes = [f"{', '.join(dict.fromkeys(runs))}: {note}." for note, runs in runs_by_note.items()]
         if has_published:
             notes.append(f"Models marked as published are printed in {self.recipe.paper}: {NO_INTERVAL}.")
-        return tuple(dict.fromkeys(notes))
+        return (table.caveat, *notes) if table.caveat else tuple(notes)
+
+
+def _about(result: Result) -> Iterator[str]:
+    """Return what a reader must know of a run."""
+    if result.dataset.kind == "embedded":
+        yield "embedded data, not comparable with published numbers"
+    if result.judge_fault:
+        yield f"judge not validated: {result.judge_fault}"
+    yield from result.judge_warnings
+    yield from (f"{result.model}: {fault}" for fault in (result.thinking_fault, result.length_note) if fault)
 
 
 def _key(column: Column) -> CellKey:
