@@ -145,8 +145,16 @@ def _words(entry: Published) -> str:
 
 
 def _notes(printed: Sequence[Published]) -> list[str]:
-    places_of: dict[str, list[str]] = {}
+    """Return the notes on printed numbers; one on the same number of every model names only its part."""
+    models_of: dict[str, dict[str, list[str]]] = {}
     for entry in printed:
         if entry.note:
-            places_of.setdefault(entry.note, []).append(f"{entry.model}, {part(*entry.key[1:])}")
-    return [f"{'; '.join(where)}: {note}." for note, where in places_of.items()]
+            models_of.setdefault(entry.note, {}).setdefault(part(*entry.key[1:]), []).append(entry.model)
+    n_models = len({entry.model for entry in printed})
+    notes = []
+    for note, by_part in models_of.items():
+        where = [
+            label if len(models) == n_models else f"{', '.join(models)}, {label}" for label, models in by_part.items()
+        ]
+        notes.append(f"{'; '.join(where)}: {note}.")
+    return notes

@@ -173,7 +173,7 @@ def _maps(suite: Suite, runs: Sequence[FinishedRun], printed: Sequence[Table]) -
         of_papers = {entry.key for table in printed if table.metric == metric for entry in tables.numbers(table)}
         keys = [key for key in measured if key in of_papers and key not in headline and "/" not in (key.subset or "")]
         if keys:
-            maps[_title(CellKey(metric)) + " of the papers' parts" * (metric == suite.headline.metric)] = keys
+            maps[_title(CellKey(metric)) + ", in the papers' parts" * (metric == suite.headline.metric)] = keys
     return {title: sorted(keys, key=lambda key: key.axis is not None) for title, keys in maps.items()}
 
 
