@@ -17,7 +17,7 @@ from gateway.terminal.tables import aligned
 PUBLISHED = "published"
 
 
-def shown(cell: Cell) -> str:
+def formatted(cell: Cell) -> str:
     """Return the number with its star and note; a dash where there is none."""
     text = (signed if cell.is_change else number)(cell.value, cell.decimals)
     return text + cell.mark + (f" ({cell.note})" if cell.note and cell.value is not None else "")
@@ -40,7 +40,7 @@ def terminal(table: Table) -> str:
     reasons: dict[str, int] = {}
 
     def words(cell: Cell) -> str:
-        about = [shown(cell)]
+        about = [formatted(cell)]
         if cell.lower is not None:
             about.append(f"[{ends(cell)}]")
         if cell.n is not None:
@@ -133,7 +133,7 @@ def _latex_table(table: Table) -> list[str]:
     rows += [rf"\begin{{longtable}}{{l{'r' * len(table.heads)}}}", r"\toprule"]
     rows += [" & ".join(["", *(tex(_name(head)) for head in table.heads)]) + r"\\", r"\midrule", r"\endhead"]
     for row in table.rows:
-        lines = [" & ".join([tex(_name(row.label)), *(tex(shown(cell)) for cell in row.cells)])]
+        lines = [" & ".join([tex(_name(row.label)), *(tex(formatted(cell)) for cell in row.cells)])]
         for words in ([tex(ends(cell)) for cell in row.cells], [_n(cell) for cell in row.cells]):
             if any(words):
                 lines.append(" & ".join(["", *(rf"\tiny {word}" for word in words)]))
@@ -150,6 +150,6 @@ def _n(cell: Cell) -> str:
 def page(recipe: Recipe, tables: Sequence[Table], drawings: Sequence[tuple[Drawing, Sequence[Figure]]]) -> str:
     """Return one self-contained page of the tables and figures."""
     rendered: str = template("paper.html", Path(__file__).parent / "templates").render(
-        recipe=recipe, tables=tables, drawings=drawings, shown=shown, ends=ends
+        recipe=recipe, tables=tables, drawings=drawings, formatted=formatted, ends=ends
     )
     return rendered
