@@ -1,4 +1,4 @@
-"""The printed numbers that stand beside entry's own: those of the transcriptions, under our names."""
+"""The printed numbers that stand beside one's own: those of the transcriptions, under our names."""
 
 import pytest
 
