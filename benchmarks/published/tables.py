@@ -25,7 +25,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """Our number of the same; axis None over all axes."""
     value: float
     decimals: int
-    """As printed."""
+    """Decimals in print."""
     mark: str = ""
     """A star, as printed."""
     identity: str = ""
@@ -50,7 +50,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     suite: str
     metric: str
     form: tuple[Literal["axis", "group", "subset", ""], ...] = ("axis",)
-    """Parts of a row's name between slashes; two subsets are of one name, and a part without a name is left out."""
+    """Parts of a row's name between slashes; subsets are joined, and a part without a name is left out."""
     axis: str | None = None
     group: str | None = None
     reference: str | None = None

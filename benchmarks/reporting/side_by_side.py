@@ -16,7 +16,7 @@ from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Scale
 
 MOST_COLUMNS = 6
-"""With more parts, the parts are the rows."""
+"""A table with more parts has them as its rows."""
 MOST_ROWS, MOST_HEADLINE_ROWS = 12, 40
 """A longer table is folded; so is one of the headline metric."""
 EMBEDDED = "These runs are on embedded items, the printed numbers on the published ones: they cannot be compared."
@@ -30,7 +30,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale
     head: list[str]
     rows: list[list[Estimate | str | None]]
-    """A name, then own numbers and printed ones; None where there is no number."""
+    """A name, then own numbers and printed ones; None for a missing number."""
     notes: list[str]
     is_folded: bool
 
@@ -43,18 +43,16 @@ def names(results: Sequence[Result]) -> list[str]:
 
 
 def _name(place: int, results: Sequence[Result]) -> str:
-    result = results[place]
-    model = result.model
-    others = [told(one) for one in results if (one.suite, one.model) == (result.suite, model) and one is not result]
-    own = told(result)
-    apart = [name for name, value in own.items() if any(other[name] != value for other in others)]
-    words = [_setting(name, own[name]) for name in apart]
-    is_last = any(other == own for other in others)
-    return " · ".join([model, *words]) + (f" (run {place + 1})" if is_last else "")
+    result, settings_of = results[place], _all_settings(results[place])
+    alike_runs = [run for run in results if (run.suite, run.model) == (result.suite, result.model)]
+    rivals = [_all_settings(run) for run in alike_runs if run is not result]
+    words = [
+        _setting(name, value) for name, value in settings_of.items() if any(rival[name] != value for rival in rivals)
+    ]
+    return " · ".join([result.model, *words]) + (f" (run {place + 1})" if settings_of in rivals else "")
 
 
-def told(result: Result) -> dict[str, object]:
-    """Return what a run is told apart by."""
+def _all_settings(result: Result) -> dict[str, object]:
     ways = {"protocol": result.protocol, "mode": result.mode, "data": result.dataset.kind}
     rest = dict(settings(result)) | {"data sha256": result.dataset.sha256[:8]}
     return {**ways, "mitigation": result.mitigation, **rest, "seed": result.seed}

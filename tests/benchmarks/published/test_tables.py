@@ -14,11 +14,11 @@ def test_each_belongs_to_a_metric_of_a_suite(table: Table) -> None:
     """Its suite has the metric, the examples and the axes; its numbers lie on the metric's scale, each once a model."""
     suite, numbers = SUITES[table.suite], tables.numbers(table)
 
-    assert {one.key.metric for one in numbers} == {table.metric}
+    assert {entry.key.metric for entry in numbers} == {table.metric}
     assert table.few_shot in suite.few_shots
-    assert {one.key.axis for one in numbers} <= {None, *suite.axes}
-    assert all(suite.scales[table.metric].low <= one.value <= suite.scales[table.metric].high for one in numbers)
-    assert len({(one.model, one.key) for one in numbers}) == len(numbers) > 0
+    assert {entry.key.axis for entry in numbers} <= {None, *suite.axes}
+    assert all(suite.scales[table.metric].low <= entry.value <= suite.scales[table.metric].high for entry in numbers)
+    assert len({(entry.model, entry.key) for entry in numbers}) == len(numbers) > 0
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_a_printed_number_stands_under_our_name(suite: str, model: str, key: Cel
     """Read from the papers by hand, without examples and mitigation."""
     plain = [table for table in tables.tables_of(suite) if (table.few_shot, table.mitigation) == (0, "none")]
 
-    assert [one.value for table in plain for one in tables.numbers(table) if (one.model, one.key) == (model, key)] == [
-        value
-    ]
+    assert [
+        entry.value for table in plain for entry in tables.numbers(table) if (entry.model, entry.key) == (model, key)
+    ] == [value]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_changes_and_examples_are_tables_of_their_own(
         if (table.few_shot, table.mitigation, table.metric) == (few_shot, mitigation, key.metric)
     )
 
-    assert [one.value for one in tables.numbers(table) if one.model in mistral and one.key == key] == [
+    assert [entry.value for entry in tables.numbers(table) if entry.model in mistral and entry.key == key] == [
         pytest.approx(value)
     ]
 
