@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
 
-from auditors.metrics.bootstrap import holm
+from auditors.metrics.bootstrap import N_RESAMPLES, expanded_tail, holm
 from auditors.metrics.intervals import Interval
 
 Ties = Literal["lower", "average"]
@@ -139,6 +139,36 @@ def population_sd_of_shares(shares: Sequence[float]) -> float:
         return math.nan
     mean = 1 / len(shares)
     return math.sqrt(math.fsum((share / total - mean) ** 2 for share in shares) / len(shares))
+
+
+def spearman(
+    x: ArrayLike, y: ArrayLike, *, rng: np.random.Generator, n_resamples: int = N_RESAMPLES
+) -> tuple[float, Interval | None]:
+    """Spearman's rank correlation of paired values, and its 95 % interval under resampling of pairs with replacement.
+
+    Args: x, y: (n,) real; equal values share the mean of their ranks.
+
+    Returns: the correlation, NaN where x or y has a single value; the expanded percentile interval
+        (`bootstrap.cluster_bootstrap`) of the resamples in which it is defined, None below two pairs or for NaN.
+    Source: Spearman 1904, https://doi.org/10.2307/1412159.
+    """
+    pairs = np.stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)])
+    n, value = pairs.shape[1], float(_correlation(pairs))
+    if n < 2 or math.isnan(value):
+        return value, None
+    drawn = _correlation(pairs[:, rng.integers(n, size=(n_resamples, n))])
+    tail = expanded_tail(n, 0.95)
+    lower, upper = np.nanquantile(drawn, [tail, 1 - tail])
+    return value, Interval(float(min(lower, value)), float(max(upper, value)))
+
+
+def _correlation(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Correlation of the ranks along the last axis; (2, ..., n) gives (...)."""
+    rows, columns = pairs[..., :, None], pairs[..., None, :]
+    centred = (np.sign(rows - columns)).sum(axis=-1)  # twice a mean rank, less its mean
+    covariance = (centred[0] * centred[1]).sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(covariance / np.sqrt((centred[0] ** 2).sum(axis=-1) * (centred[1] ** 2).sum(axis=-1)))
 
 
 # The area under the ROC curve of examples that come in clusters.

@@ -11,7 +11,7 @@ result (see `benchmarks.run.estimation`).
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from benchmarks.suites.common.estimation import (
     MAX_UNDEFINED_SHARE,
     MIN_CLUSTERS,
     Cell,
+    CellKey,
     cell_rng,
     point,
     resampled,
@@ -120,13 +121,24 @@ class ComparedRun(NamedTuple):
     """Items of the run, asked or not."""
 
 
-def compare(path_a: Path, path_b: Path, *, confidence_level: float = 0.95) -> Comparison:
+def compare(
+    path_a: Path, path_b: Path, *, confidence_level: float = 0.95, keys: Container[CellKey] | None = None
+) -> Comparison:
     """Compares two run directories. Raises as `compare_runs`."""
-    return compare_runs(_in_directory(path_a), _in_directory(path_b), confidence_level=confidence_level)
+    runs = _in_directory(path_a), _in_directory(path_b)
+    return compare_runs(*runs, confidence_level=confidence_level, keys=keys)
 
 
-def compare_runs(run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: float = 0.95) -> Comparison:
-    """Compares two runs. Raises BenchmarkError for different suites, versions, protocols, modes or data."""
+def compare_runs(
+    run_a: ComparedRun,
+    run_b: ComparedRun,
+    *,
+    confidence_level: float = 0.95,
+    keys: Container[CellKey] | None = None,
+) -> Comparison:
+    """Compares two runs. `keys`: the numbers to compare, which shortens the work; None: all of them. Raises
+    BenchmarkError for different suites, versions, protocols, modes or data.
+    """
     manifest_a, manifest_b = run_a.manifest, run_b.manifest
     _demand_comparable(run_a, run_b)
     paired_a, paired_b, n_unpaired = paired(run_a.observations(), run_b.observations())
@@ -136,9 +148,10 @@ def compare_runs(run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: fl
     looks = _n_looks([run_a, run_b])
     level = confidence_level if looks is None else repeated_level(looks, GROWTH, confidence_level)
     penalty = (1 - confidence_level) / (1 - level)
+    cells_a, cells_b = (cells(manifest_a.options, suite, observations) for observations in (paired_a, paired_b))
     differences = compared(
-        cells(manifest_a.options, suite, paired_a),
-        cells(manifest_a.options, suite, paired_b),
+        [cell for cell in cells_a if keys is None or cell.key in keys],
+        cells_b,
         seed=manifest_a.options.seed,
         confidence_level=level,
         penalty=penalty,

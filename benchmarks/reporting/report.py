@@ -10,8 +10,9 @@ import msgspec
 from auditors.types import Estimate
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.reporting.headline import Card, cards, key_of
-from benchmarks.reporting.leaderboard import leaderboards, separation, settings
+from benchmarks.reporting.leaderboard import leaderboards, separation
 from benchmarks.reporting.pages import template
+from benchmarks.reporting.side_by_side import Grid, alike, grids, names
 from benchmarks.reporting.totals import stated
 from benchmarks.run.estimation import mark
 from benchmarks.run.result import Result, encode, shown_fields
@@ -86,6 +87,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
     anchor: str
     result: Result
+    name: str
+    """The model, and what tells the run from others of the page."""
     title: str
     does_not_show: str
     cards: list[Card]
@@ -119,8 +122,9 @@ class Comparable(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     metrics: list[str]
     scales: dict[str, Scale]
-    runs: list[tuple[str, Result, list[Estimate | None]]]
-    """(anchor, result, totals), one total per metric."""
+    runs: list[tuple[Section, list[Estimate | None]]]
+    """A run and its totals, one per metric."""
+    grids: list[Grid]
     figures: list[Figure]
 
 
@@ -128,7 +132,8 @@ def render(results: Sequence[Result]) -> str:
     """Return the page of the runs; several of a kind make a table. Raises ValueError without any."""
     if not results:
         raise ValueError("a report needs at least one result")
-    sections = [_section(f"run-{number}", result) for number, result in enumerate(results, 1)]
+    named = zip(names(results), results, strict=True)
+    sections = [_section(f"run-{number}", name, result) for number, (name, result) in enumerate(named, 1)]
     page: str = template("report.html").render(
         sections=sections,
         standings=_standings(sections),
@@ -139,7 +144,7 @@ def render(results: Sequence[Result]) -> str:
     return page
 
 
-def _section(anchor: str, result: Result) -> Section:
+def _section(anchor: str, name: str, result: Result) -> Section:
     suite = registry.known(result.suite)
     metrics = list(dict.fromkeys(estimate.metric for estimate in result.estimates))
     scales = dict(suite.scales) if suite else {}
@@ -153,6 +158,7 @@ def _section(anchor: str, result: Result) -> Section:
     return Section(
         anchor=anchor,
         result=result,
+        name=name,
         title=suite.title if suite else result.suite,
         does_not_show=suite.does_not_show if suite else "",
         cards=cards(result),
@@ -167,7 +173,7 @@ def _section(anchor: str, result: Result) -> Section:
         n_marked=sum(bool(mark(estimate)) for estimate in compared) if compared else None,
         sensitive=sensitive,
         taken_for=_taken_for(sensitive),
-        figures=_figures([result]),
+        figures=_figures([name], [result]),
     )
 
 
@@ -177,7 +183,7 @@ def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
     return sorted(names, key=lambda name: name in (LOWEST, HIGHEST))
 
 
-def _figures(results: Sequence[Result]) -> list[Figure]:
+def _figures(run_names: Sequence[str], results: Sequence[Result]) -> list[Figure]:
     """Return the figures that the suite draws of runs made in the same way, without numbers that are not assessable;
     empty for a suite without figures.
     """
@@ -186,7 +192,7 @@ def _figures(results: Sequence[Result]) -> list[Figure]:
         return []
     runs = [
         Run(name=name, estimates=[stated(result, estimate) for estimate in result.estimates])
-        for name, result in zip(_names(results), results, strict=True)
+        for name, result in zip(run_names, results, strict=True)
     ]
     left_out = [note for run, result in zip(runs, results, strict=True) for note in _left_out(run.name, result)]
     return [msgspec.structs.replace(figure, notes=(*left_out, *figure.notes)) for figure in suite.figures(runs)]
@@ -199,12 +205,6 @@ def _left_out(name: str, result: Result) -> list[str]:
     n = sum(result.fault_of(estimate) is not None for estimate in result.estimates)
     about = "numbers of the run are not assessable, and left out here"
     return [f"{name}: {n:,} of {len(result.estimates):,} {about}."] if n else []
-
-
-def _names(results: Sequence[Result]) -> list[str]:
-    """The models, numbered where two runs are of the same one."""
-    models = [result.model for result in results]
-    return [f"{m} (run {n})" if models.count(m) > 1 else m for n, m in enumerate(models, 1)]
 
 
 def _table(metric: str, result: Result, scale: Scale) -> Table:
@@ -235,30 +235,28 @@ def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
 
 
 def _standings(sections: Sequence[Section]) -> list[Comparable]:
-    kinds: dict[tuple[object, ...], list[Section]] = {}
-    for section in sections:
-        result = section.result
-        kind = (*result.series.values(), result.mitigation, *settings(result).values())
-        kinds.setdefault(kind, []).append(section)
-    return [_standing(together) for together in kinds.values() if len(together) > 1]
+    kinds = alike([section.result for section in sections])
+    standings = [_standing([sections[place] for place in together]) for together in kinds]
+    return [standing for standing in standings if len(standing.runs) > 1 or standing.grids]
 
 
 def _standing(together: Sequence[Section]) -> Comparable:
-    first = together[0]
+    first, result = together[0], together[0].result
     metrics = [
         table.metric for table in first.tables if any(not any(key_of(estimate)[1:]) for estimate in table.estimates)
     ]
     runs = []
     for section in together:
         totals = {estimate.metric: estimate for estimate in section.result.estimates if not any(key_of(estimate)[1:])}
-        runs.append((section.anchor, section.result, [totals.get(metric) for metric in metrics]))
-    result = first.result
+        runs.append((section, [totals.get(metric) for metric in metrics]))
     added = f" · {result.few_shot} examples" if result.few_shot else ""
     added += "" if result.mitigation == NONE else f" · mitigation {result.mitigation}"
+    run_names, results = [section.name for section in together], [section.result for section in together]
     return Comparable(
         title=f"{first.title} · {result.protocol} protocol · {result.mode} · {result.dataset.kind} data{added}",
         metrics=metrics,
         scales={table.metric: table.scale for table in first.tables},
         runs=runs,
-        figures=_figures([section.result for section in together]),
+        grids=grids(results, run_names),
+        figures=_figures(run_names, results) if len(together) > 1 else [],
     )

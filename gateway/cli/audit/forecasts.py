@@ -1,4 +1,4 @@
-"""`biasgate audit run --dry-run`: what the runs would send, and how long they would take."""
+"""Prints the requests, tokens and minutes of planned runs, as `biasgate audit run --dry-run` does."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,25 +13,27 @@ from gateway.terminal.tables import aligned
 HEADS = ["suite", "items", "requests", "to the judge", "prompt tokens", "reply tokens", "expected", "minutes"]
 
 
-def show(jobs: Sequence[Job]) -> None:
-    """Prints a line for each run and their sum."""
+def show(jobs: Sequence[Job], names: Sequence[str] | None = None, *, is_dry: bool = True) -> None:
+    """Prints a line for each run and their sum. `names`: of the runs, in place of suite and model."""
     forecasts = [_of(job) for job in jobs]
     has_several = len({job.plan.options.model for job in jobs}) > 1
-    names = [f"{job.plan.suite.name}, {job.plan.options.model}" if has_several else job.plan.suite.name for job in jobs]
+    names = names or [
+        f"{job.plan.suite.name}, {job.plan.options.model}" if has_several else job.plan.suite.name for job in jobs
+    ]
     each = zip(names, jobs, forecasts, strict=True)
     rows = [HEADS, *(_row(name, len(job.plan.items), forecast) for name, job, forecast in each)]
     if len(forecasts) > 1:
         rows.append(_row("all", sum(len(job.plan.items) for job in jobs), _sum(forecasts)))
     print(aligned(rows))
     print(
-        "nothing was sent; requests: one a reply (--samples: fewer, exact: more); prompt tokens about, others at most, "
+        ("nothing was sent; " if is_dry else "")
+        + "requests: one a reply (--samples: fewer, exact: more); prompt tokens about, others at most, "
         "expected: reply tokens at the length of the newest finished run of the kind"
     )
     if any(job.plan.options.precision is not None for job in jobs):
         print("--precision: everything is counted, a run that stops early asks less")
-    for job, estimate in zip(jobs, forecasts, strict=True):
-        if estimate.has_more:
-            print(f"{job.plan.suite.name}: asks more items, made from the replies, which are not counted")
+    for suite in dict.fromkeys(job.plan.suite.name for job, each in zip(jobs, forecasts, strict=True) if each.has_more):
+        print(f"{suite}: asks more items, made from the replies, which are not counted")
     if unknown := sorted(
         {str(job.path.parent) for job, forecast in zip(jobs, forecasts, strict=True) if forecast.seconds is None}
     ):

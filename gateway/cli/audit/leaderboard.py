@@ -93,15 +93,17 @@ def _joint_row(row: JointRow, joint: JointRows) -> list[str]:
     mean = number(row.mean, 2) if row.mean is not None else f"– ({row.reason})"
     parts = [row.parts[at] for at in joint.shown]
     percentages = [number(part.value if part else None, 2) for part in parts]
-    beside = [_with_interval(estimate) for at in joint.shown for estimate in row.beside[at]]
+    beside = [with_interval(estimate) for at in joint.shown for estimate in row.beside[at]]
     return [row.model, *percentages, *([mean] if joint.has_mean else []), *beside]
 
 
-def _with_interval(estimate: Estimate | None) -> str:
+def with_interval(estimate: Estimate | None, decimals: int = 1) -> str:
     if estimate is None:
         return "–"
     if estimate.value is None:
         return "undefined"
     if estimate.lower is None:
-        return number(estimate.value)
-    return f"{number(estimate.value)} ({number(estimate.lower)} to {number(estimate.upper)})"
+        return number(estimate.value, decimals)
+    return (
+        f"{number(estimate.value, decimals)} ({number(estimate.lower, decimals)} to {number(estimate.upper, decimals)})"
+    )

@@ -12,10 +12,10 @@ from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture
 from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import in_both_widths
+from benchmarks.published import tables
+from benchmarks.published.tables import NO_INTERVAL
 from benchmarks.reporting.leaderboard import Leaderboard, Row
-from gateway.features.fingerprints import tables
 from gateway.features.fingerprints.aspects import Line, draw_aspects, legend
-from gateway.features.fingerprints.tables import NO_INTERVAL
 
 MOST_LINES = 8
 """Models in one plot."""

@@ -15,7 +15,9 @@ from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture
 from benchmarks.figures.svg import in_both_widths
-from benchmarks.reporting.headline import heading, not_assessable, part, places
+from benchmarks.published import tables
+from benchmarks.published.tables import NO_INTERVAL, Published, Table
+from benchmarks.reporting.headline import heading, key_of, not_assessable, part, places
 from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
 from benchmarks.reporting.pages import template
 from benchmarks.run.result import Result
@@ -23,10 +25,9 @@ from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Scale, Suite
 from benchmarks.suites.registry import SUITES
-from gateway.features.fingerprints import distances, tables
+from gateway.features.fingerprints import distances
 from gateway.features.fingerprints.distances import Cell, Distances
 from gateway.features.fingerprints.positioning import positioning, published_positioning
-from gateway.features.fingerprints.tables import NO_INTERVAL, Published, Table
 
 MOST_COLUMNS = 12
 """Most columns of a map or table; the reports of the runs have all."""
@@ -35,8 +36,8 @@ LEAST_REACH = 0.05
 DASH = "–"
 TEMPLATES = Path(__file__).parent / "templates"
 
-Column = tuple[str | None, str | None, str | None]
-"""Axis, group and reference."""
+Maps = dict[str, list[CellKey]]
+"""Own maps: the numbers of each, by its title."""
 
 
 class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,37 +143,63 @@ def _part_of(suite: Suite, runs: Sequence[FinishedRun]) -> SuitePart:
     for run in sorted(runs, key=lambda run: run.name):
         kind = run.result.dataset.kind
         by_way.setdefault((run.result.protocol, run.result.mode, kind), []).append(run)
-    printed = tables.tables_of(suite.name)
-    keys = dict.fromkeys((suite.headline, *(CellKey(table.metric) for table in printed)))
-    reaches = {key: _reach(suite, key, runs, printed) for key in keys}
-    ways = [_way(suite, way, runs_of_way, reaches) for way, runs_of_way in sorted(by_way.items())]
-    order = [column for key in keys for column in _columns(key, runs)]
-    figures: list[Figure] = []
-    numbers: list[Numbers] = []
-    for table in printed:
-        key = CellKey(table.metric) if suite.headline.metric != table.metric else suite.headline
-        published = _published(suite, table, order, reaches[key])
-        figures += [published] if isinstance(published, Figure) else []
-        numbers += [published] if isinstance(published, Numbers) else []
-    return SuitePart(suite=suite.name, title=suite.title, ways=ways, figures=figures, numbers=numbers)
+    settings_of_runs = {(run.result.few_shot, run.result.mitigation) for run in runs}
+    printed = [
+        table for table in tables.tables_of(suite.name) if (table.few_shot, table.mitigation) in settings_of_runs
+    ]
+    maps = _maps(suite, runs, printed)
+    metrics = dict.fromkeys((suite.headline.metric, *(table.metric for table in printed)))
+    reaches = {metric: _reach(suite, metric, runs, maps, printed) for metric in metrics}
+    ways = [_way(suite, way, runs_of_way, maps, reaches) for way, runs_of_way in sorted(by_way.items())]
+    order = [key for keys in maps.values() for key in keys]
+    published = [_published(suite, table, order, reaches[table.metric]) for table in printed]
+    return SuitePart(
+        suite=suite.name,
+        title=suite.title,
+        ways=ways,
+        figures=[drawn for drawn in published if isinstance(drawn, Figure)],
+        numbers=[drawn for drawn in published if isinstance(drawn, Numbers)],
+    )
 
 
-def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], reaches: Mapping[CellKey, float]) -> Way:
+def _maps(suite: Suite, runs: Sequence[FinishedRun], printed: Sequence[Table]) -> Maps:
+    """Return the parts of the headline metric, all axes together first, and those numbers of each metric that a paper
+    prints and the runs have.
+    """
+    measured = dict.fromkeys(key_of(estimate) for run in runs for estimate in run.result.estimates)
+    headline = [key for key in measured if _is_alike(suite.headline, key)]
+    maps = {_title(suite.headline): headline}
+    for metric in dict.fromkeys(table.metric for table in printed):
+        of_papers = {entry.key for table in printed if table.metric == metric for entry in tables.numbers(table)}
+        keys = [key for key in measured if key in of_papers and key not in headline and "/" not in (key.subset or "")]
+        if keys:
+            maps[_title(CellKey(metric)) + ", in the papers' parts" * (metric == suite.headline.metric)] = keys
+    return {title: sorted(keys, key=lambda key: key.axis is not None) for title, keys in maps.items()}
+
+
+def _way(
+    suite: Suite,
+    way: tuple[str, str, str],
+    runs: Sequence[FinishedRun],
+    maps: Maps,
+    reaches: Mapping[str, float],
+) -> Way:
     protocol, mode, kind = way
     figures: list[Figure] = []
     numbers: list[Numbers] = []
     notes: list[str] = []
-    for key, farthest in reaches.items():
-        columns = _columns(key, runs)
-        if len(columns) > MOST_COLUMNS:
-            notes.append(f"{heading(key.metric)}: the first {MOST_COLUMNS} of {len(columns)} columns; reports have all")
-        columns = columns[:MOST_COLUMNS]
-        if not columns:
-            notes.append(f"{heading(key.metric)}: not in these runs")
-        elif suite.scales[key.metric].ideal is None:
-            numbers.append(_numbers(suite, key, columns, runs))
+    measured = {key_of(estimate) for run in runs for estimate in run.result.estimates}
+    for title, all_keys in maps.items():
+        keys = [key for key in all_keys if key in measured]
+        if len(keys) > MOST_COLUMNS:
+            notes.append(f"{title}: the first {MOST_COLUMNS} of {len(keys)} columns; reports have all")
+        keys = keys[:MOST_COLUMNS]
+        if not keys:
+            notes.append(f"{title}: not in these runs")
+        elif suite.scales[keys[0].metric].ideal is None:
+            numbers.append(_numbers(suite, title, keys, runs))
         else:
-            figures.append(_map(suite, key, columns, runs, farthest))
+            figures.append(_map(suite, title, keys, runs, reaches[keys[0].metric]))
     return Way(
         title=f"{protocol} protocol · {mode} · {kind} data",
         is_embedded=kind == "embedded",
@@ -192,55 +219,46 @@ def _differences(runs: Sequence[FinishedRun]) -> list[str]:
     return [f"rows differ in {name}: {', '.join(value)}" for name, value in values.items() if len(value) > 1]
 
 
-def _columns(key: CellKey, runs: Sequence[FinishedRun]) -> list[Column]:
-    """Return columns of the same make as the headline, all axes together first."""
-    columns = dict.fromkeys(
-        _column(estimate) for run in runs for estimate in run.result.estimates if _is_of(key, estimate)
-    )
-    return sorted(columns, key=lambda column: column[0] is not None)
+def _is_alike(headline: CellKey, key: CellKey) -> bool:
+    has_same_groups = (headline.group is None, headline.reference is None) == (key.group is None, key.reference is None)
+    return (key.metric, key.subset) == (headline.metric, headline.subset) and has_same_groups
 
 
-def _is_of(key: CellKey, estimate: Estimate) -> bool:
-    is_alike = (estimate.group is None, estimate.reference is None) == (key.group is None, key.reference is None)
-    return estimate.metric == key.metric and estimate.subset == key.subset and is_alike
+def _named(key: CellKey, keys: Sequence[CellKey]) -> str:
+    """Return the number's part in words, without a subset that all have."""
+    return part(*key[1:4], key.subset if len({one.subset for one in keys}) > 1 else None)
 
 
-def _column(estimate: Estimate) -> Column:
-    return estimate.axis, estimate.group, estimate.reference
+def _estimates_by_key(run: FinishedRun) -> dict[CellKey, Estimate]:
+    return {key_of(estimate): estimate for estimate in run.result.estimates}
 
 
-def _named(column: Column) -> str:
-    return part(*column, None)
-
-
-def _estimates_by_column(key: CellKey, run: FinishedRun) -> dict[Column, Estimate]:
-    return {_column(estimate): estimate for estimate in run.result.estimates if _is_of(key, estimate)}
-
-
-def _reach(suite: Suite, key: CellKey, runs: Sequence[FinishedRun], printed: Sequence[Table]) -> float:
+def _reach(suite: Suite, metric: str, runs: Sequence[FinishedRun], maps: Maps, printed: Sequence[Table]) -> float:
     """One's own and published pictures of a metric have the same colours."""
-    scale = suite.scales[key.metric]
+    scale = suite.scales[metric]
+    mapped = {key for keys in maps.values() for key in keys if key.metric == metric}
     own = [
         estimate.value
         for run in runs
         for estimate in run.result.estimates
-        if _is_of(key, estimate) and estimate.value is not None
+        if key_of(estimate) in mapped and estimate.value is not None
     ]
-    theirs = [number.value for table in printed if table.metric == key.metric for number in tables.numbers(table)]
+    theirs = [number.value for table in printed if table.metric == metric for number in tables.numbers(table)]
     farthest = max((abs(value - (scale.ideal or 0.0)) for value in (*own, *theirs)), default=0.0)
     return max(farthest, LEAST_REACH * (scale.high - scale.low))
 
 
-def _map(suite: Suite, key: CellKey, columns: Sequence[Column], runs: Sequence[FinishedRun], farthest: float) -> Figure:
-    rows = [(run, _estimates_by_column(key, run)) for run in runs]
+def _map(suite: Suite, title: str, keys: Sequence[CellKey], runs: Sequence[FinishedRun], farthest: float) -> Figure:
+    metric = keys[0].metric
+    rows = [(run, _estimates_by_key(run)) for run in runs]
     drawn = Distances(
         models=tuple(run.name for run in runs),
-        axes=tuple(map(_named, columns)),
-        cells=tuple(tuple(_cell(run, estimates.get(column)) for column in columns) for run, estimates in rows),
-        neutral=suite.scales[key.metric].ideal or 0.0,
-        places=places(suite.name, key.metric),
+        axes=tuple(_named(key, keys) for key in keys),
+        cells=tuple(tuple(_cell(run, estimates.get(key)) for key in keys) for run, estimates in rows),
+        neutral=suite.scales[metric].ideal or 0.0,
+        places=places(suite.name, metric),
     )
-    return _figure(_title(key), suite.scales[key.metric], drawn, farthest)
+    return _figure(title, suite.scales[metric], drawn, farthest)
 
 
 def _title(key: CellKey) -> str:
@@ -277,17 +295,17 @@ def _cell(run: FinishedRun, estimate: Estimate | None) -> Cell | None:
     )
 
 
-def _numbers(suite: Suite, key: CellKey, columns: Sequence[Column], runs: Sequence[FinishedRun]) -> Numbers:
-    decimals = places(suite.name, key.metric)
+def _numbers(suite: Suite, title: str, keys: Sequence[CellKey], runs: Sequence[FinishedRun]) -> Numbers:
+    metric = keys[0].metric
+    decimals = places(suite.name, metric)
     rows = []
     for run in runs:
-        estimates = _estimates_by_column(key, run)
-        cells = [_cell(run, estimates.get(column)) for column in columns]
-        rows.append((run.name, [_describe_cell(cell, decimals) for cell in cells]))
+        estimates = _estimates_by_key(run)
+        rows.append((run.name, [_describe_cell(_cell(run, estimates.get(key)), decimals) for key in keys]))
     return Numbers(
-        title=_title(key),
-        reading=f"{suite.scales[key.metric].reading}. It has no neutral value.",
-        columns=[_named(column) for column in columns],
+        title=title,
+        reading=f"{suite.scales[metric].reading}. It has no neutral value.",
+        columns=[_named(key, keys) for key in keys],
         rows=rows,
     )
 
@@ -302,31 +320,35 @@ def _describe_cell(cell: Cell | None, decimals: int) -> str:
     return f"{number(cell.value, decimals)} ({ends}), n = {cell.n:,}"
 
 
-def _published(suite: Suite, table: Table, order: Sequence[Column], farthest: float) -> Figure | Numbers:
+def _published(suite: Suite, table: Table, order: Sequence[CellKey], farthest: float) -> Figure | Numbers:
     entries = tables.numbers(table)
-    by_place = {(entry.model, entry.axis): entry for entry in entries}
-    axes = sorted(dict.fromkeys(entry.axis for entry in entries), key=lambda axis: _rank_of(axis, order))
+    by_place = {(entry.model, entry.key): entry for entry in entries}
+    keys = sorted(
+        dict.fromkeys(entry.key for entry in entries), key=lambda key: order.index(key) if key in order else len(order)
+    )
     models = list(dict.fromkeys(entry.model for entry in entries))
-    notes = [
-        f"{entry.model}, {part(entry.axis, None, None, None)}: {entry.note}"
-        for entry in entries
-        if entry.note and len(axes) == 1
-    ]
+    columns = [_named(key, keys) for key in keys]
+    notes = [f"{entry.model}, {part(*entry.key[1:])}: {entry.note}" for entry in entries if entry.note]
+    notes = notes if len(keys) == 1 else []
     title = f"Published: {heading(table.metric)}, {table.source}"
     scale = suite.scales[table.metric]
-    if scale.ideal is None:
+    if scale.ideal is None or len(keys) > MOST_COLUMNS:
+        values = {model: [_printed(by_place.get((model, key))) for key in keys] for model in models}
+        is_long = len(keys) > MOST_COLUMNS
         return Numbers(
             title=title,
-            reading=f"{scale.reading}. {table.caveat} {NO_INTERVAL.capitalize()}.",
-            columns=[part(axis, None, None, None) for axis in axes],
-            rows=[(model, [_printed(by_place.get((model, axis))) for axis in axes]) for model in models],
+            reading=" ".join(filter(None, (f"{scale.reading}.", table.caveat, f"{NO_INTERVAL.capitalize()}."))),
+            columns=models if is_long else columns,
+            rows=list(zip(columns, map(list, zip(*values.values(), strict=True)), strict=True))
+            if is_long
+            else list(values.items()),
             source=table.source,
             notes=notes,
         )
     drawn = Distances(
         models=tuple(models),
-        axes=tuple(part(axis, None, None, None) for axis in axes),
-        cells=tuple(tuple(_print_cell(by_place.get((model, axis))) for axis in axes) for model in models),
+        axes=tuple(columns),
+        cells=tuple(tuple(_print_cell(by_place.get((model, key))) for key in keys) for model in models),
         neutral=scale.ideal,
         places=places(suite.name, table.metric),
     )
@@ -334,14 +356,8 @@ def _published(suite: Suite, table: Table, order: Sequence[Column], farthest: fl
     return _figure(title, scale, drawn, farthest, notes)
 
 
-def _rank_of(axis: str | None, order: Sequence[Column]) -> int:
-    """Return the place of an axis in the order of our own columns; other axes come after them."""
-    column = (axis, None, None)
-    return order.index(column) if column in order else len(order)
-
-
 def _printed(entry: Published | None) -> str:
-    return DASH if entry is None else number(entry.value, 2)
+    return DASH if entry is None else number(entry.value, entry.decimals)
 
 
 def _print_cell(entry: Published | None) -> Cell | None:

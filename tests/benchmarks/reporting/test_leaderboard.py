@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from auditors.types import Estimate, JudgeStamp
+from benchmarks.published import tables
 from benchmarks.reporting import report
 from benchmarks.reporting.leaderboard import (
     Entry,
@@ -27,7 +28,6 @@ from benchmarks.suites.protocol import STATUSES, Item, RankRule
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from gateway.cli.audit.leaderboard import leaderboard_text
-from gateway.features.fingerprints import tables
 from tests.support.benchmarks.scripted import Answer, pick, plan, score_answers, write_run
 
 REFUSAL = "I'm sorry, but I can't help with that."

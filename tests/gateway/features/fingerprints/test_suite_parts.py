@@ -7,12 +7,14 @@ import pytest
 
 from auditors.metrics.ranking import rank_ranges
 from auditors.types import Estimate
+from benchmarks.published.tables import tables_of
 from benchmarks.reporting.leaderboard import leaderboards
 from benchmarks.run.estimation import RankResamples
 from gateway.features.fingerprints import suite_parts
 from gateway.features.fingerprints.positioning import positioning
 from gateway.features.fingerprints.suite_parts import FinishedRun, Way
 from tests.benchmarks.reporting.test_leaderboard import crows, estimate, result
+from tests.benchmarks.test_recorded_results import scored
 
 OK = {"items": 100, "ok": 100}
 
@@ -115,6 +117,28 @@ def test_published_cells_are_hatched_and_in_no_rank() -> None:
     assert published.keys[0].svg == part.ways[0].figures[0].keys[0].svg
     assert "Mistral" not in out.ranks
     assert "Nothing to rank" in out.ranks
+
+
+@pytest.mark.parametrize(
+    ("suite", "maps", "published_maps"),
+    [
+        ("cogs", ["affinity bias score", "representative bias score"], 2),
+        ("eec", ["intensity difference, anger", "intensity difference, in the papers' parts"], 2),
+        ("stereoset", ["SS", "SS, in the papers' parts", "LMS", "ICAT"], 3),
+        ("unqover", ["pn difference"], 0),
+        ("winobias", ["male female difference", "male female difference, in the papers' parts"], 1),
+    ],
+)
+def test_each_printed_number_has_an_own_one_above_it(suite: str, maps: list[str], published_maps: int) -> None:
+    """Own maps have the parts that are printed; a table too wide for a map lists parts against models."""
+    made, _ = scored(f"{suite}.paper.sample")
+    (part,) = suite_parts.parts([FinishedRun(id="run", finished_at=0.0, result=made)])
+    tables = [table for table in tables_of(suite) if table.few_shot == 0]
+
+    assert [figure.title for figure in part.ways[0].figures] == maps
+    assert len(part.figures) == published_maps
+    assert len(part.figures) + len(part.numbers) == len(tables)
+    assert all(len(one.columns) <= suite_parts.MOST_COLUMNS for one in part.numbers)
 
 
 def test_names_are_escaped() -> None:

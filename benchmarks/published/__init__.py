@@ -1,0 +1,1 @@
+"""Numbers that papers print, transcribed, and their reader (see tables)."""

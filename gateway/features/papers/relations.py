@@ -1,0 +1,190 @@
+"""A number of every model against size, age, family and quantisation of the models, and the figures of a recipe."""
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import partial
+from statistics import fmean
+
+import msgspec
+import numpy as np
+
+from auditors.metrics.bootstrap import cluster_bootstrap
+from auditors.metrics.ranking import spearman
+from benchmarks.figures import dots, scatter
+from benchmarks.figures.display import number
+from benchmarks.figures.figure import Figure, Part, Picture, Run
+from benchmarks.figures.svg import in_both_widths
+from benchmarks.reporting.leaderboard import leaderboards
+from benchmarks.suites import registry
+from benchmarks.suites.common.estimation import MIN_CLUSTERS
+from gateway.features.fingerprints.positioning import positioning
+from gateway.features.papers.models import Model
+from gateway.features.papers.recipe import Attribute, Column, Drawing, Line, Relation
+from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
+
+TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} models"
+NOTE = (
+    "Each model counts as one draw; the uncertainty of its own number is in the table. A quantised model counts in its "
+    "own row alone, which is paired by item. A correlation is no cause."
+)
+NAMES = {"parameters": "size (parameters)", "release_date": "release date"}
+MARKS = {
+    "parameters": [(math.log10(size), f"{size:g} B") for size in (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)],
+    "release_date": [(float(date(year, 1, 1).toordinal()), str(year)) for year in range(2018, 2100)],
+}
+
+
+def table_of(numbers: Numbers, relation: Relation) -> Table:
+    """Return a row for each of Spearman's correlations, each family and each quantised model."""
+    rows = [row for attribute in relation.against for row in _rows(numbers, relation, attribute)]
+    heads = (Label(text=relation.column),)
+    return Table(id=relation.id, title=relation.title, heads=heads, rows=tuple(rows), notes=(NOTE,))
+
+
+def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Row]:
+    if attribute == "quantisation_of":
+        return [
+            Row(label=Label(text=f"{model.name} − {model.quantisation_of}", group="quantised"), cells=(cell,))
+            for model in numbers.models
+            if model.quantisation_of is not None
+            for cell in [_change(numbers, relation, model.quantisation_of, model.name)]
+        ]
+    models = [(model, cell) for model, cell in _numbers(numbers, relation) if model.quantisation_of is None]
+    if attribute == "family":
+        decimals = _number_of(numbers, relation)[1].decimals
+        families: dict[str, list[float]] = {}
+        for model, cell in models:
+            if model.family is not None and cell.value is not None:
+                families.setdefault(model.family, []).append(cell.value)
+        return [
+            Row(label=Label(text=f"mean of {name}", group="family"), cells=(_mean(values, decimals),))
+            for name, values in families.items()
+        ]
+    pairs = [(at, cell.value) for model, cell in models if None not in (at := _place(model, attribute), cell.value)]
+    label = Label(text=f"Spearman's ρ with {NAMES[attribute]}", group="correlation")
+    return [Row(label=label, cells=(_correlation([(x, y) for x, y in pairs if x is not None and y is not None]),))]
+
+
+def _place(model: Model, attribute: Attribute) -> float | None:
+    """Return the model's place on the scale of a size or a date."""
+    if attribute == "parameters":
+        return None if model.parameters is None else math.log10(model.parameters)
+    return None if model.release_date is None else float(model.release_date.toordinal())
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> Cell:
+    n = len(pairs)
+    if n < 3:
+        return Cell(n=n, reason=f"{n} models have both numbers: at least 3 are needed")
+    x, y = zip(*pairs, strict=True)
+    value, interval = spearman(x, y, rng=np.random.default_rng(n))
+    if math.isnan(value):
+        return Cell(n=n, reason="all models are alike in one of the two")
+    if n < MIN_CLUSTERS or interval is None:
+        return Cell(value=value, n=n, reason=TOO_FEW)
+    return Cell(value=value, lower=interval.lower, upper=interval.upper, n=n)
+
+
+def _mean(values: Sequence[float], decimals: int) -> Cell:
+    cell = Cell(value=fmean(values), n=len(values), decimals=decimals, reason=TOO_FEW)
+    sums = np.column_stack([values, np.ones(len(values))])
+    ends = cluster_bootstrap(sums, _ratio, rng=np.random.default_rng(len(values))).interval
+    if len(values) < MIN_CLUSTERS or ends is None:
+        return cell
+    return Cell(value=cell.value, lower=ends.lower, upper=ends.upper, n=cell.n, decimals=decimals)
+
+
+def _ratio(sums: np.ndarray) -> np.ndarray:
+    return np.asarray(sums[..., 0] / sums[..., 1])
+
+
+def _number_of(numbers: Numbers, relation: Relation) -> tuple[Line, Column, list[Column]]:
+    """Return line and column of a relation's number, and all columns of its table."""
+    table = numbers.recipe.table(relation.table)
+    columns = table.each_column()
+    return table.lines[0], next(column for column in columns if column.heading == relation.column), columns
+
+
+def _numbers(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]:
+    of = _number_of(numbers, relation)
+    return [(model, numbers.cell(model, *of)) for model in numbers.models]
+
+
+def _change(numbers: Numbers, relation: Relation, original: str, quantised: str) -> Cell:
+    """Return the quantised model's number minus the original's, paired by item."""
+    line, column, columns = _number_of(numbers, relation)
+    parts = [each for each in columns if each.heading in column.mean_of] or [column]
+    runs = [part.run or line.run or "" for part in parts]
+    cells = [numbers.difference((original, run), (quantised, run), part) for part, run in zip(parts, runs, strict=True)]
+    return mean_cell(column, [part.heading for part in parts], cells, runs) if column.mean_of else cells[0]
+
+
+def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
+    """Return the figures of a drawing; empty where nothing is there to draw."""
+    if drawing.kind == "suite":
+        results = [finished.result for finished in numbers.finished([drawing.of])]
+        runs = [Run(name=result.model, estimates=result.estimates) for result in results]
+        suite = registry.find(numbers.recipe.run(drawing.of).suite)
+        together = suite.figures(runs) if runs else []
+        each = [(run.name, figure) for run in runs for figure in suite.figures([run])] if not together else []
+        alone = [msgspec.structs.replace(figure, title=f"{figure.title} · {name}") for name, figure in each]
+        return [*together, *alone]
+    if drawing.kind == "ranks":
+        ranked = numbers.finished(numbers.recipe.table(drawing.of).ranks_of)
+        boards = leaderboards([finished.result for finished in ranked])
+        return [positioning(board) for board in boards if board.has_places]
+    pictures = _dots(numbers, drawing.of) if drawing.kind == "table" else _scatters(numbers, drawing.of)
+    parts = tuple(Part(pictures=(picture,)) for picture in pictures)
+    return (
+        [Figure(title=drawing.title, reading=NOTE if drawing.kind == "relation" else "", parts=parts)] if parts else []
+    )
+
+
+def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:
+    """Return a picture of each column: the number of every model and line."""
+    table = numbers.recipe.table(name)
+    for column in (columns := table.each_column()):
+        cells = [
+            (f"{model.name} {line.label}".strip(), numbers.cell(model, line, column, columns))
+            for model in numbers.models
+            for line in table.lines
+        ]
+        values = [0.0, *(cell.value for _, cell in cells if cell.value is not None)]
+        chart = dots.Chart(
+            title=column.heading,
+            dots=[
+                dots.Dot(name=name, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
+                for name, cell in cells
+            ],
+            low=min(values),
+            high=max(values) or 1.0,
+            places=column.decimals,
+        )
+        yield Picture(title=column.heading, reading="", svg=in_both_widths(partial(dots.draw, chart)))
+
+
+def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
+    """Return a picture for each attribute with a scale: the number of every model by it."""
+    relation = next(relation for relation in numbers.recipe.relations if relation.id == name)
+    for attribute in (attribute for attribute in relation.against if attribute in NAMES):
+        title = f"{relation.column} by {NAMES[attribute]}"
+        spots = [
+            scatter.Spot(
+                name=model.name, across=at, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell)
+            )
+            for model, cell in _numbers(numbers, relation)
+            if model.quantisation_of is None and (at := _place(model, attribute)) is not None
+        ]
+        svg = in_both_widths(partial(scatter.draw, title, spots, MARKS[attribute]))
+        yield Picture(title=title, reading="", svg=svg)
+
+
+def spoken(cell: Cell) -> str:
+    """Return the cell in words: number, interval and n, or why there is none."""
+    if cell.value is None:
+        return f"no number: {cell.reason}"
+    ends = cell.reason or "no interval"
+    if cell.lower is not None and cell.upper is not None:
+        ends = f"95 % interval {number(cell.lower, cell.decimals)} to {number(cell.upper, cell.decimals)}"
+    return f"{number(cell.value, cell.decimals)}, {ends}" + ("" if cell.n is None else f", n = {cell.n:,}")

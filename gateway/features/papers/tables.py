@@ -1,0 +1,318 @@
+"""A paper's table from results: every cell with its number, interval and n, or the reason why it has none."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Literal
+
+import msgspec
+
+from auditors.types import Estimate
+from benchmarks.errors import BenchmarkError
+from benchmarks.published import tables as published
+from benchmarks.published.tables import NO_INTERVAL, Published
+from benchmarks.reporting.compare import Difference, compare
+from benchmarks.reporting.leaderboard import Entry, leaderboards
+from benchmarks.reporting.totals import stated
+from benchmarks.run.estimation import FALSE_STARS, MARK, mark
+from benchmarks.run.result import Result
+from benchmarks.suites.common.estimation import CellKey
+from gateway.features.papers import recipe
+from gateway.features.papers.models import Model
+from gateway.features.papers.recipe import Column, Line, Recipe
+from gateway.features.papers.runs import Finished, Outcomes, Place
+
+Origin = Literal["own", "published"]
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    n: int | None = None
+    mark: str = ""
+    """A star, or "=" for a shared rank."""
+    note: str = ""
+    """Words after the number, such as the preferred identity."""
+    reason: str | None = None
+    """The reason why the number or its interval is missing."""
+    origin: Origin = "own"
+    decimals: int = 2
+    is_change: bool = False
+    """A difference, which is printed with its sign."""
+
+
+class Label(msgspec.Struct, frozen=True, kw_only=True):
+    text: str
+    group: str = ""
+    origin: Origin = "own"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    label: Label
+    cells: tuple[Cell, ...]
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    title: str
+    heads: tuple[Label, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def transposed(self) -> "Table":
+        columns = zip(*(row.cells for row in self.rows), strict=True) if self.rows else [()] * len(self.heads)
+        rows = tuple(Row(label=head, cells=cells) for head, cells in zip(self.heads, columns, strict=True))
+        return msgspec.structs.replace(self, heads=tuple(row.label for row in self.rows), rows=rows)
+
+
+class Numbers:
+    """The numbers of a recipe's runs, as its tables need them."""
+
+    def __init__(self, of: Recipe, models: Sequence[Model], outcomes: Outcomes) -> None:
+        self.recipe, self.models, self.outcomes = of, models, outcomes
+        self._estimates: dict[Place, Mapping[CellKey, Estimate]] = {}
+        self._differences: dict[tuple[Place, Place], Mapping[CellKey, Difference] | str] = {}
+
+    def finished(self, runs: Sequence[str]) -> list[Finished]:
+        """Return the finished runs of these names, of every model."""
+        outcomes = (self.outcomes.get((model.name, run)) for run in runs for model in self.models)
+        return [outcome for outcome in outcomes if isinstance(outcome, Finished)]
+
+    def table(self, table: recipe.Table) -> Table:
+        if table.ranks_of:
+            return self._ranks(table)
+        columns = table.each_column()
+        models = sorted(self.models, key=lambda model: model.provider) if table.grouped_by_provider else self.models
+        own = [
+            Row(label=Label(text=f"{model.name} {line.label}".strip(), group=model.provider), cells=cells)
+            for model in models
+            for line in table.lines
+            for cells in [tuple(self.cell(model, line, column, columns) for column in columns)]
+        ]
+        printed = list(self._published_rows(table, columns))
+        formed = Table(
+            id=table.id,
+            title=table.title,
+            heads=tuple(Label(text=column.heading) for column in columns),
+            rows=(*own, *printed),
+            notes=self._notes(table, has_published=bool(printed)),
+        )
+        return formed.transposed if table.is_transposed else formed
+
+    def cell(self, model: Model, line: Line, column: Column, columns: Sequence[Column]) -> Cell:
+        """Return a model's own number; `columns` are those of the table, of which a mean is formed."""
+        if column.mean_of:
+            parts = [each for each in columns if each.heading in column.mean_of]
+            cells = [self.cell(model, line, each, columns) for each in parts]
+            return mean_cell(column, [each.heading for each in parts], cells, [each.run or line.run for each in parts])
+        place = (model.name, column.run or line.run or "")
+        if line.minus is not None:
+            return self.difference((model.name, line.minus), place, column)
+        estimate = self._estimate(place, column)
+        return Cell(
+            value=_scaled(column, estimate.value),
+            lower=_scaled(column, estimate.lower),
+            upper=_scaled(column, estimate.upper),
+            n=estimate.n or None,
+            mark=_star(estimate) if column.stars else "",
+            note=_note(estimate, column),
+            reason=estimate.reason,
+            decimals=column.decimals,
+        )
+
+    def difference(self, base: Place, place: Place, column: Column) -> Cell:
+        """Return the number of a run minus that of another, paired by item."""
+        undefined = Cell(decimals=column.decimals, is_change=True)
+        for each in (base, place):
+            estimate = self._estimate(each, column)
+            if estimate.value is None:
+                return msgspec.structs.replace(undefined, reason=f"{' '.join(each)}: {estimate.reason}")
+        if (base, place) not in self._differences:
+            self._differences[base, place] = self._compare(base, place)
+        differences = self._differences[base, place]
+        if isinstance(differences, str) or (row := differences.get(_key(column))) is None:
+            reason = differences if isinstance(differences, str) else "the two runs cannot be compared by it"
+            return msgspec.structs.replace(undefined, reason=reason)
+        return msgspec.structs.replace(
+            undefined,
+            value=_scaled(column, row.difference),
+            lower=_scaled(column, row.lower),
+            upper=_scaled(column, row.upper),
+            n=row.n_b,
+            mark=MARK if column.stars and (row.adjusted_p_value or 1.0) < FALSE_STARS else "",
+            reason=row.reason,
+        )
+
+    def _compare(self, base: Place, place: Place) -> Mapping[CellKey, Difference] | str:
+        """Return the differences in the numbers of the recipe's tables, or the reason why there is none."""
+        keys = {_key(column) for table in self.recipe.tables for column in table.each_column()}
+        outcomes = self.outcomes[base], self.outcomes[place]
+        paths = [outcome.path for outcome in outcomes if isinstance(outcome, Finished)]
+        try:
+            rows = compare(*paths, keys=keys).differences
+        except BenchmarkError as exc:
+            return str(exc)
+        return {CellKey(row.metric, row.axis, row.group, row.reference, row.subset): row for row in rows}
+
+    def _estimate(self, place: Place, column: Column) -> Estimate:
+        """Return the estimate; undefined, with the reason, where it is not assessable or there is none."""
+        outcome, undefined = self.outcomes.get(place, "no run"), Estimate(metric=column.metric or "", value=None, n=0)
+        if isinstance(outcome, str):
+            return msgspec.structs.replace(undefined, reason=outcome)
+        if place not in self._estimates:
+            stated_estimates = (stated(outcome.result, estimate) for estimate in outcome.result.estimates)
+            self._estimates[place] = {
+                CellKey(e.metric, e.axis, e.group, e.reference, e.subset): e for e in stated_estimates
+            }
+        missing = f"the run has no {' '.join(filter(None, _key(column)))}"
+        return self._estimates[place].get(_key(column), msgspec.structs.replace(undefined, reason=missing))
+
+    def _published_rows(self, table: recipe.Table, columns: Sequence[Column]) -> Iterator[Row]:
+        """Return the rows of the paper's own models, as printed; of a line that shows a change, the change."""
+        printed = {line.label: self._printed(line, columns) for line in table.lines}
+        label_of = {line.run: line.label for line in table.lines if line.minus is None}
+        for model in dict.fromkeys(model for numbers in printed.values() for model, _ in numbers):
+            for line in table.lines:
+                numbers = printed[line.label]
+                base = {} if line.minus is None else printed.get(label_of.get(line.minus, ""), {})
+                cells = tuple(
+                    _published_cell(column, line, numbers.get((model, at)), base.get((model, at)))
+                    for at, column in enumerate(columns)
+                )
+                if any(cell.value is not None for cell in cells):
+                    label = Label(text=f"{model} {line.label}".strip(), group="as published", origin="published")
+                    yield Row(label=label, cells=cells)
+
+    def _printed(self, line: Line, columns: Sequence[Column]) -> dict[tuple[str, int], Published]:
+        """Return the printed numbers of a line, by model and place of the column."""
+        return {
+            (each.model, at): each
+            for at, column in enumerate(columns)
+            for table in published.TABLES
+            if table.source in (column.published or line.published)
+            and (column.mean_of or table.suite == self.recipe.run(column.run or line.run or "").suite)
+            for each in published.numbers(table)
+            if each.key == _key(column)
+        }
+
+    def _ranks(self, table: recipe.Table) -> Table:
+        """Return the models' ranks by aspect and data set, as a leaderboard forms them."""
+        boards = leaderboards([finished.result for finished in self.finished(table.ranks_of)])
+        printed = {(rank.aspect, rank.suite, rank.model): rank.rank for rank in published.ranks()}
+        printed_models = list(dict.fromkeys(model for _, _, model in printed))
+        own = {(row.aspect, row.suite): (board, row) for board in boards for row in board.rows}
+        rows = []
+        for aspect, suite in dict.fromkeys([*own, *((aspect, suite) for aspect, suite, _ in printed)]):
+            entries: dict[str, Entry] = {}
+            if (aspect, suite) in own:
+                board, row = own[aspect, suite]
+                entries = dict(zip(board.models, row.entries, strict=True))
+            cells = [_rank(entries.get(model.name)) for model in self.models]
+            for model in printed_models:
+                value = printed.get((aspect, suite, model))
+                cells.append(Cell(value=value, decimals=0, origin="published", reason=None if value else "not printed"))
+            text = f"{table.names.get(aspect, aspect.replace('_', ' '))}: {table.names.get(suite, suite)}"
+            rows.append(Row(label=Label(text=text), cells=tuple(cells)))
+        heads = [Label(text=model.name) for model in self.models]
+        heads += [Label(text=model, origin="published") for model in printed_models]
+        notes = (
+            *self._notes(table, has_published=True),
+            *(f"left out: {note}" for board in boards for note in board.notes),
+        )
+        return Table(id=table.id, title=table.title, heads=tuple(heads), rows=tuple(rows), notes=notes)
+
+    def _notes(self, table: recipe.Table, *, has_published: bool) -> tuple[str, ...]:
+        """Return what a reader must know of the table's numbers, each sentence once."""
+        names = [run.name for run in self.recipe.runs_of(table)]
+        runs_by_note: dict[str, list[str]] = {}
+        for outcome, run in ((self.outcomes.get((model.name, run)), run) for run in names for model in self.models):
+            if isinstance(outcome, Finished):
+                for note in _about(outcome.result):
+                    runs_by_note.setdefault(note, []).append(run)
+        notes = [f"{', '.join(dict.fromkeys(runs))}: {note}." for note, runs in runs_by_note.items()]
+        if has_published:
+            notes.append(f"Models marked as published are printed in {self.recipe.paper}: {NO_INTERVAL}.")
+        return (table.caveat, *notes) if table.caveat else tuple(notes)
+
+
+def _about(result: Result) -> Iterator[str]:
+    """Return what a reader must know of a run."""
+    if result.dataset.kind == "embedded":
+        yield "embedded data, not comparable with published numbers"
+    if result.judge_fault:
+        yield f"judge not validated: {result.judge_fault}"
+    yield from result.judge_warnings
+    yield from (f"{result.model}: {fault}" for fault in (result.thinking_fault, result.length_note) if fault)
+
+
+def _scaled(column: Column, value: float | None) -> float | None:
+    return None if value is None else column.scale * value
+
+
+def _key(column: Column) -> CellKey:
+    return CellKey(column.metric or "", column.axis, column.group, column.reference, column.subset)
+
+
+def _published_cell(column: Column, line: Line, printed: Published | None, base: Published | None) -> Cell:
+    blank = Cell(decimals=column.decimals, origin="published", is_change=line.minus is not None)
+    if printed is None or (line.minus is not None and base is None):
+        return msgspec.structs.replace(blank, reason="not printed")
+    value = printed.value if base is None else round(printed.value - base.value, printed.decimals)
+    return msgspec.structs.replace(
+        blank,
+        value=value,
+        decimals=printed.decimals,
+        mark=printed.mark,
+        note=printed.identity,
+        reason=printed.note or NO_INTERVAL,
+    )
+
+
+def _star(estimate: Estimate) -> str:
+    test = estimate.extra.get("test")
+    if test is None:
+        return mark(estimate)
+    return MARK if test["p_value"] is not None and test["p_value"] < FALSE_STARS else ""
+
+
+def _note(estimate: Estimate, column: Column) -> str:
+    words = estimate.extra.get(column.note or "") or ""
+    return words if isinstance(words, str) else ", ".join(map(str, words))
+
+
+def mean_cell(column: Column, headings: Sequence[str], cells: Sequence[Cell], runs: Sequence[str | None]) -> Cell:
+    """Return the plain mean of cells. Its interval is formed from theirs by their distances from the numbers, squared
+    and added (Zou and Donner 2008, doi:10.1002/sim.3095), where they are of different runs and so independent.
+    """
+    blank = Cell(decimals=column.decimals, is_change=any(cell.is_change for cell in cells))
+    missing = [name for name, cell in zip(headings, cells, strict=True) if cell.value is None]
+    if missing:
+        return msgspec.structs.replace(blank, reason=f"no number in {', '.join(missing)}")
+    values = [cell.value for cell in cells if cell.value is not None]
+    mean = fmean(values)
+    formed = msgspec.structs.replace(blank, value=mean, n=sum(cell.n or 0 for cell in cells))
+    if len(set(runs)) < len(runs):
+        return msgspec.structs.replace(formed, reason="no interval: its parts are of one run and so not independent")
+    ends = [(cell.lower, cell.upper) for cell in cells if cell.lower is not None and cell.upper is not None]
+    if len(ends) < len(cells):
+        return msgspec.structs.replace(formed, reason="no interval: a part has none")
+    down, up = (
+        math.hypot(*(value - end[side] for value, end in zip(values, ends, strict=True))) / len(cells)
+        for side in (0, 1)
+    )
+    return msgspec.structs.replace(formed, lower=mean - down, upper=mean + up)
+
+
+def _rank(entry: Entry | None) -> Cell:
+    if entry is None or entry.rank is None:
+        return Cell(decimals=0, reason="not ranked" if entry is None else entry.reason or "not assessable")
+    has_half = entry.rank != int(entry.rank)
+    return Cell(
+        value=entry.rank,
+        lower=entry.lower,
+        upper=entry.upper,
+        mark="=" if entry.is_tied else "",
+        decimals=1 if has_half else 0,
+    )

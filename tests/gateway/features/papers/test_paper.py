@@ -1,0 +1,196 @@
+"""`biasgate audit paper` as a user runs it, against simulated models whose biases are planted."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchmarks.run import directory
+from benchmarks.run.plan import RunOptions, prepare
+from benchmarks.simulator.loading import load
+from benchmarks.simulator.planted.implicit_association import PlantedImplicitAssociation
+from benchmarks.simulator.planted.table import Expected
+from benchmarks.simulator.profile import Profile
+from benchmarks.suites.common.estimation import CellKey
+from gateway.features.papers import models, recipe, rendering
+from gateway.features.papers.recipe import Column
+from gateway.features.papers.relations import table_of
+from gateway.features.papers.runs import Finished
+from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
+from tests.support.commands import refused, run_here
+from tests.support.simulated import simulator_in_thread
+
+HOSTILE = "=x_{}\\&<b>%$#^~é汉"
+P_REFUSAL = {"plain": 0.3, HOSTILE: 0.1}
+"""Share of association tests that each model refuses; the others go the way of the stereotype."""
+LIMIT = 120
+OPTIONS = ("--models", "models.toml", "--data", "embedded", "--limit", str(LIMIT), "--quiet")
+
+
+def profile(name: str) -> Profile:
+    association = PlantedImplicitAssociation(p_consistent=1.0, p_refusal=P_REFUSAL[name])
+    return msgspec.structs.replace(load("default"), models=[name], implicit_association=association)
+
+
+@pytest.fixture(scope="module")
+def urls() -> Iterator[dict[str, str]]:
+    """Two servers, each with its model."""
+    profiles = [profile(name) for name in P_REFUSAL]
+    with simulator_in_thread(profiles[0]) as first, simulator_in_thread(profiles[1]) as second:
+        yield dict(zip(P_REFUSAL, (first, second), strict=True))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: dict[str, str]) -> Path:
+    """A folder with the models of both servers in models.toml."""
+    monkeypatch.setenv("BIASGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    write_models([{"name": name, "base_url": url, "provider": "Acme"} for name, url in urls.items()])
+    return tmp_path
+
+
+def write_models(entries: list[dict[str, object]]) -> None:
+    lines = (f"{key} = {json.dumps(value)}" for entry in entries for key, value in [("", 0), *entry.items()])
+    text = "\n".join("[[models]]" if line.startswith(" =") else line for line in lines)
+    Path("models.toml").write_text(text, encoding="utf-8")
+
+
+def cells(path: str) -> dict[tuple[str, str], dict[str, str]]:
+    """The lines of a CSV of our own numbers, by row and column."""
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        return {(line["row"], line["column"]): line for line in csv.DictReader(file) if line["origin"] == "own"}
+
+
+def planted(model: str) -> dict[str, float]:
+    """The expected numbers of Table 1, in which refused tests count as without direction."""
+    options = RunOptions(suite="decision", model=model, protocol="paper", data="embedded", limit=LIMIT)
+    decision = Expected(profile(model), prepare(options)).value(CellKey("absolute_mean"))
+    assert decision is not None
+    association = 100 * (1 - P_REFUSAL[model])
+    return {"IAT": association, "Decision": decision, "Average": (association + decision) / 2}
+
+
+def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[str, str]) -> None:
+    """Planted values, their mean included, lie inside their intervals; a name that a page, LaTeX or a spreadsheet could
+    take for a command is text; a run that was cut off is completed, and the whole is asked no more; finished runs are
+    used elsewhere where they fit.
+    """
+    assert run_here("audit", "paper", "implicit", *OPTIONS, "--out", "out")[0] == 0
+    table = cells("out/table-1.csv")
+    for model in P_REFUSAL:
+        row = f"'{model}" if model == HOSTILE else model
+        for column, value in planted(model).items():
+            cell = table[row, column]
+            assert float(cell["lower"]) <= value <= float(cell["upper"]), (model, column)
+            assert int(cell["n"]) >= 100
+    page, tex = (Path("out", name).read_text(encoding="utf-8") for name in ("paper.html", "tables.tex"))
+    assert ("&lt;b&gt;" in page, "<b>%" in page, "GPT-4o" in page) == (True, False, True)
+    assert r"=x\_\{\}\textbackslash{}\&$<$b$>$\%\$\#\^{}\~{}U+00E9U+6C49" in tex
+
+    folder = Path("out", models.Model(name=HOSTILE, base_url=urls[HOSTILE]).folder, "decision")
+    lines = (folder / directory.RESPONSES).read_bytes().splitlines(keepends=True)
+    (folder / directory.RESULT).unlink()
+    (folder / directory.RESPONSES).write_bytes(b"".join(lines[:150]))
+    assert run_here("audit", "paper", "implicit", *OPTIONS, "--resume", "out")[0] == 0
+    asked = [json.loads(line)["item_id"] for line in (folder / directory.RESPONSES).read_bytes().splitlines()]
+    assert len(asked) == len(set(asked)) == len(lines)
+
+    write_models([{"name": name, "base_url": "http://127.0.0.1:9"} for name in P_REFUSAL])
+    before = cells("out/table-1.csv")
+    assert run_here("audit", "paper", "implicit", *OPTIONS, "--resume", "out")[0] == 0
+    code, _, err = run_here(
+        *("audit", "paper", "implicit", *OPTIONS, "--out", "other", "--from", "out/plain", str(folder.parent))
+    )
+    assert (code, err.count(": used as ")) == (0, 4), err
+    assert {key: cell["value"] for key, cell in cells("other/table-1.csv").items()} == {
+        key: cell["value"] for key, cell in before.items()
+    }
+    assert not Path("other", "plain").exists()
+
+
+def test_a_run_that_fails_costs_its_cells_only(urls: dict[str, str]) -> None:
+    """The server does not know the second model: its cells say why, the first has numbers, the exit code is 1; a run of
+    another limit is not used, with the reason. A dry run sends nothing and writes nothing.
+    """
+    write_models([{"name": name, "base_url": urls["plain"]} for name in ("plain", "gone")])
+    some = ("audit", "paper", "implicit", "--models", "models.toml", "--data", "embedded", "--tables", "1")
+    code, out, _ = run_here(*some, "--limit", "30", "--out", "out", "--dry-run")
+    assert (code, Path("out").exists()) == (0, False)
+    assert ("decision, gone" in out, "nothing was sent" in out) == (True, True)
+
+    code, _, err = run_here(*some, "--limit", "30", "--out", "out", "--quiet")
+    assert code == 1
+    assert "iat of gone: not run: " in err
+    assert cells("out/table-1.csv")["gone", "Average"]["reason"] == "no number in IAT, Decision"
+    assert cells("out/table-1.csv")["plain", "Average"]["value"]
+    _, _, err = run_here(*some, "--limit", "40", "--out", "more", "--from", "out/plain", "--dry-run")
+    assert "not used; as iat of plain it does not fit: limit 30, not 40" in err
+    assert "--resume out" in refused(*some, "--out", "out")
+    assert "the recipe has tables 1, 1+" in refused(*some[:-1], "9")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no model: add a [[models]]"),
+        ("[[models]\n", "no TOML"),
+        ("[models]\nname = 'a'\n", "no model"),
+        ("[[models]]\nname = 'a'\n", 'model 1 "a": Object missing required field `base_url`'),
+        ("[[models]]\nname = 'a'\nbase_url = 'h:1'\n", 'model 1 "a": base_url "h:1" must be like http://'),
+        ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nsize = 1\n", "unknown field `size`"),
+        ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nparameters = 8e9\n", "parameters 8e+09 must be in billions"),
+        ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nrelease_date = '2024'\n", "release_date"),
+        ("[[models]]\nname = '..'\nbase_url = 'http://h'\n", "name must have a letter or digit"),
+        ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nquantisation_of = 'b'\n", 'quantisation_of "b" is no other'),
+        (2 * "[[models]]\nname = 'a'\nbase_url = 'http://h'\n", 'runs in a folder "a"'),
+        ("judge = 1\n[[models]]\nname = 'a'\nbase_url = 'http://h'\n", 'unknown key "judge"'),
+    ],
+)
+def test_a_mistake_in_the_models_has_one_line(text: str, reason: str) -> None:
+    """The line names the file, the model and what to do."""
+    Path("models.toml").write_text(text, encoding="utf-8")
+    line = refused("audit", "paper", "implicit", *OPTIONS, "--out", "out")
+    assert "models.toml: " in line
+    assert reason in line
+
+
+def some_column(**more: object) -> Column:
+    blank = {"metric": None, "axis": None, "group": None, "reference": None, "subset": None, "run": None}
+    blank |= {"published": (), "mean_of": (), "stars": False, "note": None, "decimals": 2, "scale": 1.0}
+    return msgspec.convert({"heading": "x", **blank, **more}, Column)
+
+
+def test_a_mean_of_independent_runs_has_their_joint_interval() -> None:
+    """Halves of unequal intervals are added in squares; of one run, or without a part, there is none."""
+    first, second = Cell(value=10.0, lower=7.0, upper=12.0, n=5), Cell(value=20.0, lower=16.0, upper=23.0, n=7)
+    mean = mean_cell(some_column(), ["a", "b"], [first, second], ["r", "s"])
+    assert (mean.value, mean.lower, mean.upper, mean.n) == (15.0, 12.5, pytest.approx(15 + 13**0.5 / 2), 12)
+    assert mean_cell(some_column(), ["a", "b"], [first, second], ["r", "r"]).lower is None
+    assert mean_cell(some_column(), ["a", "b"], [first, Cell(reason="gone")], ["r", "s"]).reason == "no number in b"
+
+
+def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], folder: Path) -> None:
+    """The cell of a model that always refuses says why, in every form; the relation to size counts it out."""
+    write_models([{"name": "plain", "base_url": urls["plain"], "parameters": 8}])
+    assert run_here("audit", "paper", "implicit", *OPTIONS, "--out", "out")[0] == 0
+    result = directory.read_result(folder / "out/plain/iat")
+    refused_result = msgspec.structs.replace(
+        result,
+        estimates=[msgspec.structs.replace(e, extra={"not_assessable": "too few replies"}) for e in result.estimates],
+    )
+    outcome = Finished(path=folder / "out/plain/iat", result=refused_result)
+    of = recipe.load("implicit")
+    model = models.Model(name="plain", base_url=urls["plain"], parameters=8.0)
+    numbers = Numbers(of, [model], {("plain", "iat"): outcome})
+    cell = numbers.table(of.tables[0]).rows[0].cells[0]
+    assert (cell.value, cell.reason) == (None, "not assessable: too few replies")
+    assert (
+        table_of(numbers, of.relations[0]).rows[0].cells[0].reason
+        == "0 models have both numbers: at least 3 are needed"
+    )
+    table = Table(id="1", title="t", heads=(Label(text="x"),), rows=(Row(label=Label(text="m"), cells=(cell,)),))
+    for text in (rendering.terminal(table), rendering.as_csv(table), rendering.latex(of, [table])):
+        assert "not assessable: too few replies" in text
