@@ -2,8 +2,9 @@
 
 The arm of each unit was drawn by itself, with a known probability, so the difference of the means has bounds that hold
 at all times at once, whatever the traffic does (`benchmarks.lab.metrics.sequential_comparison`). A unit is one
-exchange, or one conversation: there only the first exchange that comes counts, as the others have the same draw and depend on it. A
-measurement without a value counts as missing in its arm: with many, the two means are of other exchanges.
+exchange, or one conversation: there only the first exchange that comes counts, as the others have the same draw and
+depend on it. A measurement without a value counts as missing in its arm: with many, the two means are of other
+exchanges.
 """
 
 import math
