@@ -107,11 +107,24 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.harness} {self.version}, task {self.task}"
 
 
+class Addresses(msgspec.Struct, frozen=True, kw_only=True):
+    """Servers that a run asked, without passwords."""
+
+    base_url: str
+    through_gateway: bool = False
+    judge_base_url: str | None = None
+    """None if the judge is served where the model is."""
+    embedder_base_url: str | None = None
+    """None if the embedder is loaded here."""
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Origin and time of the replies. Times are ISO 8601 in UTC; none of this changes a number."""
 
     biasgate: str
     base_url_host: str | None = None
+    addresses: Addresses | None = None
+    """None: nothing was asked, or by a version before."""
     fingerprints: list[str] = []
     embedder: str | None = None
     judge: list[JudgeStamp] = []
@@ -187,6 +200,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Setting of the model's thinking."""
     extra_body: dict[str, Any] | None = None
     """Further fields that the user sent with every request."""
+    embedder: str | None = None
+    """Embedder as the user named it; its own name is in the provenance."""
+    evaluate: tuple[str, ...] = ()
+    """Directories of runs whose texts were evaluated (cogs)."""
+    joined_data: DataKind | None = None
+    """Data of the other suite's run in the score of both; None without such a score."""
     precision: Precision | None = None
     """Point at which a run stopped that was to ask only as much as it needed; None: it was to ask everything."""
     repeats: Repeats | None = None
@@ -305,7 +324,13 @@ def encode(result: Result) -> bytes:
     return msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n"
 
 
-def joined(result: Result, joint: JointScore, own: Sequence[Observation], partners: Sequence[Observation]) -> Result:
+def joined(
+    result: Result,
+    joint: JointScore,
+    own: Sequence[Observation],
+    partners: Sequence[Observation],
+    partners_data: DataKind,
+) -> Result:
     """The declaring suite's result with the joint score of it and a run of the partner with the same options."""
     rest = [estimate for estimate in result.estimates if estimate.metric != joint.metric]
     estimates = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
@@ -319,7 +344,7 @@ def joined(result: Result, joint: JointScore, own: Sequence[Observation], partne
         estimates = [
             msgspec.structs.replace(estimate, extra={**estimate.extra, NOT_ASSESSABLE: fault}) for estimate in estimates
         ]
-    return msgspec.structs.replace(result, estimates=[*rest, *estimates])
+    return msgspec.structs.replace(result, estimates=[*rest, *estimates], joined_data=partners_data)
 
 
 STOPPED = "no interval: the two runs stopped at different looks (--precision)"

@@ -84,7 +84,7 @@ def score(
 
 OPTIONS_IN_RESULT = (
     *("protocol", "mode", "model", "mitigation", "few_shot", "seed", "samples", "limit", "subset", "axes"),
-    *("temperature", "thinking", "extra_body"),
+    *("temperature", "thinking", "extra_body", "embedder", "evaluate"),
 )
 """Options of a run that have the same names in its result."""
 

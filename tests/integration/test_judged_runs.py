@@ -27,7 +27,9 @@ async def test_the_configured_judge_reads_the_replies(database: Database) -> Non
         run_id = await ask_for_run(database, suite="ltf_test", limit=44)
         run = await await_status(database, run_id, "done", "failed")
     assert run.status == "done", run.error
-    judge = json.loads(run.result or "")["provenance"]["judge"]
+    provenance = json.loads(run.result or "")["provenance"]
+    judge, addresses = provenance["judge"], provenance["addresses"]
+    assert {addresses["base_url"], f"http://{provenance['base_url_host']}"} == {upstream}
     replies = [json.loads(body) for body in await kept_replies(database, run_id)]
     assert [one["model"] for one in judge] == ["simulated-judge"]
     assert 22 <= len(replies) <= 44

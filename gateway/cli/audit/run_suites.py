@@ -197,7 +197,7 @@ def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
     if joint is None or joint.partner not in done:
         return result
     own, partners = directory.observations(job.path), directory.observations(done[joint.partner])
-    together = joined(result, joint, own, partners)
+    together = joined(result, joint, own, partners, directory.read_result(done[joint.partner]).dataset.kind)
     finish(job.path, together)
     return together
 
