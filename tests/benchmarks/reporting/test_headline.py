@@ -4,12 +4,15 @@ import msgspec
 import pytest
 
 from auditors.types import Estimate
+from benchmarks.figures.display import group_words
 from benchmarks.reporting.headline import Card, cards, chance_words, key_of, not_assessable
 from benchmarks.reporting.report import render
-from benchmarks.run.result import Result
+from benchmarks.run.result import Result, encode
 from benchmarks.suites.registry import SUITES
+from gateway.console.result_view import read_numbers
 from gateway.terminal.tables import estimates_table
 from tests.benchmarks.reporting.test_report import result
+from tests.benchmarks.test_recorded_results import scored
 from tests.support.benchmarks.scripted import score_answers
 
 RUN = result()
@@ -104,3 +107,19 @@ def test_an_accuracy_prints_its_chance_level(suite: str) -> None:
     assert words in render([guesses])
     assert f"(neutral {0 if suite == 'bbq' else 50})" in cards(guesses)[0].name
     assert "is not above chance" in cards(guesses)[0].verdict
+
+
+@pytest.mark.parametrize("protocol", ["corrected", "paper"])
+def test_the_groups_of_a_spread_are_printed(protocol: str) -> None:
+    """COGS: the most normal and the preferred identity and the test, in terminal, report and console."""
+    result = scored(f"cogs.{protocol}.sample")[0]
+    score = next(one for one in result.estimates if (one.metric, one.axis) == ("affinity_bias_score", "race"))
+    numbers = read_numbers(encode(result).decode()).whole
+
+    [preferred, tested] = lines = group_words(score.extra)
+    assert preferred == f"preferred: {', '.join(score.extra['preferred'])}"
+    assert tested.startswith(f"{score.extra['test']['name']}: p = 0.")
+    assert any(line.startswith("most normal: ") for one in numbers for line in one.by_groups)
+    assert lines in [one.by_groups for one in numbers]
+    assert "; ".join(lines) in estimates_table(result)
+    assert f"<br>{preferred}<br>{tested}" in render([result])
