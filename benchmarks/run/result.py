@@ -142,6 +142,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Replies whose limit was lowered to what the model's context leaves."""
     least_tokens: int | None = None
     """Lowest of these limits; None without any."""
+    refused_by_filter: int = 0
+    """Replies that a filter before or behind the model refused; `refusal` in the counts."""
+    policies: dict[str, int] = {}
+    """Replies by what a gateway says of its policy (`benchmarks.run.client.POLICY`); empty without a policy."""
     judge_validation: Validation | None = None
     """The comparison of that judge with people that was given, whether it holds or not."""
     prompt_sha256: str
@@ -163,6 +167,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     def asked_by(self) -> str | None:
         """Harness and task whose prompts these are; None for biasgate's own."""
         return None if self.imported is None else self.imported.words
+
+    @property
+    def policy(self) -> str | None:
+        """Names of the gateway's policies under which the replies came; None without any."""
+        return ", ".join(sorted({said.split(";")[0].removeprefix("policy=") for said in self.policies})) or None
 
     @property
     def judged_by(self) -> str | None:
@@ -293,6 +302,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             f"{about.replies_lowered} of {self.n_replies} replies had room for {about.least_tokens} tokens or more, "
             f"all that the model's context leaves, and less than the suite gives; {about.replies_cut} were cut off"
         )
+
+    @property
+    def filter_note(self) -> str | None:
+        """The gateway's policies and the replies that a filter refused; None without either."""
+        about = self.provenance
+        if about.policy is None and not about.refused_by_filter:
+            return None
+        under = "" if about.policy is None else f"policy of the gateway: {about.policy}; "
+        return f"{under}a filter refused {about.refused_by_filter:,} of {self.n_replies:,} replies"
 
     @property
     def n_replies(self) -> int:

@@ -240,8 +240,8 @@ def _show(path: Path, result: Result) -> None:
         print(result.precision.words)
     if result.repeats:
         print(result.repeats.words)
-    if result.length_note:
-        print(visible_line(result.length_note))
+    for note in filter(None, (result.length_note, result.filter_note)):
+        print(visible_line(note))
     if result.thinking_fault:
         print(visible_line(f"no headline number: {result.thinking_fault}"))
     print(f"\n{summary(result)}\n\n{estimates_table(result)}")
