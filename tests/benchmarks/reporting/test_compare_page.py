@@ -84,7 +84,7 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     """`--html FILE` writes it beside what is printed; a place that cannot be written is one line."""
     a, b = runs(tmp_path)
     assert main(["audit", "compare", str(a), str(b), "--html", str(tmp_path / "page.html")]) == 0
-    assert "minus A (scripted)" in capsys.readouterr().out
+    assert "minus A (scripted, a)" in capsys.readouterr().out
     assert "Items that flipped" in (tmp_path / "page.html").read_text()
     assert main(["audit", "compare", str(a), str(b), "--html", str(tmp_path / "none" / "page.html")]) == 2
     assert "page.html: cannot be written: No such file or directory" in capsys.readouterr().err
