@@ -35,7 +35,7 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(comparison: Comparison, flips: Sequence[Flip], n_flipped: int) -> str:
-    """The page of two runs, with some of the `n_flipped` items that they answered differently."""
+    """The page of two runs, with some of the `n_flipped` pairs of replies that were read differently."""
     suite = registry.known(comparison.suite)
     page: str = template("compare.html").render(
         comparison=comparison,

@@ -89,6 +89,12 @@ class DatasetUsed(msgspec.Struct, frozen=True, kw_only=True):
     left_out: Mapping[str, int] = {}
     """Records that give no item, by reason; for the user's own prompts."""
 
+    @property
+    def words(self) -> str:
+        """Items asked, and how many the published data has: a protocol may ask more."""
+        asked = f"{self.n_used:,}"
+        return asked if self.kind == "embedded" else f"{asked} asked, {self.n_canonical:,} in the data"
+
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """The log of another harness that the replies come from. Prompts and settings are its own."""
