@@ -24,7 +24,7 @@ from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, holm, paired_swap
 from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
-from benchmarks.run.client import POLICY
+from benchmarks.run.completers.served import POLICY
 from benchmarks.run.estimation import FALSE_STARS, GROWTH, n_looks
 from benchmarks.run.plan import RunOptions
 from benchmarks.run.result import Result

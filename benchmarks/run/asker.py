@@ -17,8 +17,7 @@ from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import RunStopped
 from benchmarks.run import judge as judged
-from benchmarks.run.client import POLICY
-from benchmarks.run.completers.served import LOWERED
+from benchmarks.run.completers.served import LOWERED, POLICY
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.plan import Plan
 from benchmarks.run.thinking import FATAL_STATUS_CODES, Probe, ThinkingFound

@@ -25,14 +25,11 @@ from auditors.clients.pacing import OPEN, Gate
 from auditors.json_errors import UNREADABLE
 from auditors.types import Completion, CompletionError, CompletionRequest, Message, Serving
 from benchmarks.errors import BenchmarkError
+from benchmarks.run.completers.served import POLICY
 
 # The probability of a given text: pure functions.
 
 
-POLICY = "x-biasgate-mitigation"
-"""Header with which a gateway says which of its policies applied to an exchange, and how (docs/mitigation.md); the key
-in the `usage` of the reply.
-"""
 LONGEST_POLICY = 200
 MOST_TOKENS = 128
 """Most tokens of a text: as many kinds of token as vLLM takes in `logprob_token_ids`."""

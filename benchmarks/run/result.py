@@ -151,7 +151,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     refused_by_filter: int = 0
     """Replies that a filter before or behind the model refused; `refusal` in the counts."""
     policies: dict[str, int] = {}
-    """Replies by what a gateway says of its policy (`benchmarks.run.client.POLICY`); empty without a policy."""
+    """Replies by what a gateway says of its policy (`benchmarks.run.completers.served.POLICY`); empty without any."""
     judge_validation: Validation | None = None
     """The comparison of that judge with people that was given, whether it holds or not."""
     prompt_sha256: str

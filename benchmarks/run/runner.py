@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -28,7 +29,6 @@ from benchmarks.run import asked_again
 from benchmarks.run.ask import AUTO_CONCURRENCY, Progress, ask
 from benchmarks.run.ask import assist as ask_ranges
 from benchmarks.run.asker import Answer, answerer
-from benchmarks.run.client import host
 from benchmarks.run.completers.reply_cache import is_from_cache
 from benchmarks.run.completers.served import ServedModel
 from benchmarks.run.estimation import Precision, looks_of
@@ -250,7 +250,7 @@ class _Run:
         if is_embedded:
             replies = await kept(complete, self._log)
         about = {
-            "base_url_host": None if addresses is None else host(addresses.base_url),
+            "base_url_host": None if addresses is None else urlsplit(addresses.base_url).netloc,
             "addresses": addresses,
             "judge_validation": self._parts.get("judge_validation"),
             "embedder": self._embedder.name if is_embedded and self._embedder is not None else None,

@@ -12,8 +12,7 @@ from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completion, Estimate, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge
-from benchmarks.run.client import POLICY
-from benchmarks.run.completers.served import LOWERED
+from benchmarks.run.completers.served import LOWERED, POLICY
 from benchmarks.run.estimation import Precision, rank_resamples, with_stars
 from benchmarks.run.follow_up import extend_plan, observed
 from benchmarks.run.judge import JudgeUsed, judge_used

@@ -11,7 +11,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.reporting.compare import FILTERED, SAME_DIFFERENCE, Comparison, Difference, by_metric, compare
 from benchmarks.reporting.report import render
 from benchmarks.run import directory as rundir
-from benchmarks.run.client import POLICY
+from benchmarks.run.completers.served import POLICY
 from benchmarks.run.estimation import GROWTH, n_looks
 from benchmarks.run.judge import NOT_GIVEN, JudgeUsed
 from benchmarks.run.plan import RunOptions, prepare
@@ -187,7 +187,7 @@ def test_a_filter_is_compared(tmp_path: Path) -> None:
     assert comparison.differing == {"policy": ["none", "guarded"], "server fingerprint": ["none given", "other"]}
     assert comparison.names == {"a": "scripted", "b": "scripted + policy guarded"}
     assert FILTERED not in by_metric(compare(a, a).differences)
-    assert f"Filter {result.filter_note}; {said}clean: 36; {said}refused: 12" in Collector(render([result])).text
+    assert f"Filter {result.filter_note} · {said}clean: 36 · {said}refused: 12" in Collector(render([result])).text
 
 
 def test_both_values_and_the_difference_are_printed(tmp_path: Path) -> None:
