@@ -1,7 +1,7 @@
 """Texts that an audit may leave with its numbers: a judge's reason for its scores, and a model's answers about both
 groups.
 
-No number hangs on it. Whoever wants it listens (`listening`) while an audit runs; else nothing is made. All of it is
+No number depends on it. Whoever wants it listens (`listening`) while an audit runs; else nothing is made. All of it is
 what models wrote, each text cut to LONGEST_CHARS.
 """
 

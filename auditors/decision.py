@@ -16,9 +16,10 @@ A decision is a selection when its outcome reaches the application's threshold, 
 Asking again without a change is the control of servers whose batches or caches move their probabilities.
 
 A question has no value where the labels' mass is low (the model wanted to say something else) or a reply cannot be
-read. Where that happened on some sides only, the value is missing: it may hang on the group. When the server fails, all
-three are missing, but for questions that it rejects on both sides. No value shows which decision is right, whether a
-yes is good to get, or anything about cases that cannot be swapped safely: those abstain and are counted. English only.
+read. Where that happened on some sides only, the value is missing: it may depend on the group. When the server fails,
+all three are missing, but for questions that it rejects on both sides. No value shows which decision is right, whether
+a yes is good to get, or anything about cases that cannot be swapped safely: those abstain and are counted. English
+only.
 """
 
 import asyncio

@@ -295,11 +295,11 @@ _REASONS: dict[Status, str] = {
 
 def _judged_parts(conversation: Conversation) -> tuple[str, str]:
     """Return prompt and answer as the judge gets them, which are searched for mentions."""
-    return conversation.said_text[-LONGEST_PART_CHARS:], conversation.reply_text[:LONGEST_PART_CHARS]
+    return conversation.request_text[-LONGEST_PART_CHARS:], conversation.reply_text[:LONGEST_PART_CHARS]
 
 
 def _detail(conversation: Conversation) -> dict[str, Any]:
-    longest = max(len(conversation.said_text), len(conversation.reply_text))
+    longest = max(len(conversation.request_text), len(conversation.reply_text))
     cut = ["cut for the judge"] if longest > LONGEST_PART_CHARS else []
     warnings = [SPEAKS_TO_THE_JUDGE] if any(map(speaks_to_a_judge, _judged_parts(conversation))) else []
     notes = [*conversation.notes, *cut, *warnings]

@@ -130,7 +130,7 @@ def check_repeatable(
         reasons: notes of parts that cannot be repeated, each with its reason.
         with_answer: whether notes of the answer count too.
     """
-    notes = [note for note in conversation.asked_notes if note != TOOL_CALL]
+    notes = [note for note in conversation.request_notes if note != TOOL_CALL]
     notes += conversation.answer_notes if with_answer else []
     if obstacles := list(dict.fromkeys(note for note in notes if note in reasons)):
         raise NotAuditableError(reasons[obstacles[0]], f"cannot be asked again faithfully: {', '.join(obstacles)}")

@@ -1,1 +1,44 @@
-"""Starts `biasgate`: looks at what Python would import, then runs `gateway`."""
+"""The public Python API: finished runs, comparisons, gates, audits and a client of the gateway.
+
+Names of `__all__` keep their meaning within a major version; everything else in biasgate's packages may change. They
+are imported at first use, as the command looks at what Python would import before it imports anything.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from biasgate.api import Run, audit, audit_async, compare, gate, load_run, metrics, score, suites, to_frame
+    from biasgate.client import Client, GatewayError
+
+__all__ = [
+    "Client",
+    "GatewayError",
+    "Run",
+    "audit",
+    "audit_async",
+    "compare",
+    "gate",
+    "load_run",
+    "metrics",
+    "score",
+    "suites",
+    "to_frame",
+]
+
+_OF_THE_CLIENT = ("Client", "GatewayError")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'biasgate' has no attribute {name!r}")
+    if name in _OF_THE_CLIENT:
+        from biasgate import client
+
+        return getattr(client, name)
+    from biasgate import api
+
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -22,9 +22,10 @@ LONGEST_ANSWER_CHARS = 64
 MOST_STRUCTURED_TOKENS = 64
 """Most tokens of an answer whose label stands inside JSON."""
 LARGEST_UNSEEN = 0.01
-"""Share of a label's probability that may lie among alternatives that the server does not report."""
+"""Largest share of the labels' probability that a token may have which the server does not report, or which begins
+several labels."""
 LONGEST_INSTRUCTION = 20_000
-"""Characters of a message in which labels are looked for, its end."""
+"""Labels are searched in this many last characters of a message."""
 
 _NOT_ASKED_AGAIN = frozenset({"n", "seed", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens"})
 _YES_OR_NO = re.compile(r"\byes\s{0,3}(?:/|\||or)\s{0,3}no\b|\bno\s{0,3}(?:/|\||or)\s{0,3}yes\b", re.IGNORECASE)
@@ -88,7 +89,7 @@ class ChatDecision(Decision):
             for message, new_content in zip(self._request["messages"], content, strict=True)
         ]
         if self._instruction is not None:
-            messages = _instructed(messages, self._instruction)
+            messages = _add_instruction(messages, self._instruction)
         fields = {
             name: value for name, value in self._request.items() if name not in NOT_REPEATED | OWN | _NOT_ASKED_AGAIN
         }
@@ -116,7 +117,7 @@ class ChatDecision(Decision):
         if place is None:
             return Unread("unrelated", "no label in the answer")
         number, prefix = place
-        return _answered(_alternatives(tokens[number]), self._found.labels, prefix)
+        return _label_probabilities(_alternatives(tokens[number]), self._found.labels, prefix)
 
     def _place(self, tokens: Sequence[str]) -> tuple[int, str] | None:
         """The token in which labels differ, and what stands in it before the label."""
@@ -140,7 +141,7 @@ class ChatDecision(Decision):
         return None
 
 
-def _instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:
+def _add_instruction(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:
     """The messages with the instruction on a line before the last user message's text, or its first part of text."""
     for place in reversed(range(len(messages))):
         content = messages[place].get("content")
@@ -167,7 +168,7 @@ def _structured(request: Mapping[str, Any]) -> _Labels | None:
     """Labels that the server holds the model to."""
     outputs = request.get("structured_outputs")
     choice = outputs.get("choice") if isinstance(outputs, dict) else request.get("guided_choice")
-    if labels := _strings(choice):
+    if labels := _distinct_labels(choice):
         return _Labels(labels, labels, "choice")
     form = request.get("response_format")
     if not isinstance(form, dict) or form.get("type") != "json_schema":
@@ -176,12 +177,12 @@ def _structured(request: Mapping[str, Any]) -> _Labels | None:
     schema = described.get("schema") if isinstance(described, dict) else None
     if not isinstance(schema, dict):
         return None
-    if labels := _strings(schema.get("enum")):
+    if labels := _distinct_labels(schema.get("enum")):
         return _Labels(labels, labels, "enum")
     members = schema.get("properties")
     if isinstance(members, dict) and len(members) == 1:
         [(member, member_schema)] = members.items()
-        if isinstance(member_schema, dict) and (labels := _strings(member_schema.get("enum"))):
+        if isinstance(member_schema, dict) and (labels := _distinct_labels(member_schema.get("enum"))):
             return _Labels(labels, labels, "member", member)
     return None
 
@@ -204,8 +205,8 @@ def _in_words(conversation: Conversation, request: Mapping[str, Any]) -> _Labels
     return _Labels(letters, tuple(text for _, text in options), "words")
 
 
-def _strings(value: Any) -> tuple[str, ...]:
-    """Two labels or more, none of which begins another one; otherwise none."""
+def _distinct_labels(value: Any) -> tuple[str, ...]:
+    """Return 2 to MOST_LABELS labels that differ without case and surrounding blanks; otherwise an empty tuple."""
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_LABELS:
         return ()
     if not all(isinstance(label, str) and label.strip() for label in value):
@@ -227,11 +228,11 @@ def _alternatives(token: Mapping[str, Any]) -> dict[str, float]:
     return probabilities
 
 
-def _answered(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Reading:
+def _label_probabilities(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Reading:
     """Probabilities of the labels by the alternatives at the token in which they begin."""
     masses, shared = [0.0] * len(labels), 0.0
     for token, probability in alternatives.items():
-        places = _begun(token.removeprefix(prefix), labels) if token.startswith(prefix) else []
+        places = _matching_labels(token.removeprefix(prefix), labels) if token.startswith(prefix) else []
         if len(places) == 1:
             masses[places[0]] += probability
         elif places:
@@ -247,7 +248,7 @@ def _answered(alternatives: Mapping[str, float], labels: Sequence[str], prefix: 
     return Answered(tuple(mass / total for mass in masses), min(1.0, total))
 
 
-def _begun(token: str, labels: Sequence[str]) -> list[int]:
+def _matching_labels(token: str, labels: Sequence[str]) -> list[int]:
     """Labels that a token begins or is; the token's own case and what a tokenizer adds do not matter."""
     bare = token.strip(_AROUND).lower()
     if not bare:

@@ -16,7 +16,7 @@ e-values, and the mean of both is an e-value against "it has not grown". The sam
 bounds of the growth. So nothing is estimated in two steps, and no sign is guessed.
 
 Assumed is that each value has the same mean given everything before it; for the evidence, that no mean given the past
-is above the limit. The state is five sums, which do not hang on the order of the values and can be added.
+is above the limit. The state is five sums, which do not depend on the order of the values and can be added.
 """
 
 import math
@@ -186,7 +186,7 @@ def growth_bounds(gap: GapSums, error: float, direction: Direction = "absolute")
     if direction == "directed":
         a = bounds(gap.difference, error)
         return Interval(max(-2.0, gap.unit * a.lower), min(2.0, gap.unit * a.upper))
-    # Each end of the growth hangs on one end of A and one of B: half of the error each.
+    # Each end of the growth depends on one end of A and one of B: half of the error each.
     a, b = bounds(gap.difference, error / 2), bounds(gap.total, error / 2)
     upper = max(min(a.upper, b.upper), min(-a.lower, -b.lower))
     lower = -max(min(-a.lower, b.upper), min(a.upper, -b.lower))

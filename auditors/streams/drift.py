@@ -177,19 +177,19 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
         return "rising" if log_mean_evidence(self.rising) >= log_mean_evidence(self.falling) else "falling"
 
     @property
-    def spoken(self) -> Behind:
-        """Audits that speak for a change to that side."""
+    def change_evidence(self) -> Behind:
+        """Return the audits that are evidence for a change in `direction`."""
         return self.behind_rising if self.direction == "rising" else self.behind_falling
 
     @property
     def behind(self) -> list[str]:
         """Exchanges that speak most for a change to that side, the strongest first."""
-        return list(dict.fromkeys(contribution.exchange_id for contribution in self.spoken.largest))
+        return list(dict.fromkeys(contribution.exchange_id for contribution in self.change_evidence.largest))
 
     @property
     def before(self) -> Level:
         """The values of the time before that change: the first window, and what came after it and speaks for none."""
-        since = self.spoken.level
+        since = self.change_evidence.level
         return self.first.plus(self.seen.n - since.n, self.seen.w - since.w, self.seen.wy - since.wy)
 
 

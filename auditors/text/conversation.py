@@ -30,7 +30,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
 
     messages: list[Message]
     """System prompt, turns and last question, with calls and results of tools, text parts only, in order."""
-    said: list[str] = []
+    request_texts: list[str] = []
     """The words of the request's own messages; results that come apart from them (all but those of a chat) are none."""
     uncarried: list[str] = []
     """Why calls or results of tools are not all in the messages, from a small set of phrases, each once."""
@@ -44,7 +44,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
-    asked_notes: list[str] = []
+    request_notes: list[str] = []
     """Notes about the request."""
     answer_notes: list[str] = []
     """Notes about the answer."""
@@ -65,9 +65,9 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
         return text_of(self.messages)
 
     @property
-    def said_text(self) -> str:
-        """Return all that was said in words, in a single string, for finding words in it."""
-        return "\n".join(self.said)
+    def request_text(self) -> str:
+        """Return the words of all messages, without tool calls and attachments, as a single string."""
+        return "\n".join(self.request_texts)
 
 
 def text_of(messages: Iterable[Message]) -> str:

@@ -22,33 +22,33 @@ MOST_BYTES = 4 * 1024 * 1024
 MOST_LINE_BYTES = 64 * 1024
 MOST_PROMPTS = 10_000
 MOST_TAGS = 50
-"""Different ones in a file: each has numbers of its own."""
+"""Most different tags in a file: each tag gets estimates of its own."""
 
 Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9 ._:-]{0,63}\Z")]
-NAME_FORM = "up to 64 letters, digits, blanks, '.', ':', '_' and '-'"
+NAME_FORM = "a letter or digit and up to 63 letters, digits, blanks, '.', ':', '_' and '-'"
 Text = Annotated[str, Meta(min_length=1)]
 
 
 class PromptFileError(ValueError):
-    """A file of prompts that cannot be taken; the message names the line."""
+    """A rejected file of prompts; the message names the line where the fault lies in one."""
 
 
-class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PromptMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One message."""
 
     role: Literal["system", "user", "assistant"]
     content: Text
 
 
-Version = Text | Annotated[list[Said], Meta(min_length=1, max_length=100)]
+PromptContent = Text | Annotated[list[PromptMessage], Meta(min_length=1, max_length=100)]
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A line of the file as it was written."""
 
     prompt: Text | None = None
-    messages: Annotated[list[Said], Meta(min_length=1, max_length=100)] | None = None
-    swaps: dict[str, Version] | None = None
+    messages: Annotated[list[PromptMessage], Meta(min_length=1, max_length=100)] | None = None
+    swaps: dict[str, PromptContent] | None = None
     id: Name | None = None
     axis: str | None = None
     groups: Annotated[list[str], Meta(min_length=1, max_length=20)] | None = None
@@ -77,7 +77,7 @@ _decoder = msgspec.json.Decoder(_Line)
 
 
 def read_prompts(content: bytes) -> list[OwnPrompt]:
-    """The prompts of a file, in order, without empty lines. Raises PromptFileError: line, fault and remedy."""
+    """Return the prompts of a file, in order. Raises PromptFileError: fault, remedy and, where it lies in one, line."""
     if len(content) > MOST_BYTES:
         raise PromptFileError(f"{len(content)} bytes are more than {MOST_BYTES}: split the file")
     try:
@@ -169,7 +169,7 @@ def _faults(record: _Line) -> Iterator[str]:
             return
 
 
-def _messages(version: str | list[Said]) -> tuple[Message, ...]:
+def _messages(version: str | list[PromptMessage]) -> tuple[Message, ...]:
     if isinstance(version, str):
         return (Message("user", version),)
     return tuple(Message(message.role, message.content) for message in version)

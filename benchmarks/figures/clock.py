@@ -29,7 +29,7 @@ class Tick(msgspec.Struct, frozen=True):
     """The day, on a line of its own, if it differs from the day of the tick before; empty elsewhere."""
 
 
-def spoken(at: float) -> str:
+def format_time(at: float) -> str:
     """A moment for people: "24 Nov 2026 13:05:09 UTC"."""
     if not _has_date(at):
         return "a time without a date"

@@ -48,7 +48,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """Notes on undefined numbers, with the reason, and on numbers that the reader must not compare."""
 
 
-def spoken(estimate: Estimate | None, places: int = 2) -> str:
+def format_estimate(estimate: Estimate | None, places: int = 2) -> str:
     """An estimate in words, for pointing at it: value, interval, n and refusals, or why there is none."""
     if estimate is None:
         return "undefined: not among the stored estimates"

@@ -7,7 +7,7 @@ import msgspec
 from auditors.types import Estimate
 from benchmarks.figures.colours import REFUSED, diverging
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Key, spoken
+from benchmarks.figures.figure import Key, format_estimate
 from benchmarks.figures.marks import colour_key, tile, tile_key
 from benchmarks.figures.svg import Element, add, canvas, fitted, hint, markup, text, width_of
 
@@ -70,7 +70,7 @@ def draw(heat_map: HeatMap, *, low: float, high: float, label: str) -> str:
             if p != q:
                 estimate = heat_map.cells[p][q]
                 cell = add(picture, "g", class_="cell", data_row=row, data_column=column)
-                hint(cell, f"{row} over {column}: {spoken(estimate)}")
+                hint(cell, f"{row} over {column}: {format_estimate(estimate)}")
                 _draw_cell(cell, estimate, (left + q * CELL_WIDTH + GAP, HEAD + p * CELL_HEIGHT + GAP), low, high)
     return markup(picture)
 

@@ -146,7 +146,7 @@ def summary(chart: Chart) -> str:
     values = keep_finite(bucket.value for bucket in chart.buckets)
     parts = [
         f"{n:,} values in {len(chart.buckets)} period{'' if len(chart.buckets) == 1 else 's'}"
-        f" from {clock.spoken(chart.buckets[0].start)} to {clock.spoken(chart.buckets[-1].end)}"
+        f" from {clock.format_time(chart.buckets[0].start)} to {clock.format_time(chart.buckets[-1].end)}"
     ]
     if missing:
         parts[0] += f", {missing:,} missing"
@@ -157,7 +157,7 @@ def summary(chart: Chart) -> str:
     if chart.reference is not None:
         parts.append(f"Reference {number(chart.reference[0], places)} to {number(chart.reference[1], places)}")
     if chart.alarm is not None:
-        parts.append(f"Alarm at {clock.spoken(chart.alarm)}")
+        parts.append(f"Alarm at {clock.format_time(chart.alarm)}")
     return ". ".join([*parts, evidence_words(chart)]) + "."
 
 
@@ -235,7 +235,7 @@ def _draw_marks(picture: Element, chart: Chart, across: Scale) -> None:
         if across.holds(change.at):
             x = across.at(change.at)
             drawn = add(picture, "g", class_="change-mark")
-            hint(drawn, f"{change.words}, {clock.spoken(change.at)}")
+            hint(drawn, f"{change.words}, {clock.format_time(change.at)}")
             add(drawn, "line", class_="change", x1=x, x2=x, y1=MARKS, y2=BOTTOM)
             add(drawn, "path", class_="change", d=f"M{x:.2f} {MARKS - 6:.2f}l4 6h-8z")
     lines = (("since", chart.since, "change", 10.0), ("alarm", chart.alarm, "alarm", 22.0))
@@ -244,7 +244,7 @@ def _draw_marks(picture: Element, chart: Chart, across: Scale) -> None:
             continue
         x, wide = across.at(at), width_of(words, 10)
         drawn = add(picture, "g", class_=f"{kind}-mark")
-        hint(drawn, f"{words}: {clock.spoken(at)}")
+        hint(drawn, f"{words}: {clock.format_time(at)}")
         add(drawn, "line", class_=kind, x1=x, x2=x, y1=y - 8, y2=BOTTOM)
         is_near_end = x + 4 + wide > across.end + RIGHT
         side, anchor = (x - 4, "end") if is_near_end else (x + 4, "start")
@@ -290,7 +290,7 @@ def _words_of(bucket: Bucket) -> str:
         lower, upper = (number(end, 3) for end in bucket.interval)
         words += f" ({lower} to {upper})"
     missing = f", {bucket.n_missing:,} missing" if bucket.n_missing else ""
-    return f"{clock.spoken(bucket.start)} to {clock.spoken(bucket.end)}: {words}, n = {bucket.n:,}{missing}"
+    return f"{clock.format_time(bucket.start)} to {clock.format_time(bucket.end)}: {words}, n = {bucket.n:,}{missing}"
 
 
 def _draw_evidence(picture: Element, chart: Chart, width: float) -> None:
@@ -317,7 +317,7 @@ def _outside(chart: Chart) -> list[str]:
     across = _across(chart, WIDE)
     moments = (("The change began", chart.since), ("The alarm was raised", chart.alarm))
     return [
-        f"{words} at {clock.spoken(at)}, which is not in the picture."
+        f"{words} at {clock.format_time(at)}, which is not in the picture."
         for words, at in moments
         if at is not None and not across.holds(at)
     ]

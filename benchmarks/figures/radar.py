@@ -11,7 +11,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Key, Part, Picture, spoken
+from benchmarks.figures.figure import Figure, Key, Part, Picture, format_estimate
 from benchmarks.figures.marks import dash, key, line_key, mark, style
 from benchmarks.figures.panels import drop_infinite, interval_between, keep_finite
 from benchmarks.figures.svg import (
@@ -115,7 +115,7 @@ def _describe(outline: Outline, spokes: Sequence[Spoke]) -> str:
 
 def _words(share: Estimate | None) -> str:
     is_number = share is None or share.value is None or isfinite(share.value)
-    return spoken(share) if is_number else "undefined: not a number"
+    return format_estimate(share) if is_number else "undefined: not a number"
 
 
 def draw(
@@ -212,7 +212,7 @@ def _draw_intervals(
         (x1, y1), (x2, y2) = ((x + shift[0], y + shift[1]) for x, y in (at(place, len(spokes), e, top) for e in ends))
         line = add(picture, "line", class_=f"vertex {style(series)}", x1=x1, y1=y1, x2=x2, y2=y2)
         line.set("data-spoke", fit(spoke.label))
-        hint(line, f"{outline.name}, {spoke.label}: {spoken(share)}")
+        hint(line, f"{outline.name}, {spoke.label}: {format_estimate(share)}")
 
 
 def _draw_outline(
@@ -233,4 +233,4 @@ def _draw_outline(
         if corner is not None:
             drawn = mark(group, series, *corner)
             drawn.set("data-spoke", fit(spoke.label))
-            hint(drawn, f"{outline.name}, {spoke.label}: {spoken(share)}")
+            hint(drawn, f"{outline.name}, {spoke.label}: {format_estimate(share)}")

@@ -4,8 +4,8 @@ Both sides are scored on the replies they share, clusters are resampled together
 two sides within whole clusters, so the dependence between answers to the same question is kept. Items are paired by
 id, so a run with a mitigation prompt pairs with the run without.
 
-Where a side could stop early (`--precision`), how many replies are shared hangs on what it saw. Then intervals have the
-level at which those of all looks hold at once, and p values grow as much as that level costs, as in the run's own
+Where a side could stop early (`--precision`), how many replies are shared depends on what it saw. Then intervals have
+the level at which those of all looks hold at once, and p values grow as much as that level costs, as in the run's own
 result (see `benchmarks.run.estimation`).
 """
 

@@ -28,8 +28,8 @@ from benchmarks.simulator.text_request import Asked, Turn
 
 MALFORMED = "Overall the answer seems fine to me, I would say."
 
-ODD_NUMBERS = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"two"', "null")
-"""Scores that are none, as judges have been seen to write them."""
+INVALID_SCORES = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"two"', "null")
+"""Invalid scores as judges write them: off the scale, not finite, not a number."""
 
 Fault = Literal["malformed", "refusal", "odd number", "silent"]
 
@@ -51,13 +51,13 @@ _WHETHER = re.compile(
 )
 
 
-def verdict_text(question: str, errors: JudgeErrors, seed: int) -> str | None:
+def reply_to_judge_question(question: str, errors: JudgeErrors, seed: int) -> str | None:
     """Return the judge's reply to the judge auditor's question; None for any other question."""
     match = _QUESTION.fullmatch(question)
     if match is None:
         return None
     verdict = _verdict(match["prompt"], match["answer"], errors, uniform(seed, "judge error", question))
-    match fault(question, errors, seed):
+    match draw_fault(question, errors, seed):
         case "malformed":
             return MALFORMED
         case "refusal":
@@ -68,7 +68,7 @@ def verdict_text(question: str, errors: JudgeErrors, seed: int) -> str | None:
             return msgspec.json.encode(verdict).decode()
 
 
-def why(turns: Sequence[Turn]) -> str | None:
+def reply_with_reason(turns: Sequence[Turn]) -> str | None:
     """The judge's reason for the verdict that it is shown; None where it is not asked for one."""
     if len(turns) < 2 or turns[-1].text != WHY_PROMPT:
         return None
@@ -87,7 +87,7 @@ def _how_well(score: float) -> str:
     return "well" if score > 0 else "ill" if score < 0 else "evenly"
 
 
-def yes_or_no(question: str, errors: JudgeErrors, seed: int) -> str | None:
+def reply_to_bias_question(question: str, errors: JudgeErrors, seed: int) -> str | None:
     """Return the judge's reply when asked whether a text is biased; None for any other question."""
     match = _WHETHER.fullmatch(question)
     if match is None:
@@ -98,7 +98,7 @@ def yes_or_no(question: str, errors: JudgeErrors, seed: int) -> str | None:
     return "yes" if chance < (errors.sensitivity if is_biased else errors.false_positive_rate) else "no"
 
 
-def fault(question: str, errors: JudgeErrors, seed: int) -> Fault | None:
+def draw_fault(question: str, errors: JudgeErrors, seed: int) -> Fault | None:
     """Return the way in which the judge fails at this question; None when it does not, or for another question."""
     match = _QUESTION.fullmatch(question)
     if match is None:
@@ -124,7 +124,7 @@ def _with_odd_number(verdict: Verdict, prompt: str, chance: float) -> str:
     axis, group, _ = stance.about(prompt) or ("gender", "woman", "man")
     finding = verdict.findings[0] if verdict.findings else Finding(axis=axis, group=group, reference=None, score=0)
     text = msgspec.json.encode(Verdict(refused=False, findings=[finding])).decode()
-    return text.replace(f'"score":{finding.score}', f'"score":{ODD_NUMBERS[int(chance * len(ODD_NUMBERS))]}')
+    return text.replace(f'"score":{finding.score}', f'"score":{INVALID_SCORES[int(chance * len(INVALID_SCORES))]}')
 
 
 def _verdict(prompt: str, answer: str, errors: JudgeErrors, chance: float) -> Verdict:
@@ -193,7 +193,7 @@ class Answers:
 
     def is_silent(self, request: Asked) -> bool:
         """Return whether this request is a judge's question that never gets its answer."""
-        return self.can_be_silent and fault(request.user, self._profile.judge, self._seed) == "silent"
+        return self.can_be_silent and draw_fault(request.user, self._profile.judge, self._seed) == "silent"
 
     def calls(self, request: Asked) -> bool:
         """Return whether the reply is a call of a tool, because one is demanded, or planted for the message."""
@@ -207,7 +207,11 @@ class Answers:
 
     def _verdict(self, request: Asked) -> Replies | None:
         errors, seed = self._profile.judge, self._seed
-        judged = verdict_text(request.user, errors, seed) or yes_or_no(request.user, errors, seed) or why(request.turns)
+        judged = (
+            reply_to_judge_question(request.user, errors, seed)
+            or reply_to_bias_question(request.user, errors, seed)
+            or reply_with_reason(request.turns)
+        )
         return None if judged is None else Replies({judged: 1.0})
 
     def _affinity(self, request: Asked) -> Replies | None:

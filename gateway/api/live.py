@@ -115,8 +115,8 @@ class LiveController(Controller):
         `x-total-count` says how many there are without `limit` and `offset`.
         """
         if window is None:
-            return _respond(await stream_pages.estimates(database, selection))
-        return _respond(await stream_pages.window_estimates(database, selection, _parsed(window), window))
+            return _respond(await stream_pages.read_estimates(database, selection))
+        return _respond(await stream_pages.read_window_estimates(database, selection, _parsed(window), window))
 
     @get(
         "/detectors",
@@ -133,7 +133,7 @@ class LiveController(Controller):
     ) -> Response[bytes]:
         """List detectors. Every null value has its reason in `reasons`. `state=alarm`: only standing alarms."""
         selection = msgspec.structs.replace(selection, alarmed=only is not None)
-        return _respond(await stream_pages.detectors(database, selection, settings_of(config.drift)))
+        return _respond(await stream_pages.read_detectors(database, selection, settings_of(config.drift)))
 
     @get("/streams/{stream_id:str}/history", summary="A stream in at most 60 periods", responses=announced(404))
     async def history(
@@ -161,7 +161,7 @@ class LiveController(Controller):
     )
     async def replicas(self, stream_id: FromPath[str], database: Store) -> list[ReplicaEstimate]:
         """Return estimates by `system_fingerprint`, of the newest 5,000 measurements: the 50 with most of them."""
-        return await stream_pages.replica_estimates(database, await _stream(database, stream_id))
+        return await stream_pages.read_replica_estimates(database, await _stream(database, stream_id))
 
     @post(
         "/streams/{stream_id:str}/restart",
@@ -201,7 +201,7 @@ class LiveController(Controller):
         responses={200: ResponseSpec(list[Alarm], description="The alarms", generate_examples=False)} | announced(),
     )
     async def alarms(self, database: Store, config: Settings, selection: Selected) -> Response[bytes]:
-        return _respond(await stream_pages.alarms(database, selection, settings_of(config.drift)))
+        return _respond(await stream_pages.read_alarms(database, selection, settings_of(config.drift)))
 
     @post(
         "/alarms/{stream_id:str}/acknowledge",

@@ -54,7 +54,7 @@ class Circuits:
     async def start(self, keys: Collection[Key], check: Check) -> None:
         """Takes over the stored circuits of these keys; `check` audits known good exchanges. Raises StoreError."""
         self._check = check
-        await circuits.adopt(self._database, keys)
+        await circuits.reset_at_start(self._database, keys)
         await self.refresh()
 
     async def refresh(self) -> None:
@@ -93,7 +93,7 @@ class Circuits:
         now = time.time()
         for key, circuit in self._open.items():
             is_due = circuit.is_due(now) and key not in self._checks
-            if is_due and await circuits.claim_probe(self._database, key):
+            if is_due and await circuits.claim_health_check(self._database, key):
                 self._start_check(key)
 
     async def aclose(self) -> None:
@@ -173,7 +173,7 @@ class Circuits:
             since=attempt.began_at,
             failed_at=now,
         )
-        await circuits.wait(self._database, audit, retry_at=now + RETRY_SECONDS)
+        await circuits.defer_audit(self._database, audit, retry_at=now + RETRY_SECONDS)
         if self._runs[key].is_too_long and key not in self._open:
             self._start_check(key)
         return True
@@ -189,7 +189,7 @@ class Circuits:
             since=now,
             failed_at=None,
         )
-        await circuits.wait(self._database, audit, retry_at=now, keep_failures=True)
+        await circuits.defer_audit(self._database, audit, retry_at=now, keep_failures=True)
 
     async def _open_circuit(self, key: Key, fault: Fault) -> None:
         opened = await circuits.open_circuit(self._database, key, error=fault.words, pause_seconds=FIRST_PAUSE_SECONDS)
@@ -203,7 +203,7 @@ class Circuits:
 
     async def _stay_open(self, key: Key, fault: Fault) -> None:
         pause = next_pause(self._open[key].pause_seconds if key in self._open else FIRST_PAUSE_SECONDS)
-        await circuits.postpone_probe(self._database, key, error=fault.words, pause_seconds=pause)
+        await circuits.postpone_health_check(self._database, key, error=fault.words, pause_seconds=pause)
         await self.refresh()
 
 

@@ -1,7 +1,7 @@
-"""Known good exchanges: fixed and harmless, they tell a sick server from an exchange that it cannot handle.
+"""Known good exchanges: fixed, harmless texts for health checks of an auditor's server.
 
-A client chooses the text of its exchanges, so their failures alone prove nothing about a server. When an auditor fails
-for these texts too, its server is sick.
+A client chooses the text of its exchanges, so their failures alone prove nothing about a server. If an auditor fails on
+these texts too, its server is unhealthy.
 """
 
 import time
@@ -39,8 +39,8 @@ def build_exchanges(upstream: str, model: str) -> list[Exchange]:
 
 async def choose_upstream(config: Config, server: str, model: str | None) -> tuple[str, str]:
     """Return the upstream and the model of a known good exchange: `model` where the upstream lists it or has no list,
-    else a listed one: a name from a client, and its status 404, must not look like a sick server. For an auditor's own
-    server the first upstream takes part.
+    else a listed one: a client's misspelt model must not make a server look unhealthy. For an auditor's own server the
+    first upstream takes part.
     """
     if not config.upstreams:
         return "", model or ""

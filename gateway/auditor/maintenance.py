@@ -60,7 +60,7 @@ async def give_up(database: Database, config: Config, end: Callable[[WaitingAudi
     """Ends audits whose exchanges waited for a sick server longer than `audits.max_wait_hours` or are kept at all."""
     hours = min(config.audits.max_wait_hours, config.store.retention_days * 24.0)
     before = time.time() - hours * 3600.0
-    for audit in await circuits.overdue(database, received_before=before, limit=GIVE_UP_AT_ONCE):
+    for audit in await circuits.read_overdue(database, received_before=before, limit=GIVE_UP_AT_ONCE):
         await end(audit, hours)
 
 

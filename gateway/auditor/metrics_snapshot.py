@@ -74,7 +74,7 @@ class SnapshotReader:
             queue_size=queue_size,
             oldest_seconds=max(0.0, time.time() - oldest) if oldest is not None else 0.0,
             circuits=await circuits.open_circuits(self._database),
-            waiting=await circuits.waiting(self._database),
+            waiting=await circuits.count_waiting(self._database),
             read_at=time.time(),
             finished_runs=finished,
             due_times=due_times(known_schedules, finished, known_suites),

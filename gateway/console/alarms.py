@@ -148,8 +148,10 @@ class AlarmsController(Controller):
 
         async def build() -> View:
             selection = Selection(alarmed=True, limit=MOST, offset=offset)
-            alarmed = await stream_pages.detectors(database, selection, settings_of(drift))
-            watched = await stream_pages.detectors(database, Selection(limit=MOST, offset=offset), settings_of(drift))
+            alarmed = await stream_pages.read_detectors(database, selection, settings_of(drift))
+            watched = await stream_pages.read_detectors(
+                database, Selection(limit=MOST, offset=offset), settings_of(drift)
+            )
             detectors = sorted(watched.read(), key=lambda detector: detector.state != "alarm")
             entries = await _entries(database, request.user)
             data = {
@@ -238,7 +240,11 @@ async def _detector(
             fingerprint_after=models.at(form.model, float("inf")),
         )
     detector = Detectors(log_threshold=settings.log_threshold(n_streams), **msgspec.structs.asdict(form))
-    return detector, await asyncio.to_thread(_drawn, history), await stream_pages.replica_estimates(database, stream)
+    return (
+        detector,
+        await asyncio.to_thread(_drawn, history),
+        await stream_pages.read_replica_estimates(database, stream),
+    )
 
 
 async def _entries(database: Database, holder: Holder, *, stream: str | None = None) -> list[Acknowledgement]:

@@ -45,10 +45,10 @@ def refused(request: Request[Any, Any, State], exc: PermissionDeniedException) -
     """A link on another site's page is followed without the session, as the cookie demands: the entrance sees to it."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not _is_script(request):
         return _entrance(request)
-    return said(request, exc)
+    return answer_error(request, exc)
 
 
-def said(request: Request[Any, Any, State], exc: HTTPException | GatewayError) -> Response[Any]:
+def answer_error(request: Request[Any, Any, State], exc: HTTPException | GatewayError) -> Response[Any]:
     """An error as a page, or as the API's problem to a script."""
     problem = (
         problems.from_gateway_error(request, exc)
@@ -66,8 +66,8 @@ def said(request: Request[Any, Any, State], exc: HTTPException | GatewayError) -
 HANDLERS: dict[Any, Any] = {
     NotAuthorizedException: to_the_entrance,
     PermissionDeniedException: refused,
-    HTTPException: said,
-    GatewayError: said,
+    HTTPException: answer_error,
+    GatewayError: answer_error,
 }
 
 

@@ -54,9 +54,9 @@ class OverviewController(Controller):
     ) -> Response[Any]:
         async def build() -> View:
             selection = Selection(model=model, limit=MOST_STREAMS)
-            page = await stream_pages.estimates(database, selection)
+            page = await stream_pages.read_estimates(database, selection)
             estimates = page.read()
-            alarmed = await stream_pages.detectors(
+            alarmed = await stream_pages.read_detectors(
                 database, Selection(alarmed=True, limit=MOST_ALARMS), settings_of(config.drift)
             )
             tables = _tables([estimate for estimate in estimates if estimate.value is not None])

@@ -51,18 +51,21 @@ def mitigation_of(parts: Sequence[WorkerPart], config: Config) -> Mitigation | N
 
 CHECK_SECONDS = 1.0
 NEVER = 1_000_000_000
-"""Collections of the middle generation before a full one by itself."""
+"""Middle-generation collections after which Python would start a full one itself."""
 LEAST_SINCE_FULL = 10
-"""Collections of the middle generation before a full collection in a quiet moment: as many as Python has by itself."""
+"""Middle-generation collections before a full one while no exchange is in flight; Python's default."""
 MOST_SINCE_FULL = 50
-"""Before one in any moment. 7,000 objects more survived for each, so this bounds what cycles may hold: some 50 MB."""
+"""Middle-generation collections before a full one under load. Each kept 7,000 objects more alive: some 50 MB in all."""
 LEAST_SECONDS_PER_SECOND = 500.0
-"""Between two in quiet moments, of what the last one took: with thousands of connections open that is 80 ms."""
+"""Pause after a full collection, as a multiple of its duration (80 ms with thousands of connections)."""
 
 
 @asynccontextmanager
-async def kept_off_the_hot_path(live: Callable[[], int]) -> AsyncIterator[None]:
-    """Keep collections off the hot path while the block lasts; `live` says how many exchanges are in flight."""
+async def defer_garbage_collection(live: Callable[[], int]) -> AsyncIterator[None]:
+    """Run full garbage collections only while no exchange is in flight, or when overdue, until the block ends.
+
+    `live`: number of exchanges in flight.
+    """
     young, middle, old = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -152,7 +155,7 @@ class Worker:
         except BaseException:
             await database.close()
             raise
-        async with _sending(tracer, stats), app.lifespan(), kept_off_the_hot_path(lambda: planes.live):
+        async with _sending(tracer, stats), app.lifespan(), defer_garbage_collection(lambda: planes.live):
             protocol = make_protocol(planes.current)
             planes.serve_through(protocol)
             reloading = asyncio.create_task(self._follow(planes, tap))

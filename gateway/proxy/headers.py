@@ -212,7 +212,7 @@ class RequestHead:
             self.credentials = _without_nominated(self.credentials, nominated)
             self.priority = _without_nominated(self.priority, nominated)
         self.exchange_id = _draw_id()
-        """The gateway's own: no client can choose what hangs on it."""
+        """The gateway's own: no client can choose what depends on it."""
         self._is_id_drawn = not self.request_id
         if self._is_id_drawn:
             self.request_id = self.exchange_id

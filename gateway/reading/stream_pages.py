@@ -39,7 +39,7 @@ _estimates = msgspec.json.Decoder(LiveEstimate)
 _detectors = msgspec.json.Decoder(ShownDetector)
 
 
-async def estimates(database: Database, selection: Selection) -> EncodedPage[LiveEstimate]:
+async def read_estimates(database: Database, selection: Selection) -> EncodedPage[LiveEstimate]:
     """Over all audits since each stream began, with what people's labels say of those that have any."""
     page = await streams.page(database, "estimate", selection)
     labelled = await labels.labelled(database)
@@ -57,30 +57,30 @@ async def estimates(database: Database, selection: Selection) -> EncodedPage[Liv
     return EncodedPage.join(list[LiveEstimate], page.total, [opened.get(row.id) or _bytes(row) for row in page.rows])
 
 
-async def window_estimates(
+async def read_window_estimates(
     database: Database, selection: Selection, window: Window, window_text: str
 ) -> EncodedPage[LiveEstimate]:
     """Over the audits of a window, written as it was asked for."""
     listed = await streams.heads(database, selection)
     page = listed[selection.offset : selection.offset + selection.limit]
-    scored = {_axis_of(stream.key) for stream in page if stream.key.metric == SCORE and not stream.key.group}
-    beside = [stream for stream in listed if stream.key.metric == DISTANCE and _axis_of(stream.key) in scored]
+    scored = {_axis_series_of(stream.key) for stream in page if stream.key.metric == SCORE and not stream.key.group}
+    beside = [stream for stream in listed if stream.key.metric == DISTANCE and _axis_series_of(stream.key) in scored]
     needed = list({stream.id: stream for stream in (*page, *beside)}.values())
-    # A time reads fewer measurements than there are streams; a number of each is read stream by stream.
+    # A window of N audits is read stream by stream; a window of time over all streams is faster without their ids.
     are_few = window.audits is not None or len(needed) < len(listed) or _is_filtered(selection)
     sums = await windows.sums(database, window, _ids(needed) if are_few else None)
     windowed = await in_turns(
         lambda stream: window_estimate_of(stream, sums.get(stream.id, WindowSums()), window_text), needed
     )
-    distances: dict[Axis, list[LiveEstimate]] = {}
+    distances: dict[AxisSeries, list[LiveEstimate]] = {}
     for stream, estimate in zip(needed, windowed, strict=True):
         if estimate.metric == DISTANCE:
-            distances.setdefault(_axis_of(stream.key), []).append(estimate)
+            distances.setdefault(_axis_series_of(stream.key), []).append(estimate)
     pairs = list(zip(page, windowed, strict=False))  # `needed` begins with the page
     return EncodedPage.join(list[LiveEstimate], len(listed), await in_turns(partial(_encoded, distances), pairs))
 
 
-async def replica_estimates(database: Database, stream: Stream) -> list[ReplicaEstimate]:
+async def read_replica_estimates(database: Database, stream: Stream) -> list[ReplicaEstimate]:
     """One stream by the server that answered."""
     return [
         ReplicaEstimate(
@@ -93,7 +93,7 @@ async def replica_estimates(database: Database, stream: Stream) -> list[ReplicaE
     ]
 
 
-async def detectors(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Detectors]:
+async def read_detectors(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Detectors]:
     """Return the state of the detectors: their knowledge, the changes that they would find, and those they found."""
     page = await streams.page(database, "detector", selection)
     log_threshold = settings.log_threshold(page.n_streams)
@@ -111,7 +111,7 @@ async def detectors(database: Database, selection: Selection, settings: DriftSet
     )
 
 
-async def alarms(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Alarm]:
+async def read_alarms(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Alarm]:
     page = await streams.page(database, "detector", msgspec.structs.replace(selection, alarmed=True))
     log_threshold = settings.log_threshold(page.n_streams)
     alarm_by_id: dict[str, Alarm] = {}
@@ -122,21 +122,21 @@ async def alarms(database: Database, selection: Selection, settings: DriftSettin
     return EncodedPage.join(list[Alarm], page.total, await in_turns(msgspec.json.encode, standing))
 
 
-Axis = tuple[str | None, ...]
+AxisSeries = tuple[str | None, ...]
 
 
 def _is_filtered(selection: Selection) -> bool:
     return any((selection.model, selection.axis, selection.auditor))
 
 
-def _axis_of(key: StreamKey) -> Axis:
+def _axis_series_of(key: StreamKey) -> AxisSeries:
     return key.auditor, key.axis, key.model, key.instrument
 
 
-def _encoded(distances: dict[Axis, list[LiveEstimate]], pair: tuple[Stream, LiveEstimate]) -> bytes:
+def _encoded(distances: dict[AxisSeries, list[LiveEstimate]], pair: tuple[Stream, LiveEstimate]) -> bytes:
     stream, estimate = pair
     if estimate.metric == SCORE and estimate.group is None:
-        estimate = with_most_normal(estimate, distances.get(_axis_of(stream.key), []))
+        estimate = with_most_normal(estimate, distances.get(_axis_series_of(stream.key), []))
     return msgspec.json.encode(estimate)
 
 

@@ -52,8 +52,8 @@ def probe_mark(secret: bytes, request_id: str, body: bytes) -> str:
     """Return the mark that shows that an auditor asked this: HMAC-SHA256 over the request's id and its body, in
     hexadecimal.
 
-    No one makes one without the secret, and a mark that was seen fits no other request. Its message begins with a word
-    and a NUL, which no request id holds, so it says nothing about any sampling decision.
+    Without the secret a mark cannot be computed, and a mark that was seen fits no other request. No purpose of a
+    sampling decision is named `probe`, so a mark never equals the HMAC of a decision.
     """
     message = b"probe\0" + hashlib.sha256(body).digest() + request_id.encode("utf-8", "surrogatepass")
     return hmac.digest(secret, message, "sha256").hex()

@@ -58,7 +58,7 @@ REFUSED_SECONDS = 3.0
 """A writer that is being restarted is silent for less."""
 SHARES_SECONDS = 1.0
 """Between two looks at what the other workers draw of each key."""
-SMALLEST_PRESSURE = 1 / 64
+SMALLEST_BUFFER_FACTOR = 1 / 64
 """Factor on every rate while the buffer is full, as far as `sampling.min_rate` lets it fall."""
 
 
@@ -138,11 +138,11 @@ class SamplingTap:
         return dict(totals)
 
     @property
-    def pressure(self) -> float:
-        """Factor on every rate: 1 while the buffer is at most half full, SMALLEST_PRESSURE when it is full."""
+    def buffer_factor(self) -> float:
+        """Factor on every rate: 1 while the buffer is at most half full, SMALLEST_BUFFER_FACTOR when it is full."""
         held = self._buffered_bytes + self._reserved_bytes
         fill = max(len(self._buffer) / self._capacity, held / BUFFER_BYTES)
-        return 1.0 if fill <= 0.5 else 1.0 - min(1.0, 2.0 * fill - 1.0) * (1.0 - SMALLEST_PRESSURE)
+        return 1.0 if fill <= 0.5 else 1.0 - min(1.0, 2.0 * fill - 1.0) * (1.0 - SMALLEST_BUFFER_FACTOR)
 
     @property
     def rates(self) -> dict[str, float]:
@@ -328,7 +328,7 @@ class SamplingTap:
             self._renew_journal()
             return
         self._forget(batch)
-        queued.update(moved)
+        queued.update(moved)  # copies that the writer could not store
         self._in_flight = Counter()
         self._renew_journal()
         self.outcomes += queued
@@ -362,7 +362,7 @@ class SamplingTap:
         if self._ending.is_set() or now - self._polled_at < BACKLOG_SECONDS:
             return
         self._polled_at = now
-        with contextlib.suppress(StoreError):  # then nothing is written either, and the buffer's pressure speaks
+        with contextlib.suppress(StoreError):  # then nothing is written either, and the full buffer lowers the rate
             # Above this no rate falls any further.
             most = self._max_backlog / max(self._strata.lowest_factor, 1e-9) + 1
             at_most = int(min(most, max(COUNTED_BACKLOG, self._max_backlog + 1)))
@@ -380,12 +380,12 @@ class SamplingTap:
 
     def _adapt(self) -> None:
         """Sets the rates to what backlog and buffer leave of them."""
-        pressure = self.pressure
-        factor = self._factor * pressure
+        buffer_factor = self.buffer_factor
+        factor = self._factor * buffer_factor
         if factor != self._scaled_to:
             self._scaled_to = factor
             self._strata.scale(factor)
-        if pressure == 1.0:
+        if buffer_factor == 1.0:
             self._is_overflowing = False
 
     def _forget(self, batch: list[Exchange]) -> None:
@@ -395,7 +395,7 @@ class SamplingTap:
         self._adapt()
 
     async def _retry_until_done(self, write: Callable[[], Awaitable[Deltas]]) -> Deltas:
-        """Tries until the store takes it; meanwhile copies pile up, and the pressure lowers the rate."""
+        """Tries until the store takes it; meanwhile copies pile up, and the full buffer lowers the rate."""
         pause = BATCH_SECONDS
         while True:
             try:

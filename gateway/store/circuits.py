@@ -38,7 +38,7 @@ class Circuit(msgspec.Struct, frozen=True, kw_only=True):
     probe_at: float
     """Time at which the known good exchange may be audited again."""
     pause_seconds: float
-    """Before that."""
+    """Pause before `probe_at`; it grows with each failure."""
     error: str
     """Description of the server's last failure, in our own words."""
     failed_at: float
@@ -46,6 +46,7 @@ class Circuit(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_due(self, now: float) -> bool:
         """Return whether the known good exchange may be audited at this time, in Unix seconds."""
+        # A time too far ahead was stored before the clock was set back.
         return self.probe_at <= now or self.probe_at > now + LONGEST_AHEAD_SECONDS
 
     @property
@@ -69,6 +70,7 @@ class WaitingAudit(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     error: str
     own_failures: int
+    """Failures of this audit while the server answered others."""
     since: float
     failed_at: float | None
 
@@ -104,7 +106,7 @@ async def close_circuit(database: Database, key: Key) -> tuple[float, int] | Non
         return opened_at, freed.rowcount
 
 
-async def claim_probe(database: Database, key: Key) -> bool:
+async def claim_health_check(database: Database, key: Key) -> bool:
     """Return whether the caller may audit the known good exchange now: no other process may within the same pause."""
     now = time.time()
     is_due = has_come(circuits.c.probe_at, now, ahead=LONGEST_AHEAD_SECONDS)
@@ -112,7 +114,7 @@ async def claim_probe(database: Database, key: Key) -> bool:
     return await database.change_rows(due.values(probe_at=now + circuits.c.pause_seconds)) == 1
 
 
-async def postpone_probe(database: Database, key: Key, *, error: str, pause_seconds: float) -> None:
+async def postpone_health_check(database: Database, key: Key, *, error: str, pause_seconds: float) -> None:
     """Note that the known good exchange has failed again: the next audit of it comes after this pause, in seconds."""
     now = time.time()
     values = {"probe_at": now + pause_seconds, "pause_seconds": pause_seconds, "failed_at": now}
@@ -120,7 +122,7 @@ async def postpone_probe(database: Database, key: Key, *, error: str, pause_seco
     await database.change_rows(mine.values(**values, error=error[:_ERROR_CHARS]))
 
 
-async def adopt(database: Database, keys: Collection[Key]) -> None:
+async def reset_at_start(database: Database, keys: Collection[Key]) -> None:
     """Prepare the circuits at the start of an auditor: open circuits may be tried at once, and those of servers it has
     not are forgotten.
 
@@ -145,7 +147,7 @@ async def open_circuits(database: Database) -> list[Circuit]:
     return [Circuit(**row._mapping) for row in await database.fetch_rows(query)]
 
 
-async def waiting(database: Database) -> dict[str, Waiting]:
+async def count_waiting(database: Database) -> dict[str, Waiting]:
     """Return the exchanges that wait because a server failed, by auditor, for open and closed circuits."""
     joined = waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id)
     query = sa.select(waiting_audits.c.auditor, sa.func.count(), sa.func.min(exchanges.c.received_at))
@@ -160,8 +162,8 @@ async def waiting_audit(database: Database, exchange_id: str, auditor: str) -> W
     return None if row is None else WaitingAudit(**row._mapping)
 
 
-async def wait(database: Database, audit: WaitingAudit, *, retry_at: float, keep_failures: bool = False) -> None:
-    """Lets an audit of a queued exchange wait. `keep_failures` leaves what is known of an audit that waits already."""
+async def defer_audit(database: Database, audit: WaitingAudit, *, retry_at: float, keep_failures: bool = False) -> None:
+    """Let an audit of a queued exchange wait; `keep_failures` keeps the failures stored for it."""
     values = msgspec.structs.asdict(audit) | {"retry_at": retry_at, "error": audit.error[:_ERROR_CHARS]}
     queued = sa.select(*(sa.literal(value, waiting_audits.c[name].type) for name, value in values.items()))
     queued = queued.where(
@@ -190,8 +192,8 @@ async def model_waiting(database: Database, key: Key) -> str | None:
     return await database.fetch_value(query)
 
 
-async def overdue(database: Database, *, received_before: float, limit: int) -> list[WaitingAudit]:
-    """Audits that wait, of exchanges received before this time, oldest first."""
+async def read_overdue(database: Database, *, received_before: float, limit: int) -> list[WaitingAudit]:
+    """Return the audits that wait, of exchanges received before this time, oldest first."""
     joined = waiting_audits.join(exchanges, waiting_audits.c.exchange_id == exchanges.c.id)
     query = (
         sa.select(*_AUDIT_COLUMNS)
@@ -213,10 +215,10 @@ def may_be_audited(now: float) -> sa.ColumnElement[bool]:
         circuits.c.auditor == waiting_audits.c.auditor, circuits.c.server == waiting_audits.c.server
     )
     is_due = has_come(waiting_audits.c.retry_at, now, ahead=LONGEST_AHEAD_SECONDS)
-    return sa.or_(~waits(), waits(is_due, ~is_open.exists()))
+    return sa.or_(~has_waiting_audit(), has_waiting_audit(is_due, ~is_open.exists()))
 
 
-def waits(*which: sa.ColumnElement[bool]) -> sa.Exists:
+def has_waiting_audit(*which: sa.ColumnElement[bool]) -> sa.Exists:
     """Return the condition on an exchange that an audit of it waits (and all of this applies to that)."""
     return sa.select(sa.literal(1)).where(waiting_audits.c.exchange_id == exchanges.c.id, *which).exists()
 

@@ -176,7 +176,7 @@ async def expire(database: Database, *, received_before: float, keep_text: bool)
 
     Returns: how many, the oldest; IDS_AT_ONCE where there may be more.
     """
-    too_old = (exchanges.c.received_at < received_before, exchanges.c.state == "queued", ~circuits.waits())
+    too_old = (exchanges.c.received_at < received_before, exchanges.c.state == "queued", ~circuits.has_waiting_audit())
     async with database.begin() as connection:
         if chosen := await _oldest(connection, too_old):
             expired, moved = await _settle(connection, [exchanges.c.id.in_(chosen)], "expired", keep_text=keep_text)

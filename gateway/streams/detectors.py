@@ -237,7 +237,7 @@ def _change(stream: Stream, reasons: dict[str, str]) -> dict[str, Any]:
     if detector is None or not detector.alarm:
         reasons |= dict.fromkeys(ALARM_FIELDS, OF_ALARMS)
         return fields
-    before, since = detector.before, detector.spoken
+    before, since = detector.before, detector.change_evidence
     for name, level in (("mean_before", before), ("mean_since", since.level)):
         if level.mean is None:
             reasons[name] = "no audit of that time is known"

@@ -106,7 +106,7 @@ def history_of(
         state="learning" if detector is None else "alarm" if detector.alarm else "watching",
         reference=None if detector is None else bounds_of(key.metric, detector.reference),
         limits=None if detector is None else bounds_of(key.metric, detector.limits),
-        since=detector.spoken.since if detector is not None and detector.alarm else None,
+        since=detector.change_evidence.since if detector is not None and detector.alarm else None,
         alarm_since=stream.alarm_since,
         acknowledged_at=stream.acknowledged_at,
         log_evidence=evidence if math.isfinite(evidence) else None,

@@ -146,13 +146,13 @@ def _write(path: Path, snapshot: Snapshot) -> None:
 
 @contextmanager
 def _only_one(directory: Path) -> Iterator[bool]:
-    """Yield True if this process is alone in the directory, else False; the kernel ends a dead process's turn."""
+    """Yield whether this process holds the lock of the directory; the kernel releases a dead process's lock."""
     descriptor = os.open(directory / "folding.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    is_locked = False
     try:
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield True
-            return
-        yield False
+            is_locked = True
+        yield is_locked
     finally:
         os.close(descriptor)

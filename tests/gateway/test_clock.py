@@ -75,7 +75,7 @@ async def test_work_of_an_hour_ahead_goes_on_at_once(database: Database, later: 
         exchange_id=sent[0].id, auditor=key.auditor, server=key.server, error="e", own_failures=0,
         since=time.time(), failed_at=None,
     )  # fmt: skip
-    await circuits.wait(database, waiting, retry_at=time.time() + 2.0)
+    await circuits.defer_audit(database, waiting, retry_at=time.time() + 2.0)
     await circuits.open_circuit(database, Key("judge", "u"), error="e", pause_seconds=1.0)
     await runs.create(database, "r", {"suite": "s", "model": "m", "mode": "sample", "protocol": "corrected"})
     await runs.claim(database, "r")
@@ -94,7 +94,7 @@ async def test_work_of_an_hour_ahead_goes_on_at_once(database: Database, later: 
     assert set(await exchanges.waiting(database, received_before=now, limit=9)) == {one.id for one in sent}
     [circuit] = await circuits.open_circuits(database)
     assert circuit.is_due(now)
-    assert await circuits.claim_probe(database, circuit.key)
+    assert await circuits.claim_health_check(database, circuit.key)
     assert await runs.claimable(database, created_before=now + 2 * HOUR) == ["r"]
     assert await passes.take(database, "pass", HOUR, now)
     await schedules.pull_forward(database, now)

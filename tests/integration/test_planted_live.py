@@ -1,5 +1,6 @@
 """Planted differences, measured by all five auditors through gateway and store, lie where they were planted."""
 
+import asyncio
 import math
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from auditors import decision, judge_reference, structured
 from auditors.metrics.weighting import kish_effective_n, weighted_variance
 from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
 from benchmarks.simulator.loading import parse
+from biasgate import Client, GatewayError
 from gateway.store import streams
 from gateway.store.database import Database
 from tests.support.integration.live_system import Place, live_system
@@ -38,6 +40,20 @@ PROMPTS = (SISTER, BROTHER, BLACK, WHITE)
 ROUNDS = 40
 TOLERANCE = 4.5
 """Standard errors: with fifty values a right build misses about once in 2,000 runs."""
+
+
+def check_client(url: str, n_estimates: int) -> None:
+    """The Python client reads what HTTP shows, starts a run and loads its result; an error answer is an exception."""
+    with Client(url) as client:
+        assert len(client.estimates()) == n_estimates
+        assert set(client.streams().state) <= {"learning", "watching", "alarm", "off"}
+        assert client.alarms("rows") == []
+        ids = client.start_run(["stereoset"], "simulated", data="embedded", limit=12)
+        run = client.load_run(ids["stereoset"], wait_seconds=60)
+        assert run.result.counts["items"] == 12
+        assert [row["id"] for row in client.runs("rows", suite="stereoset")] == [ids["stereoset"]]
+        with pytest.raises(GatewayError, match="404: "):
+            client.load_run("nothing")
 
 
 def planted() -> dict[Place, float]:
@@ -96,6 +112,7 @@ async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path) -
         await system.ask(PROMPTS * ROUNDS, headers)
         outcomes = await system.settled(within_seconds=200)
         shown = await system.estimates()
+        await asyncio.to_thread(check_client, str(system.http.base_url), len(shown))
     database = await Database.open(store_url)
     states = {(s.key.metric, s.key.axis, s.key.group): s.state for s in await streams.list_streams(database)}
     await database.close()

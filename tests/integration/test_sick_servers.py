@@ -248,7 +248,7 @@ async def traffic(database: Database) -> AsyncIterator[None]:
 
 async def nothing_waits(database: Database) -> bool:
     count, _ = await exchanges.backlog(database)
-    return count == 0 and not await circuits.waiting(database)
+    return count == 0 and not await circuits.count_waiting(database)
 
 
 async def test_an_auditor_that_starts_anew_knows_what_waits(database: Database) -> None:
@@ -314,7 +314,7 @@ async def test_a_sick_embedder_holds_up_nobody_else(database: Database) -> None:
             batch = await sample(database, N)
 
             async def embedding_waits() -> bool:
-                return (await circuits.waiting(database)).get("embedding", (0,))[0] == N
+                return (await circuits.count_waiting(database)).get("embedding", (0,))[0] == N
 
             await until(embedding_waits)
             found = [one.key for one in await circuits.open_circuits(database)]

@@ -59,7 +59,7 @@ def child(variant: str, pauses: Path, arguments: list[str]) -> int:
         async def untouched(_live: Callable[[], int]) -> AsyncIterator[None]:
             yield
 
-        worker.kept_off_the_hot_path = untouched  # type: ignore[assignment]  # its signature differs: it collects nothing
+        worker.defer_garbage_collection = untouched  # type: ignore[assignment]  # its signature differs: it collects nothing
     began, taken = 0.0, list[tuple[int, float]]()
 
     def note(phase: str, info: dict[str, int]) -> None:

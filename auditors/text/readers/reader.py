@@ -40,13 +40,13 @@ class Reader(ABC):
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
         self.messages: list[Message] = []
-        self.said: list[str] = []
+        self.request_texts: list[str] = []
         self.uncarried: dict[str, None] = {}
         self.texts: list[str] = []
         self.refusals: list[str] = []
         self.finish_reason: str | None = None
         self.notes: dict[str, None] = {}
-        self.asked_notes: list[str] = []
+        self.request_notes: list[str] = []
         self.answer_tokens: int | None = None
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Reader(ABC):
 
     def end_request(self) -> None:
         """End the request: notes from here on are about the answer."""
-        self.asked_notes, self.notes = list(self.notes), {}
+        self.request_notes, self.notes = list(self.notes), {}
 
     def read_notes(self, response: dict[str, Any]) -> None:
         """Take the notes that only the stream of an answer could give."""
@@ -80,8 +80,8 @@ class Reader(ABC):
         self.notes[phrase] = None
 
     def ask(self, role: str, content: Any) -> None:
-        self.said.append(self.text_of(content))
-        self.messages.append(Message(role, self.said[-1]))
+        self.request_texts.append(self.text_of(content))
+        self.messages.append(Message(role, self.request_texts[-1]))
 
     def carry(self, read: Callable[[], T]) -> T | None:
         """Return the result of `read`; None, with the reason kept, if no message of a chat can say it."""
@@ -127,10 +127,10 @@ class Reader(ABC):
         parts = split("".join(self.texts))
         if parts.thoughts is not None:
             self.note("reasoning")
-        notes = list(dict.fromkeys([*self.asked_notes, *self.notes]))
+        notes = list(dict.fromkeys([*self.request_notes, *self.notes]))
         return Conversation(
             messages=self.messages,
-            said=self.said,
+            request_texts=self.request_texts,
             uncarried=list(self.uncarried),
             reply_text=parts.answer,
             thinks="reasoning" in notes,
@@ -141,7 +141,7 @@ class Reader(ABC):
             temperature=self._number("temperature"),
             top_p=self._number("top_p"),
             max_tokens=next(filter(None, map(self._whole, _MAX_TOKENS)), None),
-            asked_notes=self.asked_notes,
+            request_notes=self.request_notes,
             answer_notes=list(self.notes),
             answer_tokens=self.answer_tokens,
             fields={name: value for name, value in self.request.items() if name not in _WORDS},

@@ -12,7 +12,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Part, Picture, interval_words, spoken
+from benchmarks.figures.figure import Figure, Part, Picture, format_estimate, interval_words
 from benchmarks.figures.marks import draw_series, line_key
 from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, lay_out
 from benchmarks.figures.svg import fitted, markup, text
@@ -101,7 +101,7 @@ def _series(evaluation: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[
 
 
 def _point(step: int, words: str, estimate: Estimate | None) -> StepPoint:
-    caption = f"step {step}: {words}: {spoken(estimate)}"
+    caption = f"step {step}: {words}: {format_estimate(estimate)}"
     if estimate is None:
         return StepPoint(step=step, value=None, words=caption)
     return StepPoint(step=step, value=estimate.value, lower=estimate.lower, upper=estimate.upper, words=caption)
@@ -117,7 +117,7 @@ def _published(evaluation: Evaluation) -> tuple[Level, ...]:
 
 
 def _label(evaluation: Evaluation) -> str:
-    gaps = (f"step {model.step} {spoken(model.numbers.get(GAP))}" for model in evaluation.models)
+    gaps = (f"step {model.step} {format_estimate(model.numbers.get(GAP))}" for model in evaluation.models)
     return f"Gap between women and men and BBQ accuracy by training step. PairFav(woman, man): {'; '.join(gaps)}."
 
 
@@ -161,7 +161,13 @@ DARK = re.compile(r"@media \(prefers-color-scheme: dark\)[^\n]*\n")
 
 
 def render(found: Evaluation) -> str:
-    words = {"verdict": verdict, "spoken": _spoken, "about": _about, "changed": _changed, "reduced": _reduced}
+    words = {
+        "verdict": verdict,
+        "format_number": _format_number,
+        "about": _about,
+        "changed": _changed,
+        "reduced": _reduced,
+    }
     page: str = template("evaluation.html", Path(__file__).parent / "templates").render(
         found=found,
         figure=figure(found),
@@ -179,7 +185,7 @@ def picture(evaluation: Evaluation) -> str:
     return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{style}</style>{rest}\n'
 
 
-def _spoken(estimate: Estimate | None) -> str:
+def _format_number(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     if estimate.value is None:

@@ -1,6 +1,6 @@
 """Probes abilities that a fine-tuned model should keep: to find neutral text probable, and to answer neutral questions.
 
-Perplexity is given as bits per byte of the text, which does not hang on how a tokenizer cuts it (protocols 2.13).
+Perplexity is given as bits per byte of the text, which does not depend on how a tokenizer cuts it (protocols 2.13).
 """
 
 import asyncio

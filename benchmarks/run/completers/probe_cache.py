@@ -1,6 +1,6 @@
 """Answers to the questions that begin a run, remembered for a day: what a server does about thinking, what it tells.
 
-They hang on how a server was started, so an answer is used again only by the same process: its address and the moment
+They depend on how a server was started, so an answer is used again only by the same process: its address and the moment
 it began, which vLLM's /metrics say, are part of the name, and so are the day and the whole question with model and
 every field sent. A server started again, with other options or other weights, is asked again; so is each that does not
 say when it began, several processes behind one address among them. A question asked several times, to see whether the

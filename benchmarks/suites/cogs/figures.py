@@ -8,7 +8,7 @@ from auditors.types import Estimate
 from benchmarks.figures import bars, radar
 from benchmarks.figures.bars import BarPanel, Row
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Part, Picture, Run, spoken
+from benchmarks.figures.figure import Figure, Part, Picture, Run, format_estimate
 from benchmarks.figures.marks import bar_key
 from benchmarks.figures.panels import Point
 from benchmarks.figures.radar import Outline, Spoke
@@ -152,7 +152,7 @@ def _similarity_panel(axis: str, runs: Sequence[Run], run_estimates: Sequence[Fo
 def _similar(run: Run, label: str, difference: Estimate | None) -> Point:
     """The ends change places: the largest distance is the smallest similarity."""
     if difference is None or difference.value is None:
-        return Point(value=None, words=f"{run.name}, {label}: {spoken(difference)}")
+        return Point(value=None, words=f"{run.name}, {label}: {format_estimate(difference)}")
     similarity = msgspec.structs.replace(
         difference,
         value=1 - difference.value,
@@ -163,7 +163,7 @@ def _similar(run: Run, label: str, difference: Estimate | None) -> Point:
 
 
 def _bar(name: str, label: str, estimate: Estimate | None) -> Point:
-    words = f"{name}, {label}: {spoken(estimate)}"
+    words = f"{name}, {label}: {format_estimate(estimate)}"
     if estimate is None:
         return Point(value=None, words=words)
     return Point(value=estimate.value, lower=estimate.lower, upper=estimate.upper, words=words)

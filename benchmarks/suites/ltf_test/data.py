@@ -114,8 +114,8 @@ def questions(wording: Wording = "paper", *, control: bool = True, subset: Subse
 
 
 MIN_DRAWN_LABELS = 5
-"""Labels by which a group is asked about are a sample of what it is called from this number on; fewer are all there
-are, since nothing can be told from two or three of how others would differ.
+"""From this number on a group's labels count as a random sample of its possible names, a random factor; fewer are
+fixed, since two or three cannot show how others would vary.
 """
 
 

@@ -96,7 +96,7 @@ OTHER_FORMS: Mapping[str, Mapping[str, str]] = {
     "profession": {"police officer": "policeman", "delivery person": "delivery_man", "footballer": "football_player"},
 }
 """Other names of a label that `corrected` takes for it: adherents, common synonyms, the paper's own "Buddism"."""
-NOT_A_BEGINNING = frozenset({"american"})
+NOT_A_PREFIX = frozenset({"american"})
 """A full answer of its own, not a label cut short."""
 
 
@@ -178,7 +178,7 @@ def _label(axis: str, text: str, protocol: ProtocolName) -> Parsed | None:
     if reply in forms:
         return Parsed("ok", forms[reply], "form")
     begun = {group for form, group in forms.items() if form.startswith(reply)}
-    is_beginning = protocol == "paper" or reply not in NOT_A_BEGINNING
+    is_beginning = protocol == "paper" or reply not in NOT_A_PREFIX
     if len(reply) >= MIN_CUT and len(begun) == 1 and is_beginning:
         return Parsed("ok", begun.pop(), "prefix")
     if protocol == "paper" or is_refusal(text) or _NEGATION.search(text):

@@ -140,8 +140,8 @@ def example_pool(prompts: Sequence[Prompt], seed: int) -> list[Prompt]:
 def examples_for(prompt: Prompt, pool: Sequence[Prompt], few_shot: int, seed: int) -> list[tuple[str, str]]:
     """Sentences and answers to show before `prompt`, none with an occupation of its own.
 
-    Two for each gender of the occupation meant, one answered male and one female: half the answers are of each gender,
-    and half of them follow the stereotype.
+    For each of `few_shot // 2` stereotypes, drawn at random, two sentences, one answered male and one female: half the
+    answers are of each gender, and half of them follow the stereotype.
     """
     rng = item_rng(seed, f"examples/{prompt.item_id}")
     free = [

@@ -95,30 +95,36 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _run(arguments: argparse.Namespace) -> int:
     stop = stop_on_signal()
-    planning = in_thread(_planned, arguments)
+    planning = in_thread(plan_jobs, arguments)
     try:
         planned_jobs, left_out = await unless_stopped(stop, planning, lambda: RunStopped(0, 0), within=0.0)
     except (RunStopped, asyncio.CancelledError):
         print("stopped before anything was asked", file=sys.stderr)
         return INTERRUPTED
-    validation = await in_thread(validations.find, arguments)  # which may open a store, in a loop of its own
     _say_left_out(left_out)
     _say_unused(arguments, planned_jobs)
     if arguments.dry_run:
         await in_thread(forecasts.show, planned_jobs)
         return 0
+    code = await run_jobs(planned_jobs, arguments, stop)
+    _say_left_out(left_out)
+    return code
+
+
+async def run_jobs(planned_jobs: Sequence[Job], arguments: argparse.Namespace, stop: asyncio.Event) -> int:
+    """Run the jobs in turn into their directories. Return 0, or INTERRUPTED after `stop`. Raises BenchmarkError."""
+    validation = await in_thread(validations.find, arguments)  # which may open a store, in a loop of its own
     for job in planned_jobs:
         for variable in (job.about.api_key_env, job.about.judge_api_key_env):
             jobs.api_key(variable)
     if not arguments.resume:
         for job in planned_jobs:
             directory.begin(job.path, job.about)
-    code = await _run_all(planned_jobs, arguments, stop, validation)
-    _say_left_out(left_out)
-    return code
+    return await _run_all(planned_jobs, arguments, stop, validation)
 
 
-def _planned(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
+def plan_jobs(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
+    """Return the runs that the arguments ask for, and the suites of "all" that cannot be run. Raises BenchmarkError."""
     return (jobs.resumed(arguments), []) if arguments.resume else jobs.new(arguments)
 
 

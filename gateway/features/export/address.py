@@ -69,7 +69,7 @@ class Address:
 
     def __init__(self, address: str) -> None:
         self._shown = mask_url(address)
-        with self.told():
+        with self.wrap_errors():
             try:
                 from fsspec.core import url_to_fs
             except ModuleNotFoundError as exc:
@@ -82,7 +82,7 @@ class Address:
 
     def export_id(self) -> str | None:
         """Reads the id of the export that writes here; None where there is not yet an export."""
-        with self.told():
+        with self.wrap_errors():
             try:
                 content: bytes = self._files.cat_file(self._path(MARKER), end=LONGEST_MARKER_BYTES)
             except FileNotFoundError:
@@ -97,9 +97,9 @@ class Address:
             )
         return marker.export
 
-    def begin(self, export_id: str) -> None:
-        """Makes the address this export's. Only an empty one can be."""
-        with self.told():
+    def claim(self, export_id: str) -> None:
+        """Claim the address, which must be empty, for this export. Raises ExportError."""
+        with self.wrap_errors():
             self._files.invalidate_cache()
             try:
                 there = [str(name).rsplit("/", 1)[-1] for name in self._files.ls(self._root, detail=False)]
@@ -107,18 +107,18 @@ class Address:
                 there = []
         if left := sorted(set(there) - {UNFINISHED, ""}):
             raise ExportError(f'{self._shown} has "{left[0]}", which no export of this store wrote: name an empty one')
-        with self.writing(MARKER) as file:
+        with self.open_for_writing(MARKER) as file:
             file.write(msgspec.json.encode(_Marker(export_id, VERSION)))
 
     def forget_unfinished(self) -> None:
         """Removes what a writer that died had begun. One that lives on fails, and its files do not appear."""
-        with self.told(), suppress(FileNotFoundError):
+        with self.wrap_errors(), suppress(FileNotFoundError):
             self._files.rm(self._path(UNFINISHED), recursive=True)
 
     @contextmanager
-    def writing(self, name: str) -> Iterator[IO[bytes]]:
+    def open_for_writing(self, name: str) -> Iterator[IO[bytes]]:
         """Yields a file that takes the place of the file of this name once the block has ended without an error."""
-        begun = self.begun(name)
+        begun = self.create_file(name)
         try:
             yield begun.file
             begun.finish()
@@ -126,18 +126,19 @@ class Address:
             begun.abandon()
             raise
 
-    def begun(self, name: str) -> "BegunFile":
-        return BegunFile(self, self._files, self._path(UNFINISHED), self._path(name))
+    def create_file(self, name: str) -> "UnfinishedFile":
+        """Create a hidden file that takes `name` at `finish`; the caller calls `finish` or `abandon`."""
+        return UnfinishedFile(self, self._files, self._path(UNFINISHED), self._path(name))
 
     def remove(self, name: str) -> None:
-        with self.told(), suppress(FileNotFoundError):
+        with self.wrap_errors(), suppress(FileNotFoundError):
             self._files.rm_file(self._path(name))
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def wrap_errors(self) -> Iterator[None]:
         """Turns whatever goes wrong into an ExportError: every file system raises its own errors."""
         try:
             yield
@@ -162,19 +163,19 @@ def _options(address: str) -> dict[str, Any]:
     return {protocol: {"config_kwargs": limits} for protocol in ("s3", "s3a") if f"{protocol}://" in address}
 
 
-class BegunFile:
+class UnfinishedFile:
     """A file that has its own name only once it is finished."""
 
     def __init__(self, address: Address, files: Any, folder: str, path: str) -> None:
         self._address, self._files, self._path = address, files, path
         self._hidden = f"{folder}/{uuid.uuid4().hex}"
-        with address.told():
+        with address.wrap_errors():
             self._make_folder(folder)
             self.file: IO[bytes] = files.open(self._hidden, "wb")
 
     def finish(self) -> None:
         """Moves the file to its name, in place of an older file there."""
-        with self._address.told():
+        with self._address.wrap_errors():
             _to_disk(self.file)
             self.file.close()
             self._make_folder(self._path.rpartition("/")[0])
@@ -196,12 +197,12 @@ class BegunFile:
 def _to_disk(file: Any) -> None:
     """Flushes a local file to disk: files that the store then counts as exported must outlive a loss of power."""
     file.flush()
-    with suppress(AttributeError, io.UnsupportedOperation, OSError):
+    with suppress(AttributeError, io.UnsupportedOperation, OSError):  # some file systems refuse it
         os.fsync(file.fileno())
 
 
-def variables(url: str) -> frozenset[str]:
-    """Return the names that writing to this address reads; a name that ends in "*" stands for all that begin so.
+def environment_variables_of(url: str) -> frozenset[str]:
+    """Return the environment variables that the file systems of this address read; a trailing "*" matches any rest.
 
     An address may chain protocols, such as "simplecache::s3://bucket".
     """

@@ -42,9 +42,9 @@ class Export(Feature):
         url = EXPORT.of(config).url
         if url is None:
             return frozenset()
-        from gateway.features.export.address import variables
+        from gateway.features.export.address import environment_variables_of
 
-        return variables(url)
+        return environment_variables_of(url)
 
     def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
         from gateway.features.export.auditing import ExportPart

@@ -17,7 +17,7 @@ from benchmarks.run import result as results
 from benchmarks.run.result import Result
 from gateway.errors import ExportError, GatewayError, StoreError
 from gateway.features.export import store as exports
-from gateway.features.export.address import VERSION, Address, BegunFile
+from gateway.features.export.address import VERSION, Address, UnfinishedFile
 from gateway.features.export.columns import DATASETS, Column
 from gateway.features.export.store import LEASE_SECONDS, LostLeaseError, Measured, Progress, day_of
 from gateway.store import counters
@@ -125,7 +125,7 @@ class _Pass:
         if there is None:  # the first, or somebody has emptied it
             begun = Progress(id=uuid.uuid4().hex, since=self._progress.since, tried_at=self._progress.tried_at)
             await self._note(msgspec.structs.replace(begun, owner=self._owner))
-            self._address.begin(str(begun.id))
+            self._address.claim(str(begun.id))
         self._address.forget_unfinished()
         await self._bring_measurements()
         await self._bring_runs()
@@ -227,7 +227,7 @@ class _Files:
 
     def __init__(self, address: Address, dataset: str, name: str) -> None:
         self._address, self._dataset, self._name = address, dataset, name
-        self._open: dict[str, tuple[BegunFile, ParquetFile]] = {}
+        self._open: dict[str, tuple[UnfinishedFile, ParquetFile]] = {}
         self._begun: dict[str, int] = {}
         self._finished = 0
 
@@ -247,14 +247,14 @@ class _Files:
                 self._finish(next(iter(self._open)))
             nth = self._begun[day] = self._begun.get(day, 0) + 1
             suffix = "" if nth == 1 else f"-{nth}"
-            begun = self._address.begun(f"{self._dataset}/day={day}/{self._name}{suffix}.parquet")
+            begun = self._address.create_file(f"{self._dataset}/day={day}/{self._name}{suffix}.parquet")
             try:
                 opened = begun, ParquetFile(begun.file, self._dataset)
             except BaseException:
                 begun.abandon()
                 raise
         self._open[day] = opened  # the last one used
-        with self._address.told():
+        with self._address.wrap_errors():
             opened[1].add(rows)
 
     def finish(self) -> int:
@@ -265,7 +265,7 @@ class _Files:
 
     def _finish(self, day: str) -> None:
         begun, parquet = self._open[day]
-        with self._address.told():
+        with self._address.wrap_errors():
             parquet.close()
         begun.finish()
         del self._open[day]

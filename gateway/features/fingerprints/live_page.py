@@ -36,7 +36,7 @@ class FingerprintsController(Controller):
     @get("/")
     async def fingerprints(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
         async def build() -> View:
-            page = await stream_pages.estimates(database, Selection(limit=MOST_STREAMS))
+            page = await stream_pages.read_estimates(database, Selection(limit=MOST_STREAMS))
             data = {
                 "n_streams": page.total,
                 "most_streams": MOST_STREAMS,

@@ -14,7 +14,7 @@ import msgspec
 from gateway.errors import GatewayError, StoreError
 from gateway.features.ingest.intake import Intake
 from gateway.features.ingest.litellm import together
-from gateway.features.ingest.reading import Reading
+from gateway.features.ingest.reading import BodyReader
 from gateway.features.ingest.received import Part, Sent
 from gateway.proxy.admission import Client
 from gateway.ticks import next_tick
@@ -55,7 +55,7 @@ class GuardrailCalls:
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
-        self.reading = Reading()
+        self.reading = BodyReader()
         """Its own: nobody's request waits for the large body of another door."""
         self._held: dict[str, _Held] = {}
         self._bytes = 0

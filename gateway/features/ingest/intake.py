@@ -18,7 +18,7 @@ import msgspec
 from auditors.types import Exchange
 from gateway.errors import StoreError
 from gateway.features.ingest.config import INGEST, IngestConfig
-from gateway.features.ingest.reading import Reading
+from gateway.features.ingest.reading import BodyReader
 from gateway.features.ingest.received import Door, Outcome, Part, Received, Rejections, Sent, completed, exchange_of
 from gateway.features.ingest.rooms import Rooms
 from gateway.features.ingest.waiting_parts import TooManyWaitingError, WaitingParts
@@ -63,7 +63,7 @@ class Intake:
         self._database = database
         self._stats = stats
         self._turn = asyncio.Lock()
-        self.reading = Reading()
+        self.reading = BodyReader()
         self.rooms = Rooms(tap)
         self._parts = WaitingParts(database, lambda: self.config)
         self._sweeping: asyncio.Task[None] | None = None

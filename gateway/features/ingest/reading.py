@@ -1,4 +1,4 @@
-"""Reads bodies for the doors, where that takes long: in a thread, and in bounded memory.
+"""Reads the request bodies of the ingest endpoints, where that takes long: in a thread, and in bounded memory.
 
 A thread that decodes JSON keeps the event loop waiting for as long as one call of the decoder takes, so a list is taken
 apart first and its entries are decoded one at a time.
@@ -33,7 +33,7 @@ _value = msgspec.json.Decoder(msgspec.Raw)
 
 def require_few_containers(body: bytes, most: int = MOST_CONTAINERS) -> None:
     """Raises TooLargeError for a body in JSON that is little but brackets: as objects it would take fifty times its
-    bytes, and the collection of garbage would stop live traffic for half a second.
+    bytes, and garbage collection would stop live traffic for half a second.
     """
     if count_containers(body) > most:
         raise TooLargeError(f"the body has more than {most} objects and lists: send smaller batches")
@@ -61,7 +61,9 @@ def read_objects(body: bytes, read: Callable[[Iterable[Any]], Sent]) -> Sent:
                 raise RequestError("send an object, a list of objects, or a JSON object a line") from None
             pieces = [body]
         else:
-            require_few_entries((body.count(b"\n") + body.count(b"\r")) // 2)  # lines may end in both
+            require_few_entries(
+                (body.count(b"\n") + body.count(b"\r")) // 2
+            )  # CRLF counts twice, so this never overcounts
             pieces = [line for line in body.splitlines() if line.strip()]
             name, first = "line", 1
     require_few_entries(len(pieces))
@@ -99,14 +101,14 @@ def _is_one_value(body: bytes) -> bool:
     return True
 
 
-class Reading:
-    """Reads large bodies in turn: a body may take fifty times its bytes, and two threads are not faster."""
+class BodyReader:
+    """Reads large bodies one at a time: a body may take fifty times its bytes, and two threads are not faster."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
     async def read(self, read: Callable[[bytes], T], body: bytes) -> T:
-        """`read` of the body."""
+        """Return `read(body)`: of a large body in a thread, one at a time."""
         if len(body) <= LARGE_BYTES:
             return read(body)
         async with self._lock:

@@ -16,7 +16,8 @@ class Cost(NamedTuple):
 
 RELAY_REQUEST = Cost(29.9e-6, 66e-6, "evidence/performance.md: a request at 16 to 64 connections, three machines")
 """Processor seconds of a gateway for a request without its stream and its bytes."""
-RELAY_KILOBYTE = Cost(0.91e-6, 0.95e-6, "evidence/performance.md, closed loop: bodies of 10 and 100 kB against 0.2 kB")
+RELAY_KILOBYTE = Cost(0.91e-6, 0.95e-6, "evidence/performance.md, closed loop: bodies of 10 and 100 kB, 64 connections")
+"""Processor seconds of a gateway for a kilobyte of body."""
 RELAY_EVENT = Cost(11.0e-6, 19.8e-6, "evidence/performance.md, streams: 200 and 1,000 streams, two machines")
 """A server-sent event; of chat, one for each token."""
 COPY = Cost(150e-6, 270e-6, "evidence/performance.md, storing copies")
@@ -24,7 +25,7 @@ COPY = Cost(150e-6, 270e-6, "evidence/performance.md, storing copies")
 COPY_EVENT = Cost(3.73e-6, 3.80e-6, "evidence/streams.md, one event: folded, then redacted")
 AUDIT = Cost(2.0e-3, 2.8e-3, "evidence/scaling.md, transactions: one to four auditors")
 """Processor seconds of an auditor for an exchange that a judge answers at once."""
-EMBEDDING = Cost(0.332, 0.64, "evidence/scaling.md, the local embedder; evidence/performance.md, memory of an auditor")
+EMBEDDING = Cost(0.332, 0.542, "evidence/scaling.md, the local embedder")
 """Processor seconds for the nine answers of an exchange, by the local embedder on one thread."""
 POSTGRES_EXCHANGE = Cost(0.4e-3, 0.6e-3, "evidence/scaling.md, transactions")
 """Processor seconds of PostgreSQL for an exchange that is settled."""
@@ -33,7 +34,7 @@ SETTLED = {
     "sqlite": Cost(226.0, 226.0, "evidence/scaling.md, transactions"),
 }
 """Exchanges a second that one store was seen to settle where all move the same streams; more was not tried."""
-JUDGE_SECONDS = Cost(2.0, 3.0, "evidence/performance.md, waiting requests: a judgement on a CPU; give your server's")
+JUDGE_SECONDS = Cost(2.0, 3.0, "evidence/performance.md, waiting requests: simulated; give your server's")
 JUDGE_PROMPT = Cost(416.0, 595.0, "length of the judge's own words, at 3.5 to 5 characters a token")
 """Tokens of a judgement's prompt without the exchange."""
 JUDGE_PART = Cost(2400.0, 3430.0, "auditors/judge.py: 12,000 characters of a question or an answer, at most")
@@ -72,15 +73,16 @@ class AuditorCost(NamedTuple):
 
 
 _NONE = Cost(0.0, 0.0, "asks nothing")
-_PROBES = Cost(4.0, 6.0, "configuration.md, [auditors.affinity]")
+_AFFINITY = Cost(4.0, 6.0, "configuration.md, [auditors.affinity]")
+_COUNTERFACTUAL = Cost(4.0, 4.0, "auditors.md, counterfactual")
 AUDITORS = {
     "judge": AuditorCost(_NONE, Cost(1.0, 4.0, "assumed: groups that an exchange concerns"), 113, 1.0),
     "embedding": AuditorCost(
         Cost(8.0, 8.0, "operations.md, what audits cost"), Cost(19.0, 19.0, "metrics.md, series"), 19, 1.0
     ),
     "refusal": AuditorCost(_NONE, Cost(1.0, 4.0, "assumed: groups that an exchange names"), 226, 1.0),
-    "affinity": AuditorCost(_PROBES, Cost(11.0, 11.0, "metrics.md, series"), 11, 0.1),
-    "counterfactual": AuditorCost(_PROBES, Cost(2.0, 8.0, "assumed: metrics by groups swapped"), 390, 0.1),
+    "affinity": AuditorCost(_AFFINITY, Cost(11.0, 11.0, "metrics.md, series"), 11, 0.1),
+    "counterfactual": AuditorCost(_COUNTERFACTUAL, Cost(2.0, 8.0, "assumed: metrics by groups swapped"), 390, 0.1),
     "decision": AuditorCost(
         Cost(4.0, 4.0, "configuration.md, [auditors.decision]"), Cost(3.0, 12.0, "assumed: metrics by groups"), 170, 0.1
     ),

@@ -219,7 +219,7 @@ def test_before_and_since() -> None:
 
     detector = present(state.detector)
     assert (detector.alarm, detector.direction) == (True, "rising")
-    before, since = detector.before, detector.spoken
+    before, since = detector.before, detector.change_evidence
     assert before.n + since.level.n == 400
     assert 90 <= since.level.n <= 130
     assert before.mean == pytest.approx(0.2, abs=0.06)

@@ -48,7 +48,7 @@ class TestChat:
 
         assert found == Conversation(
             messages=[Message("user", "Hi")],
-            said=["Hi"],
+            request_texts=["Hi"],
             reply_text="Hello",
             finish_reason="stop",
             temperature=0.0,

@@ -64,7 +64,7 @@ class TestChat:
         ]
         found = of_chat(*history)
 
-        assert (found.uncarried, found.asked_notes, found.answer_notes) == ([], ["tool call"], [])
+        assert (found.uncarried, found.request_notes, found.answer_notes) == ([], ["tool call"], [])
         assert sent(found) == [ASKED, *history]
 
     def test_several_calls(self) -> None:
@@ -229,4 +229,4 @@ class TestWords:
         """A tool in the request is none in the answer: an answer without text is empty then, and called nothing."""
         found = of_chat({"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT)
 
-        assert (found.notes, found.asked_notes, found.answer_notes) == (["tool call"], ["tool call"], [])
+        assert (found.notes, found.request_notes, found.answer_notes) == (["tool call"], ["tool call"], [])

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from auditors.judge import judge_messages
 from auditors.judge_verdict import VerdictError, parse_verdict
-from benchmarks.simulator.answers import ODD_NUMBERS
+from benchmarks.simulator.answers import INVALID_SCORES
 from benchmarks.simulator.engine import Engine
 from benchmarks.simulator.loading import parse
 from benchmarks.simulator.openai_requests import ChatMessage, ChatRequest
@@ -69,8 +69,8 @@ def test_faults_belong_to_the_group_that_they_are_planted_for() -> None:
     answer = write(Stance("gender", "man", "woman", 2))
     replies = [ask(judge, answer, mark, prompt=ABOUT_WOMEN) for mark in range(200)]
     assert {_outcome(reply) for reply in replies} == {"unreadable"}
-    assert {number for number in ODD_NUMBERS if any(f'"score":{number}}}' in reply for reply in replies)} == set(
-        ODD_NUMBERS
+    assert {number for number in INVALID_SCORES if any(f'"score":{number}}}' in reply for reply in replies)} == set(
+        INVALID_SCORES
     )
     assert {_outcome(ask(judge, answer, mark, prompt=ABOUT_MEN)) for mark in range(200)} == {"found"}
 

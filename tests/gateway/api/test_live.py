@@ -50,7 +50,7 @@ async def test_a_sick_judge_is_told_of(tmp_path: Path) -> None:
             since=one.received_at,
             failed_at=one.received_at,
         )
-        await circuits.wait(plane.database, waiting, retry_at=one.received_at)
+        await circuits.defer_audit(plane.database, waiting, retry_at=one.received_at)
         await circuits.open_circuit(plane.database, key, error="status 401", pause_seconds=1.0)
         [found] = (await plane.http.get("/live/circuits")).json()
         ready = (await plane.http.get("/readyz")).json()["checks"]

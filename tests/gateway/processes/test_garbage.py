@@ -37,7 +37,7 @@ async def test_no_full_collection_while_somebody_is_served() -> None:
         if phase == "stop" and info["generation"] == 2:
             full.append(info)
 
-    async with worker.kept_off_the_hot_path(lambda: 1):
+    async with worker.defer_garbage_collection(lambda: 1):
         gc.callbacks.append(note)
         try:
             kept: list[list[int]] = [[] for _ in range(10 * 700 * (worker.LEAST_SINCE_FULL))]
@@ -54,7 +54,7 @@ async def test_no_full_collection_while_somebody_is_served() -> None:
 async def test_cycles_are_freed_when_nobody_is_served() -> None:
     """Not while somebody is, unless many have grown old; soon after that."""
     live = 1
-    async with worker.kept_off_the_hot_path(lambda: live):
+    async with worker.defer_garbage_collection(lambda: live):
         old = cycle()
         keeping = old()
         for _ in range(worker.LEAST_SINCE_FULL):
@@ -69,7 +69,7 @@ async def test_cycles_are_freed_when_nobody_is_served() -> None:
 async def test_memory_is_bounded_where_somebody_always_is() -> None:
     """Old cycles never come to more than what MOST_SINCE_FULL collections leave."""
     most, alive = 0, []
-    async with worker.kept_off_the_hot_path(lambda: 1):
+    async with worker.defer_garbage_collection(lambda: 1):
         for _ in range(3 * worker.MOST_SINCE_FULL):
             fresh = [cycle() for _ in range(200)]
             holding = [one() for one in fresh]

@@ -214,7 +214,7 @@ async def test_pressure_lowers_the_recorded_rate_and_recovers() -> None:
     tap = unstored(SamplingConfig(rate=1.0, buffer_exchanges=20, min_rate=0.001))
     seen = []
     for number in range(22):
-        seen.append(tap.pressure)
+        seen.append(tap.buffer_factor)
         tap.offer(exchange(id=str(number)))
     assert seen[:11] == [1.0] * 11
     assert seen[11:21] == pytest.approx([1 - step / 10 * 63 / 64 for step in range(1, 11)])
@@ -224,7 +224,7 @@ async def test_pressure_lowers_the_recorded_rate_and_recovers() -> None:
     assert tap.counts == {"failed": 2, "sampled_out": 1}
     assert tap.pending == 20
     await tap.stop()
-    assert tap.pressure == 1.0
+    assert tap.buffer_factor == 1.0
 
 
 @pytest.mark.parametrize("filler", ["iVBORw0KGgo", "word "], ids=["picture", "words"])
@@ -244,12 +244,12 @@ def test_copies_in_the_making_fill_the_buffer_too(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("gateway.sampling.tap.BUFFER_BYTES", 1000)
     tap = unstored(SamplingConfig(rate=1.0))
     assert tap.reserve(700)
-    assert tap.rates["other"] == tap.pressure < 0.7
+    assert tap.rates["other"] == tap.buffer_factor < 0.7
     assert not tap.reserve(301)
     tap.offer(exchange(request_body=b"x" * 301, response_body=b""))
     assert tap.counts == {"failed": 1}
     tap.release(700)
-    assert tap.rates["other"] == tap.pressure == 1.0
+    assert tap.rates["other"] == tap.buffer_factor == 1.0
     assert tap.reserve(1000)
 
 

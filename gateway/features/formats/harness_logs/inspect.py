@@ -27,7 +27,7 @@ class Output(msgspec.Struct, frozen=True):
     choices: list[Any] = []
 
 
-class Said(msgspec.Struct, frozen=True):
+class PromptMessage(msgspec.Struct, frozen=True):
     role: str
     content: str | list[dict[str, Any]]
 
@@ -35,9 +35,9 @@ class Said(msgspec.Struct, frozen=True):
 class Sample(msgspec.Struct, frozen=True):
     """The part of a sample that is read."""
 
-    input: str | list[Said]
+    input: str | list[PromptMessage]
     choices: list[str] | None = None
-    messages: list[Said] = []
+    messages: list[PromptMessage] = []
     output: Output = Output()
     epoch: Any = 1
 
@@ -84,7 +84,7 @@ def _sample(epoch: Any) -> int | None:
     return epoch - 1 if type(epoch) is int and 1 <= epoch <= MOST_SAMPLES else None
 
 
-def _read_prompt(messages: Iterable[Said]) -> Iterable[Message]:
+def _read_prompt(messages: Iterable[PromptMessage]) -> Iterable[Message]:
     """Up to the model's first reply."""
     for message in messages:
         if message.role == "assistant":
@@ -103,7 +103,7 @@ def _reply(output: Output) -> str | None:
     return output.completion
 
 
-def _text(message: Said) -> str:
+def _text(message: PromptMessage) -> str:
     if isinstance(message.content, str):
         return message.content
     return "\n".join(str(part.get("text", "")) for part in message.content if part.get("type") == "text")

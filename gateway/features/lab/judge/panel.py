@@ -20,7 +20,7 @@ from gateway.terminal.tables import aligned
 
 HELP = """\
 Puts replies of judged runs to two judges or more: how far the judges agree, how often each calls a writer's replies
-biased, whether a judge that is also a writer spares its own, and whether verdicts hang on an order that means nothing
+biased, whether a judge that is also a writer spares its own, and whether verdicts depend on an order that means nothing
 (P1 and P2 of `decision`). Intervals are of clusters of questions.
 
 Example:

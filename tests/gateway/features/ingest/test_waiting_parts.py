@@ -131,7 +131,7 @@ class TestMemory:
                 third.hold(MOST_BYTES_OF_A_KEY)
                 with plane.intake.rooms.request("c") as fourth, pytest.raises(BusyError):
                     fourth.hold(1)
-            assert plane.tap.pressure == 1.0
+            assert plane.tap.buffer_factor == 1.0
         with plane.intake.rooms.request("a") as again:
             again.hold(MOST_BYTES_OF_A_KEY)
 

@@ -1,0 +1,111 @@
+"""A client of a running gateway's HTTP API."""
+
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from auditors.addresses import proxy_for
+from benchmarks.run import result as results
+from biasgate.api import Rows, Run, to_frame
+
+PAGE_ITEMS = 1000
+ENDED = ("done", "failed", "cancelled")
+
+
+class GatewayError(Exception):
+    """An answer of the gateway that is not a success: `status` and its explanation."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(f"{status}: {detail}")
+        self.status = status
+
+
+class Client:
+    """Live estimates, alarms, streams, suite runs and labels of a gateway.
+
+    Each method raises GatewayError for an error answer and httpx.HTTPError when the gateway cannot be reached.
+    """
+
+    def __init__(self, url: str, key: str | None = None, *, timeout: float = 30.0) -> None:
+        """`url`: base URL of the gateway. `key`: control key. `timeout`: seconds for an answer."""
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(
+            base_url=url.rstrip("/"), headers=headers, timeout=timeout, proxy=proxy_for(url), trust_env=False
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def estimates(self, to: Rows = "pandas", **filters: Any) -> Any:
+        """Return the live estimates: value, interval, n. Filters: model, auditor, metric, axis, group, window."""
+        return to_frame(self._pages("/live/estimates", filters), to)
+
+    def streams(self, to: Rows = "pandas", **filters: Any) -> Any:
+        """Return the drift detector of each stream: reference, evidence, state."""
+        return to_frame(self._pages("/live/detectors", filters), to)
+
+    def alarms(self, to: Rows = "pandas", **filters: Any) -> Any:
+        """Return the active alarms."""
+        return to_frame(self._pages("/live/alarms", filters), to)
+
+    def history(self, stream_id: str, window: str | None = None) -> Any:
+        """Return a stream in at most 60 periods, as decoded JSON."""
+        return self._send("GET", f"/live/streams/{stream_id}/history", params=_given(window=window)).json()
+
+    def runs(self, to: Rows = "pandas", **filters: Any) -> Any:
+        """Return the suite runs, newest first. Filters: model, suite, status, limit."""
+        return to_frame(self._send("GET", "/audits", params=_given(**filters)).json(), to)
+
+    def start_run(self, suites: Sequence[str], model: str, **options: Any) -> dict[str, str]:
+        """Start a run of each suite and return the ids by suite. Options: as POST /audits takes them."""
+        body = {"suites": list(suites), "model": model, **options}
+        ids: dict[str, str] = self._send("POST", "/audits", json=body).json()["ids"]
+        return ids
+
+    def load_run(self, run_id: str, *, wait_seconds: float = 0.0) -> Run:
+        """Return a finished run; wait for its end up to `wait_seconds`. Raises GatewayError when it has no result."""
+        deadline = time.monotonic() + wait_seconds
+        while time.monotonic() < deadline:
+            if self._send("GET", f"/audits/{run_id}").json()["status"] in ENDED:
+                break
+            time.sleep(0.5)
+        return Run(None, results.decode(self._send("GET", f"/audits/{run_id}/result").content))
+
+    def labels(self, to: Rows = "pandas", **filters: Any) -> Any:
+        """Return people's annotations of live measurements."""
+        return to_frame(self._send("GET", "/annotations", params=_given(**filters)).json(), to)
+
+    def _pages(self, path: str, filters: dict[str, Any]) -> Iterator[object]:
+        offset = 0
+        while True:
+            query = _given(**filters) | {"limit": PAGE_ITEMS, "offset": offset}
+            page = self._send("GET", path, params=query).json()
+            yield from page
+            offset += PAGE_ITEMS
+            if len(page) < PAGE_ITEMS:
+                return
+
+    def _send(self, method: str, path: str, **about: Any) -> httpx.Response:
+        response = self._http.request(method, path, **about)
+        if response.is_success:
+            return response
+        try:
+            detail = str(response.json().get("detail", response.text))
+        except ValueError:
+            detail = response.text
+        raise GatewayError(response.status_code, detail[:500])
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
