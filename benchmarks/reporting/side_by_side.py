@@ -123,7 +123,7 @@ def _grid(
     else:
         head = ["model", *parts]
         rows = [[name, *column] for name, column in columns.items()]
-    source = f" · {table.source}" if table else ""
+    source = f"{table.about} · {table.source}" if table else ""
     suite = registry.known(first.suite)
     is_headline = suite is not None and keys[0].metric == suite.headline.metric
     return Grid(

@@ -8,6 +8,7 @@ its own below one's own, under the paper's name, and is in no rank of ours.
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -72,6 +73,8 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     columns: list[str]
     rows: list[tuple[str, list[str]]]
     """Name, and an entry a column."""
+    head: Literal["model", "part"] = "model"
+    """Kind of the rows; the columns are of the other."""
     source: str = ""
     """Paper and table of published ones; empty for one's own."""
     notes: list[str] = []
@@ -330,7 +333,7 @@ def _published(suite: Suite, table: Table, order: Sequence[CellKey], farthest: f
     columns = [_named(key, keys) for key in keys]
     notes = [f"{entry.model}, {part(*entry.key[1:])}: {entry.note}" for entry in entries if entry.note]
     notes = notes if len(keys) == 1 else []
-    title = f"Published: {heading(table.metric)}, {table.source}"
+    title = f"Published: {heading(table.metric)}{table.about}, {table.source}"
     scale = suite.scales[table.metric]
     if scale.ideal is None or len(keys) > MOST_COLUMNS:
         values = {model: [_printed(by_place.get((model, key))) for key in keys] for model in models}
@@ -342,6 +345,7 @@ def _published(suite: Suite, table: Table, order: Sequence[CellKey], farthest: f
             rows=list(zip(columns, map(list, zip(*values.values(), strict=True)), strict=True))
             if is_long
             else list(values.items()),
+            head="part" if is_long else "model",
             source=table.source,
             notes=notes,
         )

@@ -18,12 +18,21 @@ PAPERS = {
     "cogs": ["affinity bias score", "representative bias score"],
     "crows_pairs": ["SS", "LMS", "ICAT"],
     "decision": ["absolute mean", "bias score"],
-    "eec": ["intensity difference"] * 2 + ["mean intensity"] * 4,
+    "eec": [
+        *["intensity difference"] * 2,
+        *(f"mean intensity ({group})" for group in ("male", "female", "african american", "european american")),
+    ],
     "implicit_association": ["absolute mean"],
     "real_toxicity_prompts": ["share"],
     "stereoset": ["SS", "LMS", "ICAT"],
-    "unqover": ["pn difference", "positive share", "negative share", "unrelated rate", "unrelated rate"],
-    "winobias": ["male female difference"] + ["share"] * 4,
+    "unqover": [
+        "pn difference",
+        "positive share",
+        "negative share",
+        "unrelated rate (positive)",
+        "unrelated rate (negative)",
+    ],
+    "winobias": ["male female difference"] + [f"share ({name})" for name in ("male", "female", "neutral", "unrelated")],
 }
 
 
