@@ -122,11 +122,11 @@ class ComparedRun(NamedTuple):
 
 
 def compare(
-    path_a: Path, path_b: Path, *, confidence_level: float = 0.95, wanted: Container[CellKey] | None = None
+    path_a: Path, path_b: Path, *, confidence_level: float = 0.95, keys: Container[CellKey] | None = None
 ) -> Comparison:
     """Compares two run directories. Raises as `compare_runs`."""
     runs = _in_directory(path_a), _in_directory(path_b)
-    return compare_runs(*runs, confidence_level=confidence_level, wanted=wanted)
+    return compare_runs(*runs, confidence_level=confidence_level, keys=keys)
 
 
 def compare_runs(
@@ -134,9 +134,9 @@ def compare_runs(
     run_b: ComparedRun,
     *,
     confidence_level: float = 0.95,
-    wanted: Container[CellKey] | None = None,
+    keys: Container[CellKey] | None = None,
 ) -> Comparison:
-    """Compares two runs. `wanted`: the numbers to compare, which shortens the work; None: all of them. Raises
+    """Compares two runs. `keys`: the numbers to compare, which shortens the work; None: all of them. Raises
     BenchmarkError for different suites, versions, protocols, modes or data.
     """
     manifest_a, manifest_b = run_a.manifest, run_b.manifest
@@ -150,7 +150,7 @@ def compare_runs(
     penalty = (1 - confidence_level) / (1 - level)
     cells_a, cells_b = (cells(manifest_a.options, suite, observations) for observations in (paired_a, paired_b))
     differences = compared(
-        [cell for cell in cells_a if wanted is None or cell.key in wanted],
+        [cell for cell in cells_a if keys is None or cell.key in keys],
         cells_b,
         seed=manifest_a.options.seed,
         confidence_level=level,

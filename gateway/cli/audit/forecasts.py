@@ -1,4 +1,4 @@
-"""What runs would send, and how long they would take: `biasgate audit run --dry-run` and other plans."""
+"""Prints the requests, tokens and minutes of planned runs, as `biasgate audit run --dry-run` does."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

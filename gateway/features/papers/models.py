@@ -13,7 +13,7 @@ from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError
 
 MOST_PARAMETERS = 100_000.0
-"""In billions; more is a count of parameters."""
+"""Billions; a larger number is a plain count."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +27,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     provider: str = ""
     family: str | None = None
     parameters: float | None = None
-    """In billions."""
+    """Billions of parameters."""
     release_date: date | None = None
     quantisation_of: str | None = None
     """Name of the model of this file that it is a quantised copy of."""

@@ -27,7 +27,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     suite: str
     protocol: ProtocolName = "paper"
     data: DataKind | None = None
-    """None: canonical data where any was published; --data wins where the suite has that kind."""
+    """Kind of data, where --data names none; None: canonical data where any was published."""
     subset: str | None = None
     mitigation: str = NONE
     few_shot: int = 0
@@ -48,7 +48,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     minus: str | None = None
     """Run whose number is subtracted: the line shows the change."""
     published: tuple[str, ...] = ()
-    """Printed columns beside the line: `source` of entries of `benchmarks/published/tables.json`. A printed number
+    """Printed columns next to the line: `source` of entries of `benchmarks/published/tables.json`. A printed number
     stands in the column with its suite and key. With `minus`, the printed change is that from the line of that run."""
 
 
@@ -71,7 +71,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Columns alike: one of each combination of the metrics, axes, groups and subsets named."""
+    """Similar columns, for each combination of the metrics, axes, groups and subsets named."""
 
     heading: str
     """May hold {axis}, {group}, {reference}, {subset} and {metric}, in the words of the table's `names`."""
@@ -83,7 +83,7 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     run: str | None = None
     """Run of the recipe, in place of the line's."""
     published: tuple[str, ...] = ()
-    """As `Line.published`, in place of it."""
+    """Replaces `Line.published`."""
     mean_of: tuple[str, ...] = ()
     """Headings of the columns whose plain mean this is; `metric` is then only the printed number's."""
     stars: bool = False
@@ -91,7 +91,7 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     note: str | None = None
     """Field of the number's `extra` that stands in brackets after it."""
     decimals: int | None = None
-    """In place of the table's."""
+    """Replaces the table's."""
     scale: float | None = None
 
     def each(self, names: Mapping[str, str], decimals: int, scale: float) -> Iterator[Column]:
@@ -122,7 +122,7 @@ def _several(names: Names) -> Sequence[str | None]:
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the paper, or one beside it."""
+    """A table of the paper, or a further one."""
 
     id: str
     """Number in the paper, as --tables takes it."""
@@ -130,7 +130,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     lines: tuple[Line, ...] = (Line(),)
     columns: tuple[Columns, ...] = ()
     ranks_of: tuple[str, ...] = ()
-    """In place of columns: runs by which the models are ranked on every aspect and data set, as a leaderboard does."""
+    """Runs that rank the models on every aspect and data set, as a leaderboard does; replaces the columns."""
     names: dict[str, str] = {}
     """Words of axes, groups, subsets and metrics in headings."""
     decimals: int = 2

@@ -6,6 +6,7 @@ from datetime import date
 from functools import partial
 from statistics import fmean
 
+import msgspec
 import numpy as np
 
 from auditors.metrics.bootstrap import cluster_bootstrap
@@ -126,14 +127,18 @@ def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
         runs = [Run(name=result.model, estimates=result.estimates) for result in results]
         suite = registry.find(numbers.recipe.run(drawing.of).suite)
         together = suite.figures(runs) if runs else []
-        return list(together) or [figure for run in runs for figure in suite.figures([run])]
+        each = [(run.name, figure) for run in runs for figure in suite.figures([run])] if not together else []
+        alone = [msgspec.structs.replace(figure, title=f"{figure.title} · {name}") for name, figure in each]
+        return [*together, *alone]
     if drawing.kind == "ranks":
         ranked = numbers.finished(numbers.recipe.table(drawing.of).ranks_of)
         boards = leaderboards([finished.result for finished in ranked])
         return [positioning(board) for board in boards if board.has_places]
     pictures = _dots(numbers, drawing.of) if drawing.kind == "table" else _scatters(numbers, drawing.of)
     parts = tuple(Part(pictures=(picture,)) for picture in pictures)
-    return [Figure(title="", reading=NOTE if drawing.kind == "relation" else "", parts=parts)] if parts else []
+    return (
+        [Figure(title=drawing.title, reading=NOTE if drawing.kind == "relation" else "", parts=parts)] if parts else []
+    )
 
 
 def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:

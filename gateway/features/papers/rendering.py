@@ -17,7 +17,7 @@ from gateway.terminal.tables import aligned
 PUBLISHED = "published"
 
 
-def shown(cell: Cell) -> str:
+def formatted(cell: Cell) -> str:
     """Return the number with its star and note; a dash where there is none."""
     text = (signed if cell.is_change else number)(cell.value, cell.decimals)
     return text + cell.mark + (f" ({cell.note})" if cell.note and cell.value is not None else "")
@@ -40,7 +40,7 @@ def terminal(table: Table) -> str:
     reasons: dict[str, int] = {}
 
     def words(cell: Cell) -> str:
-        about = [shown(cell)]
+        about = [formatted(cell)]
         if cell.lower is not None:
             about.append(f"[{ends(cell)}]")
         if cell.n is not None:
@@ -106,12 +106,17 @@ def tex(text: str) -> str:
     return "".join(_TEX.get(letter) or (letter if " " <= letter <= "~" else f"U+{ord(letter):04X}") for letter in text)
 
 
+WIDE = 9
+"""Columns of a table for which the sheet of the LaTeX document is A3."""
+
+
 def latex(recipe: Recipe, tables: Sequence[Table]) -> str:
     """Return a document with every table (booktabs), whose tables can be taken into a paper as they are."""
+    sheet = "a3paper" if any(len(table.heads) >= WIDE for table in tables) else "a4paper"
     head = [
-        r"\documentclass[10pt,landscape]{article}",
+        r"\documentclass[10pt]{article}",
         r"\usepackage[T1]{fontenc}",
-        r"\usepackage[margin=12mm]{geometry}",
+        rf"\usepackage[{sheet},landscape,margin=12mm]{{geometry}}",
         r"\usepackage{booktabs,longtable}",
         r"\begin{document}",
         rf"\noindent {tex(recipe.paper)}, {tex(recipe.url)}: rebuilt by biasgate.",
@@ -120,24 +125,22 @@ def latex(recipe: Recipe, tables: Sequence[Table]) -> str:
 
 
 def _latex_table(table: Table) -> list[str]:
-    """Return the lines of a table: each row with its numbers, and below them their intervals and n."""
-    width = len(table.heads) + 1
-    lines = [r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}", rf"\begin{{longtable}}{{l{'r' * (width - 1)}}}"]
-    lines += [rf"\multicolumn{{{width}}}{{l}}{{Table {tex(table.id)}: {tex(table.title)}}}\\", r"\toprule"]
-    lines += [" & ".join(["", *(tex(_name(head)) for head in table.heads)]) + r"\\", r"\midrule", r"\endhead"]
+    """Return the lines of a table: each row with its numbers, below them their intervals, then their n."""
+    rows = [
+        rf"\noindent Table {tex(table.id)}: {tex(table.title)}",
+        r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
+    ]
+    rows += [rf"\begin{{longtable}}{{l{'r' * len(table.heads)}}}", r"\toprule"]
+    rows += [" & ".join(["", *(tex(_name(head)) for head in table.heads)]) + r"\\", r"\midrule", r"\endhead"]
     for row in table.rows:
-        lines.append(" & ".join([tex(_name(row.label)), *(tex(shown(cell)) for cell in row.cells)]) + r"\\*")
-        below = [", ".join(filter(None, [tex(ends(cell)), _n(cell)])) for cell in row.cells]
-        lines.append(" & ".join(["", *(rf"\tiny {words}" for words in below)]) + r"\\")
+        lines = [" & ".join([tex(_name(row.label)), *(tex(formatted(cell)) for cell in row.cells)])]
+        for words in ([tex(ends(cell)) for cell in row.cells], [_n(cell) for cell in row.cells]):
+            if any(words):
+                lines.append(" & ".join(["", *(rf"\tiny {word}" for word in words)]))
+        rows += [*(line + r"\\*" for line in lines[:-1]), lines[-1] + r"\\"]
     empty = [(row, cell) for row in table.rows for cell in row.cells if cell.value is None and cell.origin == "own"]
     notes = [*dict.fromkeys(f"{_name(row.label)}: {spoken(cell)}." for row, cell in empty), *table.notes]
-    return [
-        *lines,
-        r"\bottomrule",
-        r"\end{longtable}",
-        *(rf"\noindent {tex(note)}\par" for note in notes),
-        r"\endgroup",
-    ]
+    return [*rows, r"\bottomrule", r"\end{longtable}", *(rf"\noindent {tex(note)}\par" for note in notes), r"\endgroup"]
 
 
 def _n(cell: Cell) -> str:
@@ -147,6 +150,6 @@ def _n(cell: Cell) -> str:
 def page(recipe: Recipe, tables: Sequence[Table], drawings: Sequence[tuple[Drawing, Sequence[Figure]]]) -> str:
     """Return one self-contained page of the tables and figures."""
     rendered: str = template("paper.html", Path(__file__).parent / "templates").render(
-        recipe=recipe, tables=tables, drawings=drawings, shown=shown, ends=ends
+        recipe=recipe, tables=tables, drawings=drawings, formatted=formatted, ends=ends
     )
     return rendered

@@ -39,12 +39,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def options(self, run: Run, model: str, evaluate: tuple[str, ...] = ()) -> RunOptions:
         suite, mitigation = registry.find(run.suite), find(run.mitigation)
-        wanted: tuple[DataKind | None, ...] = (self.data, run.data, "canonical", "embedded")
+        kinds: tuple[DataKind | None, ...] = (self.data, run.data, "canonical", "embedded")
         return RunOptions(
             suite=run.suite,
             model=model,
             protocol=run.protocol,
-            data=next(kind for kind in wanted if kind in suite.n_items),
+            data=next(kind for kind in kinds if kind in suite.n_items),
             limit=self.limit,
             seed=self.seed,
             samples=run.samples,
@@ -73,7 +73,7 @@ Outcomes = dict[Place, Finished | str]
 
 
 class Asking:
-    """What is there of a recipe's runs, and the jobs that are left."""
+    """The finished runs of a recipe, and the jobs that are left."""
 
     def __init__(self, runs: Sequence[Run], models: Sequence[Model], settings: Settings, out: Path) -> None:
         self.runs, self.models, self.settings, self.out = runs, models, settings, out
@@ -111,25 +111,25 @@ class Asking:
 
     def _misfits(self, path: Path, result: Result, model: Model, run: Run) -> list[str]:
         """Return in what a finished run differs from a run of the recipe."""
-        wanted, plan = self.settings.options(run, model.name), self._plans.get(run.name)
-        judges = {stamp.model for stamp in result.provenance.judge} if wanted.judge_model else set()
+        options, plan = self.settings.options(run, model.name), self._plans.get(run.name)
+        judges = {stamp.model for stamp in result.provenance.judge} if options.judge_model else set()
         pairs: dict[str, tuple[object, object]] = {
-            "suite": (result.suite, wanted.suite),
-            "model": (result.model, wanted.model),
+            "suite": (result.suite, options.suite),
+            "model": (result.model, options.model),
             "suite version": (result.suite_version, registry.find(run.suite).version),
-            "protocol": (result.protocol, wanted.protocol),
-            "mode": (result.mode, wanted.mode),
-            "data": (result.dataset.kind, plan.dataset.kind if plan else wanted.data),
+            "protocol": (result.protocol, options.protocol),
+            "mode": (result.mode, options.mode),
+            "data": (result.dataset.kind, plan.dataset.kind if plan else options.data),
             "data sha256": (result.dataset.sha256, plan.dataset.sha256 if plan else result.dataset.sha256),
-            "subset": (result.subset, wanted.subset),
-            "axes": (result.axes, wanted.axes),
-            "mitigation": (result.mitigation, wanted.mitigation),
-            "few-shot": (result.few_shot, wanted.few_shot),
-            "temperature": (result.temperature, wanted.temperature),
-            "samples": (result.samples, wanted.samples),
-            "limit": (result.limit, wanted.limit),
-            "judge": (judges or None, {wanted.judge_model} if judges else None),
-            "embedder": (result.provenance.embedder, wanted.embedder or result.provenance.embedder),
+            "subset": (result.subset, options.subset),
+            "axes": (result.axes, options.axes),
+            "mitigation": (result.mitigation, options.mitigation),
+            "few-shot": (result.few_shot, options.few_shot),
+            "temperature": (result.temperature, options.temperature),
+            "samples": (result.samples, options.samples),
+            "limit": (result.limit, options.limit),
+            "judge": (judges or None, {options.judge_model} if judges else None),
+            "embedder": (result.provenance.embedder, options.embedder or result.provenance.embedder),
         }
         differing = [f"{name} {_word(is_)}, not {_word(want)}" for name, (is_, want) in pairs.items() if is_ != want]
         if not differing and bool(run.evaluates) != _evaluates(path):
@@ -184,7 +184,7 @@ class Asking:
         return Job(self.path(model, run), plan, about)
 
     async def ask(self, todo: Sequence[tuple[Job, Place]], stop: asyncio.Event, manner: Manner, again: str) -> None:
-        """Ask the jobs, those of one server after the other. A run that fails leaves its reason. Raises RunStopped."""
+        """Ask the jobs, one at a time of each server. A run that fails leaves its reason. Raises RunStopped."""
         by_server: dict[str | None, list[tuple[Job, Place]]] = {}
         for job, place in todo:
             by_server.setdefault(job.about.base_url, []).append((job, place))

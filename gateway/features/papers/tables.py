@@ -11,10 +11,11 @@ from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.published import tables as published
 from benchmarks.published.tables import NO_INTERVAL, Published
-from benchmarks.reporting import compare
+from benchmarks.reporting.compare import Difference, compare
 from benchmarks.reporting.leaderboard import Entry, leaderboards
 from benchmarks.reporting.totals import stated
 from benchmarks.run.estimation import FALSE_STARS, MARK, mark
+from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey
 from gateway.features.papers import recipe
 from gateway.features.papers.models import Model
@@ -34,7 +35,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     """Words after the number, such as the preferred identity."""
     reason: str | None = None
-    """The reason why there is no number, or no interval."""
+    """The reason why the number or its interval is missing."""
     origin: Origin = "own"
     decimals: int = 2
     is_change: bool = False
@@ -72,7 +73,7 @@ class Numbers:
     def __init__(self, of: Recipe, models: Sequence[Model], outcomes: Outcomes) -> None:
         self.recipe, self.models, self.outcomes = of, models, outcomes
         self._estimates: dict[Place, Mapping[CellKey, Estimate]] = {}
-        self._differences: dict[tuple[Place, Place], Mapping[CellKey, Cell] | str] = {}
+        self._differences: dict[tuple[Place, Place], Mapping[CellKey, Difference] | str] = {}
 
     def finished(self, runs: Sequence[str]) -> list[Finished]:
         """Return the finished runs of these names, of every model."""
@@ -107,79 +108,66 @@ class Numbers:
             cells = [self.cell(model, line, each, columns) for each in parts]
             return mean_cell(column, [each.heading for each in parts], cells, [each.run or line.run for each in parts])
         place = (model.name, column.run or line.run or "")
-        blank = Cell(decimals=column.decimals, is_change=line.minus is not None)
-        estimate = self._estimate(place, column)
-        if isinstance(estimate, str):
-            return msgspec.structs.replace(blank, reason=estimate)
-        if estimate.value is None:
-            return msgspec.structs.replace(blank, n=estimate.n, reason=estimate.reason)
         if line.minus is not None:
             return self.difference((model.name, line.minus), place, column)
-        return msgspec.structs.replace(
-            blank,
-            value=column.scale * estimate.value,
-            lower=None if estimate.lower is None else column.scale * estimate.lower,
-            upper=None if estimate.upper is None else column.scale * estimate.upper,
-            n=estimate.n,
+        estimate = self._estimate(place, column)
+        return Cell(
+            value=_scaled(column, estimate.value),
+            lower=_scaled(column, estimate.lower),
+            upper=_scaled(column, estimate.upper),
+            n=estimate.n or None,
             mark=_star(estimate) if column.stars else "",
             note=_note(estimate, column),
             reason=estimate.reason,
+            decimals=column.decimals,
         )
 
     def difference(self, base: Place, place: Place, column: Column) -> Cell:
-        """Return the number of one run minus that of another, paired by item."""
-        blank = Cell(decimals=column.decimals, is_change=True)
+        """Return the number of a run minus that of another, paired by item."""
+        undefined = Cell(decimals=column.decimals, is_change=True)
         for each in (base, place):
             estimate = self._estimate(each, column)
-            if isinstance(estimate, str) or estimate.value is None:
-                reason = estimate if isinstance(estimate, str) else estimate.reason
-                return msgspec.structs.replace(blank, reason=f"{' '.join(each)}: {reason}")
+            if estimate.value is None:
+                return msgspec.structs.replace(undefined, reason=f"{' '.join(each)}: {estimate.reason}")
         if (base, place) not in self._differences:
             self._differences[base, place] = self._compare(base, place)
         differences = self._differences[base, place]
-        if isinstance(differences, str):
-            return msgspec.structs.replace(blank, reason=differences)
-        cell = differences.get(_key(column))
-        if cell is None:
-            return msgspec.structs.replace(blank, reason="the two runs cannot be compared by it")
-        scaled = {
-            name: None if (value := getattr(cell, name)) is None else column.scale * value
-            for name in ("value", "lower", "upper")
-        }
-        return msgspec.structs.replace(blank, **scaled, n=cell.n, mark=cell.mark if column.stars else "")
+        if isinstance(differences, str) or (row := differences.get(_key(column))) is None:
+            reason = differences if isinstance(differences, str) else "the two runs cannot be compared by it"
+            return msgspec.structs.replace(undefined, reason=reason)
+        return msgspec.structs.replace(
+            undefined,
+            value=_scaled(column, row.difference),
+            lower=_scaled(column, row.lower),
+            upper=_scaled(column, row.upper),
+            n=row.n_b,
+            mark=MARK if column.stars and (row.adjusted_p_value or 1.0) < FALSE_STARS else "",
+            reason=row.reason,
+        )
 
-    def _compare(self, base: Place, place: Place) -> Mapping[CellKey, Cell] | str:
-        """Return the differences in every number of the recipe's tables, or the reason why there is none."""
-        wanted = {_key(column) for table in self.recipe.tables for column in table.each_column()}
+    def _compare(self, base: Place, place: Place) -> Mapping[CellKey, Difference] | str:
+        """Return the differences in the numbers of the recipe's tables, or the reason why there is none."""
+        keys = {_key(column) for table in self.recipe.tables for column in table.each_column()}
         outcomes = self.outcomes[base], self.outcomes[place]
         paths = [outcome.path for outcome in outcomes if isinstance(outcome, Finished)]
         try:
-            comparison = compare.compare(*paths, wanted=wanted)
+            rows = compare(*paths, keys=keys).differences
         except BenchmarkError as exc:
             return str(exc)
-        return {
-            CellKey(row.metric, row.axis, row.group, row.reference, row.subset): Cell(
-                value=row.difference,
-                lower=row.lower,
-                upper=row.upper,
-                n=row.n_b,
-                mark=MARK if (row.adjusted_p_value or 1.0) < FALSE_STARS else "",
-                reason=row.reason,
-            )
-            for row in comparison.differences
-        }
+        return {CellKey(row.metric, row.axis, row.group, row.reference, row.subset): row for row in rows}
 
-    def _estimate(self, place: Place, column: Column) -> Estimate | str:
-        """Return the estimate, undefined where it is not assessable, or the reason why there is none."""
-        outcome = self.outcomes.get(place, "no run")
+    def _estimate(self, place: Place, column: Column) -> Estimate:
+        """Return the estimate; undefined, with the reason, where it is not assessable or there is none."""
+        outcome, undefined = self.outcomes.get(place, "no run"), Estimate(metric=column.metric or "", value=None, n=0)
         if isinstance(outcome, str):
-            return outcome
+            return msgspec.structs.replace(undefined, reason=outcome)
         if place not in self._estimates:
-            result = outcome.result
+            stated_estimates = (stated(outcome.result, estimate) for estimate in outcome.result.estimates)
             self._estimates[place] = {
-                CellKey(e.metric, e.axis, e.group, e.reference, e.subset): stated(result, e) for e in result.estimates
+                CellKey(e.metric, e.axis, e.group, e.reference, e.subset): e for e in stated_estimates
             }
-        return self._estimates[place].get(_key(column), f"the run has no {' '.join(filter(None, _key(column)))}")
+        missing = f"the run has no {' '.join(filter(None, _key(column)))}"
+        return self._estimates[place].get(_key(column), msgspec.structs.replace(undefined, reason=missing))
 
     def _published_rows(self, table: recipe.Table, columns: Sequence[Column]) -> Iterator[Row]:
         """Return the rows of the paper's own models, as printed; of a line that shows a change, the change."""
@@ -237,21 +225,30 @@ class Numbers:
 
     def _notes(self, table: recipe.Table, *, has_published: bool) -> tuple[str, ...]:
         """Return what a reader must know of the table's numbers, each sentence once."""
-        notes = [table.caveat] if table.caveat else []
-        names = {run.name for run in self.recipe.runs_of(table)}
-        for (_, run), outcome in self.outcomes.items():
-            if run not in names or isinstance(outcome, str):
-                continue
-            result = outcome.result
-            if result.dataset.kind == "embedded":
-                notes.append(f"{run}: embedded data, not comparable with published numbers.")
-            if result.judge_fault:
-                notes.append(f"{run}: judge not validated: {result.judge_fault}.")
-            faults = (result.thinking_fault, result.length_note, *result.judge_warnings)
-            notes += [f"{run} of {result.model}: {fault}." for fault in faults if fault]
+        names = [run.name for run in self.recipe.runs_of(table)]
+        runs_by_note: dict[str, list[str]] = {}
+        for outcome, run in ((self.outcomes.get((model.name, run)), run) for run in names for model in self.models):
+            if isinstance(outcome, Finished):
+                for note in _about(outcome.result):
+                    runs_by_note.setdefault(note, []).append(run)
+        notes = [f"{', '.join(dict.fromkeys(runs))}: {note}." for note, runs in runs_by_note.items()]
         if has_published:
             notes.append(f"Models marked as published are printed in {self.recipe.paper}: {NO_INTERVAL}.")
-        return tuple(dict.fromkeys(notes))
+        return (table.caveat, *notes) if table.caveat else tuple(notes)
+
+
+def _about(result: Result) -> Iterator[str]:
+    """Return what a reader must know of a run."""
+    if result.dataset.kind == "embedded":
+        yield "embedded data, not comparable with published numbers"
+    if result.judge_fault:
+        yield f"judge not validated: {result.judge_fault}"
+    yield from result.judge_warnings
+    yield from (f"{result.model}: {fault}" for fault in (result.thinking_fault, result.length_note) if fault)
+
+
+def _scaled(column: Column, value: float | None) -> float | None:
+    return None if value is None else column.scale * value
 
 
 def _key(column: Column) -> CellKey:

@@ -157,20 +157,6 @@ def test_a_mistake_in_the_models_has_one_line(text: str, reason: str) -> None:
     assert reason in line
 
 
-@pytest.mark.parametrize("name", recipe.NAMES)
-def test_a_recipe_names_what_the_registry_has(name: str) -> None:
-    """Runs, metrics and axes are offered, references inside the recipe hold, and printed numbers stand in every table
-    that says it has some.
-    """
-    of = recipe.load(name)
-    numbers = Numbers(of, [], {})
-    for table in of.tables:
-        formed = numbers.table(table)
-        is_printed = any(each.published for each in (*table.lines, *table.columns)) or bool(table.ranks_of)
-        labels = (*formed.heads, *(row.label for row in formed.rows))
-        assert any(label.origin == "published" for label in labels) == is_printed, table.id
-
-
 def some_column(**more: object) -> Column:
     blank = {"metric": None, "axis": None, "group": None, "reference": None, "subset": None, "run": None}
     blank |= {"published": (), "mean_of": (), "stars": False, "note": None, "decimals": 2, "scale": 1.0}

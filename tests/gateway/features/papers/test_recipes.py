@@ -9,6 +9,9 @@ from gateway.features.papers.tables import Cell, Numbers
 
 RECIPES = {name: recipe.load(name) for name in NAMES}
 PRINTED = {
+    ("implicit", "1"): (162, "98.62", "GPT-3.5-turbo", "Average"),
+    ("cogs", "1a"): (9, "0.0413", "Race", "LLaMA-2"),
+    ("cogs", "1b"): (9, "0.002", "Orientation", "Mixtral"),
     ("ltf", "1"): (165, "+0.078", "Mistral + (abstract)", "gender"),
     ("ltf", "2"): (165, "-0.341", "GPT4o + (detailed)", "Mean"),
     ("nollm", "8"): (96, "60", "Religion Intra SS", "LL-8B"),
