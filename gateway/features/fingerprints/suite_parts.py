@@ -21,6 +21,7 @@ from benchmarks.published.tables import NO_INTERVAL, Published, Table
 from benchmarks.reporting.headline import heading, key_of, not_assessable, part, places
 from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
 from benchmarks.reporting.pages import template
+from benchmarks.reporting.side_by_side import notes_on
 from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NONE
@@ -331,20 +332,19 @@ def _published(suite: Suite, table: Table, order: Sequence[CellKey], farthest: f
     )
     models = list(dict.fromkeys(entry.model for entry in entries))
     columns = [_named(key, keys) for key in keys]
-    notes = [f"{entry.model}, {part(*entry.key[1:])}: {entry.note}" for entry in entries if entry.note]
-    notes = notes if len(keys) == 1 else []
+    notes = notes_on(entries)
     title = f"Published: {heading(table.metric)}{table.about}, {table.source}"
     scale = suite.scales[table.metric]
     if scale.ideal is None or len(keys) > MOST_COLUMNS:
-        values = {model: [_printed(by_place.get((model, key))) for key in keys] for model in models}
         is_long = len(keys) > MOST_COLUMNS
+        rows = [(model, [_printed(by_place.get((model, key))) for key in keys]) for model in models]
+        if is_long:
+            rows = [(column, [cells[at] for _, cells in rows]) for at, column in enumerate(columns)]
         return Numbers(
             title=title,
             reading=" ".join(filter(None, (f"{scale.reading}.", table.caveat, f"{NO_INTERVAL.capitalize()}."))),
             columns=models if is_long else columns,
-            rows=list(zip(columns, map(list, zip(*values.values(), strict=True)), strict=True))
-            if is_long
-            else list(values.items()),
+            rows=rows,
             head="part" if is_long else "model",
             source=table.source,
             notes=notes,

@@ -38,7 +38,8 @@ PAPERS = {
 
 def by_part(grid: Grid) -> dict[str, dict[str, object]]:
     """The numbers of the first run and of the models of the paper, by part and name."""
-    lines: list[list[object]] = [[*grid.head], *(list(row) for row in grid.rows)]
+    lines: list[list[object]] = [[*row] for row in grid.rows]
+    lines.insert(0, [*grid.head])
     if grid.head[0] == "model":
         lines = [list(column) for column in zip(*lines, strict=True)]
     heads, *rows = lines
