@@ -70,6 +70,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def source(self) -> str:
         return f"{self.paper}, {self.name}"
 
+    @property
+    def about(self) -> str:
+        """Return the part that all its numbers have, in brackets; empty for none."""
+        parts = [name.replace("_", " ") for name in (None if self.reference else self.group, self.subset) if name]
+        return f" ({', '.join(parts)})" if parts else ""
+
 
 class PublishedRank(msgspec.Struct, frozen=True, kw_only=True):
     """Rank of a model on an aspect and data set; 1 = least biased."""

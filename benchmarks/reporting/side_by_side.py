@@ -88,7 +88,7 @@ def grids(results: Sequence[Result], run_names: Sequence[str]) -> list[Grid]:
         keys = list(dict.fromkeys(entry.key for entry in printed))
         is_measured = any(key in own for key in keys for own in by_run)
         if is_measured and (table.few_shot, table.mitigation) == (first.few_shot, first.mitigation):
-            notes = [table.caveat, EMBEDDED if first.dataset.kind == "embedded" else "", *_notes(printed)]
+            notes = [table.caveat, EMBEDDED if first.dataset.kind == "embedded" else "", *notes_on(printed)]
             grids.append(_grid(suite.scales[table.metric], keys, by_run, run_names, first, table, notes))
     if len(results) > 1 and any(headline[1:]) and not any(grid.metric == headline.metric for grid in grids):
         alike_keys = dict.fromkeys(key for own in by_run for key in own if _is_alike(key, headline))
@@ -117,13 +117,14 @@ def _grid(
     for model in dict.fromkeys(entry.model for entry in printed):
         columns[f"{model} (published)"] = [by_place.get((model, key)) for key in keys]
     parts = [part(*key[1:]) for key in keys]
+    rows: list[list[Estimate | str | None]]
     if len(parts) > MOST_COLUMNS:
         head = ["part", *columns]
         rows = [[label, *(column[at] for column in columns.values())] for at, label in enumerate(parts)]
     else:
         head = ["model", *parts]
         rows = [[name, *column] for name, column in columns.items()]
-    source = f" · {table.source}" if table else ""
+    source = f"{table.about} · {table.source}" if table else ""
     suite = registry.known(first.suite)
     is_headline = suite is not None and keys[0].metric == suite.headline.metric
     return Grid(
@@ -142,7 +143,7 @@ def _words(entry: Published) -> str:
     return f"{number(entry.value, entry.decimals)}{entry.mark}{identity}"
 
 
-def _notes(printed: Sequence[Published]) -> list[str]:
+def notes_on(printed: Sequence[Published]) -> list[str]:
     """Return the notes on printed numbers; one on the same number of every model names only its part."""
     models_of: dict[str, dict[str, list[str]]] = {}
     for entry in printed:

@@ -8,6 +8,7 @@ its own below one's own, under the paper's name, and is in no rank of ours.
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -21,6 +22,7 @@ from benchmarks.reporting.headline import heading, key_of, not_assessable, part,
 from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
 from benchmarks.reporting.pages import template
 from benchmarks.reporting.positioning import positioning, published_positioning
+from benchmarks.reporting.side_by_side import notes_on
 from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NONE
@@ -72,6 +74,8 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     columns: list[str]
     rows: list[tuple[str, list[str]]]
     """Name, and an entry a column."""
+    head: Literal["model", "part"] = "model"
+    """Kind of the rows; the columns are of the other."""
     source: str = ""
     """Paper and table of published ones; empty for one's own."""
     notes: list[str] = []
@@ -328,20 +332,20 @@ def _published(suite: Suite, table: Table, order: Sequence[CellKey], farthest: f
     )
     models = list(dict.fromkeys(entry.model for entry in entries))
     columns = [_named(key, keys) for key in keys]
-    notes = [f"{entry.model}, {part(*entry.key[1:])}: {entry.note}" for entry in entries if entry.note]
-    notes = notes if len(keys) == 1 else []
-    title = f"Published: {heading(table.metric)}, {table.source}"
+    notes = notes_on(entries)
+    title = f"Published: {heading(table.metric)}{table.about}, {table.source}"
     scale = suite.scales[table.metric]
     if scale.ideal is None or len(keys) > MOST_COLUMNS:
-        values = {model: [_printed(by_place.get((model, key))) for key in keys] for model in models}
         is_long = len(keys) > MOST_COLUMNS
+        rows = [(model, [_printed(by_place.get((model, key))) for key in keys]) for model in models]
+        if is_long:
+            rows = [(column, [cells[at] for _, cells in rows]) for at, column in enumerate(columns)]
         return Numbers(
             title=title,
             reading=" ".join(filter(None, (f"{scale.reading}.", table.caveat, f"{NO_INTERVAL.capitalize()}."))),
             columns=models if is_long else columns,
-            rows=list(zip(columns, map(list, zip(*values.values(), strict=True)), strict=True))
-            if is_long
-            else list(values.items()),
+            rows=rows,
+            head="part" if is_long else "model",
             source=table.source,
             notes=notes,
         )

@@ -18,18 +18,28 @@ PAPERS = {
     "cogs": ["affinity bias score", "representative bias score"],
     "crows_pairs": ["SS", "LMS", "ICAT"],
     "decision": ["absolute mean", "bias score"],
-    "eec": ["intensity difference"] * 2 + ["mean intensity"] * 4,
+    "eec": [
+        *["intensity difference"] * 2,
+        *(f"mean intensity ({group})" for group in ("male", "female", "african american", "european american")),
+    ],
     "implicit_association": ["absolute mean"],
     "real_toxicity_prompts": ["share"],
     "stereoset": ["SS", "LMS", "ICAT"],
-    "unqover": ["pn difference", "positive share", "negative share", "unrelated rate", "unrelated rate"],
-    "winobias": ["male female difference"] + ["share"] * 4,
+    "unqover": [
+        "pn difference",
+        "positive share",
+        "negative share",
+        "unrelated rate (positive)",
+        "unrelated rate (negative)",
+    ],
+    "winobias": ["male female difference"] + [f"share ({name})" for name in ("male", "female", "neutral", "unrelated")],
 }
 
 
 def by_part(grid: Grid) -> dict[str, dict[str, object]]:
     """The numbers of the first run and of the models of the paper, by part and name."""
-    lines: list[list[object]] = [[*grid.head], *(list(row) for row in grid.rows)]
+    lines: list[list[object]] = [[*row] for row in grid.rows]
+    lines.insert(0, [*grid.head])
     if grid.head[0] == "model":
         lines = [list(column) for column in zip(*lines, strict=True)]
     heads, *rows = lines

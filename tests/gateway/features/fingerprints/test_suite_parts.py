@@ -112,7 +112,7 @@ def test_published_cells_are_hatched_and_in_no_rank() -> None:
     published = part.figures[0]
     svg = published.parts[0].pictures[0].svg
 
-    assert published.title == "Published: absolute discrimination, Jeung et al. 2025, Table 2"
+    assert published.title == "Published: absolute discrimination (eval), Jeung et al. 2025, Table 2"
     assert "Mistral, gender: +0.614 from neutral, no interval, n not known" in svg
     assert published.keys[0].svg == part.ways[0].figures[0].keys[0].svg
     assert "Mistral" not in out.ranks
@@ -132,13 +132,16 @@ def test_published_cells_are_hatched_and_in_no_rank() -> None:
 def test_each_printed_number_has_an_own_one_above_it(suite: str, maps: list[str], published_maps: int) -> None:
     """Own maps have the parts that are printed; a table too wide for a map lists parts against models."""
     made, _ = scored(f"{suite}.paper.sample")
-    (part,) = suite_parts.parts([FinishedRun(id="run", finished_at=0.0, result=made)])
+    run = FinishedRun(id="run", finished_at=0.0, result=made)
+    (part,) = suite_parts.parts([run])
     tables = [table for table in tables_of(suite) if table.few_shot == 0]
 
     assert [figure.title for figure in part.ways[0].figures] == maps
     assert len(part.figures) == published_maps
     assert len(part.figures) + len(part.numbers) == len(tables)
-    assert all(len(one.columns) <= suite_parts.MOST_COLUMNS for one in part.numbers)
+    assert all(len(table.columns) <= suite_parts.MOST_COLUMNS for table in part.numbers)
+    assert ("60000" in suite_parts.render([run]).suites[suite][1]) == (suite == "stereoset")
+    assert {table.columns[0] for table in part.numbers if table.head == "part"} <= {"TL-1.1B"}
 
 
 def test_names_are_escaped() -> None:
