@@ -11,12 +11,12 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures.figure import Run as DrawnRun
 from benchmarks.reporting.compare import Comparison
 from benchmarks.reporting.compare import compare as compare_directories
 from benchmarks.reporting.gate import Verdict, judge, parse
+from benchmarks.reporting.totals import stated
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result
@@ -26,6 +26,7 @@ from benchmarks.suites import registry
 from benchmarks.suites.protocol import DataKind, ProtocolName, Reply
 from benchmarks.suites.registry import SuiteInfo
 from gateway.cli.audit import run_suites
+from gateway.cli.audit.running import INTERRUPTED
 
 Rows = Literal["pandas", "polars", "rows"]
 """A data frame of pandas or polars, which the user installs, or a list of dicts."""
@@ -73,7 +74,7 @@ class Run:
         """
         result = self.result
         about = {"suite": result.suite, "model": result.model, "mitigation": result.mitigation}
-        return to_frame([about | msgspec.to_builtins(self._assessable(each)) for each in result.estimates], to)
+        return to_frame([about | msgspec.to_builtins(stated(result, each)) for each in result.estimates], to)
 
     def replies(self, to: Rows = "pandas") -> Any:
         """Return the questions and replies, a row each. Raises BenchmarkError for a run without a directory."""
@@ -91,19 +92,14 @@ class Run:
     def figures(self) -> list[Svg]:
         """The figures of the suite's report page."""
         suite = registry.known(self.result.suite)
-        drawn = suite.figures([DrawnRun(name=self.result.model, estimates=self.result.estimates)]) if suite else []
+        estimates = [stated(self.result, each) for each in self.result.estimates]
+        drawn = suite.figures([DrawnRun(name=self.result.model, estimates=estimates)]) if suite else []
         return [
             Svg(" · ".join(filter(None, (figure.title, picture.title))), picture.svg)
             for figure in drawn
             for part in figure.parts
             for picture in (*part.pictures, *part.more)
         ]
-
-    def _assessable(self, estimate: Estimate) -> Estimate:
-        fault = self.result.fault_of(estimate)
-        if fault is None:
-            return estimate
-        return msgspec.structs.replace(estimate, value=None, lower=None, upper=None, reason=fault)
 
 
 def load_run(path: str | Path) -> Run:
@@ -186,7 +182,7 @@ async def audit_async(suite: str, model: str, base_url: str, **options: object) 
     planned, left_out = await asyncio.to_thread(run_suites.plan_jobs, arguments)
     for name, reason in left_out:
         warnings.warn(f"left out: {name}: {reason}", stacklevel=2)
-    if await run_suites.run_jobs(planned, arguments, asyncio.Event()) == run_suites.INTERRUPTED:
+    if await run_suites.run_jobs(planned, arguments, asyncio.Event()) == INTERRUPTED:
         raise asyncio.CancelledError
     return [load_run(job.path) for job in planned]
 

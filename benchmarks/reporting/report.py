@@ -13,6 +13,7 @@ from benchmarks.reporting.headline import Card, cards, key_of
 from benchmarks.reporting.leaderboard import leaderboards, separation
 from benchmarks.reporting.pages import template
 from benchmarks.reporting.side_by_side import Grid, alike, grids, names
+from benchmarks.reporting.totals import stated
 from benchmarks.run.estimation import mark
 from benchmarks.run.result import Result, encode, shown_fields
 from benchmarks.suites import registry
@@ -183,12 +184,27 @@ def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
 
 
 def _figures(run_names: Sequence[str], results: Sequence[Result]) -> list[Figure]:
-    """Return the figures that the suite draws of runs made in the same way; empty for a suite without figures."""
+    """Return the figures that the suite draws of runs made in the same way, without numbers that are not assessable;
+    empty for a suite without figures.
+    """
     suite = registry.known(results[0].suite)
     if suite is None:
         return []
-    runs = zip(run_names, results, strict=True)
-    return suite.figures([Run(name=name, estimates=result.estimates) for name, result in runs])
+    runs = [
+        Run(name=name, estimates=[stated(result, estimate) for estimate in result.estimates])
+        for name, result in zip(run_names, results, strict=True)
+    ]
+    left_out = [note for run, result in zip(runs, results, strict=True) for note in _left_out(run.name, result)]
+    return [msgspec.structs.replace(figure, notes=(*left_out, *figure.notes)) for figure in suite.figures(runs)]
+
+
+def _left_out(name: str, result: Result) -> list[str]:
+    """Return the note on the numbers of a run that its figures leave out; empty where they draw all."""
+    if result.fault is not None:
+        return [f"{name} is not assessable, and its numbers are left out: {result.fault}."]
+    n = sum(result.fault_of(estimate) is not None for estimate in result.estimates)
+    about = "numbers of the run are not assessable, and left out here"
+    return [f"{name}: {n:,} of {len(result.estimates):,} {about}."] if n else []
 
 
 def _table(metric: str, result: Result, scale: Scale) -> Table:

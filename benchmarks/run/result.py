@@ -120,6 +120,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """The server's handling of thinking when it was last asked; None if it was not asked."""
     server_defaults: ServerDefaults | None = None
     """The server's own sampling and context, and the neutral values sent in their place; None: it was not asked."""
+    judge_defaults: ServerDefaults | None = None
+    """The same of the judge's server; None: no judge was asked, or by an earlier process."""
     prompt_tokens: int = 0
     reply_tokens: int = 0
     """Tokens of the requests and of the replies, thoughts included, as the server counted them; 0 if it did not."""

@@ -165,7 +165,7 @@ async def assist(
     with set_aside():
         client = None
         if plan.judge_model is not None:
-            judge_completer = ThinkingCompleter(judge or completer, OFF, expects_whole=True)
+            judge_completer = ThinkingCompleter(ServedModel(judge or completer), OFF, expects_whole=True)
             client = JudgeClient(judge_completer, plan.judge_model, form=terms.judge_form)
         answer = await answerer(plan, ServedModel(completer), found)
         await ask_ranges(plan, share=share, read=read, answer=answer, judge=client, stop=stop)
@@ -192,7 +192,7 @@ class _Run:
         self._completer = ServedModel(completer)
         self._log = log
         self._parts = parts
-        self._judge = parts.get("judge") or completer
+        self._judge = ServedModel(parts.get("judge") or completer)
         self._embedder = parts.get("embedder")
         self._embedding = EmbeddedBeside(plan, self._embedder, log)
         self._stop = stop
@@ -252,6 +252,7 @@ class _Run:
             "base_url_host": self._parts.get("base_url_host"),
             "judge_validation": self._parts.get("judge_validation"),
             "embedder": self._embedder.name if is_embedded and self._embedder is not None else None,
+            "judge_defaults": self._judge.known,
             "thinking": beginning.thinking if self._thinking is None else await self._at_server(self._thinking),
             "started": datetime.fromtimestamp(beginning.started_at, UTC).isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -14,8 +14,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
 from auditors.streams.drift import DriftSettings
-from auditors.types import Estimate
-from benchmarks.run.judge import JudgeUsed
+from benchmarks.run.result import Result
 from gateway.auditor.backpressure.aimd import REASONS
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.backpressure.running import EVICTED, WASTED, Evictions
@@ -72,6 +71,7 @@ JUDGE_REQUESTS = (
     "connection, 429, 5xx), rejected (another status), thinking_exhausted (ended before the verdict: set `thinking`, "
     "docs/auditors.md#models-that-think)."
 )
+ASSESSABLE = "1 for an assessable run; else 0, and its numbers are absent."
 VALIDATED = "1 for a validated judge, else 0 (docs/suites.md#judges-embedders-evaluators)."
 CONSTANT = "1 if all verdicts of a run are equal, else 0 (docs/runbooks/judge-failing.md)."
 TOKENS = "Tokens that live auditors spent, as servers counted them: input (read) and output (written)."
@@ -94,9 +94,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds."""
     finished_runs: Sequence[Run] = ()
     """The newest finished run of each set of options."""
-    exported_runs: Sequence[tuple[Run, Sequence[Estimate], JudgeUsed | None]] = ()
-    """Runs with their estimates and their judge; None without a judge."""
-    """One finished run of each suite, model and mode, with its estimates (see `metrics_snapshot.exported`)."""
+    exported_runs: Sequence[tuple[Run, Result]] = ()
+    """One finished run of each suite, model and mode (see `metrics_snapshot.exported`)."""
     active_runs: Sequence[Run] = ()
     families: Sequence[Metric] = ()
     """The families of features, as they read them."""
@@ -230,20 +229,22 @@ def _runs(snapshot: Snapshot) -> Iterator[Metric]:
     yield from (success, due, progress)
 
 
-def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], JudgeUsed | None]]) -> Iterator[Metric]:
+def _run_estimates(newest: Iterable[tuple[Run, Result]]) -> Iterator[Metric]:
     words = "Newest exported run (docs/metrics.md#which-suite-runs-are-exported)."
     value, lower, upper = interval("audit_estimate", words, RUN_ESTIMATE)
     info = gauge("audit_estimate_info", "1; data and protocol of the estimates.", RUN_INFO)
+    assessable = gauge("audit_assessable", ASSESSABLE, RUN_INFO[:4])
     validated = gauge("audit_judge_validated", VALIDATED, RUN_INFO[:4])
-    constant = gauge("audit_judge_constant", CONSTANT, RUN_INFO[:4])
-    for run, estimates, judge in newest:
+    constant = gauge("audit_judge_constant", CONSTANT, (*RUN_INFO[:4], "judge"))
+    for run, result in newest:
         thinking = thinking_of(run)
         who = (run.suite, run.model, run.mode, thinking)
-        if judge is not None:
-            put(validated, who, float(judge.validated))
-            put(constant, who, float(judge.constant))
+        put(assessable, who, float(result.fault is None))
+        if (judge := result.judge) is not None or result.judge_fault is not None:
+            put(validated, who, float(judge is not None and judge.validated))
+            put(constant, (*who, judge.model if judge else ""), float(judge is not None and judge.constant))
         put(info, (*who, run.protocol, data_kind(run)), 1.0)
-        for estimate in estimates:
+        for estimate in (estimate for estimate in result.estimates if result.fault_of(estimate) is None):
             place = (
                 estimate.metric,
                 estimate.axis or "",
@@ -255,7 +256,7 @@ def _run_estimates(newest: Iterable[tuple[Run, Sequence[Estimate], JudgeUsed | N
             put(value, labels, estimate.value)
             put(lower, labels, estimate.lower)
             put(upper, labels, estimate.upper)
-    yield from (value, lower, upper, info, validated, constant)
+    yield from (value, lower, upper, info, assessable, validated, constant)
 
 
 def data_kind(run: Run) -> str:

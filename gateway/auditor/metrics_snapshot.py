@@ -5,10 +5,11 @@ import logging
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from auditors.streams.drift import DriftSettings
-from auditors.types import Estimate
 from benchmarks.run import result as results
-from benchmarks.run.judge import JudgeUsed
+from benchmarks.run.result import Result
 from gateway.auditor.metrics import AuditorMetrics, Snapshot, data_kind, thinking_of
 from gateway.auditor.part import AuditorPart
 from gateway.auditor.scheduling import due_times
@@ -61,7 +62,7 @@ class SnapshotReader:
         self._streams: dict[str, Stream] = {}
         self._listed: Sequence[Stream] = ()
         self._stamp: tuple[object, ...] | None = None
-        self._results: dict[str, tuple[Sequence[Estimate], JudgeUsed | None]] = {}
+        self._results: dict[str, Result] = {}
 
     async def read(self) -> Snapshot:
         queue_size, oldest = await exchanges.backlog(self._database)
@@ -78,7 +79,7 @@ class SnapshotReader:
             read_at=time.time(),
             finished_runs=finished,
             due_times=due_times(known_schedules, finished, known_suites),
-            exported_runs=[(run, *await self._of(run)) for run in exported(finished)],
+            exported_runs=[(run, result) for run in exported(finished) if (result := await self._of(run))],
             families=[family for part in self._parts for family in await part.families()],
             active_runs=await runs.list_runs(self._database, status="running"),
         )
@@ -97,15 +98,14 @@ class SnapshotReader:
         self._stamp, self._listed = stamp, [self._streams[key] for key in versions if key in self._streams]
         return self._listed
 
-    async def _of(self, run: Run) -> tuple[Sequence[Estimate], JudgeUsed | None]:
-        """Estimates and their judge; None without one."""
+    async def _of(self, run: Run) -> Result | None:
+        """Return the run's result without resamples; None for a run that was just deleted."""
         if run.id not in self._results:
             whole = await runs.get(self._database, run.id)
-            result = results.decode(whole.result.encode()) if whole is not None and whole.result else None
-            judge = None if result is None else result.judge
-            if result is not None and judge is None and result.judge_fault is not None:
-                judge = JudgeUsed(model="", validated=False)
-            self._results[run.id] = () if result is None else result.estimates, judge
+            if whole is None or not whole.result:
+                return None
+            result = results.decode(whole.result.encode())
+            self._results[run.id] = msgspec.structs.replace(result, rank_resamples=[])
         return self._results[run.id]
 
 

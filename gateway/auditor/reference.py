@@ -55,11 +55,18 @@ async def _references(database: Database, run_id: str) -> dict[str, Interval]:
     if run.result is None:
         raise ConfigError(f'drift.reference names the run "{run_id}", which is {run.status}: wait until it is done')
     suite = registry.known(run.suite)
-    references = intervals(results.decode(run.result.encode()).estimates, suite.scales) if suite else {}
+    result = results.decode(run.result.encode())
+    if result.fault is not None:
+        raise ConfigError(
+            f'drift.reference names the run "{run_id}" of {run.suite}, which is not assessable ({result.fault}): '
+            "name another run"
+        )
+    estimates = [estimate for estimate in result.estimates if result.fault_of(estimate) is None]
+    references = intervals(estimates, suite.scales) if suite else {}
     if not references:
         raise ConfigError(
-            f'drift.reference names the run "{run_id}" of {run.suite}, which has no estimate that a live auditor also '
-            f"makes: name a run of a suite with one, e.g. {', '.join(_comparable())}"
+            f'drift.reference names the run "{run_id}" of {run.suite}, which has no assessable estimate that a live '
+            f"auditor also makes: name a run of a suite with one, e.g. {', '.join(_comparable())}"
         )
     return references
 

@@ -21,7 +21,7 @@ from auditors.judge_validation import Validation
 from auditors.types import Completer, Embedder
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
-from benchmarks.run import judge, runner
+from benchmarks.run import judge, qualifications, runner
 from benchmarks.run import result as results
 from benchmarks.run.client import REQUEST_SECONDS, RETRIES, open_client
 from benchmarks.run.runner import Progress, RunOptions
@@ -175,6 +175,8 @@ class SuiteRuns:
                 data_dir=self._data_dir,
                 share=share,
             )
+        judged_at = self._config.auditors.judge.base_url or upstream.origin
+        result = await in_thread(qualifications.with_qualification, result, judged_at)
         page = await in_thread(report.render, [result])
         await watch.beat()
         return await runs.finish(

@@ -1,14 +1,22 @@
 """Runs asked for through the store whose replies a judge reads: who judges, and what two runs give together."""
 
+import html
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.json import encode
+from msgspec.structs import replace
 
+from benchmarks.datasets.published import HOME_VARIABLE
+from benchmarks.run.client import host
+from benchmarks.run.qualifications import place_of
 from benchmarks.suites.decision.scores import METRIC
 from gateway.store import runs
 from gateway.store.database import Database
 from gateway.store.runs import Run
+from tests.gateway.cli.test_judge_qualify import QUALIFICATION, QUESTION
 from tests.support.integration.auditing import auditing, config_for, until
 from tests.support.integration.running_suites import ask_for_run, await_status, kept_replies
 from tests.support.long import POSTGRES_LATER
@@ -21,13 +29,29 @@ def scores(run: Run) -> dict[str | None, float | None]:
 
 
 @pytest.mark.stores("sqlite")
-async def test_the_configured_judge_reads_the_replies(database: Database) -> None:
-    """`[auditors.judge]` names it, and every judgement is kept with its text."""
+async def test_the_configured_judge_reads_the_replies(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`[auditors.judge]` names it, every judgement is kept with its text, and the run warns until the judge has a
+    qualification.
+    """
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
     async with running_simulator() as upstream, auditing(config_for(database.url, upstream)):
         run_id = await ask_for_run(database, suite="ltf_test", limit=44)
         run = await await_status(database, run_id, "done", "failed")
-    assert run.status == "done", run.error
-    judge = json.loads(run.result or "")["provenance"]["judge"]
+        assert run.status == "done", run.error
+        judge = json.loads(run.result or "")["provenance"]["judge"]
+        question = replace(QUESTION, uses=("ltf_test",), prompt_sha256=judge[0]["prompt_sha256"], stamps=[])
+        place = place_of("simulated-judge", host(upstream), "ltf_test")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(encode(replace(QUALIFICATION, judge_model="simulated-judge", questions=(question,))))
+        again = await await_status(database, await ask_for_run(database, suite="ltf_test", limit=11), "done", "failed")
+    told = 'the judge "simulated-judge" has no qualification for ltf_test (biasgate judge qualify)'
+    used = json.loads(run.result or "")["judge"]
+    assert (used["qualified"], used["warnings"]) == (False, [told])
+    assert told in html.unescape(run.report or "")
+    used = json.loads(again.result or "")["judge"]
+    assert (used["qualified"], used["warnings"]) == (True, [])
     replies = [json.loads(body) for body in await kept_replies(database, run_id)]
     assert [one["model"] for one in judge] == ["simulated-judge"]
     assert 22 <= len(replies) <= 44

@@ -28,8 +28,8 @@ def test_demo_shows_the_system_on_a_real_model() -> None:
     assert shown.returncode == 0, shown.stdout + shown.stderr
     assert re.search(r"^   refusal +refusal_rate +gender +woman +\S+ \[\S+, \S+\] +[1-9]", shown.stdout, re.MULTILINE)
     for suite in SUITES:
-        share_read = rf"^   {suite}$\n(?:      .+\n)*      .*\bread\b.* [\d.]+ %"
-        assert re.search(share_read, shown.stdout, re.MULTILINE), suite
+        share_named = rf"^   {suite}$\n(?:      .+\n)*      answers that name an option: [\d.]+ %"
+        assert re.search(share_named, shown.stdout, re.MULTILINE), suite
     assert "audited" in shown.stdout
     assert "hardly measurable" in shown.stdout.splitlines()[-4]
     assert "Traceback" not in shown.stdout + shown.stderr

@@ -57,7 +57,7 @@ class ServerDefaults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServedModel:
-    """The completer of a run's questions, before the server's client."""
+    """The completer of a run's questions to a model or a judge, before the server's client."""
 
     def __init__(self, inner: Completer) -> None:
         """Asks nothing before the first request."""
@@ -82,8 +82,15 @@ class ServedModel:
             return self._serving
 
     async def defaults(self, model: str) -> ServerDefaults:
-        """Return what is known by now."""
-        serving = await self.serving(model)
+        """Return what is known by now; asks the server if need be."""
+        await self.serving(model)
+        return self.known or ServerDefaults()
+
+    @property
+    def known(self) -> ServerDefaults | None:
+        """What is known by now; None before the first request."""
+        if (serving := self._serving) is None:
+            return None
         return ServerDefaults(
             software=serving.software,
             sampling=serving.sampling,

@@ -1,8 +1,8 @@
 """The rule that says whether a run, and each of its numbers, says anything about its model.
 
 Stars, comparisons, ranks, gates, reports and exports state a finding only where this rule allows it. A run is not
-assessable if too few of its replies name an option, if its answers go by the place of an option instead of its content,
-or if the control number of its suite is not above chance. An axis, and a number, needs enough replies of its own.
+assessable if too few of its replies name an option, if its answers go by the place of an option instead of its content
+or are all one number, or if the control of its suite is not above chance. An axis, and a number, needs enough replies.
 """
 
 from collections import Counter, defaultdict
@@ -22,7 +22,8 @@ LEAST_REPLIES = 10
 LEAST_SHARE = 0.25
 """Least share of replies that name an option; in mode exact, least share of the probability."""
 MOST_AT_A_PLACE = 0.95
-"""Share of the answers that name the option at the same place, above which the content of the options plays no part."""
+"""Share of the answers that name the option at the same place, or the same number, from which on what was asked plays
+no part."""
 _MOST_OF_A_ROLE = 0.9
 """Share of a single role among those answers, above which the role may be what the model goes by."""
 
@@ -57,6 +58,7 @@ def assess(
     """
     replies, named, statuses = Counter[str](), defaultdict[str, float](float), Counter[str]()
     places: Counter[tuple[int, str]] = Counter()
+    numbers = Counter[float]()
     is_declining_right = suite.rank_rule is not None and suite.rank_rule.declining == "no preference"
     for item, reply in ((observation.item, observation.reply) for observation in observations):
         status = status_of(reply)
@@ -67,6 +69,8 @@ def assess(
             named[item.axis] += sum(answers.values())
             if len(item.choices) > 1 and not suite.has_follow_up:
                 places.update(_by_place(item, answers))
+            if not item.choices and not suite.needs_judge and isinstance(reply.parsed, int | float):
+                numbers[reply.parsed] += 1
         elif is_declining_right and declines_to_choose(normalise(reply.text or "")):
             named[item.axis] += 1
     n, n_named = replies.total(), sum(named.values())
@@ -78,6 +82,7 @@ def assess(
         share=share,
         reason=too_little(statuses, n_named, mode)
         or _at_a_place(places)
+        or _one_number(numbers)
         or _not_above_chance(suite, cells, 1.0 if is_merged else share or 0.0, seed),
         axes={axis: reason for axis, reason in axes.items() if reason is not None},
     )
@@ -136,6 +141,14 @@ def _at_a_place(places: Counter[tuple[int, str]]) -> str | None:
         f"{100 * at_first / total:.1f} % of the answers name option {first + 1}, whatever it is: "
         f"{100 * MOST_AT_A_PLACE:.0f} % or more is too many"
     )
+
+
+def _one_number(numbers: Counter[float]) -> str | None:
+    total = numbers.total()
+    if total < LEAST_REPLIES or (most := numbers.most_common(1)[0])[1] < MOST_AT_A_PLACE * total:
+        return None
+    about = f"{100 * most[1] / total:.1f} % of the answers are {most[0]:g}, whatever is asked"
+    return f"{about}: {100 * MOST_AT_A_PLACE:.0f} % or more is too many"
 
 
 def _not_above_chance(suite: Suite, cells: Sequence[Cell], share: float, seed: int) -> str | None:

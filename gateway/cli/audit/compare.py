@@ -1,6 +1,7 @@
 """`biasgate audit compare`: the differences between two runs of the same suite, paired by item."""
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -119,7 +120,9 @@ def _parts(comparison: Comparison) -> list[str]:
     listed = rows if len(rows) <= MOST_PARTS else [row for row in rows if _star(row)]
     lines = [aligned([_HEAD, *(_row(comparison.suite, row) for row in listed)])] if listed else []
     if len(listed) < len(rows):
+        reasons = Counter(row.reason for row in rows if row.reason and not _star(row)).most_common(1)
         lines.append(f"{len(rows) - len(listed)} more numbers of groups and parts, none with a *: see --out FILE")
+        lines += [f"{n} of them: {reason}" for reason, n in reasons]
     return lines
 
 

@@ -11,12 +11,12 @@ from typing import get_args
 from auditors.judge_validation import Validation
 from auditors.text.visible import visible_line
 from benchmarks.errors import RunStopped
-from benchmarks.run import directory
+from benchmarks.run import directory, qualifications
 from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result, joined
 from benchmarks.run.stopping import in_thread, unless_stopped
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName
-from gateway.cli.audit import forecasts, jobs, qualifications, validations
+from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.jobs import Job, LeftOut
 from gateway.cli.audit.running import END_SECONDS, INTERRUPTED, Manner, finish, run_one, stop_on_signal
 from gateway.cli.audit.server_arguments import add_concurrency, add_servers
@@ -144,7 +144,8 @@ def _say_unused(arguments: argparse.Namespace, planned_jobs: Sequence[Job]) -> N
     for job in planned_jobs:
         if job.plan.suite.needs_judge and not job.plan.options.judge_model:
             print(f"{job.plan.suite.name}: no --judge-model, so the model judges its own replies", file=sys.stderr)
-        if fault := qualifications.fault_of_run(job, arguments.qualification):
+        judged_at = job.about.judge_base_url or job.about.base_url or ""
+        if fault := qualifications.fault_of_plan(job.plan, judged_at, arguments.qualification):
             print(visible_line(fault), file=sys.stderr)
         if job.plan.suite.needs_embedder and not job.plan.options.embedder:
             print(f"{job.plan.suite.name}: no --embedder, so numbers that need one are undefined", file=sys.stderr)

@@ -12,13 +12,12 @@ import msgspec
 from auditors.judge_validation import Validation
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
-from benchmarks.run import client, directory
+from benchmarks.run import client, directory, qualifications
 from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread
 from benchmarks.run.thinking import ThinkingFound
-from gateway.cli.audit import qualifications
 from gateway.cli.audit.jobs import Job
 from gateway.cli.audit.servers import opened
 from gateway.terminal.progress import ProgressLine
@@ -77,11 +76,8 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
     finally:
         line.close()
         log.close()
-    if result.judge is not None:
-        fault = await in_thread(qualifications.fault_of_run, job, manner.qualification, result.provenance.judge)
-        warnings = (*([fault] if fault else []), *result.judge.warnings)
-        used = msgspec.structs.replace(result.judge, qualified=fault is None, warnings=warnings)
-        result = msgspec.structs.replace(result, judge=used)
+    judged_at = about.judge_base_url or about.base_url or ""
+    result = await in_thread(qualifications.with_qualification, result, judged_at, manner.qualification)
     if not probed:
         result = await in_thread(_with_earlier_times, path, result)
     await in_thread(finish, path, result)
@@ -97,7 +93,7 @@ def _with_earlier_times(path: Path, result: Result) -> Result:
     if not (path / directory.RESULT).exists():
         return result
     before = directory.read_result(path).provenance
-    names = ("started", "finished", "seconds", "requests", "thinking", "server_defaults")
+    names = ("started", "finished", "seconds", "requests", "thinking", "server_defaults", "judge_defaults")
     earlier = {name: getattr(before, name) for name in names}
     return msgspec.structs.replace(result, provenance=msgspec.structs.replace(result.provenance, **earlier))
 

@@ -16,7 +16,7 @@ from auditors.addresses import mask_addresses, mask_url
 from auditors.json_errors import UNREADABLE
 from gateway.errors import ConfigError, ExportError
 
-VERSION = 1
+VERSION = 2
 """Version of the layout: folders, names and columns."""
 MARKER = "_biasgate.json"
 LONGEST_MARKER_BYTES = 4096

@@ -89,6 +89,7 @@ ESTIMATES: Sequence[Column] = (
     Column("n", "int64", "counted in the number", "replies, or what its metric counts"),
     Column("n_excluded", "int64", "left out of the number", "replies, or what its metric counts"),
     Column("reason", "string", "why it is undefined"),
+    Column("not_assessable", "string", "why it says nothing about the model; null if it does"),
     Column("created_at", "time", "when the run was asked for; its UTC day is the partition", _TIME),
 )
 DATASETS = {"measurements": MEASUREMENTS, "runs": RUNS, "run_estimates": ESTIMATES}

@@ -323,7 +323,7 @@ def _estimates(row: Any, result: Result) -> list[list[Any]]:
                 estimate.n,
                 estimate.n_excluded,
             ),
-            *(estimate.reason, row.created_at),
+            *(estimate.reason, result.fault_of(estimate), row.created_at),
         ]
         for estimate in result.estimates
     ]

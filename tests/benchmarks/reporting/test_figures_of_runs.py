@@ -13,6 +13,7 @@ from auditors.types import Estimate
 from benchmarks.figures.figure import Run
 from benchmarks.figures.svg import fitted, width_of
 from benchmarks.reporting.report import render
+from benchmarks.reporting.totals import stated
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result, decode, encode
 from benchmarks.run.score import score_recorded
@@ -126,12 +127,19 @@ def test_a_stored_result_is_enough(judged_run: Result) -> None:
 
 
 def test_page_of_a_run(judged_run: Result) -> None:
-    """The page holds every picture once, with title, reading and scroll box; no ids, nothing from elsewhere."""
-    [figure] = ltf.figures([Run(name="m", estimates=judged_run.estimates)])
+    """The page holds every picture once, with title, reading and scroll box; no ids, nothing from elsewhere, and no
+    number that is not assessable.
+    """
+    [figure] = ltf.figures([Run(name="m", estimates=[stated(judged_run, one) for one in judged_run.estimates])])
     page = render([judged_run, msgspec.structs.replace(judged_run, model="<other>")])
     boxes = re.findall(r'<div class="scroll" tabindex="0">(<svg.*?</svg>)</div>', page, re.DOTALL)
 
     assert boxes == [one.svg for one in pictures([figure])] * 2
     assert all(one.title in page and one.reading in unescape(page) for one in pictures([figure]))
+    assert "undefined: not assessable: 3 of 3 replies name an option" in unescape("".join(boxes))
+    n = sum(judged_run.fault_of(one) is not None for one in judged_run.estimates)
+    assert f"m: {n:,} of {len(judged_run.estimates):,} numbers of the run are not assessable, and left out" in page
+    silent = msgspec.structs.replace(judged_run, assessable=False, not_assessable="no reply")
+    assert "m is not assessable, and its numbers are left out: no reply." in render([silent])
     assert not re.search(r"url\(|https?://|<script|<other", page)
     assert not re.search(r"<svg[^>]*\sid=", page)

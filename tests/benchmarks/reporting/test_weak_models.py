@@ -34,11 +34,12 @@ def _drawn(item: Item, n: int) -> random.Random:
 
 
 def _an_option(item: Item, n: int) -> str:
-    return _drawn(item, n).choice(item.choices).text if item.choices else "50"
+    return _drawn(item, n).choice(item.choices).text if item.choices else str(_drawn(item, n).randint(1, 100))
 
 
 def _stereotype(item: Item, n: int) -> str:
-    return next((choice.text for choice in item.choices if choice.role == "stereotype"), item.choices[0].text)
+    fallback = item.choices[0].text if item.choices else _an_option(item, n)
+    return next((choice.text for choice in item.choices if choice.role == "stereotype"), fallback)
 
 
 WEAK: dict[str, Weak] = {
@@ -52,13 +53,18 @@ WEAK: dict[str, Weak] = {
     "refuses": lambda item, n: REFUSAL,
 }
 # Without a control question a model that picks at random is one without the preference that the suite measures.
+NUMBERS: dict[str, Weak] = {
+    "the same number": lambda item, n: "50",
+    "nearly the same number": lambda item, n: "The intensity is 75." if n % 25 == 0 else "50",
+    **{name: WEAK[name] for name in ("babbles", "is read once in twenty", "refuses")},
+}
 CONTROLLED = {suite.name for suite in SUITES.values() if suite.control is not None}
 CASES = [
     (suite, name)
     for suite in ("stereoset", "bbq", "crows_pairs", "unqover")
     for name in WEAK
     if name != "a random option" or suite in CONTROLLED
-]
+] + [("eec", name) for name in NUMBERS]
 
 
 def right(item: Item) -> str:
@@ -91,7 +97,7 @@ def weak_run(path: Path, suite: str, name: str) -> Path:
     """The directory of a run of a weak model."""
     ready = plan(suite=suite, model="weak")
     places = {item.item_id: n for n, item in enumerate(ready.items)}
-    return write_run(path, lambda item: WEAK[name](item, places[item.item_id]), ready)
+    return write_run(path, lambda item: (NUMBERS if suite == "eec" else WEAK)[name](item, places[item.item_id]), ready)
 
 
 def exact_run(path: Path, suite: str, mass: float, model: str) -> tuple[Path, Plan]:

@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from benchmarks.run.client import open_client
 from benchmarks.run.result import Result
-from benchmarks.run.runner import run_plan
+from benchmarks.run.runner import Parts, run_plan
 from benchmarks.run.thinking import QUESTION
 from tests.support.benchmarks.scripted import MemoryLog, plan
 
@@ -73,14 +73,14 @@ async def served(model: Model) -> AsyncIterator[str]:
         listener.close()
 
 
-async def run_at(model: Model, **options: object) -> Result:
-    """The result of a short run that asks the server."""
-    async with served(model) as url:
-        completer = open_client(url)
-        try:
-            return await run_plan(plan(limit=6, **options), completer=completer, log=MemoryLog())
-        finally:
-            await completer.aclose()
+async def run_at(model: Model, judge: Model | None = None, **options: object) -> Result:
+    """The result of a short run that asks the server, and the judge's own if there is one."""
+    async with AsyncExitStack() as stack:
+        clients = [open_client(await stack.enter_async_context(served(one))) for one in (model, judge) if one]
+        for client in clients:
+            stack.push_async_callback(client.aclose)
+        parts: Parts = {"judge": clients[1]} if judge else {}
+        return await run_plan(plan(limit=6, **options), completer=clients[0], log=MemoryLog(), **parts)
 
 
 def refusing(*names: str, is_named: bool = True) -> Refuse:
@@ -120,6 +120,23 @@ async def test_no_parameter_is_left_to_the_server(
     assert not set(about.refused) & about.overridden.keys()
 
 
+async def test_judges_are_asked_under_neutral_sampling_too() -> None:
+    """Each server is sent the parameters that it knows, and the result says what the judge's was sent."""
+    model, judge = Model({"owned_by": "openai"}, refusing()), Model({"owned_by": "llamacpp"}, refusing("top_k"))
+    result = await run_at(model, judge, suite="decision", judge_model="scripted")
+    about = result.provenance.judge_defaults
+
+    assert {name: judge.bodies[-1].get(name) for name in (*PENALTIES, "repeat_penalty", "min_p", "top_k")} == {
+        **PENALTIES,
+        "repeat_penalty": 1,
+        "min_p": 0,
+        "top_k": None,
+    }
+    assert about is not None
+    assert (about.software, about.refused) == ("llamacpp", ("top_k",))
+    assert (await run_at(model)).provenance.judge_defaults is None
+
+
 async def test_the_users_fields_win_and_what_llama_cpp_tells_is_kept() -> None:
     """`--extra-body` is sent as it is; /props says what the server would have used, and its context."""
     props = {"default_generation_settings": {"n_ctx": 4096, "params": {"repeat_penalty": 1.3}}}
@@ -155,7 +172,8 @@ async def test_replies_fit_the_context(told: set[str], counts: bool, suite: str,
     """A reply gets what the prompt leaves of the context, and the result says so; nothing fails for its length."""
     refuse = holding(context)
     model = Model({"owned_by": "vllm", **dict.fromkeys(told, context)}, refuse, counts=counts)
-    result = await run_at(model, suite=suite, subset="eval" if suite == "ltf_test" else None)
+    judge = Model({}, refusing())
+    result = await run_at(model, judge, suite=suite, subset="eval" if suite == "ltf_test" else None)
     about = result.provenance
     items = [body for body in model.bodies if "min_p" in body and QUESTION not in str(body)]
     limits = [body["max_tokens"] for body in items if refuse(body, words_of(body)) is None]

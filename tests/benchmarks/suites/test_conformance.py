@@ -140,7 +140,9 @@ def test_intervals_hold_their_values(suite: Suite, protocol: ProtocolName) -> No
 
 @EVERY
 def test_card(suite: Suite) -> None:
-    """There is a data card with version, licence, both hashes, deviations, criticism and a content warning."""
+    """There is a data card with version, licence, both hashes, deviations, criticism, a content warning and, for a
+    headline number without a neutral value, the reason.
+    """
     card = Path(inspect.getfile(type(suite))).with_name("card.md").read_text(encoding="utf-8")
 
     assert f"version {suite.version}" in card
@@ -150,6 +152,7 @@ def test_card(suite: Suite) -> None:
     for heading in ("Source", "Metrics", "Deviations", "Known criticism", "Changelog"):
         assert f"\n## {heading}" in card
     assert "Content warning" in card
+    assert ("**no neutral value**" in card) == (suite.scales[suite.headline.metric].ideal is None)
 
 
 @EVERY

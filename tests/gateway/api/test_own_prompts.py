@@ -44,7 +44,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"axes": ["sex"]}, 'axis "sex" is not offered'),
     ({"prompts": CONTENT + "{"}, "prompts: line 3: "),
     ({"prompts": ""}, "prompts: holds no prompt"),
-    ({"prompts": '{"prompt": "x", "id": "a/b"}'}, "prompts: line 1: `$.id`: must be up to 64 letters"),
+    ({"prompts": '{"prompt": "x", "id": "a/b"}'}, "prompts: line 1: `$.id`: must be a letter or digit and up to 63"),
 ]
 
 

@@ -10,6 +10,8 @@ from auditors.streams import state as live
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Estimate
 from benchmarks.run.judge import JudgeUsed
+from benchmarks.run.result import DatasetUsed, Provenance, Result
+from benchmarks.suites.common.estimation import NOT_ASSESSABLE
 from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
 from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.config.schema import AuditsConfig
@@ -74,6 +76,27 @@ def run(**given: Any) -> Run:
     return Run(**fields | given)
 
 
+def finished(
+    estimates: list[Estimate], *, suite: str = "stereoset", not_assessable: str | None = None, **about: Any
+) -> Result:
+    """The result of a run."""
+    return Result(
+        suite=suite,
+        suite_version="1.0",
+        protocol="corrected",
+        mode="sample",
+        model="m",
+        seed=0,
+        dataset=DatasetUsed(name=suite, kind="canonical", sha256="0", n_canonical=1, n_used=1),
+        counts={},
+        assessable=not_assessable is None,
+        not_assessable=not_assessable,
+        estimates=estimates,
+        provenance=Provenance(biasgate="0", prompt_sha256="0"),
+        **about,
+    )
+
+
 def test_stream_without_a_value_has_no_estimate() -> None:
     """A series of refusals shows no mean: undefined is not zero."""
     found = samples(streams=[stream(None, None)])
@@ -109,11 +132,12 @@ def test_an_alarm_outlasts_a_change_of_judge() -> None:
 
 
 def test_estimates_of_the_newest_run() -> None:
-    """An estimate has value and interval; one that is undefined has no sample at all."""
+    """An estimate has value and interval; one that is undefined or not assessable has no sample at all."""
     defined = Estimate(metric="ss", axis="gender", subset="intrasentence", value=61.2, lower=57.9, upper=64.6, n=251)
     undefined = Estimate(metric="ss", axis="race", value=None, n=0, reason="too few")
+    few = msgspec.structs.replace(defined, subset=None, n=9, extra={NOT_ASSESSABLE: "9 of 9 replies"})
     judge = JudgeUsed(model="j", validated=False, constant=True)
-    found = samples(exported_runs=[(run(), [defined, undefined], judge)], finished_runs=[run()])
+    found = samples(exported_runs=[(run(), finished([defined, undefined, few], judge=judge))], finished_runs=[run()])
     place = {
         "suite": "stereoset",
         "metric": "ss",
@@ -127,14 +151,25 @@ def test_estimates_of_the_newest_run() -> None:
     }
     ends = [found[key(f"audit_estimate{end}", **place)] for end in ("_lower", "", "_upper")]
     assert ends == [57.9, 61.2, 64.6]
-    assert not [labels for name, labels in found if name == "audit_estimate" and ("axis", "race") in labels]
+    assert [labels for name, labels in found if name == "audit_estimate"] == [frozenset(place.items())]
     about = {"suite": "stereoset", "model": "m", "mode": "sample", "protocol": "corrected", "data": "canonical"}
     about["thinking"] = "default"
     assert found[key("audit_estimate_info", **about)] == 1.0
     who = {name: about[name] for name in ("suite", "model", "mode", "thinking")}
-    assert (found[key("audit_judge_validated", **who)], found[key("audit_judge_constant", **who)]) == (0.0, 1.0)
+    assert [found[key(name, **who)] for name in ("audit_assessable", "audit_judge_validated")] == [1.0, 0.0]
+    assert found[key("audit_judge_constant", **who, judge="j")] == 1.0
     assert found[key("audit_last_success_timestamp_seconds", suite="stereoset", model="m")] == 30.0
     assert found[key("audit_progress_ratio", suite="stereoset", model="m")] == 1.0
+
+
+def test_a_run_that_is_not_assessable_has_a_gauge_and_no_number() -> None:
+    """An alert can tell it from a run that is missing; the rate of refusals, which needs no reader, stays."""
+    score = Estimate(metric="ss", value=60.0, n=10, extra={NOT_ASSESSABLE: "no reply"})
+    result = finished([score, Estimate(metric="refusal_rate", value=100.0, n=10)], not_assessable="no reply")
+    found = samples(exported_runs=[(run(), result)])
+    shown = [dict(labels)["metric"] for name, labels in found if name == "audit_estimate"]
+    assert shown == ["refusal_rate"]
+    assert [value for (name, _), value in found.items() if name == "audit_assessable"] == [0.0]
 
 
 async def test_servers_are_shown_by_name() -> None:

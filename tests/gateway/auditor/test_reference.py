@@ -6,13 +6,14 @@ import pytest
 
 from auditors.types import Estimate
 from benchmarks.run import result as results
-from benchmarks.run.result import DatasetUsed, Provenance, Result
+from benchmarks.suites.common.estimation import NOT_ASSESSABLE
 from benchmarks.suites.registry import SUITES
 from gateway.auditor import reference
 from gateway.config.schema import DriftConfig
 from gateway.errors import ConfigError
 from gateway.store import runs
 from gateway.store.database import Database
+from tests.gateway.auditor.test_metrics import finished as result
 from tests.gateway.store.test_runs import OPTIONS
 
 pytestmark = pytest.mark.stores("sqlite")
@@ -61,25 +62,28 @@ async def test_runs_that_cannot_be_a_reference_are_refused(database: Database) -
         await reference.drift_settings(database, config)
     await runs.delete(database, "r")
     await finished(database, [estimate("ss", 40.0, 60.0)], suite="crows_pairs")
-    with pytest.raises(ConfigError, match="has no estimate that a live auditor also makes"):
+    with pytest.raises(ConfigError, match="has no assessable estimate that a live auditor also makes"):
         await reference.drift_settings(database, config)
 
 
-async def finished(database: Database, estimates: list[Estimate], *, suite: str) -> None:
+async def test_numbers_that_are_not_assessable_are_no_reference(database: Database) -> None:
+    """One number is left out, the others stay; of a run that is not assessable there is no reference."""
+    silent = estimate("mean_difference", 0.1, 0.9, group="woman", extra={NOT_ASSESSABLE: "3 of 3 replies"})
+    await finished(database, [*ESTIMATES, silent], suite="cogs")
+    config = DriftConfig(reference={"run": "r"})
+    references = (await reference.drift_settings(database, config)).references
+    assert set(references) == {"representative_distance/gender/man"}
+    await runs.delete(database, "r")
+    await finished(database, ESTIMATES, suite="cogs", not_assessable="no reply")
+    with pytest.raises(ConfigError, match=r'"r" of cogs, which is not assessable \(no reply\): name another run'):
+        await reference.drift_settings(database, config)
+
+
+async def finished(
+    database: Database, estimates: list[Estimate], *, suite: str, not_assessable: str | None = None
+) -> None:
     """A run "r" that is done, with these estimates."""
     await runs.create(database, "r", OPTIONS | {"suite": suite})
     await runs.claim(database, "r")
-    body = Result(
-        suite=suite,
-        suite_version="1.0",
-        protocol="corrected",
-        mode="sample",
-        model="m",
-        mitigation="none",
-        seed=0,
-        dataset=DatasetUsed(name="cogs", kind="canonical", sha256="0", n_canonical=1, n_used=1),
-        counts={},
-        estimates=estimates,
-        provenance=Provenance(biasgate="0", prompt_sha256="0"),
-    )
+    body = result(estimates, suite=suite, not_assessable=not_assessable)
     assert await runs.finish(database, "r", result=results.encode(body).decode(), report="")

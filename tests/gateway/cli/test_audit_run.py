@@ -125,13 +125,13 @@ async def test_an_interrupt_keeps_replies_that_wait_for_their_judge(tmp_path: Pa
     def silent() -> bytes:
         nonlocal n_waiting
         n_waiting += 1
-        return b""
+        return b"HTTP/1.1 404 X\r\ncontent-length: 0\r\n\r\n" if n_waiting == 1 else b""  # the list of models
 
     async with running_simulator() as url:
         asked = ("--model", "simulated", "--data", "embedded", "--limit", "8", "--concurrency", "4", "--out", "run")
         async with saying(silent) as judge:
             process = await start("audit", "run", "--suite", "ltf_test", "--base-url", url, *judging, judge, *asked)
-            await eventually(lambda: n_waiting == 4)
+            await eventually(lambda: n_waiting == 1 + 4)
             process.send_signal(signal.SIGINT)
             await process.communicate()
         kept = {reply["item_id"]: reply for reply in map(json.loads, texts.read_bytes().splitlines())}

@@ -16,9 +16,9 @@ from auditors.metrics.intervals import Agreement, Interval
 from auditors.text.refusal_words import declines
 from auditors.types import JudgeStamp
 from benchmarks.run import directory
+from benchmarks.run.qualifications import MINIMA, USES, Qualification, QuestionQualified, fault, judged_against
 from benchmarks.simulator.openai_requests import ChatRequest
 from benchmarks.suites import registry
-from gateway.cli.audit.qualifications import MINIMA, USES, Qualification, QuestionQualified, fault, judged_against
 from gateway.features.lab.judge.planted_texts import KINDS, N_OF_A_KIND, REFUSAL, planted_questions, side_of
 from tests.support.answering_judge import Answer, answering_judge
 from tests.support.commands import command, refused, run_here

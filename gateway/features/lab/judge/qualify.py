@@ -17,7 +17,7 @@ from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.training import artefact
 from benchmarks.run import client
-from gateway.cli.audit.qualifications import USES, Qualification, QuestionQualified, place_of
+from benchmarks.run.qualifications import USES, Qualification, QuestionQualified, place_of
 from gateway.config.loading import load
 from gateway.errors import GatewayError
 from gateway.features.lab.judge.tables import percent_cell

@@ -18,8 +18,9 @@ from auditors.types import Completer, CompletionError
 from benchmarks.lab.distillation.evaluation import Counting
 from benchmarks.lab.metrics.agreement import agreeing_share
 from benchmarks.run import client, judge
+from benchmarks.run.completers.served import ServedModel
+from benchmarks.run.qualifications import MINIMA, USES, QuestionQualified, judged_against
 from benchmarks.suites.protocol import Reply
-from gateway.cli.audit.qualifications import MINIMA, USES, QuestionQualified, judged_against
 from gateway.cli.audit.servers import asking
 from gateway.errors import GatewayError
 from gateway.features.lab.judge.planted_texts import (
@@ -67,7 +68,8 @@ async def qualify(server: JudgeServer, suites: Collection[str]) -> list[Question
 
     Raises: GatewayError if the first text shows that there is no such judge; BenchmarkError for a wrong URL or key.
     """
-    async with asking(server.base_url, server.api_key_env, server.in_flight) as completer:
+    async with asking(server.base_url, server.api_key_env, server.in_flight) as client_of_server:
+        completer = ServedModel(client_of_server)  # as suites ask
         judges = [
             _Judge(server, completer, question) for question in planted_questions() if question.suite_name in suites
         ]

@@ -232,10 +232,13 @@ async def test_runs_are_written_anew_when_they_change(database: Database, url: s
     assert [row["value"] for row in estimates] == [one["value"] for one in whole["estimates"]]
     assert not sum((await pass_over(database, url)).rows.values())
 
-    changed = result(estimates=[{**whole["estimates"][0], "value": 12.5, "lower": None, "upper": None}])
+    reason = {"not_assessable": "9 of 9 replies"}
+    changed = {**whole["estimates"][0], "value": 12.5, "lower": None, "upper": None}
+    changed = result(assessable=True, estimates=[changed, {**changed, "extra": reason}])
     await runs.replace_result(database, "a", result=changed, report="")
     assert (await pass_over(database, url)).rows == {"runs": 2}
-    assert [row["value"] for row in read(url, "run_estimates") if row["run_id"] == "a"] == [12.5]
+    rows = [row for row in read(url, "run_estimates") if row["run_id"] == "a"]
+    assert [(row["value"], row["not_assessable"]) for row in rows] == [(12.5, None), (12.5, "9 of 9 replies")]
 
     await runs.delete(database, "a")
     await pass_over(database, url)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.features.ingest import guardrail, otlp
-from gateway.features.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, Reading
+from gateway.features.ingest.reading import LARGE_BYTES, MOST_CONTAINERS, BodyReader
 from gateway.features.ingest.received import MOST_ERRORS, MOST_MESSAGES
 from tests.support.gateway.control_plane import ControlPlane
 from tests.support.gateway.ingested import counted
@@ -76,7 +76,7 @@ def whole() -> dict[str, Any]:
 
 async def test_large_bodies_are_read_one_after_the_other() -> None:
     """Small ones do not wait for them."""
-    reading, at_once, most = Reading(), 0, 0
+    reading, at_once, most = BodyReader(), 0, 0
     lock = threading.Lock()
 
     def read(body: bytes) -> int:

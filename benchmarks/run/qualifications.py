@@ -1,6 +1,6 @@
 """A judge's qualification: its verdicts on planted texts whose right answer is known, and what it is good enough for.
 
-`biasgate judge qualify` writes it; `audit run` looks for one of the judge that it is about to ask. Planted texts are
+`biasgate judge qualify` writes it; suite runs look for one of the judge that they ask. Planted texts are
 plain: a judge that misreads them is of no use, one that reads them is not yet validated by people
 (`auditors.judge_validation`).
 """
@@ -20,7 +20,8 @@ from auditors.types import JudgeStamp
 from benchmarks.datasets import published
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import client
-from gateway.cli.audit.jobs import Job
+from benchmarks.run.plan import Plan
+from benchmarks.run.result import Result
 
 Verdict = Literal["qualified", "not qualified", "not enough readable"]
 
@@ -171,30 +172,47 @@ def read(path: Path) -> Qualification:
         raise BenchmarkError(f"{path}: {exc}: name a file that judge qualify --output wrote") from exc
 
 
-def find(judge: str, base_url_host: str, use: str) -> Qualification | None:
-    """Return what `judge qualify` left in the user's cache; None where there is nothing that can be read."""
-    try:
-        return read(place_of(judge, base_url_host, use))
-    except BenchmarkError:
-        return None
-
-
-def fault_of_run(job: Job, named: Path | None, stamps: Sequence[JudgeStamp] = ()) -> str | None:
-    """Return why the judge of a run is not known to be good enough, in a line; None where it is, or is not needed.
+def fault_of_plan(plan: Plan, base_url: str, named: Path | None) -> str | None:
+    """Return why the judge of a run to come is not known to be good enough, in a line; None where it is, or is not
+    needed.
 
     Args:
-        job: the run.
+        plan: of the run.
+        base_url: of the judge's server.
         named: file of --qualification; None: what `judge qualify` left in the user's cache.
-        stamps: judgements of the run so far.
 
     Raises: BenchmarkError for a file that is no qualification.
     """
-    plan, suite = job.plan, job.plan.suite
+    suite = plan.suite
     if plan.judge_model is None or suite.name not in MINIMA or not plan.items:
         return None
     question = suite.judge_question(plan.items[0], "", protocol=plan.options.protocol, seed=plan.options.seed)
     if question is None:
         return None
-    host = client.host(job.about.judge_base_url or job.about.base_url or "")
-    qualification = find(plan.judge_model, host, suite.name) if named is None else read(named)
-    return fault(qualification, suite.name, question.prompt_sha256, judge=plan.judge_model, stamps=stamps)
+    qualification = _found(plan.judge_model, base_url, suite.name, named)
+    return fault(qualification, suite.name, question.prompt_sha256, judge=plan.judge_model, stamps=())
+
+
+def with_qualification(result: Result, base_url: str, named: Path | None = None) -> Result:
+    """Return a result that says whether its judge is known to be good enough, and warns where it is not; unchanged for
+    a suite without a judge, or of which no judgement came. See `fault_of_plan`.
+    """
+    used, stamps = result.judge, result.provenance.judge
+    if used is None or not stamps:
+        return result
+    why = None
+    if result.suite in MINIMA:
+        qualification = _found(used.model, base_url, result.suite, named)
+        why = fault(qualification, result.suite, stamps[0].prompt_sha256, judge=used.model, stamps=stamps)
+    used = msgspec.structs.replace(used, qualified=why is None, warnings=(*([why] if why else []), *used.warnings))
+    return msgspec.structs.replace(result, judge=used)
+
+
+def _found(judge: str, base_url: str, use: str, named: Path | None) -> Qualification | None:
+    """Return the named file, or what `judge qualify` left in the user's cache if it can be read."""
+    if named is not None:
+        return read(named)
+    try:
+        return read(place_of(judge, client.host(base_url), use))
+    except BenchmarkError:
+        return None
