@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.sequential_comparison import BETS, MeanSums, add, log_evidence_above
+from benchmarks.lab.metrics.sequential_comparison import BETS, MeanSums, add, log_evidence_above
 
 Floats = NDArray[np.float64]
 Pairs = tuple[Floats, Floats]

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from auditors.metrics import sequential_comparison as sequential
-from auditors.metrics.sequential_comparison import GapSums, MeanSums
+from benchmarks.lab.metrics import sequential_comparison as sequential
+from benchmarks.lab.metrics.sequential_comparison import GapSums, MeanSums
 from gateway.features.canary.gaps import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, Gap
 from gateway.features.canary.request import CanaryRequest
 

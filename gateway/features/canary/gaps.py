@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from auditors.metrics.sequential_comparison import Direction
 from auditors.streams.scales import SCALES
+from benchmarks.lab.metrics.sequential_comparison import Direction
 
 REPLAYED = ("counterfactual", "decision")
 """Auditors whose probes can be replayed on any model: all answers are drawn again, none is a client's."""

@@ -20,6 +20,7 @@ from benchmarks.published.tables import NO_INTERVAL, Published, Table
 from benchmarks.reporting.headline import heading, key_of, not_assessable, part, places
 from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
 from benchmarks.reporting.pages import template
+from benchmarks.reporting.positioning import positioning, published_positioning
 from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NONE
@@ -27,7 +28,6 @@ from benchmarks.suites.protocol import Scale, Suite
 from benchmarks.suites.registry import SUITES
 from gateway.features.fingerprints import distances
 from gateway.features.fingerprints.distances import Cell, Distances
-from gateway.features.fingerprints.positioning import positioning, published_positioning
 
 MOST_COLUMNS = 12
 """Most columns of a map or table; the reports of the runs have all."""

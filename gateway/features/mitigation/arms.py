@@ -1,9 +1,10 @@
 """Compares two arms of a policy on the measurements of their exchanges, on [0, 1]; pure, and held as a few sums.
 
 The arm of each unit was drawn by itself, with a known probability, so the difference of the means has bounds that hold
-at all times at once, whatever the traffic does (`auditors.metrics.sequential_comparison`). A unit is one exchange, or
-one conversation: there only the first exchange that comes counts, as the others have the same draw and depend on it. A
-measurement without a value counts as missing in its arm: with many, the two means are of other exchanges.
+at all times at once, whatever the traffic does (`benchmarks.lab.metrics.sequential_comparison`). A unit is one
+exchange, or one conversation: there only the first exchange that comes counts, as the others have the same draw and
+depend on it. A measurement without a value counts as missing in its arm: with many, the two means are of other
+exchanges.
 """
 
 import math
@@ -14,7 +15,8 @@ import msgspec
 
 from auditors.metrics.intervals import Interval
 from auditors.metrics.sequential import log_sum
-from auditors.metrics.sequential_comparison import (
+from auditors.types import Arm
+from benchmarks.lab.metrics.sequential_comparison import (
     GapSums,
     add_assigned,
     assigned_gap,
@@ -23,7 +25,6 @@ from auditors.metrics.sequential_comparison import (
     log_evidence_above,
     log_evidence_below,
 )
-from auditors.types import Arm
 
 BY_CONVERSATION = "u"
 """First character of a policy's version where arms are drawn for conversations. Others are hexadecimal."""

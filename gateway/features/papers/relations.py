@@ -11,14 +11,15 @@ import numpy as np
 
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.ranking import spearman
-from benchmarks.figures import dots, scatter
+from benchmarks.figures import dots
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, Run
 from benchmarks.figures.svg import in_both_widths
 from benchmarks.reporting.leaderboard import leaderboards
+from benchmarks.reporting.positioning import positioning
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import MIN_CLUSTERS
-from gateway.features.fingerprints.positioning import positioning
+from gateway.features.papers import scatter
 from gateway.features.papers.models import Model
 from gateway.features.papers.recipe import Attribute, Column, Drawing, Line, Relation
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditors.metrics import sequential_comparison as comparison
-from auditors.metrics.sequential_comparison import BETS, Direction, GapSums, MeanSums
+from benchmarks.lab.metrics import sequential_comparison as comparison
+from benchmarks.lab.metrics.sequential_comparison import BETS, Direction, GapSums, MeanSums
 from tests.support.gap_simulation import (
     NULLS,
     EveryLook,

@@ -11,7 +11,7 @@ import pytest
 from auditors.labelling.forms import filled_in, reading_of
 from auditors.labelling.tasks import Task
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.labelling import draw
+from benchmarks.lab.labelling import draw
 from benchmarks.suites.cogs.prompts import AXES, RUBRICS, item_id
 from benchmarks.suites.cogs.suite import CoGS, evaluation_items
 from benchmarks.suites.protocol import Observation, Reply

@@ -9,8 +9,8 @@ import msgspec
 
 from auditors.metrics.intervals import CorrectedShare
 from benchmarks.errors import BenchmarkError
+from benchmarks.lab import labelling
 from benchmarks.lab.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
-from benchmarks.run import labelling
 from gateway.features.lab.judge.identity import JudgeSeen, require_same
 from gateway.features.lab.judge.labels import Judgement, Labels
 from gateway.features.lab.judge.lines import LabelsError, decoded_lines, read_file

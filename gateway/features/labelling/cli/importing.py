@@ -11,7 +11,8 @@ import msgspec
 from auditors.json_errors import UNREADABLE
 from auditors.labelling.forms import FormName, LabelError
 from auditors.text.user_files import read_utf8
-from benchmarks.run import directory, labelling
+from benchmarks.lab import labelling
+from benchmarks.run import directory
 from gateway.cli.opening import opened
 from gateway.errors import GatewayError
 from gateway.features.labelling import label_studio, labels, projects

@@ -9,9 +9,9 @@ from auditors.metrics.ranking import rank_ranges
 from auditors.types import Estimate
 from benchmarks.published.tables import tables_of
 from benchmarks.reporting.leaderboard import leaderboards
+from benchmarks.reporting.positioning import positioning
 from benchmarks.run.estimation import RankResamples
 from gateway.features.fingerprints import suite_parts
-from gateway.features.fingerprints.positioning import positioning
 from gateway.features.fingerprints.suite_parts import FinishedRun, Way
 from tests.benchmarks.reporting.test_leaderboard import crows, estimate, result
 from tests.benchmarks.test_recorded_results import scored

@@ -14,8 +14,8 @@ from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import in_both_widths
 from benchmarks.published import tables
 from benchmarks.published.tables import NO_INTERVAL
+from benchmarks.reporting.aspects import Line, draw_aspects, legend
 from benchmarks.reporting.leaderboard import Leaderboard, Row
-from gateway.features.fingerprints.aspects import Line, draw_aspects, legend
 
 MOST_LINES = 8
 """Models in one plot."""
