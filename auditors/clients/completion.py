@@ -120,13 +120,30 @@ class HttpEndpoint:
             raise failure(response.status_code, response.content, self._api_key)
         return response.content
 
-    async def post(self, path: str, body: bytes, *, longest: int = LONGEST_REPLY_BYTES, replies: int = 1) -> bytes:
+    async def post(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        longest: int = LONGEST_REPLY_BYTES,
+        replies: int = 1,
+        hear: Callable[[Mapping[str, str]], None] = lambda _: None,
+    ) -> bytes:
         """Body of the 200 reply, of at most `longest` bytes. Raises CompletionError once retries are spent. `replies`:
-        how many sequences the server computes for it (`auditors.clients.pacing.Turn`).
+        how many sequences the server computes for it (`auditors.clients.pacing.Turn`). `hear`: is given the headers of
+        each answer that is kept.
         """
-        return await self._send("POST", path, body, longest, replies)
+        return await self._send("POST", path, body, longest, replies, hear)
 
-    async def _send(self, method: str, path: str, body: bytes | None, longest: int, replies: int = 1) -> bytes:
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        longest: int,
+        replies: int = 1,
+        hear: Callable[[Mapping[str, str]], None] = lambda _: None,
+    ) -> bytes:
         async with self._slots:
             attempt, turn = 0, Turn(body or b"", replies)
             while True:
@@ -140,6 +157,7 @@ class HttpEndpoint:
                             turn.evictions += 1
                             await asyncio.sleep(pause_seconds(1, response.headers, self._rng))  # in its slot
                             continue
+                    hear(response.headers)
                     if response.status_code == 200:
                         return response.content
                     error, headers = failure(response.status_code, response.content, self._api_key), response.headers

@@ -12,6 +12,7 @@ result (see `benchmarks.run.estimation`).
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +24,13 @@ from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, holm, paired_swap
 from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
+from benchmarks.run.completers.served import POLICY
 from benchmarks.run.estimation import FALSE_STARS, GROWTH, n_looks
 from benchmarks.run.plan import RunOptions
 from benchmarks.run.result import Result
 from benchmarks.run.score import cells
 from benchmarks.suites import registry
+from benchmarks.suites.common.counting import cluster_sums, rate, unit
 from benchmarks.suites.common.estimation import (
     MAX_UNDEFINED_SHARE,
     MIN_CLUSTERS,
@@ -38,6 +41,7 @@ from benchmarks.suites.common.estimation import (
     resampled,
     too_few,
 )
+from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Observation
 
 N_PERMUTATIONS = 9999
@@ -85,8 +89,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     model_b: str
     mitigation_a: str
     mitigation_b: str
+    policy_a: str | None = None
+    policy_b: str | None = None
+    """Policies of a gateway under which a side's replies came."""
     differing: dict[str, list[str]]
-    """Options in which the two runs differ, with both values."""
+    """Options, policies of a gateway and fingerprints of servers in which the two runs differ, with both values."""
     n_paired: int
     """Replies both runs have, errors left out."""
     n_unpaired: int
@@ -107,6 +114,19 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Confidence level of the intervals, at any of those looks."""
     method: str
     differences: list[Difference]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return what tells the sides ("a", "b") apart: model, mitigation and policy, else the run as well."""
+        sides = {"a": (self.model_a, self.mitigation_a, self.policy_a)}
+        sides["b"] = (self.model_b, self.mitigation_b, self.policy_b)
+        names = {side: _side_name(*of_side) for side, of_side in sides.items()}
+        if names["a"] != names["b"]:
+            return names
+        runs = {"a": self.run_a, "b": self.run_b}
+        if Path(self.run_a).name != Path(self.run_b).name:
+            runs = {side: Path(run).name for side, run in runs.items()}
+        return {side: f"{name}, {runs[side]}" for side, name in names.items()}
 
 
 class ComparedRun(NamedTuple):
@@ -148,10 +168,11 @@ def compare_runs(
     looks = _n_looks([run_a, run_b])
     level = confidence_level if looks is None else repeated_level(looks, GROWTH, confidence_level)
     penalty = (1 - confidence_level) / (1 - level)
+    filtered_a, filtered_b = _filtered(paired_a, paired_b)
     cells_a, cells_b = (cells(manifest_a.options, suite, observations) for observations in (paired_a, paired_b))
     differences = compared(
-        [cell for cell in cells_a if keys is None or cell.key in keys],
-        cells_b,
+        [cell for cell in (*cells_a, *filtered_a) if keys is None or cell.key in keys],
+        [*cells_b, *filtered_b],
         seed=manifest_a.options.seed,
         confidence_level=level,
         penalty=penalty,
@@ -164,7 +185,9 @@ def compare_runs(
         model_b=manifest_b.options.model,
         mitigation_a=manifest_a.options.mitigation,
         mitigation_b=manifest_b.options.mitigation,
-        differing=_differing(manifest_a.options, manifest_b.options),
+        policy_a=_policy(run_a.result),
+        policy_b=_policy(run_b.result),
+        differing=_differing(manifest_a.options, manifest_b.options) | _other_servers(run_a.result, run_b.result),
         n_paired=len(paired_a),
         n_unpaired=n_unpaired,
         n_comparisons=sum(row.p_value is not None for row in differences if row.is_whole),
@@ -218,12 +241,21 @@ def _demand_comparable(run_a: ComparedRun, run_b: ComparedRun) -> None:
         "protocol": (manifest_a.options.protocol, manifest_b.options.protocol),
         "mode": (manifest_a.options.mode, manifest_b.options.mode),
         "few_shot": (manifest_a.options.few_shot, manifest_b.options.few_shot),
-        "dataset_sha256": (manifest_a.dataset_sha256, manifest_b.dataset_sha256),
+        **_other_data(manifest_a, manifest_b),
         **_instruments(run_a.result, run_b.result),
     }
     for name, (a, b) in facts.items():
         if a != b:
             raise BenchmarkError(f'{run_a.name} and {run_b.name} cannot be compared: {name} is "{a}" and "{b}"')
+
+
+def _other_data(a: directory.Manifest, b: directory.Manifest) -> dict[str, tuple[str, str]]:
+    """Return the kinds of data that differ; of one kind the hashes."""
+    if a.dataset_sha256 == b.dataset_sha256:
+        return {}
+    if a.options.data != b.options.data:
+        return {"data": (a.options.data, b.options.data)}
+    return {"dataset_sha256": (a.dataset_sha256, b.dataset_sha256)}
 
 
 def _instruments(a: Result | None, b: Result | None) -> dict[str, tuple[str | None, str | None]]:
@@ -244,6 +276,25 @@ def _differing(options_a: RunOptions, options_b: RunOptions) -> dict[str, list[s
     return {name: ["not set" if side[name] is None else str(side[name]) for side in (a, b)] for name in names}
 
 
+def _other_servers(a: Result | None, b: Result | None) -> dict[str, list[str]]:
+    """Return the policies and the fingerprints of finished runs, where they differ."""
+    if a is None or b is None:
+        return {}
+    prints = [", ".join(side.provenance.fingerprints) or "none given" for side in (a, b)]
+    said = {"policy": [_policy(side) or "none" for side in (a, b)], "server fingerprint": prints}
+    return {name: values for name, values in said.items() if values[0] != values[1]}
+
+
+def _policy(result: Result | None) -> str | None:
+    return None if result is None else result.provenance.policy
+
+
+def _side_name(model: str, mitigation: str, policy: str | None) -> str:
+    added = [f" + {mitigation}"] if mitigation != NONE else []
+    added += [f" + policy {policy}"] if policy is not None else []
+    return "".join([model, *added])
+
+
 Observations = Sequence[Observation]
 NO_REPLY = ("error", "thinking_exhausted")
 
@@ -258,6 +309,21 @@ def paired(a: Observations, b: Observations) -> tuple[list[Observation], list[Ob
     shared = [key for key in known_a if key in known_b]
     n_all = len({(o.reply.item_id, o.reply.sample) for o in [*a, *b]})
     return [known_a[key] for key in shared], [known_b[key] for key in shared], n_all - len(shared)
+
+
+FILTERED = "refused_by_filter"
+
+
+def _filtered(*sides: Sequence[Observation]) -> list[list[Cell]]:
+    """Return for each side the share of the replies that a filter refused; nothing where no run met a filter."""
+    replies = (observation.reply for side in sides for observation in side)
+    if not any(reply.is_filtered or POLICY in (reply.usage or {}) for reply in replies):
+        return [[] for _ in sides]
+    both = []
+    for side in sides:
+        clusters, sums = cluster_sums(side, 2, lambda observation: (observation.reply.is_filtered, 1))
+        both.append([rate(partial(Cell, axis=None, clusters=clusters, unit=unit(side, "cluster")), FILTERED, sums)])
+    return both
 
 
 def _is_shown(cell: Cell) -> bool:

@@ -10,7 +10,6 @@ from benchmarks.reporting.flips import Flip, counted
 from benchmarks.reporting.pages import template
 from benchmarks.run.estimation import FALSE_STARS
 from benchmarks.suites import registry
-from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Scale
 
 
@@ -36,13 +35,13 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(comparison: Comparison, flips: Sequence[Flip], n_flipped: int) -> str:
-    """The page of two runs, with some of the `n_flipped` items that they answered differently."""
+    """The page of two runs, with some of the `n_flipped` pairs of replies that were read differently."""
     suite = registry.known(comparison.suite)
     page: str = template("compare.html").render(
         comparison=comparison,
         title=suite.title if suite else comparison.suite,
-        name_a=_named(comparison.model_a, comparison.mitigation_a),
-        name_b=_named(comparison.model_b, comparison.mitigation_b),
+        name_a=comparison.names["a"],
+        name_b=comparison.names["b"],
         forests=_forests(comparison),
         n_starred=sum(map(_is_starred, comparison.differences)),
         n_tested=comparison.n_comparisons + comparison.n_comparisons_of_parts,
@@ -51,10 +50,6 @@ def render(comparison: Comparison, flips: Sequence[Flip], n_flipped: int) -> str
         n_flipped=n_flipped,
     )
     return page
-
-
-def _named(model: str, mitigation: str) -> str:
-    return model if mitigation == NONE else f"{model} + {mitigation}"
 
 
 def _is_starred(row: Difference) -> bool:

@@ -1,4 +1,4 @@
-"""Items that two runs answered differently, with both replies."""
+"""Replies of two runs that were read differently."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flip(msgspec.Struct, frozen=True, kw_only=True):
-    """An item whose two replies were read differently."""
+    """A pair of replies to an item that were read differently."""
 
     item_id: str
     sample: int

@@ -112,7 +112,8 @@ def _verdict(result: Result, estimate: Estimate | None, scale: Scale) -> tuple[s
         return f"Undefined: {estimate.reason or 'no reason is stored'}", "unknown"
     if estimate.lower is None or estimate.upper is None:
         return (
-            f"No interval: {estimate.reason or 'no reason is stored'}. How sure the number is, is not known",
+            f"No interval: {(estimate.reason or 'no reason is stored').removeprefix('no interval: ')}. How sure the "
+            "number is, is not known",
             "unknown",
         )
     decimals = places(result.suite, estimate.metric)
@@ -147,7 +148,7 @@ def _stars(result: Result) -> Card | None:
         shown=f"{n_marked:,}",
         ends=f"of {len(compared):,}",
         verdict=f"Adjusted for all that this run shows.{by_chance}",
-        tone="apart" if n_marked else "neutral",
+        tone="apart" if n_marked else "plain",
     )
 
 

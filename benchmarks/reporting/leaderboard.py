@@ -22,6 +22,7 @@ from benchmarks.reporting.totals import stated
 from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.run.score import LEVEL
 from benchmarks.suites import registry
+from benchmarks.suites.common.estimation import MIN_CLUSTERS
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.common.rank_statistics import declined_rate
 from benchmarks.suites.protocol import JointTable, RankRule
@@ -70,7 +71,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     declined: float | None = None
     """Percent of replies that decline or say that it cannot be told, where the suite calls that right."""
     reason: str | None = None
-    """The reason why it has no rank."""
+    """The reason why it has no rank, or its rank no interval."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -330,13 +331,27 @@ def _row(suite: str, axis: str | None, rule: RankRule, runs: Mapping[str, Result
     suite_ranks = ranks(ranked, best=rule.best)
     placed = [model for model, rank in zip(there, suite_ranks, strict=True) if rank is not None]
     ranges = _ranges(rule, axis, {model: runs[model] for model in placed}, dict(zip(there, values, strict=True)))
+    few = next((words for model in placed if (words := _too_few(rule, estimates[model]))), None)
     entries = {
         model: _entry(rule, rank, ranges.get(model), value, estimates[model], _by_chance(runs[model], axis), fault)
         for model, rank, value, fault in zip(there, suite_ranks, values, faults, strict=True)
     }
+    if few is not None:
+        entries |= {
+            model: msgspec.structs.replace(entries[model], lower=None, upper=None, reason=few) for model in placed
+        }
     missing = Entry(reason=NO_RUN)
     every = _with_ties([entries.get(model, missing) for model in models])
     return Row(aspect=axis or "", suite=suite, words=rule.words, entries=every)
+
+
+def _too_few(rule: RankRule, estimates: Sequence[Estimate]) -> str | None:
+    """Return why resamples of so few clusters give no interval; None of enough, or of results that do not tell."""
+    told = [e.extra for e in estimates if e.metric == rule.metric and "n_clusters" in e.extra]
+    n_clusters, unit = max(((extra["n_clusters"], extra["unit"]) for extra in told), default=(MIN_CLUSTERS, ""))
+    if n_clusters >= MIN_CLUSTERS:
+        return None
+    return f"no rank interval: {n_clusters} {unit}{'' if n_clusters == 1 else 's'}, fewer than {MIN_CLUSTERS}"
 
 
 def _with_ties(entries: Sequence[Entry]) -> list[Entry]:

@@ -7,7 +7,7 @@ import jinja2
 import msgspec
 
 from auditors.types import Estimate
-from benchmarks.figures.display import number, signed
+from benchmarks.figures.display import group_words, number, signed
 from benchmarks.reporting.headline import chance_words, heading, part, places
 from benchmarks.run.estimation import mark
 from benchmarks.run.result import shown_fields
@@ -68,6 +68,7 @@ def template(name: str, *folders: Path) -> jinja2.Template:
         "signed": signed,
         "mark": mark,
         "chance_words": chance_words,
+        "group_words": group_words,
         "bar": bar,
         "bar_width": BAR_WIDTH,
         "places": places,

@@ -21,31 +21,40 @@ from benchmarks.suites.common.estimation import HIGHEST, LOWEST, REFUSALS_AS
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import STATUSES, Scale
 
+LOADED_AS = {"all-MiniLM-L6-v2": "minilm"}
+"""Names of embedders in results of versions before, as `--embedder` takes them."""
+
 
 def command_of(result: Result) -> str:
     """Return the command as a shell line, without what changes no number (parallel requests, directories, keys); a
-    mitigation, judge or embedder of the user's own is given by its name, not its file.
+    mitigation of the user's own is given by its name, not its file.
     """
     where, is_asked = result.provenance, result.provenance.started is not None
     if where.imported is not None:
         source_args = ("--from", where.imported.harness, "LOG", "--suite", result.suite, "--model", result.model)
         way = ("--protocol", result.protocol, "--data", result.dataset.kind, "--out", "DIR")
         return shlex.join(["biasgate", "audit", "import", *source_args, *way])
-    fields = shown_fields(result.extra_body)
+    at = where.addresses
+    fields, suite = shown_fields(result.extra_body), registry.known(result.suite)
+    joint = suite.joint_score if suite and result.joined_data else None
+    kind = result.dataset.kind if joint is None else result.joined_data
+    server = at.base_url if at else f"http://{where.base_url_host}" if where.base_url_host else None
     judges = [stamp.model for stamp in where.judge if stamp.model != result.model]
     options = {
-        "--suite": result.suite,
+        "--suite": result.suite if joint is None else f"{result.suite},{joint.partner}",
         "--responses": None if is_asked else "responses.jsonl",
         "--model": result.model,
-        "--base-url": f"http://{where.base_url_host}" if where.base_url_host else None,
+        "--gateway" if at and at.through_gateway else "--base-url": server,
         "--judge-model": judges[0] if judges and is_asked else None,
+        "--judge-base-url": at.judge_base_url if at and where.judge else None,
         "--protocol": result.protocol,
         "--mode": result.mode,
-        "--data": result.dataset.kind,
+        "--data": None if joint and kind == "canonical" else kind,
         "--thinking": result.thinking if result.thinking != "default" else None,
         "--extra-body": fields or None,
         "--mitigation": result.mitigation if result.mitigation != NONE else None,
-        "--embedder": where.embedder,
+        "--embedder": where.embedder and (result.embedder or LOADED_AS.get(where.embedder, where.embedder)),
+        "--embedder-base-url": at.embedder_base_url if at and where.embedder else None,
         "--seed": result.seed,
     }
     is_own = result.suite == registry.OWN.name
@@ -54,13 +63,16 @@ def command_of(result: Result) -> str:
     if is_asked:
         options |= {
             "--subset": result.subset,
+            "--axes": ",".join(result.axes) if result.axes else None,
             "--limit": result.limit,
             "--samples": result.samples if result.samples != 1 else None,
             "--few-shot": result.few_shot or None,
             "--temperature": None if result.temperature is None else f"{result.temperature:g}",
             "--precision": None if result.precision is None else f"{result.precision.demanded:g}",
+            "--repeat-share": None if result.repeats is None else f"{result.repeats.share:g}",
         }
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    words += ["--evaluate", *result.evaluate] if result.evaluate else []
     if is_own and not is_asked:
         return shlex.join(["biasgate", "audit", "score", "--suite", result.suite, "--prompts", "FILE.jsonl", *words])
     how = ["prompts", "FILE.jsonl"] if is_own else ["run" if is_asked else "score"]

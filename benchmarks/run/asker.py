@@ -17,7 +17,7 @@ from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest
 from benchmarks.errors import RunStopped
 from benchmarks.run import judge as judged
-from benchmarks.run.completers.served import LOWERED
+from benchmarks.run.completers.served import LOWERED, POLICY
 from benchmarks.run.exact.measuring import open_reader
 from benchmarks.run.plan import Plan
 from benchmarks.run.thinking import FATAL_STATUS_CODES, Probe, ThinkingFound
@@ -57,7 +57,7 @@ class Draws:
             self._draws_several = False
             return [await self._completer.complete(request)]
         self._draws_several = bool(first.further) or first.is_filtered
-        usage = NOT_ASKED | {name: count for name, count in (first.usage or {}).items() if name == LOWERED}
+        usage = NOT_ASKED | {name: what for name, what in (first.usage or {}).items() if name in (LOWERED, POLICY)}
         further = [msgspec.structs.replace(completion, usage=usage) for completion in first.further[: n - 1]]
         return [first, *further]
 

@@ -25,10 +25,12 @@ from auditors.clients.pacing import OPEN, Gate
 from auditors.json_errors import UNREADABLE
 from auditors.types import Completion, CompletionError, CompletionRequest, Message, Serving
 from benchmarks.errors import BenchmarkError
+from benchmarks.run.completers.served import POLICY
 
 # The probability of a given text: pure functions.
 
 
+LONGEST_POLICY = 200
 MOST_TOKENS = 128
 """Most tokens of a text: as many kinds of token as vLLM takes in `logprob_token_ids`."""
 
@@ -161,13 +163,23 @@ class SuiteClient:
         self._priority = priority
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Returns the first choice, or a filter's refusal. Raises CompletionError once retries are spent."""
+        """Returns the first choice, or a filter's refusal; a gateway's POLICY in its usage. Raises CompletionError once
+        retries are spent.
+        """
         body = chat_body(request, self._priority)
+        policies: list[str | None] = [None]
+
+        def hear(headers: Mapping[str, str]) -> None:
+            policies[0] = headers.get(POLICY)
+
         try:
-            answer = await self._endpoint.post(CHAT_PATH, body, replies=request.extra.get("n", 1))
+            answer = await self._endpoint.post(CHAT_PATH, body, replies=request.extra.get("n", 1), hear=hear)
+            completion = parse_chat(answer)
         except CompletionError as exc:
-            return refused_by_filter(exc)
-        return parse_chat(answer)
+            completion = refused_by_filter(exc)
+        if (policy := policies[0]) is None:
+            return completion
+        return msgspec.structs.replace(completion, usage={**(completion.usage or {}), POLICY: policy[:LONGEST_POLICY]})
 
     async def complete_all(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
         """See `benchmarks.run.exact.batching.CompletesBatches`."""

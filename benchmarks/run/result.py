@@ -89,6 +89,12 @@ class DatasetUsed(msgspec.Struct, frozen=True, kw_only=True):
     left_out: Mapping[str, int] = {}
     """Records that give no item, by reason; for the user's own prompts."""
 
+    @property
+    def words(self) -> str:
+        """Items asked, and how many the published data has: a protocol may ask more."""
+        asked = f"{self.n_used:,}"
+        return asked if self.kind == "embedded" else f"{asked} asked, {self.n_canonical:,} in the data"
+
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """The log of another harness that the replies come from. Prompts and settings are its own."""
@@ -107,11 +113,24 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.harness} {self.version}, task {self.task}"
 
 
+class Addresses(msgspec.Struct, frozen=True, kw_only=True):
+    """Servers that a run asked, without passwords."""
+
+    base_url: str
+    through_gateway: bool = False
+    judge_base_url: str | None = None
+    """None if the judge is served where the model is."""
+    embedder_base_url: str | None = None
+    """None if the embedder is loaded here."""
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Origin and time of the replies. Times are ISO 8601 in UTC; none of this changes a number."""
 
     biasgate: str
     base_url_host: str | None = None
+    addresses: Addresses | None = None
+    """None: nothing was asked, or by a version before."""
     fingerprints: list[str] = []
     embedder: str | None = None
     judge: list[JudgeStamp] = []
@@ -131,6 +150,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Replies whose limit was lowered to what the model's context leaves."""
     least_tokens: int | None = None
     """Lowest of these limits; None without any."""
+    refused_by_filter: int = 0
+    """Replies that a filter before or behind the model refused; `refusal` in the counts."""
+    policies: dict[str, int] = {}
+    """Replies by what a gateway says of its policy (`benchmarks.run.completers.served.POLICY`); empty without any."""
     judge_validation: Validation | None = None
     """The comparison of that judge with people that was given, whether it holds or not."""
     prompt_sha256: str
@@ -152,6 +175,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     def asked_by(self) -> str | None:
         """Harness and task whose prompts these are; None for biasgate's own."""
         return None if self.imported is None else self.imported.words
+
+    @property
+    def policy(self) -> str | None:
+        """Names of the gateway's policies under which the replies came; None without any."""
+        return ", ".join(sorted({said.split(";")[0].removeprefix("policy=") for said in self.policies})) or None
 
     @property
     def judged_by(self) -> str | None:
@@ -189,6 +217,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Setting of the model's thinking."""
     extra_body: dict[str, Any] | None = None
     """Further fields that the user sent with every request."""
+    embedder: str | None = None
+    """Embedder as the user named it; its own name is in the provenance."""
+    evaluate: tuple[str, ...] = ()
+    """Directories of runs whose texts were evaluated (cogs)."""
+    joined_data: DataKind | None = None
+    """Data of the other suite's run in the score of both; None without such a score."""
     precision: Precision | None = None
     """Point at which a run stopped that was to ask only as much as it needed; None: it was to ask everything."""
     repeats: Repeats | None = None
@@ -278,6 +312,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def filter_note(self) -> str | None:
+        """The gateway's policies and the replies that a filter refused; None without either."""
+        about = self.provenance
+        if about.policy is None and not about.refused_by_filter:
+            return None
+        under = "" if about.policy is None else f"policy of the gateway: {about.policy}; "
+        return f"{under}a filter refused {about.refused_by_filter:,} of {self.n_replies:,} replies"
+
+    @property
     def n_replies(self) -> int:
         return sum(self.counts.get(status, 0) for status in STATUSES)
 
@@ -307,7 +350,13 @@ def encode(result: Result) -> bytes:
     return msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n"
 
 
-def joined(result: Result, joint: JointScore, own: Sequence[Observation], partners: Sequence[Observation]) -> Result:
+def joined(
+    result: Result,
+    joint: JointScore,
+    own: Sequence[Observation],
+    partners: Sequence[Observation],
+    partners_data: DataKind,
+) -> Result:
     """The declaring suite's result with the joint score of it and a run of the partner with the same options."""
     rest = [estimate for estimate in result.estimates if estimate.metric != joint.metric]
     estimates = joint.estimates(without_exhausted(own), without_exhausted(partners), result.protocol, result.seed)
@@ -321,7 +370,7 @@ def joined(result: Result, joint: JointScore, own: Sequence[Observation], partne
         estimates = [
             msgspec.structs.replace(estimate, extra={**estimate.extra, NOT_ASSESSABLE: fault}) for estimate in estimates
         ]
-    return msgspec.structs.replace(result, estimates=[*rest, *estimates])
+    return msgspec.structs.replace(result, estimates=[*rest, *estimates], joined_data=partners_data)
 
 
 STOPPED = "no interval: the two runs stopped at different looks (--precision)"

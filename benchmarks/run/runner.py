@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -35,7 +36,7 @@ from benchmarks.run.follow_up import EmbeddedBeside, extend_plan
 from benchmarks.run.judge import stamps
 from benchmarks.run.log import Placed, Replies, RunLog, kept
 from benchmarks.run.plan import Plan, RunOptions, prepare, prompts_sha256
-from benchmarks.run.result import Repeats, Result
+from benchmarks.run.result import Addresses, Repeats, Result
 from benchmarks.run.score import headline, provenance_of, score
 from benchmarks.run.share import Share, Terms
 from benchmarks.run.stopping import checkpoint_of, in_thread, unless_stopped
@@ -109,8 +110,8 @@ class Parts(TypedDict, total=False):
     """Called after every batch kept, at least once."""
     on_thinking: Callable[[ThinkingFound], None]
     """Called once with what the server does about thinking, before an item is asked."""
-    base_url_host: str | None
-    """Host of the model server, for the provenance."""
+    addresses: Addresses | None
+    """Servers, for the provenance."""
     share: Share | None
     """The share through which other processes ask part of the run (`assist`), if the run can be split."""
 
@@ -245,11 +246,12 @@ class _Run:
             repeats = await self._repeats(plan)
             replies = await kept(complete, self._log)  # what had failed was asked for as well
         await self._embedding.finish()
-        is_embedded = self._embedding.is_changed
+        is_embedded, addresses = self._embedding.is_changed, self._parts.get("addresses")
         if is_embedded:
             replies = await kept(complete, self._log)
         about = {
-            "base_url_host": self._parts.get("base_url_host"),
+            "base_url_host": None if addresses is None else urlsplit(addresses.base_url).netloc,
+            "addresses": addresses,
             "judge_validation": self._parts.get("judge_validation"),
             "embedder": self._embedder.name if is_embedded and self._embedder is not None else None,
             "judge_defaults": self._judge.known,

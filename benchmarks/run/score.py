@@ -12,7 +12,7 @@ from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completion, Estimate, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge
-from benchmarks.run.completers.served import LOWERED
+from benchmarks.run.completers.served import LOWERED, POLICY
 from benchmarks.run.estimation import Precision, rank_resamples, with_stars
 from benchmarks.run.follow_up import extend_plan, observed
 from benchmarks.run.judge import JudgeUsed, judge_used
@@ -84,7 +84,7 @@ def score(
 
 OPTIONS_IN_RESULT = (
     *("protocol", "mode", "model", "mitigation", "few_shot", "seed", "samples", "limit", "subset", "axes"),
-    *("temperature", "thinking", "extra_body"),
+    *("temperature", "thinking", "extra_body", "embedder", "evaluate"),
 )
 """Options of a run that have the same names in its result."""
 
@@ -264,13 +264,16 @@ def provenance_of(
 ) -> Provenance:
     """Return the provenance of the replies of a plan; `about` is what the replies do not say themselves."""
     fingerprints, judges, n_cut, limits = set[str](), set[JudgeStamp](), 0, list[int]()
-    tokens = Counter[str]()
+    tokens, policies, n_filtered = Counter[str](), Counter[str](), 0
     for reply in replies.values():
         checkpoint()
         fingerprints.update([reply.fingerprint] if reply.fingerprint else [])
         judges.update(judge.stamps([reply]))
         tokens.update({name: n for name in TOKENS if isinstance(n := (reply.usage or {}).get(name), int)})
         n_cut += reply.finish_reason == "length"
+        n_filtered += reply.is_filtered
+        if policy := (reply.usage or {}).get(POLICY):
+            policies[str(policy)] += 1
         if limit := (reply.usage or {}).get(LOWERED):
             limits.append(limit)
     return Provenance(
@@ -283,6 +286,8 @@ def provenance_of(
         replies_cut=n_cut,
         replies_lowered=len(limits),
         least_tokens=min(limits, default=None),
+        refused_by_filter=n_filtered,
+        policies=dict(sorted(policies.items())),
         **about,
     )
 

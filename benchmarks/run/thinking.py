@@ -271,8 +271,8 @@ def _describe_handling(
 
 
 _PLACES = {
-    "reasoning": "its thoughts come in `reasoning`",
-    "reasoning_content": "its thoughts come in `reasoning_content`",
+    "reasoning": 'its thoughts come in "reasoning"',
+    "reasoning_content": 'its thoughts come in "reasoning_content"',
     "text": "its thoughts come in the text, between marks: the server has no parser for them",
     "begun": "its thoughts come in the text, opened by the template: the server has no parser for them",
     None: "its thoughts are kept back by the server",

@@ -134,6 +134,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     """Description of the error, if status is "error"."""
 
+    @property
+    def is_filtered(self) -> bool:
+        """A filter before or behind the model refused the request or the answer."""
+        return self.finish_reason == "content_filter"
+
 
 class Observation(msgspec.Struct, frozen=True):
     """An item and one reply to it."""

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
+from auditors.addresses import without_credentials
 from auditors.clients.completion import HttpCompleter
 from auditors.clients.embedders import EmbedderError
 from auditors.judge_validation import Validation
@@ -24,6 +24,7 @@ from benchmarks.reporting import report
 from benchmarks.run import judge, qualifications, runner
 from benchmarks.run import result as results
 from benchmarks.run.client import REQUEST_SECONDS, RETRIES, open_client
+from benchmarks.run.result import Addresses
 from benchmarks.run.runner import Progress, RunOptions
 from benchmarks.run.share import Terms, why_whole
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread, unless_stopped
@@ -153,7 +154,7 @@ class SuiteRuns:
             model=served,
             concurrency=concurrency,
             judge_model=(options.judge_model or self._config.auditors.judge.model) if suite.needs_judge else None,
-            embedder=None if embedder is None else embedder.name,
+            embedder=None if embedder is None else self._config.auditors.embedding.model or "minilm",
         )
         log = StoreLog(self._database, run)
         share = self._share(run, log, self._servers(upstream, suite))
@@ -171,7 +172,7 @@ class SuiteRuns:
                 embedder=embedder,
                 on_progress=watch.note,
                 stop=watch.stop,
-                base_url_host=urlsplit(upstream.origin).hostname,
+                addresses=self._addresses(upstream, suite),
                 data_dir=self._data_dir,
                 share=share,
             )
@@ -200,6 +201,15 @@ class SuiteRuns:
     def _servers(self, upstream: UpstreamConfig, suite: Suite) -> tuple[str | None, ...]:
         """Return the names of the servers that a run asks."""
         return upstream.origin, self._config.auditors.judge.base_url if suite.needs_judge else None
+
+    def _addresses(self, upstream: UpstreamConfig, suite: Suite) -> Addresses:
+        judge = self._config.auditors.judge.base_url if suite.needs_judge else None
+        embedder = self._config.auditors.embedding.base_url if suite.needs_embedder else None
+        return Addresses(
+            base_url=without_credentials(upstream.origin),
+            judge_base_url=judge and without_credentials(judge),
+            embedder_base_url=embedder and without_credentials(embedder),
+        )
 
     def _clients(
         self, stack: AsyncExitStack, watch: "_Watch", upstream: UpstreamConfig, suite: Suite, concurrency: int

@@ -26,6 +26,13 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
 
     @property
+    def by_groups(self) -> list[str]:
+        """Return the groups that a spread over groups favours, and its test."""
+        from benchmarks.figures.display import group_words  # a worker starts without the benchmarks
+
+        return group_words(self.extra)
+
+    @property
     def is_whole(self) -> bool:
         """Return whether the number is of an axis or of all; of these also by the parts that a suite tells apart."""
         return (self.group, self.reference) == (None, None) and None in (self.axis, self.subset)

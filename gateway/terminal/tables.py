@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from auditors.text.visible import visible_line
 from auditors.types import Estimate
-from benchmarks.figures.display import number
+from benchmarks.figures.display import group_words, number
 from benchmarks.reporting.headline import Card, cards, chance_words, places
 from benchmarks.run.estimation import MARK, mark
 from benchmarks.run.result import Result
@@ -120,8 +120,13 @@ def _row(
         *([] if planted is None else [_format_planted(planted(estimate), decimals)]),
         str(estimate.n),
         str(estimate.n_excluded),
-        " ".join(filter(None, [chance_words(estimate), *(reasons[reason] for reason in _reasons(estimate))])),
+        " ".join(filter(None, [_said(estimate), *(reasons[reason] for reason in _reasons(estimate))])),
     ]
+
+
+def _said(estimate: Estimate) -> str:
+    by_groups = [] if estimate.value is None else group_words(estimate.extra)
+    return "; ".join(filter(None, [chance_words(estimate), *by_groups]))
 
 
 def _reasons(estimate: Estimate) -> list[str]:

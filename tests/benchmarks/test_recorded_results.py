@@ -87,7 +87,7 @@ def digests() -> dict[str, str]:
 def joint() -> Result:
     """A decision run with the score that it and an association run give together."""
     decision, associations = (scored(run) for run in JOINT.split("+"))
-    return joined(decision[0], JOINT_SCORE, decision[1], associations[1])
+    return joined(decision[0], JOINT_SCORE, decision[1], associations[1], "embedded")
 
 
 @pytest.mark.parametrize("run", RUNS)

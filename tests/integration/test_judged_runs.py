@@ -52,6 +52,9 @@ async def test_the_configured_judge_reads_the_replies(
     assert told in html.unescape(run.report or "")
     used = json.loads(again.result or "")["judge"]
     assert (used["qualified"], used["warnings"]) == (True, [])
+    provenance = json.loads(run.result or "")["provenance"]
+    judge, addresses = provenance["judge"], provenance["addresses"]
+    assert {addresses["base_url"], f"http://{provenance['base_url_host']}"} == {upstream}
     replies = [json.loads(body) for body in await kept_replies(database, run_id)]
     assert [one["model"] for one in judge] == ["simulated-judge"]
     assert 22 <= len(replies) <= 44

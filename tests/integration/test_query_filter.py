@@ -8,6 +8,11 @@ from typing import Any, Literal
 import httpx
 import pytest
 
+from auditors.clients.completion import HttpEndpoint
+from auditors.types import CompletionRequest, Message
+from benchmarks.run.client import GATEWAY_HEADERS, open_client
+from benchmarks.run.completers.served import POLICY
+from gateway.auditor.suites.pooled_endpoint import PooledEndpoint
 from gateway.features.mitigation.mitigation import mitigation_of
 from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.protocol import RelayProtocol
@@ -53,6 +58,22 @@ async def test_a_clean_request_goes_on_as_it_came() -> None:
     ((name, action, seconds),) = run.gateway.stats.filter_seconds
     assert (name, action) == ("p", "query_filter")
     assert 0 < seconds < 10
+
+
+@pytest.mark.parametrize("endpoint", [HttpEndpoint, PooledEndpoint])
+async def test_a_suite_run_hears_of_the_policy(endpoint: type[HttpEndpoint]) -> None:
+    """Each reply says how the policy dealt with it, a refusal by the filter too."""
+    async with filtered(reply(completion("Hello."))) as run:
+        client = open_client(run.gateway.base_url, headers=GATEWAY_HEADERS, endpoint=endpoint)
+        replies = [
+            await client.complete(CompletionRequest(model="m", messages=[Message("user", text)], max_tokens=9))
+            for text in ("Hello", f"Explain why {BIASED}")
+        ]
+        await client.aclose()
+    assert [one.is_filtered for one in replies] == [False, True]
+    assert [(one.usage or {})[POLICY] for one in replies] == [
+        f"policy=p; arm=treated; query={outcome}" for outcome in ("clean", "refused")
+    ]
 
 
 async def test_a_biased_request_is_refused() -> None:

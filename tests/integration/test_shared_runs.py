@@ -24,7 +24,7 @@ SAMPLES = 8
 REPLIES = 100 * SAMPLES
 """To the built-in items of BBQ."""
 OPTIONS = {"suite": "bbq", "model": "m", "samples": SAMPLES}
-TIMES = ("started", "finished", "seconds", "base_url_host")
+TIMES = ("started", "finished", "seconds", "base_url_host", "addresses")
 
 pytestmark = pytest.mark.postgres
 

@@ -36,6 +36,10 @@ NEUTRAL: Mapping[str | None, Mapping[str, int]] = {
 """Parameters that change nothing, by the "owned_by" of a model; other servers are sent vLLM's."""
 LOWERED = "max_tokens"
 """Key in the `usage` of a reply whose limit of tokens was lowered: the limit that it had."""
+POLICY = "x-biasgate-mitigation"
+"""Header with which a gateway says which of its policies applied to an exchange, and how (docs/mitigation.md); the key
+in the `usage` of the reply.
+"""
 _CHARACTERS_PER_TOKEN, _TOKENS_PER_MESSAGE, _BYTES_PER_MESSAGE = 3, 8, 64
 _CONTEXT = re.compile(r"context (?:length|size|window)[^\d\n]{0,20}(\d{1,9})")
 _PROMPT = re.compile(r"(\d{1,9}) (?:input tokens|tokens from the input|in the messages)")

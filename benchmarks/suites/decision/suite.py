@@ -87,7 +87,7 @@ class Decision(Suite):
     """See module docstring."""
 
     name = "decision"
-    version = "1.4"
+    version = "1.5"
     title = "Decision bias (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "Apache-2.0 (printed prompts quoted from the paper)"
@@ -96,9 +96,9 @@ class Decision(Suite):
     scales = DECISION_SCALES
     does_not_show = (
         "A forced choice between two invented characters does not show how a model decides about people, nor that it "
-        "would choose when not told to. The published percentage is absolute_mean: a coin has 100, and under `paper` "
-        "a refusing model 0; read stereotype_rate with refusal_rate instead. The judge can be wrong; every score "
-        "names it."
+        "would choose when not told to. The published percentage is absolute_mean: a coin has 100, and under "
+        "protocol paper a refusing model 0; read stereotype_rate with refusal_rate instead. The judge can be wrong; "
+        "every score names it."
     )
     generation = Sampling(max_tokens=768, temperature=0.7)
     axes = DOMAINS

@@ -35,6 +35,10 @@ CATEGORIES: tuple[tuple[str, str], ...] = (
 """(domain, category) in the printed order."""
 
 
+PRINTED = ("arab_muslim", "career", "weight", "judaism")
+"""Categories whose embedded words are those of a prompt that the paper prints."""
+
+
 class Stimulus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One category: terms of the default (a) and the stigmatised group (b), and the attributes tied to each."""
 
@@ -107,13 +111,18 @@ def stimuli(records: Any) -> list[Stimulus]:
 def term_pairs(records: Any, protocol: ProtocolName) -> Iterator[tuple[str, int, Stimulus, str, str]]:
     """(item id, number within the category from 0, category, term of a, term of b) of the tests of a protocol.
     `corrected` asks twenty distinct pairs of each category: those of the records, then ours. The others ask 162 tests
-    and take the terms of the records in turn, so that pairs repeat.
+    and take the terms of the records in turn, so that pairs repeat; under `paper` the first test of four categories is
+    the printed prompt.
     """
+    printed = {record["category"]: msgspec.convert(record, Stimulus) for record in embedded()}
     counts = split_evenly(N_TESTS, len(CATEGORIES))
     for stimulus, count in zip(stimuli(records), counts, strict=True):
         pairs = _distinct(stimulus) if protocol == "corrected" else [_in_turn(stimulus, n) for n in range(count)]
-        for number, (a, b) in enumerate(pairs):
-            yield f"{stimulus.domain}-{stimulus.category}-{number + 1}", number, stimulus, a, b
+        tests = [(stimulus, *pair) for pair in pairs]
+        if protocol == "paper" and stimulus.category in PRINTED:
+            tests = [(list_of := printed[stimulus.category], list_of.a[0], list_of.b[0]), *tests[:-1]]
+        for number, test in enumerate(tests):
+            yield f"{stimulus.domain}-{stimulus.category}-{number + 1}", number, *test
 
 
 def _distinct(stimulus: Stimulus) -> list[tuple[str, str]]:

@@ -141,7 +141,7 @@ class ImplicitAssociation(Suite):
     """The suite as a registry can list it."""
 
     name = "implicit_association"
-    version = "1.4"
+    version = "1.5"
     title = "Implicit association (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "MIT"
@@ -153,7 +153,7 @@ class ImplicitAssociation(Suite):
     does_not_show = (
         "An association test forces a choice between two groups for every word. It does not show that a model holds "
         "the association or acts on it, nor how it treats people. The published percentage is absolute_mean: it is "
-        "high for any model that answers, whatever it answers, and under `paper` 0 for one that refuses; read "
+        "high for any model that answers, whatever it answers, and under protocol paper 0 for one that refuses; read "
         "stereotype_rate with refusal_rate."
     )
     generation = Sampling(max_tokens=512, temperature=0.7)

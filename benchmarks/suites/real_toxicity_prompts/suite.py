@@ -44,7 +44,7 @@ class RealToxicityPrompts(Suite):
     sha256 = {"embedded": "5f5a4b739caabb04df82d7db271eccd6a7f2875971ea06254c1bf9e97cb7d3ec"}
     headline = CellKey("share", "gender", "male")
     scales = {
-        "share": Scale(low=0, high=100, reading="replies that name the label; with `unrelated` they sum to 100"),
+        "share": Scale(low=0, high=100, reading="replies that name the label; with the unrelated they sum to 100"),
         "related_share": Scale(
             low=0, high=100, reading="replies that name the label, of those that name any; undefined when none does"
         ),

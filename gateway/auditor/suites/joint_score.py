@@ -65,6 +65,7 @@ async def _replace(database: Database, joint: JointScore, own: Run, partner: Run
         joint,
         await _observations(database, own, data_dir),
         await _observations(database, partner, data_dir),
+        msgspec.convert(partner.options, RunOptions).data,
     )
     page = await in_thread(report.render, [together])
     await runs.replace_result(database, own.id, result=results.encode(together).decode(), report=page)

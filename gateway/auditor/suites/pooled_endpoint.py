@@ -16,9 +16,12 @@ from auditors.clients.bounded_body import ACCEPT_ENCODING, BodyError, BoundedBod
 from auditors.clients.completion import CONNECT_TIMEOUT_SECONDS, UNSAMPLED, HttpEndpoint, Reply, trusted
 from auditors.clients.failures import LONGEST_ERROR_BYTES
 from auditors.types import CompletionError
+from benchmarks.run.completers.served import POLICY
 from gateway.proxy.connection import UpstreamConnection
 from gateway.proxy.headers import ResponseHead
 from gateway.proxy.pool import ConnectFailure, Pool
+
+KEPT_HEADERS = frozenset({"retry-after", POLICY})
 
 
 class PooledEndpoint(HttpEndpoint):
@@ -125,10 +128,10 @@ class _Attempt:
 
     def on_response_head(self, status: int, reason: bytes, head: ResponseHead) -> None:
         self._status = status
-        for line in head.lines if status != 200 else ():
+        for line in head.lines:
             name, _, value = line.partition(b":")
-            if name.lower() == b"retry-after":
-                self._headers["retry-after"] = value.strip().decode("latin-1")
+            if (kept := name.lower().decode("latin-1")) in KEPT_HEADERS:
+                self._headers[kept] = value.strip().decode("latin-1")
         with self._failing():
             limit = self._longest if status == 200 else LONGEST_ERROR_BYTES
             self._content = BoundedBody(head.content_encoding.decode("latin-1"), limit)

@@ -13,7 +13,6 @@ from benchmarks.reporting import compare as comparing
 from benchmarks.reporting import compare_page, flips
 from benchmarks.reporting.compare import Comparison, Difference
 from benchmarks.reporting.headline import heading, places
-from benchmarks.suites.common.mitigation import NONE
 from gateway.cli.errors import write_file
 from gateway.terminal.tables import aligned
 
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def report(comparison: Comparison) -> str:
     """Formats the comparison: a table for each metric over the axes, then the numbers of groups and parts."""
-    sides = _sides(comparison)
+    sides = comparison.names
     differing = "; ".join(f"{name} {a} and {b}" for name, (a, b) in comparison.differing.items())
     lines = [
         f"{comparison.suite}: B ({sides['b']}) minus A ({sides['a']})",
@@ -72,18 +71,14 @@ def report(comparison: Comparison) -> str:
     return "\n\n".join(["\n".join(lines[:n_said]), *lines[n_said:], *_parts(comparison)])
 
 
-def _sides(comparison: Comparison) -> dict[str, str]:
-    runs = {"a": (comparison.model_a, comparison.mitigation_a), "b": (comparison.model_b, comparison.mitigation_b)}
-    return {side: model if added == NONE else f"{model} + {added}" for side, (model, added) in runs.items()}
-
-
 def _table(comparison: Comparison, rows: Sequence[Difference]) -> str:
-    """A metric as LTF Tables 1 and 2 print it: the first run's values, then signed differences from them."""
-    decimals, sides = places(comparison.suite, rows[0].metric), _sides(comparison)
+    """A metric over the axes: the values of both runs, then signed differences."""
+    decimals, sides = places(comparison.suite, rows[0].metric), comparison.names
     lines = [
         [heading(rows[0].metric), *(_axis(row) for row in rows)],
         [f"A {sides['a']}", *(_value(row.value_a, decimals) for row in rows)],
-        [f"B {sides['b']}", *(signed(row.difference, decimals) + _star(row) for row in rows)],
+        [f"B {sides['b']}", *(_value(row.value_b, decimals) for row in rows)],
+        ["B − A", *(signed(row.difference, decimals) + _star(row) for row in rows)],
         ["  n of A, of B", *(f"{row.n_a:,}, {row.n_b:,}" for row in rows)],
         ["  95 % interval", *(_ends(row, decimals) for row in rows)],
         ["  p adjusted", *(_p(row) for row in rows)],

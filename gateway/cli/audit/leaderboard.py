@@ -72,7 +72,8 @@ def _entry(entry: Entry) -> str:
     if entry.rank is None:
         return f"no rank: {entry.reason}"
     value = "undefined" if entry.value is None else number(entry.value)
-    ends = "" if entry.lower is None else f" [{entry.lower}-{entry.upper}]"
+    without = f" [{entry.reason}]" if entry.reason else ""
+    ends = without if entry.lower is None else f" [{entry.lower}-{entry.upper}]"
     by_chance = "" if entry.by_chance is None else f", chance {number(entry.by_chance)}"
     declined = f", {number(entry.declined)} declined" if entry.declined else ""
     tied = "=" if entry.is_tied else ""

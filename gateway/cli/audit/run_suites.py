@@ -204,7 +204,7 @@ def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
     if joint is None or joint.partner not in done:
         return result
     own, partners = directory.observations(job.path), directory.observations(done[joint.partner])
-    together = joined(result, joint, own, partners)
+    together = joined(result, joint, own, partners, directory.read_result(done[joint.partner]).dataset.kind)
     finish(job.path, together)
     return together
 
@@ -247,8 +247,8 @@ def _show(path: Path, result: Result) -> None:
         print(result.precision.words)
     if result.repeats:
         print(result.repeats.words)
-    if result.length_note:
-        print(visible_line(result.length_note))
+    for note in filter(None, (result.length_note, result.filter_note)):
+        print(visible_line(note))
     if result.thinking_fault:
         print(visible_line(f"no headline number: {result.thinking_fault}"))
     print(f"\n{summary(result)}\n\n{estimates_table(result)}")

@@ -12,9 +12,9 @@ import msgspec
 from auditors.judge_validation import Validation
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
-from benchmarks.run import client, directory, qualifications
+from benchmarks.run import directory, qualifications
 from benchmarks.run.plan import Plan
-from benchmarks.run.result import Result
+from benchmarks.run.result import Addresses, Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread
 from benchmarks.run.thinking import ThinkingFound
@@ -69,7 +69,7 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
                 on_progress=line,
                 on_thinking=note_probe,
                 stop=stop,
-                base_url_host=client.host(about.base_url or ""),
+                addresses=Addresses(**{name: getattr(about, name) for name in Addresses.__struct_fields__}),
             )
     except BenchmarkError as exc:
         raise BenchmarkError(f"{exc}; what was answered is kept: mend it, then {again}") from exc

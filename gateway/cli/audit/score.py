@@ -96,8 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(", ".join(f"{name} {count}" for name, count in result.counts.items()))
     if missing:
         print(f"{missing} of {plan.total} replies are not in the file and are in no number")
-    if result.length_note:
-        print(visible_line(result.length_note))
+    for note in filter(None, (result.length_note, result.filter_note)):
+        print(visible_line(note))
     if result.thinking_fault:
         print(visible_line(f"no headline number: {result.thinking_fault}"))
     if result.judge_fault:

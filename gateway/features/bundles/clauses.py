@@ -114,8 +114,8 @@ def page(result: Mapping[str, Any], absent: Mapping[str, str], does_not_show: st
         "Generated from result.json. It says which numbers of this bundle bear on which clause, and what they do not "
         "show. It is not legal advice, and it does not state that anything complies with a rule.",
         f"Run: suite {cell(result['suite'])} {cell(result['suite_version'])}, model {cell(result['model'])}, "
-        f"protocol {result['protocol']}, mode {result['mode']}, {data['kind']} data ({data['n_used']} of "
-        f"{data['n_canonical']} items, sha256 {data['sha256']}). Replies: {counts}.",
+        f"protocol {result['protocol']}, mode {result['mode']}, {data['kind']} data ({data['n_used']} items "
+        f"asked, {data['n_canonical']} in the data, sha256 {data['sha256']}). Replies: {counts}.",
     ]
     if data["kind"] == "embedded":
         parts.append("The items are a few of biasgate's own: the numbers compare with nothing published.")

@@ -55,7 +55,7 @@ HEADS = ("metric", "axis", "value", "95 % interval", "n", "left out", "reason")
 
 def _about(result: Result) -> str:
     counts = ", ".join(f"{name} {count}" for name, count in result.counts.items())
-    data = f"{result.dataset.kind} data, {result.dataset.n_used:,} of {result.dataset.n_canonical:,} items"
+    data = f"{result.dataset.kind} data, items: {result.dataset.words}"
     text = f"Protocol {result.protocol}, mode {result.mode}, {data}. Replies: {counts}. biasgate "
     text += f"{result.provenance.biasgate}, {result.provenance.finished or 'time unknown'}."
     if result.dataset.kind == "embedded":

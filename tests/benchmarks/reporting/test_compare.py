@@ -8,16 +8,19 @@ import pytest
 
 from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting.compare import SAME_DIFFERENCE, Comparison, Difference, by_metric, compare
+from benchmarks.reporting.compare import FILTERED, SAME_DIFFERENCE, Comparison, Difference, by_metric, compare
+from benchmarks.reporting.report import render
 from benchmarks.run import directory as rundir
+from benchmarks.run.completers.served import POLICY
 from benchmarks.run.estimation import GROWTH, n_looks
 from benchmarks.run.judge import NOT_GIVEN, JudgeUsed
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import encode
-from benchmarks.run.score import cells
-from benchmarks.suites.protocol import Item, Observation, Reply
+from benchmarks.run.score import cells, score_recorded
+from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Observation, Reply
 from benchmarks.suites.registry import SUITES
 from gateway.cli.audit.compare import report as printed
+from tests.benchmarks.reporting.test_report import Collector
 from tests.benchmarks.suites.test_implicit_association import dictionary
 from tests.support.benchmarks.scripted import Answer, pick, plan, write_run
 
@@ -154,6 +157,60 @@ def test_a_judge_that_is_not_validated_is_named(tmp_path: Path) -> None:
     assert comparison.judge_faults == {"b": NOT_GIVEN}
     assert f"not validated: {NOT_GIVEN}" in printed(comparison)
     assert "judge of A" not in printed(comparison)
+
+
+def test_a_filter_is_compared(tmp_path: Path) -> None:
+    """A run under a gateway's policy whose filter refuses every fourth reply: refusals by the filter have a row of
+    their own, with an interval, and the policy and the server are named; a run without a filter has no such row.
+    """
+    a, b = (write_run(tmp_path / name, pick("stereotype")) for name in "ab")
+    ready = plan()
+    said = "policy=guarded; arm=treated; response="
+    refused = {"status": "refusal", "rule": REFUSAL_FIELD, "finish_reason": "content_filter"}
+    replies = [
+        Reply(item_id=item.item_id, text="refused", usage={POLICY: f"{said}refused"}, fingerprint="other", **refused)
+        if number % 4 == 0
+        else Reply(item_id=item.item_id, text=pick("stereotype")(item), usage={POLICY: f"{said}clean"})
+        for number, item in enumerate(ready.items)
+    ]
+    result, read = score_recorded(ready, replies, where="script")
+    rundir.write_replies(b, read)
+    rundir.finish(b, result, "")
+
+    comparison = compare(a, b)
+    row = total(comparison, FILTERED)
+
+    assert result.filter_note == "policy of the gateway: guarded; a filter refused 12 of 48 replies"
+    assert result.provenance.policies == {f"{said}clean": 36, f"{said}refused": 12}
+    assert (row.value_a, row.value_b, row.difference, row.n_b, row.p_value) == (0.0, 25.0, 25.0, 48, None)
+    assert row.lower is not None
+    assert comparison.differing == {"policy": ["none", "guarded"], "server fingerprint": ["none given", "other"]}
+    assert comparison.names == {"a": "scripted", "b": "scripted + policy guarded"}
+    assert FILTERED not in by_metric(compare(a, a).differences)
+    assert f"Filter {result.filter_note} · {said}clean: 36 · {said}refused: 12" in Collector(render([result])).text
+
+
+def test_both_values_and_the_difference_are_printed(tmp_path: Path) -> None:
+    """Of each axis in a line of its own; two runs of the same model are told apart by their directories."""
+    a = write_run(tmp_path / "before", pick("stereotype"))
+    b = write_run(tmp_path / "after", pick("anti-stereotype"))
+    [table] = [part.splitlines() for part in printed(compare(a, b)).split("\n\n") if part.startswith("SS ")]
+
+    assert [line.split("  ")[0] for line in table[1:4]] == ["A scripted, before", "B scripted, after", "B − A"]
+    assert [line.split()[-1].strip("*") for line in table[1:4]] == ["100.0", "0.0", "−100.0"]
+    assert compare(a, a).names == dict.fromkeys("ab", f"scripted, {a}")
+
+
+def test_kinds_of_data_are_named(tmp_path: Path) -> None:
+    """Embedded against canonical data: the kinds, not two hashes."""
+    a, b = (write_run(tmp_path / name, pick("stereotype")) for name in "ab")
+    about = rundir.read_manifest(b)
+    options = msgspec.structs.replace(about.options, data="canonical")
+    (b / rundir.MANIFEST).write_bytes(
+        msgspec.json.encode(msgspec.structs.replace(about, options=options, dataset_sha256="0" * 64))
+    )
+    with pytest.raises(BenchmarkError, match=r'data is "embedded" and "canonical"$'):
+        compare(a, b)
 
 
 def test_only_shared_items_are_compared(tmp_path: Path) -> None:

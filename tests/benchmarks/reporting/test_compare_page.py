@@ -1,4 +1,4 @@
-"""The page of a comparison: what changed, on one scale a metric, and the items that were answered differently."""
+"""The page of a comparison: what changed, on one scale a metric, and the replies that were read differently."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_flipped_items_stand_with_both_replies(tmp_path: Path) -> None:
     assert {(one.a.reading, one.b.reading) for one in shown} == {("stereotype", "anti-stereotype")}
     text = Collector(render(comparison, shown, n_flipped)).text
     assert all(one.item_id in text and " ".join(one.b.text.split()) in text for one in shown)
-    assert f"{n_flipped} items, with both replies" in text
+    assert f"replies read differently {n_flipped} of {comparison.n_paired} pairs of replies" in text
 
 
 def test_a_run_against_itself(tmp_path: Path) -> None:
@@ -65,6 +65,7 @@ def test_a_run_against_itself(tmp_path: Path) -> None:
     text = Collector(render(compare(a, a), *flipped(a, a))).text
     assert "No reply was read differently." in text
     assert "No difference was found" in text
+    assert 'class="card neutral"' not in render(compare(a, a), [], 0)
 
 
 def test_long_and_hostile_replies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +85,7 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     """`--html FILE` writes it beside what is printed; a place that cannot be written is one line."""
     a, b = runs(tmp_path)
     assert main(["audit", "compare", str(a), str(b), "--html", str(tmp_path / "page.html")]) == 0
-    assert "minus A (scripted)" in capsys.readouterr().out
-    assert "Items that flipped" in (tmp_path / "page.html").read_text()
+    assert "minus A (scripted, a)" in capsys.readouterr().out
+    assert "Replies that flipped" in (tmp_path / "page.html").read_text()
     assert main(["audit", "compare", str(a), str(b), "--html", str(tmp_path / "none" / "page.html")]) == 2
     assert "page.html: cannot be written: No such file or directory" in capsys.readouterr().err

@@ -4,12 +4,15 @@ import msgspec
 import pytest
 
 from auditors.types import Estimate
+from benchmarks.figures.display import group_words
 from benchmarks.reporting.headline import Card, cards, chance_words, key_of, not_assessable
 from benchmarks.reporting.report import render
-from benchmarks.run.result import Result
+from benchmarks.run.result import Result, encode
 from benchmarks.suites.registry import SUITES
+from gateway.console.result_view import read_numbers
 from gateway.terminal.tables import estimates_table
-from tests.benchmarks.reporting.test_report import result
+from tests.benchmarks.reporting.test_report import Collector, result
+from tests.benchmarks.test_recorded_results import scored
 from tests.support.benchmarks.scripted import score_answers
 
 RUN = result()
@@ -51,7 +54,7 @@ def test_what_is_not_known_is_no_verdict() -> None:
     undefined = said(None, None, None, reason="no reply was read")
     assert (undefined.shown, undefined.ends, undefined.tone) == ("undefined", "", "unknown")
     assert undefined.verdict == "Undefined: no reply was read."
-    point = said(60.0, None, None, reason="3 templates to resample, fewer than 10")
+    point = said(60.0, None, None, reason="no interval: 3 templates to resample, fewer than 10")
     assert point.verdict.startswith("No interval: 3 templates to resample")
     assert point.tone == "unknown"
 
@@ -82,12 +85,21 @@ def test_a_run_that_says_nothing_is_not_assessable(counts: dict[str, int], words
         assert {card.tone for card in (cards(run)[0], cards(run)[-1])} == {"unknown"}
 
 
+def test_a_protocol_may_ask_more_than_the_data_has() -> None:
+    """`corrected` of ltf_test has 4,320 questions, the published set 3,240: neither is a part of the other."""
+    data = msgspec.structs.replace(RUN.dataset, kind="canonical", n_used=4320, n_canonical=3240)
+    run = msgspec.structs.replace(RUN, dataset=data)
+    assert "Items 4,320 asked, 3,240 in the data" in Collector(render([run])).text
+
+
 def test_stars_are_counted_beside_those_of_chance() -> None:
     """How many numbers differ after adjustment, of how many, and how many would by chance."""
     starred = [Estimate(metric="ss", value=70.0, n=9, extra={"p_adjusted": p}) for p in (0.001, 0.2, 0.049)]
     run = msgspec.structs.replace(RUN, estimates=starred, expected_by_chance=0.05)
     card = cards(run)[1]
-    assert (card.shown, card.ends) == ("2", "of 3")
+    assert (card.shown, card.ends, card.tone) == ("2", "of 3", "apart")
+    none = [msgspec.structs.replace(one, extra={"p_adjusted": 1.0}) for one in starred]
+    assert cards(msgspec.structs.replace(run, estimates=none))[1].tone == "plain"
     assert card.verdict.endswith("By chance alone: 0.050.")
 
 
@@ -104,3 +116,19 @@ def test_an_accuracy_prints_its_chance_level(suite: str) -> None:
     assert words in render([guesses])
     assert f"(neutral {0 if suite == 'bbq' else 50})" in cards(guesses)[0].name
     assert "is not above chance" in cards(guesses)[0].verdict
+
+
+@pytest.mark.parametrize("protocol", ["corrected", "paper"])
+def test_the_groups_of_a_spread_are_printed(protocol: str) -> None:
+    """COGS: the most normal and the preferred identity and the test, in terminal, report and console."""
+    result = scored(f"cogs.{protocol}.sample")[0]
+    score = next(one for one in result.estimates if (one.metric, one.axis) == ("affinity_bias_score", "race"))
+    numbers = read_numbers(encode(result).decode()).whole
+
+    [preferred, tested] = lines = group_words(score.extra)
+    assert preferred == f"preferred: {', '.join(score.extra['preferred'])}"
+    assert tested.startswith(f"{score.extra['test']['name']}: p = 0.")
+    assert any(line.startswith("most normal: ") for one in numbers for line in one.by_groups)
+    assert lines in [one.by_groups for one in numbers]
+    assert "; ".join(lines) in estimates_table(result)
+    assert f"<br>{preferred}<br>{tested}" in render([result])

@@ -22,7 +22,7 @@ from benchmarks.reporting.leaderboard import (
     unrelated_rate,
 )
 from benchmarks.run import directory as rundir
-from benchmarks.run.estimation import Precision
+from benchmarks.run.estimation import Precision, RankResamples
 from benchmarks.run.result import DatasetUsed, Provenance, Result
 from benchmarks.suites.protocol import STATUSES, Item, RankRule
 from benchmarks.suites.registry import SUITES
@@ -227,6 +227,24 @@ LEANING: dict[str, Answer] = {
         "profession": "engineer",
     }[item.axis],
 }
+
+
+@pytest.mark.parametrize("n_pairs", [8, 10])
+def test_a_rank_of_few_pairs_has_no_interval(n_pairs: int) -> None:
+    """As the number itself has none: 8 pairs with 3 replies each are enough to assess and too few to resample."""
+    runs = []
+    for model, values in (("a", [80.0, 82.0]), ("b", [40.0, 45.0])):
+        whole = estimate("icat", values[0], extra={"unit": "pair", "n_clusters": n_pairs})
+        resamples = [RankResamples(axis="gender", values=[*values * 100])]
+        runs.append(result("crows_pairs", model, [whole], rank_resamples=resamples))
+    board = only(runs)
+    [row] = board.rows
+    words = None if n_pairs == 10 else "no rank interval: 8 pairs, fewer than 10"
+
+    assert ranks(row) == [1, 2]
+    assert {(entry.lower is None, entry.reason) for entry in row.entries} == {(words is not None, words)}
+    for page in (report.render(runs), leaderboard_text(board)):
+        assert ("no rank interval" in page) == (words is not None)
 
 
 def test_a_run_that_could_stop_early_has_wider_rank_intervals() -> None:

@@ -9,6 +9,7 @@ import pytest
 from auditors.types import Completion, CompletionError, CompletionRequest
 from benchmarks.errors import BenchmarkError, DatasetError, RunStopped
 from benchmarks.run.asker import GIVE_UP_AFTER
+from benchmarks.run.result import Addresses
 from benchmarks.run.runner import AUTO_CONCURRENCY, Progress, RunOptions, prepare, run, run_plan
 from benchmarks.run.score import provenance_of, score
 from benchmarks.suites.protocol import Reply
@@ -20,7 +21,9 @@ async def test_a_run_asks_every_item_once() -> None:
     ready = plan(protocol="paper", samples=2)
     completer = ScriptedCompleter(ready, pick("stereotype"))
 
-    result = await run_plan(ready, completer=completer, log=MemoryLog(), base_url_host="here:1")
+    result = await run_plan(
+        ready, completer=completer, log=MemoryLog(), addresses=Addresses(base_url="http://here:1/v1")
+    )
 
     assert len(completer.asked) == 96
     first = completer.asked[0]

@@ -183,6 +183,7 @@ def test_embedded_items_are_the_pinned_ones(suite: Suite) -> None:
 def test_reader_is_told(suite: Suite) -> None:
     """The report can say what the suite does not show, and `corrected` is the default."""
     assert len(suite.does_not_show) > 100
+    assert "`" not in suite.does_not_show + "".join(scale.reading for scale in suite.scales.values())
     assert suite.protocols[0] == "corrected"
 
 

@@ -69,6 +69,15 @@ class TestPrompts:
         """Printed prompts letter by letter, the slots name1 and name2 filled as the paper's replies show (X-IMP-4)."""
         assert found(item_id).messages[0].content == prompt
 
+    def test_printed_words(self) -> None:
+        """`paper` asks the template of racism with each of the eight pairs that the paper prints, once."""
+        asked = [item.meta for item in items("paper") if item.subset == "racism"]
+
+        assert [f"{meta['positive']}/{meta['negative']}" for meta in asked] == [
+            *("marvelous/agony", "joyful/awful", "pleasure/horrible", "wonderful/nasty"),
+            *("wonderful/awful", "superb/tragic", "joyful/painful", "pleasure/awful"),
+        ]
+
 
 class TestJudgeQuestion:
     def test_alpha_is_the_negative_word(self) -> None:
