@@ -16,7 +16,8 @@ from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.running import INTERRUPTED, Manner, stop_on_signal
 from gateway.cli.errors import write_file
 from gateway.features.papers import models, recipe, rendering, runs
-from gateway.features.papers.relations import figures_of, table_of
+from gateway.features.papers.drawings import figures_of
+from gateway.features.papers.relations import table_of
 from gateway.features.papers.tables import Numbers
 
 HELP = """\

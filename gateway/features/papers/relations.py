@@ -1,27 +1,17 @@
-"""A number of every model against size, age, family and quantisation of the models, and the figures of a recipe."""
+"""A number of every model against size, age, family and quantisation of the models."""
 
 import math
-from collections.abc import Iterator, Sequence
-from datetime import date
-from functools import partial
+from collections.abc import Sequence
 from statistics import fmean
 
-import msgspec
 import numpy as np
 
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.ranking import spearman
-from benchmarks.figures import dots
 from benchmarks.figures.display import number
-from benchmarks.figures.figure import Figure, Part, Picture, Run
-from benchmarks.figures.svg import in_both_widths
-from benchmarks.reporting.leaderboard import leaderboards
-from benchmarks.reporting.positioning import positioning
-from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import MIN_CLUSTERS
-from gateway.features.papers import scatter
 from gateway.features.papers.models import Model
-from gateway.features.papers.recipe import Attribute, Column, Drawing, Line, Relation
+from gateway.features.papers.recipe import Attribute, Column, Line, Relation
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
 
 TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} models"
@@ -30,10 +20,6 @@ NOTE = (
     "own row alone, which is paired by item. A correlation is no cause."
 )
 NAMES = {"parameters": "size (parameters)", "release_date": "release date"}
-MARKS = {
-    "parameters": [(math.log10(size), f"{size:g} B") for size in (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)],
-    "release_date": [(float(date(year, 1, 1).toordinal()), str(year)) for year in range(2018, 2100)],
-}
 
 
 def table_of(numbers: Numbers, relation: Relation) -> Table:
@@ -51,7 +37,7 @@ def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Ro
             if model.quantisation_of is not None
             for cell in [_change(numbers, relation, model.quantisation_of, model.name)]
         ]
-    models = [(model, cell) for model, cell in _numbers(numbers, relation) if model.quantisation_of is None]
+    models = [(model, cell) for model, cell in numbers_of(numbers, relation) if model.quantisation_of is None]
     if attribute == "family":
         decimals = _number_of(numbers, relation)[1].decimals
         families: dict[str, list[float]] = {}
@@ -62,12 +48,12 @@ def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Ro
             Row(label=Label(text=f"mean of {name}", group="family"), cells=(_mean(values, decimals),))
             for name, values in families.items()
         ]
-    pairs = [(at, cell.value) for model, cell in models if None not in (at := _place(model, attribute), cell.value)]
+    pairs = [(at, cell.value) for model, cell in models if None not in (at := place_of(model, attribute), cell.value)]
     label = Label(text=f"Spearman's ρ with {NAMES[attribute]}", group="correlation")
     return [Row(label=label, cells=(_correlation([(x, y) for x, y in pairs if x is not None and y is not None]),))]
 
 
-def _place(model: Model, attribute: Attribute) -> float | None:
+def place_of(model: Model, attribute: Attribute) -> float | None:
     """Return the model's place on the scale of a size or a date."""
     if attribute == "parameters":
         return None if model.parameters is None else math.log10(model.parameters)
@@ -107,7 +93,7 @@ def _number_of(numbers: Numbers, relation: Relation) -> tuple[Line, Column, list
     return table.lines[0], next(column for column in columns if column.heading == relation.column), columns
 
 
-def _numbers(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]:
+def numbers_of(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]:
     of = _number_of(numbers, relation)
     return [(model, numbers.cell(model, *of)) for model in numbers.models]
 
@@ -119,66 +105,6 @@ def _change(numbers: Numbers, relation: Relation, original: str, quantised: str)
     runs = [part.run or line.run or "" for part in parts]
     cells = [numbers.difference((original, run), (quantised, run), part) for part, run in zip(parts, runs, strict=True)]
     return mean_cell(column, [part.heading for part in parts], cells, runs) if column.mean_of else cells[0]
-
-
-def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
-    """Return the figures of a drawing; empty where nothing is there to draw."""
-    if drawing.kind == "suite":
-        results = [finished.result for finished in numbers.finished([drawing.of])]
-        runs = [Run(name=result.model, estimates=result.estimates) for result in results]
-        suite = registry.find(numbers.recipe.run(drawing.of).suite)
-        together = suite.figures(runs) if runs else []
-        each = [(run.name, figure) for run in runs for figure in suite.figures([run])] if not together else []
-        alone = [msgspec.structs.replace(figure, title=f"{figure.title} · {name}") for name, figure in each]
-        return [*together, *alone]
-    if drawing.kind == "ranks":
-        ranked = numbers.finished(numbers.recipe.table(drawing.of).ranks_of)
-        boards = leaderboards([finished.result for finished in ranked])
-        return [positioning(board) for board in boards if board.has_places]
-    pictures = _dots(numbers, drawing.of) if drawing.kind == "table" else _scatters(numbers, drawing.of)
-    parts = tuple(Part(pictures=(picture,)) for picture in pictures)
-    return (
-        [Figure(title=drawing.title, reading=NOTE if drawing.kind == "relation" else "", parts=parts)] if parts else []
-    )
-
-
-def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:
-    """Return a picture of each column: the number of every model and line."""
-    table = numbers.recipe.table(name)
-    for column in (columns := table.each_column()):
-        cells = [
-            (f"{model.name} {line.label}".strip(), numbers.cell(model, line, column, columns))
-            for model in numbers.models
-            for line in table.lines
-        ]
-        values = [0.0, *(cell.value for _, cell in cells if cell.value is not None)]
-        chart = dots.Chart(
-            title=column.heading,
-            dots=[
-                dots.Dot(name=name, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
-                for name, cell in cells
-            ],
-            low=min(values),
-            high=max(values) or 1.0,
-            places=column.decimals,
-        )
-        yield Picture(title=column.heading, reading="", svg=in_both_widths(partial(dots.draw, chart)))
-
-
-def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
-    """Return a picture for each attribute with a scale: the number of every model by it."""
-    relation = next(relation for relation in numbers.recipe.relations if relation.id == name)
-    for attribute in (attribute for attribute in relation.against if attribute in NAMES):
-        title = f"{relation.column} by {NAMES[attribute]}"
-        spots = [
-            scatter.Spot(
-                name=model.name, across=at, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell)
-            )
-            for model, cell in _numbers(numbers, relation)
-            if model.quantisation_of is None and (at := _place(model, attribute)) is not None
-        ]
-        svg = in_both_widths(partial(scatter.draw, title, spots, MARKS[attribute]))
-        yield Picture(title=title, reading="", svg=svg)
 
 
 def spoken(cell: Cell) -> str:

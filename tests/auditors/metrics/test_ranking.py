@@ -15,6 +15,7 @@ from auditors.metrics.ranking import (
     population_sd_of_shares,
     rank_ranges,
     ranks,
+    spearman,
 )
 
 
@@ -116,3 +117,14 @@ class TestScores:
         assert population_sd_of_shares([30, 0]) == 0.5
         assert population_sd_of_shares([0.3, 0.1]) == pytest.approx(population_sd_of_shares([60, 20]))
         assert math.isnan(population_sd_of_shares([0, 0]))
+
+
+def test_spearman_is_that_of_mean_ranks() -> None:
+    """By hand: 1 - 6 * 4 / (5 * 24); ties share the mean of their ranks; a constant has none; the interval holds it."""
+    rng = np.random.default_rng(0)
+    value, interval = spearman([1, 2, 3, 4, 5], [20, 10, 40, 30, 50], rng=rng)
+    assert value == pytest.approx(0.8)
+    assert interval is not None
+    assert interval.lower <= value <= interval.upper <= 1.0
+    assert spearman([1, 2, 2, 3], [1, 2, 3, 4], rng=rng)[0] == pytest.approx(3 / math.sqrt(10))
+    assert math.isnan(spearman([1, 1], [1, 2], rng=rng)[0])

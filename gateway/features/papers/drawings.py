@@ -1,0 +1,135 @@
+"""Draws the figures of a recipe; points with upright intervals show a number against size or date of the models."""
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import partial
+
+import msgspec
+
+from benchmarks.figures import dots
+from benchmarks.figures.figure import Figure, Part, Picture, Run
+from benchmarks.figures.marks import mark, whisker
+from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, keep_finite, ticks
+from benchmarks.figures.svg import WIDE, add, canvas, fitted, hint, in_both_widths, kind_of, markup, nothing, text
+from benchmarks.reporting.leaderboard import leaderboards
+from benchmarks.reporting.positioning import positioning
+from benchmarks.suites import registry
+from gateway.features.papers.recipe import Drawing
+from gateway.features.papers.relations import NAMES, NOTE, numbers_of, place_of, spoken
+from gateway.features.papers.tables import Numbers
+
+MARKS = {
+    "parameters": [(math.log10(size), f"{size:g} B") for size in (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)],
+    "release_date": [(float(date(year, 1, 1).toordinal()), str(year)) for year in range(2018, 2100)],
+}
+
+HEIGHT, LEFT, TOP, FOOT, RIGHT = 300.0, 52.0, 12.0, 24.0, 18.0
+ROOM = 0.06
+"""Space at either end, as a share of the span that is drawn."""
+LABEL = 130.0
+"""Most pixels of a point's name."""
+
+
+class Spot(Point, frozen=True, kw_only=True):
+    name: str
+    across: float
+
+
+def draw_spots(title: str, spots: Sequence[Spot], marks: Sequence[tuple[float, str]], width: float = WIDE) -> str:
+    """The points, from left to right by `across`. `marks`: places on that scale, with the words below them; those
+    beyond the points are left out. Points without a number are left out.
+    """
+    spots = [spot for spot in spots if spot.drawable is not None]
+    if not spots:
+        return nothing(width, title, "no model has both numbers")
+    description = "; ".join(f"{spot.name}: {spot.words}" for spot in spots)
+    picture = canvas(width, HEIGHT, title, description=description, kind=kind_of(width))
+    box = Panel(group=picture, left=LEFT, right=width - RIGHT, top=TOP, bottom=HEIGHT - FOOT)
+    along = _scale([spot.across for spot in spots], box.left, box.right)
+    up = _scale(all_numbers(spots), box.bottom, box.top)
+    box.draw_axis_left(up, *ticks(up.low, up.high))
+    for value, words in marks:
+        if along.holds(value):
+            box.draw_upright("ring", along.at(value))
+            text(picture, along.at(value), box.bottom + 15, words, size=10, class_="soft", text_anchor="middle")
+    for spot in spots:
+        group, x, y = (
+            add(picture, "g", class_="dot-row", data_row=spot.name),
+            along.at(spot.across),
+            up.at(spot.value or 0),
+        )
+        hint(group, f"{spot.name}: {spot.words}")
+        whisker(group, up, spot.interval, x, is_upright=True)
+        mark(group, 0, x, y)
+        is_left = x > (box.left + box.right) / 2
+        place = {"text_anchor": "end"} if is_left else {}
+        text(
+            group, x + (-8 if is_left else 8), y - 6, fitted(spot.name, LABEL, 10), size=10, class_="soft halo", **place
+        )
+    return markup(picture)
+
+
+def _scale(values: Sequence[float], start: float, end: float) -> Scale:
+    drawn = keep_finite(values)
+    low, high = min(drawn), max(drawn)
+    room = ROOM * (high - low) or 1.0
+    return Scale(low=low - room, high=high + room, start=start, end=end)
+
+
+def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
+    """Return the figures of a drawing; empty where nothing is there to draw."""
+    if drawing.kind == "suite":
+        results = [finished.result for finished in numbers.finished([drawing.of])]
+        runs = [Run(name=result.model, estimates=result.estimates) for result in results]
+        suite = registry.find(numbers.recipe.run(drawing.of).suite)
+        together = suite.figures(runs) if runs else []
+        each = [(run.name, figure) for run in runs for figure in suite.figures([run])] if not together else []
+        alone = [msgspec.structs.replace(figure, title=f"{figure.title} · {name}") for name, figure in each]
+        return [*together, *alone]
+    if drawing.kind == "ranks":
+        ranked = numbers.finished(numbers.recipe.table(drawing.of).ranks_of)
+        boards = leaderboards([finished.result for finished in ranked])
+        return [positioning(board) for board in boards if board.has_places]
+    pictures = _dots(numbers, drawing.of) if drawing.kind == "table" else _scatters(numbers, drawing.of)
+    parts = tuple(Part(pictures=(picture,)) for picture in pictures)
+    return (
+        [Figure(title=drawing.title, reading=NOTE if drawing.kind == "relation" else "", parts=parts)] if parts else []
+    )
+
+
+def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:
+    """Return a picture of each column: the number of every model and line."""
+    table = numbers.recipe.table(name)
+    for column in (columns := table.each_column()):
+        cells = [
+            (f"{model.name} {line.label}".strip(), numbers.cell(model, line, column, columns))
+            for model in numbers.models
+            for line in table.lines
+        ]
+        values = [0.0, *(cell.value for _, cell in cells if cell.value is not None)]
+        chart = dots.Chart(
+            title=column.heading,
+            dots=[
+                dots.Dot(name=name, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
+                for name, cell in cells
+            ],
+            low=min(values),
+            high=max(values) or 1.0,
+            places=column.decimals,
+        )
+        yield Picture(title=column.heading, reading="", svg=in_both_widths(partial(dots.draw, chart)))
+
+
+def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
+    """Return a picture for each attribute with a scale: the number of every model by it."""
+    relation = next(relation for relation in numbers.recipe.relations if relation.id == name)
+    for attribute in (attribute for attribute in relation.against if attribute in NAMES):
+        title = f"{relation.column} by {NAMES[attribute]}"
+        spots = [
+            Spot(name=model.name, across=at, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
+            for model, cell in numbers_of(numbers, relation)
+            if model.quantisation_of is None and (at := place_of(model, attribute)) is not None
+        ]
+        svg = in_both_widths(partial(draw_spots, title, spots, MARKS[attribute]))
+        yield Picture(title=title, reading="", svg=svg)
