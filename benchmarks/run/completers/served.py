@@ -89,9 +89,11 @@ class ServedModel:
     @property
     def known(self) -> ServerDefaults | None:
         """Defaults as far as known; None before the first request."""
-        return self._serving and ServerDefaults(
-            software=self._serving.software,
-            sampling=self._serving.sampling,
+        if (serving := self._serving) is None:
+            return None
+        return ServerDefaults(
+            software=serving.software,
+            sampling=serving.sampling,
             overridden=dict(self._neutral),
             refused=tuple(self._refused),
             context=self._context,
