@@ -189,7 +189,7 @@ def fault_of_plan(plan: Plan, base_url: str, named: Path | None) -> str | None:
     question = suite.judge_question(plan.items[0], "", protocol=plan.options.protocol, seed=plan.options.seed)
     if question is None:
         return None
-    qualification = _found(plan.judge_model, base_url, suite.name, named)
+    qualification = _look_up(plan.judge_model, base_url, suite.name, named)
     return fault(qualification, suite.name, question.prompt_sha256, judge=plan.judge_model, stamps=())
 
 
@@ -200,15 +200,13 @@ def with_qualification(result: Result, base_url: str, named: Path | None = None)
     used, stamps = result.judge, result.provenance.judge
     if used is None or not stamps:
         return result
-    why = None
-    if result.suite in MINIMA:
-        qualification = _found(used.model, base_url, result.suite, named)
-        why = fault(qualification, result.suite, stamps[0].prompt_sha256, judge=used.model, stamps=stamps)
+    qualification = _look_up(used.model, base_url, result.suite, named)
+    why = fault(qualification, result.suite, stamps[0].prompt_sha256, judge=used.model, stamps=stamps)
     used = msgspec.structs.replace(used, qualified=why is None, warnings=(*([why] if why else []), *used.warnings))
     return msgspec.structs.replace(result, judge=used)
 
 
-def _found(judge: str, base_url: str, use: str, named: Path | None) -> Qualification | None:
+def _look_up(judge: str, base_url: str, use: str, named: Path | None) -> Qualification | None:
     """Return the named file, or what `judge qualify` left in the user's cache if it can be read."""
     if named is not None:
         return read(named)

@@ -57,10 +57,8 @@ async def _references(database: Database, run_id: str) -> dict[str, Interval]:
     suite = registry.known(run.suite)
     result = results.decode(run.result.encode())
     if result.fault is not None:
-        raise ConfigError(
-            f'drift.reference names the run "{run_id}" of {run.suite}, which is not assessable ({result.fault}): '
-            "name another run"
-        )
+        about = f'drift.reference names the run "{run_id}" of {run.suite}, which is not assessable'
+        raise ConfigError(f"{about} ({result.fault}): name another run")
     estimates = [estimate for estimate in result.estimates if result.fault_of(estimate) is None]
     references = intervals(estimates, suite.scales) if suite else {}
     if not references:

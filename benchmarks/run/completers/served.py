@@ -86,13 +86,13 @@ class ServedModel:
             return self._serving
 
     async def defaults(self, model: str) -> ServerDefaults:
-        """Return what is known by now; asks the server if need be."""
+        """Return what is known by now."""
         await self.serving(model)
         return self.known or ServerDefaults()
 
     @property
     def known(self) -> ServerDefaults | None:
-        """What is known by now; None before the first request."""
+        """Defaults as far as known; None before the first request."""
         if (serving := self._serving) is None:
             return None
         return ServerDefaults(

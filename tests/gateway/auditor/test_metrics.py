@@ -132,7 +132,7 @@ def test_an_alarm_outlasts_a_change_of_judge() -> None:
 
 
 def test_estimates_of_the_newest_run() -> None:
-    """An estimate has value and interval; one that is undefined or not assessable has no sample at all."""
+    """An estimate has value and interval; without a value, or not assessable, it has no sample."""
     defined = Estimate(metric="ss", axis="gender", subset="intrasentence", value=61.2, lower=57.9, upper=64.6, n=251)
     undefined = Estimate(metric="ss", axis="race", value=None, n=0, reason="too few")
     few = msgspec.structs.replace(defined, subset=None, n=9, extra={NOT_ASSESSABLE: "9 of 9 replies"})

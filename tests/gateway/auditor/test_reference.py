@@ -67,7 +67,7 @@ async def test_runs_that_cannot_be_a_reference_are_refused(database: Database) -
 
 
 async def test_numbers_that_are_not_assessable_are_no_reference(database: Database) -> None:
-    """One number is left out, the others stay; of a run that is not assessable there is no reference."""
+    """One number is left out, the others stay; a run that is not assessable gives none."""
     silent = estimate("mean_difference", 0.1, 0.9, group="woman", extra={NOT_ASSESSABLE: "3 of 3 replies"})
     await finished(database, [*ESTIMATES, silent], suite="cogs")
     config = DriftConfig(reference={"run": "r"})
