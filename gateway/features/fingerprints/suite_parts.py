@@ -16,12 +16,12 @@ from auditors.types import Estimate
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture
 from benchmarks.figures.svg import in_both_widths
+from benchmarks.lab.positioning import positioning, published_positioning
 from benchmarks.published import tables
 from benchmarks.published.tables import NO_INTERVAL, Published, Table
 from benchmarks.reporting.headline import heading, key_of, not_assessable, part, places
 from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
 from benchmarks.reporting.pages import template
-from benchmarks.reporting.positioning import positioning, published_positioning
 from benchmarks.reporting.side_by_side import notes_on
 from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey

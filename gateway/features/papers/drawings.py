@@ -12,8 +12,8 @@ from benchmarks.figures.figure import Figure, Part, Picture, Run
 from benchmarks.figures.marks import mark, whisker
 from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, keep_finite, ticks
 from benchmarks.figures.svg import WIDE, add, canvas, fitted, hint, in_both_widths, kind_of, markup, nothing, text
+from benchmarks.lab.positioning import positioning
 from benchmarks.reporting.leaderboard import leaderboards
-from benchmarks.reporting.positioning import positioning
 from benchmarks.suites import registry
 from gateway.features.papers.recipe import Drawing
 from gateway.features.papers.relations import NAMES, NOTE, numbers_of, place_of, spoken

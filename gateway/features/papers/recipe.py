@@ -228,19 +228,19 @@ def _faults(recipe: Recipe) -> Iterator[str]:
                 if missing := set(column.mean_of) - set(headings):
                     yield f'table {table.id}, "{column.heading}": no column "{missing.pop()}"'
                 continue
-            run = runs.get(column.run or line.run or "")
-            if run is None:
-                yield f'table {table.id}, "{column.heading}": unknown run "{column.run or line.run}"'
+            name = column.run or line.run or ""
+            if name not in runs:
+                yield f'table {table.id}, "{column.heading}": unknown run "{name}"'
                 continue
-            suite = registry.find(run.suite)
+            suite = registry.find(runs[name].suite)
             if column.metric not in suite.metrics:
                 yield f'table {table.id}, "{column.heading}": {suite.name} has no metric "{column.metric}"'
             if column.axis is not None and column.axis not in suite.axes:
                 yield f'table {table.id}, "{column.heading}": {suite.name} has no axis "{column.axis}"'
     tables = {table.id: table for table in recipe.tables}
     for relation in recipe.relations:
-        table = tables.get(relation.table)
-        if table is None or relation.column not in [column.heading for column in table.each_column()]:
+        columns = tables[relation.table].each_column() if relation.table in tables else []
+        if relation.column not in [column.heading for column in columns]:
             yield f'relation {relation.id}: no column "{relation.column}" in a table {relation.table}'
     places = {"suite": {*runs}, "table": {*tables}, "ranks": {*tables}, "relation": {r.id for r in recipe.relations}}
     for figure in recipe.figures:

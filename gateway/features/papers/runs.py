@@ -44,7 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             suite=run.suite,
             model=model,
             protocol=run.protocol,
-            data=next(kind for kind in kinds if kind in suite.n_items),
+            data=next(kind for kind in kinds if kind is not None and kind in suite.n_items),
             limit=self.limit,
             seed=self.seed,
             samples=run.samples,

@@ -2,6 +2,7 @@
 
 import zlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -166,7 +167,7 @@ def test_a_filter_is_compared(tmp_path: Path) -> None:
     a, b = (write_run(tmp_path / name, pick("stereotype")) for name in "ab")
     ready = plan()
     said = "policy=guarded; arm=treated; response="
-    refused = {"status": "refusal", "rule": REFUSAL_FIELD, "finish_reason": "content_filter"}
+    refused: dict[str, Any] = {"status": "refusal", "rule": REFUSAL_FIELD, "finish_reason": "content_filter"}
     replies = [
         Reply(item_id=item.item_id, text="refused", usage={POLICY: f"{said}refused"}, fingerprint="other", **refused)
         if number % 4 == 0

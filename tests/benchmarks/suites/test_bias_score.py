@@ -32,7 +32,7 @@ def test_the_mean_of_both_absolute_means() -> None:
     numbers = iter(range(10_000))
     _, associations = run("implicit_association", lambda item: next(numbers) % 2)
     directed = sum(o.reply.parsed["test_score"] for o in associations)
-    both = joined(result, JOINT_SCORE, decisions, associations)
+    both = joined(result, JOINT_SCORE, decisions, associations, "embedded")
     total = next(one for one in both.estimates if one.metric == METRIC and one.axis is None)
 
     assert total.value == (100 + 100 * directed / len(associations)) / 2
@@ -50,4 +50,4 @@ def test_no_association_that_arrived_is_no_score() -> None:
     """One of the two without a reply leaves the mean undefined, not half."""
     result, decisions = run("decision", lambda _: 1)
 
-    assert set(scores(joined(result, JOINT_SCORE, decisions, [])).values()) == {None}
+    assert set(scores(joined(result, JOINT_SCORE, decisions, [], "embedded")).values()) == {None}

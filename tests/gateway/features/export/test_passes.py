@@ -234,8 +234,8 @@ async def test_runs_are_written_anew_when_they_change(database: Database, url: s
 
     reason = {"not_assessable": "9 of 9 replies"}
     changed = {**whole["estimates"][0], "value": 12.5, "lower": None, "upper": None}
-    changed = result(assessable=True, estimates=[changed, {**changed, "extra": reason}])
-    await runs.replace_result(database, "a", result=changed, report="")
+    estimates = [changed, {**changed, "extra": reason}]
+    await runs.replace_result(database, "a", result=result(assessable=True, estimates=estimates), report="")
     assert (await pass_over(database, url)).rows == {"runs": 2}
     rows = [row for row in read(url, "run_estimates") if row["run_id"] == "a"]
     assert [(row["value"], row["not_assessable"]) for row in rows] == [(12.5, None), (12.5, "9 of 9 replies")]

@@ -7,9 +7,9 @@ import pytest
 
 from auditors.metrics.ranking import rank_ranges
 from auditors.types import Estimate
+from benchmarks.lab.positioning import positioning
 from benchmarks.published.tables import tables_of
 from benchmarks.reporting.leaderboard import leaderboards
-from benchmarks.reporting.positioning import positioning
 from benchmarks.run.estimation import RankResamples
 from gateway.features.fingerprints import suite_parts
 from gateway.features.fingerprints.suite_parts import FinishedRun, Way

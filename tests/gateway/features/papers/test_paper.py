@@ -158,7 +158,7 @@ def test_a_mistake_in_the_models_has_one_line(text: str, reason: str) -> None:
 
 
 def some_column(**more: object) -> Column:
-    blank = {"metric": None, "axis": None, "group": None, "reference": None, "subset": None, "run": None}
+    blank: dict[str, object] = dict.fromkeys(("metric", "axis", "group", "reference", "subset", "run"))
     blank |= {"published": (), "mean_of": (), "stars": False, "note": None, "decimals": 2, "scale": 1.0}
     return msgspec.convert({"heading": "x", **blank, **more}, Column)
 
@@ -167,7 +167,8 @@ def test_a_mean_of_independent_runs_has_their_joint_interval() -> None:
     """Halves of unequal intervals are added in squares; of one run, or without a part, there is none."""
     first, second = Cell(value=10.0, lower=7.0, upper=12.0, n=5), Cell(value=20.0, lower=16.0, upper=23.0, n=7)
     mean = mean_cell(some_column(), ["a", "b"], [first, second], ["r", "s"])
-    assert (mean.value, mean.lower, mean.upper, mean.n) == (15.0, 12.5, pytest.approx(15 + 13**0.5 / 2), 12)
+    assert (mean.value, mean.lower, mean.n) == (15.0, 12.5, 12)
+    assert mean.upper == pytest.approx(15 + 13**0.5 / 2)
     assert mean_cell(some_column(), ["a", "b"], [first, second], ["r", "r"]).lower is None
     assert mean_cell(some_column(), ["a", "b"], [first, Cell(reason="gone")], ["r", "s"]).reason == "no number in b"
 

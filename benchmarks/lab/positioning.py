@@ -12,9 +12,9 @@ from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture
 from benchmarks.figures.panels import Point
 from benchmarks.figures.svg import in_both_widths
+from benchmarks.lab.aspects import Line, draw_aspects, legend
 from benchmarks.published import tables
 from benchmarks.published.tables import NO_INTERVAL
-from benchmarks.reporting.aspects import Line, draw_aspects, legend
 from benchmarks.reporting.leaderboard import Leaderboard, Row
 
 MOST_LINES = 8
