@@ -134,7 +134,7 @@ def hatch(parent: Element | None, x: float, y: float, width: float, height: floa
         right, left = min(start, width), max(0.0, start - height)
         path.append(f"M{x + right:.2f} {y + start - right:.2f}L{x + left:.2f} {y + start - left:.2f}")
         start += HATCH_STEP
-    return add(parent, "path", class_="hatch", d="".join(path), stroke=ink, stroke_opacity=0.4, fill="none")
+    return add(parent, "path", class_="hatch", d="".join(path), stroke=ink, stroke_opacity=0.25, fill="none")
 
 
 def colour_key(ends: Sequence[float], words: str, *, step_width: float, places: int = 0) -> Key:

@@ -1,7 +1,7 @@
 """Models against axes: how far each number is from neutral, in the metric's own unit.
 
-A cell whose interval holds neutral, or that has none, is hatched: nothing says that it is apart. So is one whose
-interval begins below what chance alone makes of neutral. One without enough data has no colour at all.
+A metric has one scale of colours, its own. A cell whose interval holds neutral or begins below what chance gives a
+neutral model, or that has no interval, is hatched without a colour. A cell without enough data says so.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from benchmarks.figures.colours import diverging
 from benchmarks.figures.display import number, signed
 from benchmarks.figures.figure import Key
 from benchmarks.figures.marks import colour_key, tile, tile_key
-from benchmarks.figures.panels import Measure, drop_infinite, keep_finite, split_evenly
+from benchmarks.figures.panels import Measure, drop_infinite, split_evenly
 from benchmarks.figures.svg import NARROW, WIDE, Element, add, canvas, hint, kind_of, markup, nothing, text, wrapped
 
 ROW, HEAD, BLOCK_GAP, GAP = 46.0, 36.0, 16.0, 1.0
@@ -18,6 +18,7 @@ NAME_WIDTH, NARROW_NAME_WIDTH = 170.0, 92.0
 LEAST_WIDTH, MOST_WIDTH = 74.0, 130.0
 """Width of a column."""
 NAMELESS = "(no name)"
+NO_COLOUR = diverging(0.0, -1.0, 1.0)
 
 
 class Cell(Measure, frozen=True, kw_only=True):
@@ -51,15 +52,14 @@ def is_open(cell: Cell, neutral: float) -> bool:
     return chance is not None and neutral < cell.interval[0] <= chance
 
 
-def reach(distances: Distances) -> float:
-    """The distance at both ends of the colours: the largest that is seen."""
-    values = keep_finite(cell.value for row in distances.cells for cell in row if cell is not None)
-    return max((abs(value - distances.neutral) for value in values), default=0.0) or 1.0
+def reach(low: float, high: float, neutral: float) -> float:
+    """Return the distance at both ends of the colours: that of the farther end of the metric's scale."""
+    return max(high - neutral, neutral - low)
 
 
-def draw(distances: Distances, *, label: str, farthest: float | None = None, width: float = WIDE) -> str:
+def draw(distances: Distances, *, label: str, farthest: float, width: float = WIDE) -> str:
     """Return the map as SVG. Axes that do not fit in a row stand in blocks below each other. `farthest`: distance at
-    both ends of the colours, positive; None takes the largest that is seen.
+    both ends of the colours, positive.
     """
     left = NARROW_NAME_WIDTH if width <= NARROW else NAME_WIDTH
     blocks = split_evenly(len(distances.axes), max(1, int((width - left) / LEAST_WIDTH)))
@@ -69,18 +69,17 @@ def draw(distances: Distances, *, label: str, farthest: float | None = None, wid
     height = HEAD + ROW * len(distances.models) + BLOCK_GAP
     size = width, len(blocks) * height - BLOCK_GAP
     picture = canvas(*size, label, description=summary(distances), kind=kind_of(width))
-    scale = reach(distances) if farthest is None else farthest
     for place, block in enumerate(blocks):
-        _draw_block(picture, distances, block, (left, place * height + HEAD), column, scale)
+        _draw_block(picture, distances, block, (left, place * height + HEAD), column, farthest)
     return markup(picture)
 
 
-def legend(distances: Distances, farthest: float | None = None) -> tuple[Key, ...]:
-    scale, places = reach(distances) if farthest is None else farthest, distances.places
+def legend(distances: Distances, farthest: float) -> tuple[Key, ...]:
+    places = distances.places
     words = f"distance from neutral ({number(distances.neutral, places)})"
     return (
-        colour_key((-scale, 0.0, scale), words, step_width=4, places=places),
-        tile_key(diverging(0.5, -1, 1), "the interval contains the neutral value, or is absent", is_hatched=True),
+        colour_key((-farthest, 0.0, farthest), words, step_width=4, places=places),
+        tile_key(NO_COLOUR, "the interval contains the neutral value, or is absent", is_hatched=True),
         tile_key(None, "not enough data: undefined, not 0"),
     )
 
@@ -129,7 +128,8 @@ def _draw_cell(
     distance = value - distances.neutral
     lines = [(signed(distance, distances.places), 13.0), (_count(cell.n, "n {:,}"), 10.0)]
     is_hatched = is_open(cell, distances.neutral)
-    tile(group, corner, size, diverging(distance, -scale, scale), lines, is_hatched=is_hatched)
+    fill = NO_COLOUR if is_hatched else diverging(distance, -scale, scale)
+    tile(group, corner, size, fill, lines, is_hatched=is_hatched)
 
 
 def _count(n: int | None, form: str = "n = {:,}") -> str:

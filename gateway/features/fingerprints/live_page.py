@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 MOST_STREAMS = 2_000
 MOST_MODELS = 20
-LEAST_REACH = 0.05
-"""Share of the metric's range, at both ends of the colours: smaller distances do not get a strong colour."""
 SHARES = "selection_share"
 
 
@@ -84,7 +82,7 @@ def _map(metric: str, estimates: Sequence[LiveEstimate], *, is_first: bool) -> "
         neutral=neutral,
     )
     title = words(metric)
-    farthest = max(distances.reach(drawn), LEAST_REACH * (scale_of(metric).high - scale_of(metric).low))
+    farthest = distances.reach(scale_of(metric).low, scale_of(metric).high, neutral)
     svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
     picture = Picture(title="", reading="", svg=svg)
     keys = distances.legend(drawn, farthest)

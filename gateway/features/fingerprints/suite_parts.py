@@ -6,7 +6,7 @@ its own below one's own, under the paper's name, and is in no rank of ours.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -33,8 +33,6 @@ from gateway.features.fingerprints.distances import Cell, Distances
 
 MOST_COLUMNS = 12
 """Most columns of a map or table; the reports of the runs have all."""
-LEAST_REACH = 0.05
-"""Smallest reach of the colours at both ends, as a share of the metric's range: smaller values get no strong colour."""
 DASH = "–"
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -152,11 +150,9 @@ def _part_of(suite: Suite, runs: Sequence[FinishedRun]) -> SuitePart:
         table for table in tables.tables_of(suite.name) if (table.few_shot, table.mitigation) in settings_of_runs
     ]
     maps = _maps(suite, runs, printed)
-    metrics = dict.fromkeys((suite.headline.metric, *(table.metric for table in printed)))
-    reaches = {metric: _reach(suite, metric, runs, maps, printed) for metric in metrics}
-    ways = [_way(suite, way, runs_of_way, maps, reaches) for way, runs_of_way in sorted(by_way.items())]
+    ways = [_way(suite, way, runs_of_way, maps) for way, runs_of_way in sorted(by_way.items())]
     order = [key for keys in maps.values() for key in keys]
-    published = [_published(suite, table, order, reaches[table.metric]) for table in printed]
+    published = [_published(suite, table, order) for table in printed]
     return SuitePart(
         suite=suite.name,
         title=suite.title,
@@ -181,13 +177,7 @@ def _maps(suite: Suite, runs: Sequence[FinishedRun], printed: Sequence[Table]) -
     return {title: sorted(keys, key=lambda key: key.axis is not None) for title, keys in maps.items()}
 
 
-def _way(
-    suite: Suite,
-    way: tuple[str, str, str],
-    runs: Sequence[FinishedRun],
-    maps: Maps,
-    reaches: Mapping[str, float],
-) -> Way:
+def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], maps: Maps) -> Way:
     protocol, mode, kind = way
     figures: list[Figure] = []
     numbers: list[Numbers] = []
@@ -203,7 +193,7 @@ def _way(
         elif suite.scales[keys[0].metric].ideal is None:
             numbers.append(_numbers(suite, title, keys, runs))
         else:
-            figures.append(_map(suite, title, keys, runs, reaches[keys[0].metric]))
+            figures.append(_map(suite, title, keys, runs))
     return Way(
         title=f"{protocol} protocol · {mode} · {kind} data",
         is_embedded=kind == "embedded",
@@ -237,22 +227,7 @@ def _estimates_by_key(run: FinishedRun) -> dict[CellKey, Estimate]:
     return {key_of(estimate): estimate for estimate in run.result.estimates}
 
 
-def _reach(suite: Suite, metric: str, runs: Sequence[FinishedRun], maps: Maps, printed: Sequence[Table]) -> float:
-    """One's own and published pictures of a metric have the same colours."""
-    scale = suite.scales[metric]
-    mapped = {key for keys in maps.values() for key in keys if key.metric == metric}
-    own = [
-        estimate.value
-        for run in runs
-        for estimate in run.result.estimates
-        if key_of(estimate) in mapped and estimate.value is not None
-    ]
-    theirs = [number.value for table in printed if table.metric == metric for number in tables.numbers(table)]
-    farthest = max((abs(value - (scale.ideal or 0.0)) for value in (*own, *theirs)), default=0.0)
-    return max(farthest, LEAST_REACH * (scale.high - scale.low))
-
-
-def _map(suite: Suite, title: str, keys: Sequence[CellKey], runs: Sequence[FinishedRun], farthest: float) -> Figure:
+def _map(suite: Suite, title: str, keys: Sequence[CellKey], runs: Sequence[FinishedRun]) -> Figure:
     metric = keys[0].metric
     rows = [(run, _estimates_by_key(run)) for run in runs]
     drawn = Distances(
@@ -262,14 +237,15 @@ def _map(suite: Suite, title: str, keys: Sequence[CellKey], runs: Sequence[Finis
         neutral=suite.scales[metric].ideal or 0.0,
         places=places(suite.name, metric),
     )
-    return _figure(title, suite.scales[metric], drawn, farthest)
+    return _figure(title, suite.scales[metric], drawn)
 
 
 def _title(key: CellKey) -> str:
     return f"{heading(key.metric)}{f', {key.subset}' if key.subset else ''}".replace("_", " ")
 
 
-def _figure(title: str, scale: Scale, drawn: Distances, farthest: float, notes: Sequence[str] = ()) -> Figure:
+def _figure(title: str, scale: Scale, drawn: Distances, notes: Sequence[str] = ()) -> Figure:
+    farthest = distances.reach(scale.low, scale.high, drawn.neutral)
     svg = in_both_widths(lambda width: distances.draw(drawn, label=title, farthest=farthest, width=width))
     reading = f"Distance from {number(drawn.neutral, drawn.places)} in the metric's own unit ({scale.reading})."
     if not scale.low < drawn.neutral < scale.high:
@@ -324,7 +300,7 @@ def _describe_cell(cell: Cell | None, decimals: int) -> str:
     return f"{number(cell.value, decimals)} ({ends}), n = {cell.n:,}"
 
 
-def _published(suite: Suite, table: Table, order: Sequence[CellKey], farthest: float) -> Figure | Numbers:
+def _published(suite: Suite, table: Table, order: Sequence[CellKey]) -> Figure | Numbers:
     entries = tables.numbers(table)
     by_place = {(entry.model, entry.key): entry for entry in entries}
     keys = sorted(
@@ -357,7 +333,7 @@ def _published(suite: Suite, table: Table, order: Sequence[CellKey], farthest: f
         places=places(suite.name, table.metric),
     )
     notes = [text for text in (table.caveat, f"All cells are hatched: {NO_INTERVAL}.", *notes) if text]
-    return _figure(title, scale, drawn, farthest, notes)
+    return _figure(title, scale, drawn, notes)
 
 
 def _printed(entry: Published | None) -> str:

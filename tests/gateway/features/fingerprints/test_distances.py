@@ -9,7 +9,7 @@ import pytest
 from benchmarks.figures.colours import diverging
 from benchmarks.figures.svg import NARROW, WIDE
 from gateway.features.fingerprints import distances
-from gateway.features.fingerprints.distances import Cell, Distances
+from gateway.features.fingerprints.distances import NO_COLOUR, Cell, Distances
 
 
 def cell(value: float | None, lower: float | None = None, upper: float | None = None, **given: Any) -> Cell:
@@ -25,7 +25,7 @@ def of(*rows: tuple[Cell | None, ...], neutral: float = 0.0, **given: Any) -> Di
 
 def drawn(found: Distances, **given: Any) -> list[ET.Element]:
     """Its cells, row by row."""
-    picture = ET.fromstring(distances.draw(found, **{"label": "distances"} | given))
+    picture = ET.fromstring(distances.draw(found, **{"label": "distances", "farthest": 1.0} | given))
     return [one for one in picture.iter("g") if one.get("class") == "cell"]
 
 
@@ -38,21 +38,23 @@ def is_hatched(element: ET.Element) -> bool:
 
 
 def test_a_cell_says_how_far_it_is_from_neutral() -> None:
-    """In the metric's own unit, with its sign and n, in the colour of its share of the farthest."""
+    """In the metric's own unit, with its sign and n, in the colour of its share of the metric's scale."""
     found = of((cell(0.7, 0.6, 0.8), cell(0.25, 0.2, 0.3)), neutral=0.5)
-    above, below = drawn(found)
+    above, below = drawn(found, farthest=0.25)
 
     assert words(above) == ["+0.20", "n 40"]
     assert words(below) == ["−0.25", "n 40"]
     assert above[1].attrib["fill"] == diverging(0.2, -0.25, 0.25)
     assert below[1].attrib["fill"] == diverging(-1.0, -1.0, 1.0)
-    assert drawn(found, farthest=1.0)[1][1].attrib["fill"] == diverging(-0.25, -1.0, 1.0)
+    assert drawn(found)[1][1].attrib["fill"] == diverging(-0.25, -1.0, 1.0)
 
 
 def test_only_what_is_apart_from_neutral_is_not_hatched() -> None:
     """An interval that holds it, that ends on it, or that there is none of says nothing."""
     row = (cell(0.2, 0.1, 0.3), cell(0.2, -0.1, 0.5), cell(0.2, 0.0, 0.4), cell(0.2), cell(0.2, math.nan, 0.5))
-    assert [is_hatched(one) for one in drawn(of(row))] == [False, True, True, True, True]
+    cells = drawn(of(row))
+    assert [is_hatched(cell) for cell in cells] == [False, True, True, True, True]
+    assert {cell[1].attrib["fill"] for cell in cells[1:]} == {NO_COLOUR}
 
 
 @pytest.mark.parametrize("undefined", [None, cell(None, n=3, reason="3 replies"), cell(math.nan), cell(math.inf)])
@@ -71,7 +73,7 @@ def test_hostile_names_of_two_hundred_models(name: str) -> None:
     """Well-formed, names in two lines at most, no id, style or script."""
     found = of(*[(cell(0.1, 0.0, 0.2),)] * 200, models=(name,) * 200, axes=(name,))
     for width in (WIDE, NARROW):
-        svg = distances.draw(found, label=name, width=width)
+        svg = distances.draw(found, label=name, farthest=1.0, width=width)
         picture = ET.fromstring(svg.encode())
         assert not [one for one in picture.iter() if {"id", "style"} & set(one.attrib) or one.tag == "script"]
         assert len([one for one in picture if one.tag == "text"]) <= 2 * 201
@@ -84,4 +86,4 @@ def test_the_map_is_read_out() -> None:
         "model-0: axis-0 +0.20 from neutral (−0.10 to +0.50, which holds neutral), n = 40, "
         "axis-1 not enough data: 3 replies, n = 3"
     )
-    assert distances.legend(found)[0].words == "distance from neutral (0.00)"
+    assert distances.legend(found, 1.0)[0].words == "distance from neutral (0.00)"
