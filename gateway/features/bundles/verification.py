@@ -26,7 +26,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
     n_files: int
     failures: Sequence[str]
-    """One line each; empty where every file is as the statement says and the signature is not wrong."""
+    """One line each; empty where every file matches the statement and the signature is not wrong."""
     signed: Signed
     signer: str | None = None
     """The id of the key that the signature names."""

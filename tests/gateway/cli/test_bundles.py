@@ -33,7 +33,7 @@ def test_bundle_verify_score(tmp_path: Path, keys: tuple[str, str], capsys: Say)
     out = capsys.readouterr().out
     assert "b: 9 files of stereoset, signed" in out
     assert "without ledger.json: a run directory has no ledger" in out
-    assert "ok    9 files are as the statement says: suite stereoset" in out
+    assert "ok    9 files match the statement: suite stereoset" in out
     assert "75 numbers are as in result.json, 0 differences" in out
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o600
 

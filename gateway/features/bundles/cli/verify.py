@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(visible_line(f"FAIL  {line}"))
     if verification.failures:
         return CHANGED
-    print(f"ok    {verification.n_files} files are as the statement says: {_run_of(verification)}")
+    print(f"ok    {verification.n_files} files match the statement: {_run_of(verification)}")
     match verification.signed:
         case "none":
             print("FAIL  not signed: anyone could have made it")
