@@ -182,5 +182,5 @@ async def test_runs_stand_next_to_each_other(tmp_path: Path, recorded: dict[str,
     assert "the paper prints no interval and no number of replies" in words(markup)
     own, published = ranks.split('id="published-ranks"')
     assert set(re.findall(r'class="rank[^"]*"[^>]*>([^<]+)<', own)) == {"1="}, "both models have the same replies"
-    assert "religion 1.00 (1.00 to 1.00), rank sum 2" in words(own)
+    assert "religion: 1.00 (no interval), rank sum 2" in words(own)
     assert re.findall(r"(\S+) published", words(published))[:4] == ["TL-1.1B", "PHI-3.5B", "MST-7B", "LL-8B"]

@@ -62,7 +62,7 @@ def test_versions_of_ones_own() -> None:
         (b'{"prompt": "x", "axis": "gender", "groups": ["lady"]}', '"lady" is not a group of gender: use one of man, '),
         (b'{"axis": "gender", "swaps": {"man": "x"}}', "line 2: swaps has 1 versions: give 2 to 20"),
         (b'{"axis": "gender", "swaps": {"man": "x", "woman": "y"}, "groups": ["man"]}', "leave groups out"),
-        (b'{"prompt": "x", "id": "a/b"}', "line 2: `$.id`: must be up to 64 letters"),
+        (b'{"prompt": "x", "id": "a/b"}', "line 2: `$.id`: must be a letter or digit and up to 63 letters"),
         (b'{"prompt": "x", "id": "one"}', 'line 2: id "one" is that of line 1: every prompt needs its own'),
     ],
 )

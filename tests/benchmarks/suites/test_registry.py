@@ -28,9 +28,9 @@ def test_no_suite_is_a_special_case() -> None:
     about_suites = (
         gateway / "demo" / "real.py",
         gateway / "features" / "measuring" / "labelled_choices.py",
-        gateway / "features" / "fingerprints" / "tables.py",
+        ROOT / "published" / "tables.py",
         gateway / "features" / "lab" / "judge" / "planted_texts.py",
-        gateway / "cli" / "audit" / "qualifications.py",
+        ROOT / "run" / "qualifications.py",
         gateway / "console" / "alarms.py",
     )
     apart = (ROOT / "suites", ROOT / "simulator" / "planted", *auditor, *about_suites)
