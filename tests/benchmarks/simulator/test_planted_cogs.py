@@ -15,16 +15,6 @@ from tests.support.simulator.two_stages import COGS, by_key, covers, engine, eva
 
 OF_TEXTS = ("representative_bias_score", "mean_difference")
 PROTOCOLS: tuple[ProtocolName, ...] = ("corrected", "paper")
-SURE = {
-    "cogs": {
-        "preference": {
-            "race": {"white": 0.0, "black": 1.0, "asian": 0.0},
-            "gender": {"man": 0.0, "woman": 0.0, "non_binary": 1.0},
-            "sexual_orientation": {"straight": 1.0, "queer": 0.0},
-        }
-    }
-}
-SURE_OF = {"race": "black", "gender": "non-binary", "sexual_orientation": "straight"}
 
 
 @cache
@@ -50,16 +40,6 @@ def test_distances_are_exactly_the_planted_ones(protocol: ProtocolName) -> None:
     assert len(measured) == sum(1 + 13 * len(identities) for identities in AXES.values())
     for cell in measured:
         assert point(cell) == pytest.approx(behaviour.expected(cell.key)), cell.key
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_evaluator_knows_a_text_in_any_place(protocol: ProtocolName) -> None:
-    """With a sure preference it chooses the same identity in all 1,080 questions, rotated or not."""
-    observations = evaluations(engine(profile(SURE)), questions(protocol))
-
-    assert len(observations) == 1080
-    for observed in observations:
-        assert observed.reply.parsed == SURE_OF[observed.item.axis]
 
 
 @pytest.mark.parametrize("planted", ["default", "null"])
