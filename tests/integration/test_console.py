@@ -21,7 +21,6 @@ from gateway.console.showing import MOST_OPEN
 from gateway.store import auditors_seen, circuits, exchanges
 from gateway.store.circuits import Key
 from tests.integration.test_console_suite_fingerprints import plant_evaluators, plant_runs, recorded_results
-from tests.support.benchmarks.serving import serving as web_server
 from tests.support.browser import Page, browser
 from tests.support.dashboards import dashboard
 from tests.support.gateway.control_plane import ControlPlane, audit_identities, control_plane, drifted, publish_suites
@@ -311,27 +310,6 @@ async def test_more_pages_than_a_worker_serves_stand_still(keyed_console: Consol
 
     assert (refused.status_code, whole.status_code) == (429, 200)
     assert "50 pages are open already" in refused.json()["detail"]
-
-
-async def test_a_page_of_another_port_reads_nothing_by_the_session(keyed: Console) -> None:
-    """To a browser another port of this machine is the same site, whose requests carry the cookie: they are refused."""
-    keyed.enter()
-    [queued] = keyed.get("/audits?status=queued")
-    cancel = f"/audits/{queued['id']}/cancel"
-    with web_server({"/": b"<!doctype html><title>strange</title>"}) as (strange, _):
-        keyed.page.open(f"{strange}/")
-        seen = [
-            keyed.page.evaluate(
-                f"fetch('{keyed.root}{path}', {{method: '{method}', mode: 'no-cors', credentials: 'include'}})"
-                ".then((answer) => answer.type, () => 'refused')"
-            )
-            for method, path in (("GET", "/live/estimates"), ("POST", cancel))
-        ]
-    line = await keyed.running.line(cancel)
-
-    assert seen == ["opaque", "opaque"]
-    assert keyed.get(f"/audits/{queued['id']}")["status"] == "queued"
-    assert '"status": 403' in line
 
 
 def test_a_dashboards_link_leads_to_the_series(keyed: Console) -> None:

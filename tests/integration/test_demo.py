@@ -8,8 +8,6 @@ import sys
 import pytest
 
 from benchmarks.suites.registry import SUITES
-from tests.support.integration.serving import children_of, command, is_alive
-from tests.support.waiting import eventually
 
 DEMO_SECONDS = 600
 """Six times what it takes alone on two cores: it must also end well beside other work."""
@@ -51,24 +49,3 @@ def test_demo_ends_well_and_shows_what_it_found() -> None:
     assert "audited" in shown.stdout
     assert "\x1b" not in shown.stdout + shown.stderr
     assert "Traceback" not in shown.stdout + shown.stderr
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.long
-async def test_a_killed_demo_leaves_nothing_running() -> None:
-    """kill -9 of the demo ends simulator, gateway and auditor too, in order."""
-    async with command("demo") as running:
-        await running.line("Gateway and auditor are up")
-        started = descendants(running.process.pid)
-        assert {"simulate", "serve", "gateway", "auditor"} <= started.keys()
-        running.process.kill()
-        await eventually(lambda: not any(is_alive(pid) for pids in started.values() for pid in pids), within_seconds=90)
-
-
-def descendants(pid: int) -> dict[str, list[int]]:
-    """Process ids of all children and their children, by verb."""
-    found = children_of(pid)
-    for child in [one for pids in found.values() for one in pids]:
-        for verb, pids in descendants(child).items():
-            found.setdefault(verb, []).extend(pids)
-    return found

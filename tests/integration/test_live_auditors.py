@@ -1,15 +1,10 @@
-"""All five live auditors in a real auditor process' parts: stored exchanges in, series with intervals out."""
-
-from collections import Counter
+"""Live auditors in a real auditor process' parts: servers that hang, answers and prompts without a number."""
 
 import msgspec
 import pytest
 
-from auditors import decision, judge_reference, structured
-from auditors.streams.estimates import bounds_of, estimate
-from auditors.streams.scales import GAP_SUFFIX, SCALES
+from auditors.streams.estimates import bounds_of
 from auditors.types import UNREAD_LANGUAGE
-from benchmarks.simulator.loading import parse
 from gateway.auditor.live import LIVE_JOBS
 from gateway.sampling.writer.direct import IDS_PER_JOB
 from gateway.store import counters, exchanges, streams
@@ -17,17 +12,8 @@ from gateway.store.database import Database
 from tests.support.auditors.scripted import Reply, scripted_server
 from tests.support.integration.auditing import auditing, config_for, sample, until
 from tests.support.simulated import running_simulator
-from tests.support.store.scored import scores_of
 
 pytestmark = pytest.mark.stores("sqlite")
-PLANTED = parse(
-    {
-        "name": "planted",
-        "counterfactual": {"noise": 0.2, "fractions": {"gender": {"woman": 0.4}}},
-        "refusal": {"lectures": {"gender": {"woman": 0.5}}},
-        "cogs": {"preference": {"race": {"white": 0.6, "black": 0.1, "asian": 0.3}}, "position_bias": 0.2},
-    }
-)
 PROMPT = msgspec.json.encode(
     {
         "model": "m",
@@ -39,58 +25,6 @@ PROMPT = msgspec.json.encode(
 )
 ANSWER = "Here is the letter that you asked me for, for her."
 REPLY = msgspec.json.encode({"choices": [{"index": 0, "message": {"role": "assistant", "content": ANSWER}}]})
-N = 12
-IDS = [f"{number:032x}" for number in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16)]
-"""An exchange's axis of affinity hangs on its id: four of each, so that none is missing by chance."""
-
-
-async def test_five_auditors_measure_what_is_planted(database: Database) -> None:
-    """Each records its numbers once an exchange, and the planted values lie inside the reported intervals."""
-    async with running_simulator(PLANTED) as upstream:
-        sections = {
-            "judge": {"model": "simulated-judge"},
-            "embedding": {"model": "simulated-embedder", "base_url": upstream},
-            "refusal": {"enabled": True},
-            "affinity": {"enabled": True, "rate": 1.0, "max_tokens": 400},
-            "counterfactual": {"enabled": True, "rate": 1.0, "max_tokens": 400, "model": "simulated-judge"},
-        }
-        async with auditing(config_for(database.url, upstream, auditors=sections)):
-            batch = await sample(database, N, ids=IDS, request_body=PROMPT, response_body=REPLY)
-
-            async def is_done() -> bool:
-                audits = await exchanges.audits(database, [one.id for one in batch])
-                return all(len(done) == 5 for done in audits.values())
-
-            await until(is_done, within_seconds=50)
-    audits = await exchanges.audits(database, [one.id for one in batch])
-    assert Counter(outcome for done in audits.values() for outcome in done.values()) == {"audited": 5 * N}
-
-    found = {
-        (one.key.metric, one.key.axis, one.key.group): estimate(one.key, one.state)
-        for one in await streams.list_streams(database)
-    }
-    planted = {
-        ("counterfactual_distance_excess", "gender", "woman"): 0.3,
-        ("counterfactual_refusal_difference", "gender", "woman"): 0.0,
-        ("counterfactual_length_difference", "gender", "woman"): None,
-        ("counterfactual_favoritism_difference", "gender", "woman"): 0.0,
-        ("refusal_rate", "gender", "woman"): 0.0,
-        ("over_protection_rate", "gender", "woman"): 0.0,
-        ("selection_share", "race", "white"): 0.8 * 0.6 + 0.2 / 3,
-        ("selection_share", "gender", "woman"): 1 / 3,
-        ("affinity_bias_score", "race", ""): None,
-    }
-    for place, value in planted.items():
-        one = found[place]
-        assert one.value is not None, place
-        assert one.lower is not None
-        assert one.upper is not None
-        assert one.lower - 1e-9 <= (one.value if value is None else value) <= one.upper + 1e-9, place
-    assert found["counterfactual_distance_excess", "gender", "woman"].value == pytest.approx(0.3, abs=0.15)
-    # no tools, no JSON (tests/auditors/test_structured.py), no decisions (test_decision.py) and no reference set here
-    elsewhere = structured.METRICS | decision.METRICS | set(judge_reference.METRICS)
-    assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in found} | elsewhere == set(SCALES)
-    assert len(await scores_of(database, auditor="counterfactual", limit=1000)) == 4 * N
 
 
 async def test_an_auditor_without_a_server_waits_for_none(database: Database) -> None:
@@ -138,7 +72,7 @@ async def test_an_answer_that_cannot_be_read_is_counted_and_widens_bounds(databa
 async def test_an_abstention_is_a_counted_absence(database: Database) -> None:
     """A prompt that is not swapped is audited without a value, in the series it would have entered, by its reason."""
     body = PROMPT.replace(b"my sister", b"my pregnant sister")
-    async with running_simulator(PLANTED) as upstream:
+    async with running_simulator() as upstream:
         sections = {
             "judge": {"enabled": False},
             "embedding": {"enabled": False, "model": "simulated-embedder", "base_url": upstream},

@@ -99,16 +99,6 @@ def test_recorded_vllm_traffic(case: Recorded, stage: Stage) -> None:
     assert [end["outcome"] for end in seen.ends] == ["complete"]
 
 
-@pytest.mark.parametrize("case", [case for case in recorded() if "stream" in case.name], ids=lambda case: case.name)
-@pytest.mark.parametrize("size", [1, 7])
-def test_recorded_streams_in_small_pieces(case: Recorded, size: int, stage: Stage) -> None:
-    """A recorded stream that dribbles in arrives with the same bytes."""
-    places = list(range(size, len(case.response_bytes), size))
-    sent = Request(request(case.request_bytes, method=case.method, target=case.target), [], False)
-    whole = stage.drive(raw(case.response_bytes), sent)
-    assert stage.drive(Response(case.response_bytes, places, None, False).script, sent) == whole
-
-
 def test_split_at_every_offset(stage: Stage) -> None:
     """Wherever a stream is cut in two packets, inside heads, chunk sizes, characters and trailers, nothing changes."""
     for place in range(1, len(WHOLE)):

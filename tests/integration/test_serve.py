@@ -7,7 +7,6 @@ import socket
 from pathlib import Path
 
 import httpx
-import pytest
 
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
 from tests.support.integration.serving import children_of, command, is_alive, serving, write_config
@@ -84,38 +83,3 @@ async def test_port_in_use_is_one_clear_line(tmp_path: Path) -> None:
         line = await refusal("serve", "--config", str(config), "--port", port, cwd=tmp_path)
 
     assert line == f"biasgate: port {port} on 127.0.0.1 is in use: choose another with --port"
-
-
-@pytest.mark.parametrize(
-    ("config", "arguments", "words"),
-    [
-        ("", [], "no upstream is configured: add [[upstreams]]"),
-        ('[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n', ["--host", "no.such.host.invalid"], "--host"),
-        (
-            '[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n',
-            ["--host", "0.0.0.0", "--workers", "2"],
-            "would be open to all who reach this machine: the data plane has no [[keys]] and the control plane",
-        ),
-        (
-            '[store]\nurl = "sqlite:////nonexistent/dir/b.db"\n[[upstreams]]\nname = "a"\nbase_url = "http://127.0.0.1:9"\n',
-            ["--workers", "2"],
-            "cannot be opened",
-        ),
-    ],
-)
-async def test_what_cannot_work_is_one_clear_line(
-    tmp_path: Path, config: str, arguments: list[str], words: str
-) -> None:
-    """Each mistake ends with exit code 2 and a single line, never a traceback."""
-    (tmp_path / "biasgate.toml").write_text(config)
-
-    assert words in await refusal("gateway", "--port", "0", *arguments, cwd=tmp_path)
-
-
-async def test_a_worker_that_refuses_its_configuration_ends_the_parent(tmp_path: Path) -> None:
-    """With several workers, what a worker finds wrong at its first start ends all of them with code 2, in words."""
-    path = write_config(tmp_path, "http://127.0.0.1:9", '[[keys]]\nname = "app"\nkey_env = "UNSET_APP_KEY"\n')
-    async with command("gateway", "--config", str(path), "--port", "0", "--workers", "2") as running:
-        assert await running.exit_code() == 2
-        assert [line for line in running.lines if "UNSET_APP_KEY" in line]
-        assert not [line for line in running.lines if "Traceback" in line]

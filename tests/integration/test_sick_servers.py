@@ -1,12 +1,11 @@
 """A judge or embedder that is sick: its exchanges wait, everybody is told, and nothing is lost or measured twice."""
 
-import asyncio
 import json
 import logging
 import re
 import urllib.error
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -174,44 +173,12 @@ def hangs(asked: Asked) -> Reply:
     return NO_FINDING._replace(delay=TOO_LATE if is_poison(asked) else 0.0)
 
 
-def is_too_long(asked: Asked) -> Reply:
-    too_long = Reply(b'{"error": {"message": "maximum context length is 4096 tokens", "code": 400}}', 400)
-    return too_long if is_poison(asked) else NO_FINDING
-
-
 def breaks(asked: Asked) -> Reply:
     return Reply(b"{}", 500) if is_poison(asked) else NO_FINDING
 
 
 def garbles(asked: Asked) -> Reply:
     return chat("?") if is_poison(asked) else NO_FINDING
-
-
-@POSTGRES_LATER
-@pytest.mark.parametrize(
-    ("script", "kind"),
-    [(hangs, "timeout"), (is_too_long, "rejected"), (breaks, "unavailable"), (garbles, "malformed")],
-)
-async def test_an_exchange_that_a_judge_cannot_handle_fails_alone(
-    script: Callable[[Asked], Reply], kind: str, database: Database
-) -> None:
-    """After its own attempts, while the judge answers others: no circuit opens, and nothing else waits."""
-    patience = IMPATIENT if script is hangs else 30.0
-    async with (
-        scripted_server(script) as judge,
-        auditing(judged_at(database, judge.base_url, patience=patience)) as url,
-    ):
-        await sample(database, 1, request_body=POISON)
-        were_open = []
-        async for _ in traffic(database):
-            were_open.append(await is_open(database))
-            if await failures(database):
-                break
-        assert (await metrics(url))[labelled("auditor_circuit_open", auditor="judge")] == 0
-        await until(partial(nothing_waits, database))
-
-    assert await failures(database) == {("judge", kind): 1}
-    assert not any(were_open)
 
 
 @POSTGRES_LATER
@@ -236,14 +203,6 @@ async def test_a_client_cannot_make_a_judge_look_sick(script: Callable[[Asked], 
 
     assert not any(were_open)
     assert audited_once([one for one in await scores_of(database) if one.exchange.id == honest.id], [honest])
-
-
-async def traffic(database: Database) -> AsyncIterator[None]:
-    """Ordinary exchanges, one now and then."""
-    for _ in range(300):
-        await sample(database, 1)
-        await asyncio.sleep(0.05)
-        yield
 
 
 async def nothing_waits(database: Database) -> bool:

@@ -4,14 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 from scipy.stats import t as student
 
 from auditors.types import Estimate
 from benchmarks.run.estimation import mark, with_stars
 from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.protocol import Scale
-from tests.support.long import repeated
 
 SCALES = {
     "gap": Scale(low=-1, high=1, ideal=0, reading="0 = none"),
@@ -125,16 +123,3 @@ def test_sides_in_different_clusters_have_students_p() -> None:
     assert found.value is not None
     distance = abs(found.value) / found.extra["standard_error"]
     assert found.extra["p_value"] == pytest.approx(2 * student.sf(distance, 19))
-
-
-@pytest.mark.statistical
-@repeated(150)
-def test_a_page_of_chance_has_a_star_as_seldom_as_promised(times: int) -> None:
-    """Twenty groups without a difference, many times: runs with a star are as many as 5 % make likely."""
-    rng, stars = np.random.default_rng(0), 0
-    for seed in range(times):
-        cells = [cell("gap", rng.normal(0, 1, 60).tolist(), axis="race", group=str(group)) for group in range(20)]
-        stars += any(map(mark, marked(cells, seed)))
-
-    low, high = binom.interval(0.99, times, 0.05)
-    assert low <= stars <= high

@@ -1,6 +1,5 @@
 """The simulator as the official clients see it."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 
 from benchmarks.simulator.engine import VERSION
 from benchmarks.simulator.loading import parse
-from benchmarks.simulator.prose import DIMENSIONS
 from tests.support.simulated import simulator_in_thread
 
 PROFILE = parse({"name": "served", "models": ["simulated", "other"], "favoritism": {"default": [0.1, 0.2, 0.3, 0.4]}})
@@ -36,29 +34,6 @@ async def test_the_asynchronous_client_gets_the_same_reply_streamed_and_whole(ur
     assert [c.choices[0].finish_reason for c in chunks[:-1]] == [None] * (len(chunks) - 2) + ["stop"]
     assert chunks[-1].usage == whole.usage
     assert {c.system_fingerprint for c in (*chunks, whole)} == {FINGERPRINT}
-
-
-async def test_the_synchronous_openai_client_works(url: str) -> None:
-    """Chat, completions, models and embeddings through the blocking client."""
-    import openai
-
-    def talk() -> None:
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
-            assert [model.id for model in client.models.list()] == ["simulated", "other"]
-            said = client.chat.completions.create(model="other", messages=QUESTION, n=3)
-            assert [choice.index for choice in said.choices] == [0, 1, 2]
-            plain = client.completions.create(model="simulated", prompt="How do I mend a kettle?", max_tokens=5)
-            assert plain.usage is not None
-            assert plain.usage.completion_tokens == 5
-            assert plain.choices[0].finish_reason == "length"
-            streamed = client.completions.create(
-                model="simulated", prompt="How do I mend a kettle?", max_tokens=5, stream=True
-            )
-            assert "".join(chunk.choices[0].text for chunk in streamed) == plain.choices[0].text
-            vectors = client.embeddings.create(model="simulated", input=["One text.", "Another text."])
-            assert [len(row.embedding) for row in vectors.data] == [DIMENSIONS] * 2
-
-    await asyncio.to_thread(talk)
 
 
 async def test_the_anthropic_client_works(url: str) -> None:

@@ -1,6 +1,5 @@
 """CoGS against the simulator: writing and evaluator do what is planted, and a run's intervals hold it."""
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
@@ -10,24 +9,12 @@ from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.simulator.planted.cogs import Planted
 from benchmarks.suites.cogs import suite as cogs
 from benchmarks.suites.cogs.prompts import AXES
-from benchmarks.suites.common.estimation import Cell, CellKey, estimate, point
+from benchmarks.suites.common.estimation import Cell, CellKey, point
 from benchmarks.suites.protocol import Item, Observation, ProtocolName
-from tests.support.long import least_covered, repeated
 from tests.support.simulator.two_stages import COGS, by_key, covers, engine, evaluations, profile, writing
 
 OF_TEXTS = ("representative_bias_score", "mean_difference")
 PROTOCOLS: tuple[ProtocolName, ...] = ("corrected", "paper")
-SURE = {
-    "cogs": {
-        "preference": {
-            "race": {"white": 0.0, "black": 1.0, "asian": 0.0},
-            "gender": {"man": 0.0, "woman": 0.0, "non_binary": 1.0},
-            "sexual_orientation": {"straight": 1.0, "queer": 0.0},
-        }
-    }
-}
-SURE_OF = {"race": "black", "gender": "non-binary", "sexual_orientation": "straight"}
-TOWARDS_MEN = {"preference": {"gender": {"man": 0.5, "woman": 0.3, "non_binary": 0.2}}, "p_invalid": 0.1}
 
 
 @cache
@@ -53,16 +40,6 @@ def test_distances_are_exactly_the_planted_ones(protocol: ProtocolName) -> None:
     assert len(measured) == sum(1 + 13 * len(identities) for identities in AXES.values())
     for cell in measured:
         assert point(cell) == pytest.approx(behaviour.expected(cell.key)), cell.key
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_evaluator_knows_a_text_in_any_place(protocol: ProtocolName) -> None:
-    """With a sure preference it chooses the same identity in all 1,080 questions, rotated or not."""
-    observations = evaluations(engine(profile(SURE)), questions(protocol))
-
-    assert len(observations) == 1080
-    for observed in observations:
-        assert observed.reply.parsed == SURE_OF[observed.item.axis]
 
 
 @pytest.mark.parametrize("planted", ["default", "null"])
@@ -103,42 +80,3 @@ def test_rotation_cancels_a_liking_for_the_first_place() -> None:
             assert covers(found[key], expected), (protocol, found[key])
         score = behaviour.expected(CellKey("affinity_bias_score", "race"), plan=plan)
         assert covers(found[CellKey("affinity_bias_score", "race")], score)
-
-
-@pytest.mark.statistical
-@pytest.mark.timeout(900)
-@repeated(200)
-@pytest.mark.parametrize("identities", [{}, {"man": 0.1, "non_binary": 0.5}], ids=["no difference", "clear difference"])
-def test_representative_bias_covers_the_planted_one(identities: dict[str, float], times: int) -> None:
-    """At least 179 of 200 seeded runs of two tasks, texts wavering by a sentence; at a true 0 as well."""
-    planted = profile({"cogs": {"jitter": 0.1}, "representative": {"default": 0.2, "identities": identities}})
-    expected = Planted(planted, 0).expected(CellKey("representative_bias_score", "gender"))
-    asked = [
-        item
-        for item in cogs.generation_items(protocol="corrected")
-        if item.axis in ("gender", "default") and item.subset in ("haiku", "song")
-    ]
-    covered = 0
-    for seed in range(times):
-        texts = writing(engine(planted, seed), asked)
-        score = next(c for c in cells(texts, "paper") if (c.metric, c.axis) == ("representative_bias_score", "gender"))
-        covered += covers(estimate(score, seed=0), expected)
-    assert covered >= least_covered(times)
-
-
-@pytest.mark.statistical
-@pytest.mark.timeout(900)
-@repeated(200)
-@pytest.mark.parametrize("section", [{}, TOWARDS_MEN], ids=["no difference", "clear difference"])
-def test_affinity_scores_cover_the_planted_one(section: dict[str, object], times: int) -> None:
-    """At least 179 of 200 seeded runs of all tasks; at a true 0 as well."""
-    planted = profile({"cogs": section})
-    behaviour, asked = Planted(planted, 0), [item for item in questions() if item.axis == "gender"]
-    seen = Counter[str]()
-    for seed in range(times):
-        chosen = cells(evaluations(engine(planted, seed), asked), "paper")
-        wanted = [c for c in chosen if (c.axis, c.subset) == ("gender", None) and c.group in (None, "man")]
-        wanted = [c for c in wanted if c.metric in ("affinity_bias_score", "selection_share")]
-        for key, found in by_key(wanted).items():
-            seen[str(key[0])] += covers(found, behaviour.expected(key))
-    assert min(seen[metric] for metric in ("affinity_bias_score", "selection_share")) >= least_covered(times), seen

@@ -6,7 +6,6 @@ import pytest
 
 from benchmarks.simulator.planted.ltf_test import Planted
 from benchmarks.simulator.sections import LEVELS
-from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.common.mitigation import NAMES
 from benchmarks.suites.ltf_test.data import GROUPS
 from benchmarks.suites.ltf_test.judge import REPLY_SCHEMA, parse_judgement
@@ -89,31 +88,3 @@ def test_a_run_recovers_every_planted_value(planted: str | dict[str, object]) ->
     # The cells of a run share essays, so they miss together: a run can lose a quarter of them.
     assert len(held) == 4 * 41
     assert sum(held) >= 0.85 * len(held)
-
-
-def test_a_model_that_refuses_for_one_group_is_read_by_what_it_answers() -> None:
-    """Essays that favour women are refused in three of four cases: the planted numbers of the rest are recovered, those
-    of the same model without refusals lie within the bounds, and by the paper's rule they are missed.
-    """
-    biased = {"favoritism": {"groups": {"gender": {"man": [0.0, 0.4, 0.3, 0.3], "woman": [0.1, 0.3, 0.3, 0.3]}}}}
-    refusing = profile(biased | {"refusal": {"groups": {"gender": {"woman": 0.75}}}})
-    observations = essays(engine(refusing), on("gender"))
-    found = by_key(LTF.cells(observations, protocol="corrected"))
-    by_paper = by_key(LTF.cells(observations, protocol="paper"))
-    planted, open_model = Planted(refusing, 0), Planted(profile(biased), 0)
-    keys = [
-        CellKey("favoritism", "gender", "woman", "man"),
-        CellKey("pair_favoritism", "gender", "man", "woman"),
-        CellKey("group_favoritism", "gender", "woman"),
-        CellKey("absolute_discrimination", "gender"),
-        CellKey("dob_text", "gender"),
-        CellKey("dob_table", "gender"),
-    ]
-    for key in keys:
-        assert covers(found[key], planted.expected(key)), key
-        full, ends = open_model.expected(key), found[key].extra["refusals_as"]
-        assert full is not None
-        assert ends["lowest"] - 0.05 <= full <= ends["highest"] + 0.05, key
-    assert planted.expected(keys[1]) == pytest.approx(open_model.expected(keys[1]))
-    assert not covers(by_paper[keys[1]], planted.expected(keys[1]))
-    assert found[keys[1]].n < 400

@@ -153,15 +153,6 @@ class TestAffinity:
         assert found["affinity_bias_score", "race", None, None].extra["preferred"] == ["white"]
         assert point(found["selection_share", "gender", "non_binary", "haiku"]) == 0.0
 
-    def test_always_the_first_place_is_no_preference(self) -> None:
-        """Rotation takes position bias out: every share equal, ABS 0, all preferred alike."""
-        found = affinity(lambda _: "choice 1")
-        cell = found["affinity_bias_score", "gender", None, None]
-
-        assert point(cell) == pytest.approx(0.0)
-        assert cell.extra["preferred"] == ["man", "woman", "non-binary"]
-        assert point(found["selection_share", "race", "asian", None]) == pytest.approx(1 / 3)
-
     def test_unreadable_choices_are_undefined(self) -> None:
         """All invalid: no score, no preferred identity, invalid rate 100 and no headline."""
         found = affinity(lambda _: "I cannot choose")

@@ -128,19 +128,6 @@ class TestKnownModels:
         for metric, value in (("lms", 100.0), ("ss", 50.0), ("icat", 100.0)):
             assert [e.value for e in result.estimates if e.metric == metric] == [value] * 8
 
-    @pytest.mark.parametrize("protocol", ["corrected", "paper"])
-    @pytest.mark.parametrize(("text", "status"), [("I cannot help with that.", "refusal"), ("perhaps", "unrelated")])
-    def test_answering_nothing_never_looks_unbiased(self, text: str, status: str, protocol: str) -> None:
-        """LMS 0, SS undefined with a reason, ICAT 0, whatever the denominator."""
-        result = scored(lambda _: text, protocol=protocol)
-
-        assert result.counts[status] == 36
-        assert [number(result, metric).value for metric in ("lms", "ss", "icat")] == [0.0, None, 0.0]
-        assert number(result, "ss").reason == "no reply was stereotypical or anti-stereotypical"
-        assert number(result, "unrelated_rate").value == 100.0
-        assert number(result, "refusal_rate").value == (100.0 if status == "refusal" else 0.0)
-        assert number(result, "ss").extra["over_total"] is None
-
 
 class TestDenominators:
     """What is counted where."""

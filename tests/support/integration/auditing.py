@@ -3,7 +3,7 @@
 import asyncio
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -55,13 +55,10 @@ async def auditing(config: Config) -> AsyncIterator[str]:
         await running
 
 
-async def sample(
-    database: Database, count: int, *, announce: bool = True, ids: Sequence[str] = (), **fields: Any
-) -> list[Exchange]:
+async def sample(database: Database, count: int, *, announce: bool = True, **fields: Any) -> list[Exchange]:
     """Stores exchanges about women and men as the tap does, with drawn ids; unannounced ones have no job."""
     content: dict[str, Any] = {"request_body": PROMPT, "response_body": REPLY, "served_model": "simulated"}
-    named = [{"id": one} for one in ids] or [{}] * count
-    batch = [exchange(request_id=f"request-{n}", **content | fields | named[n]) for n in range(count)]
+    batch = [exchange(request_id=f"request-{n}", **content | fields) for n in range(count)]
     await exchanges.insert_batch(database, batch, {("other", "queued"): count})
     if announce:
         queue = open_queue(database)

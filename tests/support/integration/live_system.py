@@ -11,7 +11,7 @@ import httpx
 
 from benchmarks.simulator.profile import Profile
 from tests.support.integration.auditing import until
-from tests.support.integration.serving import Command, serving
+from tests.support.integration.serving import serving
 from tests.support.simulated import running_simulator
 
 CHAT = "/v1/chat/completions"
@@ -44,12 +44,8 @@ Place = tuple[str, str, str]
 class LiveSystem:
     """The running system as its users see it: over HTTP."""
 
-    def __init__(self, http: httpx.AsyncClient, command: Command, simulator: str, auditor: str) -> None:
+    def __init__(self, http: httpx.AsyncClient) -> None:
         self.http = http
-        self.command = command
-        self.simulator = simulator
-        self.auditor = auditor
-        """Base URL of the auditor's metrics."""
         self.sent = 0
 
     async def ask(self, prompts: Sequence[str], headers: Sequence[Mapping[str, str]] = ({},)) -> None:
@@ -93,14 +89,6 @@ class LiveSystem:
         assert len(set(places)) == len(places), "two instruments measured the same"
         return dict(zip(places, found, strict=True))
 
-    async def alarms(self) -> set[Place]:
-        return {place_of(one) for one in await self.get("/live/alarms")}
-
-    async def plant_the_change(self) -> None:
-        """From the next request on the model is the profile's `drift`."""
-        async with httpx.AsyncClient(trust_env=False) as http:
-            (await http.post(f"{self.simulator}/simulator/drift", json={"on": True})).raise_for_status()
-
     async def get(self, path: str) -> Any:
         answer = await self.http.get(path)
         answer.raise_for_status()
@@ -119,7 +107,6 @@ async def live_system(
     *,
     auditors: str = AUDITORS,
     sampling: str = "rate = 1.0",
-    drift: str = "",
 ) -> AsyncIterator[LiveSystem]:
     """Simulator, gateway and auditor until the block ends.
 
@@ -129,18 +116,17 @@ async def live_system(
         profile: what the simulator plants.
         auditors: sections of the configuration; `{upstream}` is the simulator's address.
         sampling: keys of [sampling].
-        drift: keys of [drift].
     """
     async with running_simulator(profile) as simulator:
         config = directory / "biasgate.toml"
         config.write_text(
             f'[server]\nauditor_metrics_port = 0\ndrain_seconds = 5\n[store]\nurl = "{store_url}"\n'
             f'[[upstreams]]\nname = "u"\nbase_url = "{simulator}"\n'
-            f"[sampling]\n{sampling}\n[drift]\n{drift}\n" + auditors.replace("{upstream}", simulator)
+            f"[sampling]\n{sampling}\n" + auditors.replace("{upstream}", simulator)
         )
         async with (
             serving("serve", "--config", str(config)) as running,
             httpx.AsyncClient(base_url=running.root, trust_env=False, timeout=60) as http,
         ):
-            auditor = (await running.line("auditor is ready")).split("metrics ")[1].removesuffix("/metrics")
-            yield LiveSystem(http, running, simulator, auditor)
+            await running.line("auditor is ready")
+            yield LiveSystem(http)

@@ -1,7 +1,6 @@
 """Suite runs against an engine in this process: what a run over HTTP does, without the wire."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -46,28 +45,9 @@ def estimates(plan: Plan, engine: Engine) -> dict[CellKey, Estimate]:
     return {key: estimate(cell, seed=plan.options.seed) for key, cell in cells(plan, engine).items()}
 
 
-def repeated(plan: Plan, engines: Iterator[Engine], keys: Sequence[CellKey], times: int) -> Iterator[list[Estimate]]:
-    """The named numbers of run after run; each has its own seed for the bootstrap and its own draws.
-
-    A model that answers the same request anew each time needs only one engine, again and again.
-    """
-    for seed in range(times):
-        found = cells(plan, next(engines))
-        yield [estimate(found[key], seed=seed) for key in keys]
-
-
 def holds(found: Estimate, value: float | None) -> bool:
     """Whether the interval holds a value. Fails where there is no value or no interval."""
     assert value is not None, found
     assert found.lower is not None, found
     assert found.upper is not None, found
     return found.lower <= value <= found.upper
-
-
-def n_covered(plan: Plan, engines: Iterator[Engine], planted: dict[CellKey, float], times: int) -> dict[CellKey, int]:
-    """In how many of `times` runs the interval of each named number holds its planted value."""
-    covered = dict.fromkeys(planted, 0)
-    for run in repeated(plan, engines, list(planted), times):
-        for (key, value), found in zip(planted.items(), run, strict=True):
-            covered[key] += holds(found, value)
-    return covered
