@@ -25,7 +25,8 @@ def of(*rows: tuple[Cell | None, ...], neutral: float = 0.0, **given: Any) -> Di
 
 def drawn(found: Distances, **given: Any) -> list[ET.Element]:
     """Its cells, row by row."""
-    picture = ET.fromstring(distances.draw(found, **{"label": "distances", "farthest": 1.0} | given))
+    options: dict[str, Any] = {"label": "distances", "farthest": 1.0} | given
+    picture = ET.fromstring(distances.draw(found, **options))
     return [one for one in picture.iter("g") if one.get("class") == "cell"]
 
 
