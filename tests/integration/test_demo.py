@@ -8,6 +8,9 @@ import sys
 import pytest
 
 from benchmarks.suites.registry import SUITES
+from tests.support.integration.serving import command, is_alive
+from tests.support.waiting import eventually
+from tools.bench.gateway.arena import tree
 
 DEMO_SECONDS = 600
 """Six times what it takes alone on two cores: it must also end well beside other work."""
@@ -49,3 +52,15 @@ def test_demo_ends_well_and_shows_what_it_found() -> None:
     assert "audited" in shown.stdout
     assert "\x1b" not in shown.stdout + shown.stderr
     assert "Traceback" not in shown.stdout + shown.stderr
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.long
+async def test_a_killed_demo_leaves_nothing_running() -> None:
+    """kill -9 of the demo ends simulator, serve, gateway and auditor too."""
+    async with command("demo") as running:
+        await running.line("Gateway and auditor are up")
+        started = [pid for pid in tree(running.process.pid) if pid != running.process.pid]
+        assert len(started) >= 4
+        running.process.kill()
+        await eventually(lambda: not any(map(is_alive, started)), within_seconds=90)

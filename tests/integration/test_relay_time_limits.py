@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gateway.config.loading import validate
-from tests.support.integration.failing import EVENT, STREAM_HEAD, STREAM_START, black_hole, hang_after, only_end
+from tests.support.integration.failing import EVENT, STREAM_HEAD, STREAM_START, black_hole, hang, hang_after, only_end
 from tests.support.integration.relaying import config_for, eventually, running_gateway
 from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, Script, scripted_upstream
 
@@ -28,6 +28,18 @@ def limit_of(error: bytes) -> tuple[str, str]:
 
 
 class TestBeforeTheHead:
+    @pytest.mark.parametrize("limit", ["first_byte", "total"])
+    async def test_no_answer(self, limit: str) -> None:
+        """An upstream that does not answer in time gives a 504 that names the limit, and is hung up on."""
+        async with scripted_upstream(hang) as upstream:
+            async with running_gateway(config_for(upstream, timeouts={limit: 0.1})) as gateway, gateway.http() as http:
+                answer = await http.get("/v1/x")
+                await asyncio.wait_for(upstream.closed.wait(), 5)
+
+            assert answer.status_code == 504
+            assert limit_of(answer.content) == ("upstream_timeout", f"timeouts.{limit}")
+            assert only_end(gateway) == ("timed_out", "up0", True)
+
     async def test_connect(self) -> None:
         """An upstream that does not take the connection in time gives a 504 that says so, and counts as down."""
         with black_hole() as url:

@@ -1,4 +1,4 @@
-"""The writer process: killed, locked out and shared; requests go on, and every copy is stored once."""
+"""The writer process: killed, locked out, shared and stopped; requests go on, and every copy is stored once."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from psycopg import sql
 from gateway.store import exchanges, ledger
 from gateway.store.database import Database
 from tests.support.integration.scripted_upstream import reply, scripted_upstream
-from tests.support.integration.serving import Command, children_of, serving
+from tests.support.integration.serving import Command, children_of, is_alive, serving
 from tests.support.long import POSTGRES_LATER, but_long
 from tests.support.postgres import DSN as POSTGRES_DSN
 
@@ -99,6 +99,24 @@ async def test_kills_of_the_writer_lose_nothing_and_count_nothing_twice(
 
     assert [line for line in running.lines if "writer" in line and "is started again" in line]
     assert await stored(store_url) == (125, {("other", "queued"): 125})
+
+
+@pytest.mark.parametrize("verb", [("gateway", "--workers", "2"), ("serve",)])
+async def test_a_stop_flushes_through_the_writer(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    """What the workers hold when they are told to stop is stored before the writer, their only one, ends."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    async with scripted_upstream(default=reply(b"{}")) as upstream:
+        config = configured(tmp_path, upstream.base_url, url)
+        with config.open("a") as file:
+            file.write("[auditors.embedding]\nenabled = false\n[auditors.refusal]\nenabled = false\n")
+        async with serving(*verb, "--config", str(config)) as running:
+            writer = await writer_of(running)
+            await send(running, 20)
+            await stopped(running)
+            assert not is_alive(writer)
+    _, counts = await stored(url)
+    assert sum(counts.values()) == 20
+    assert {stratum for stratum, _ in counts} == {"other"}
 
 
 async def test_a_reload_gives_the_writer_the_new_rules(tmp_path: Path) -> None:
