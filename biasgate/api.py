@@ -57,7 +57,7 @@ class Svg(msgspec.Struct, frozen=True):
 
 
 class Run:
-    """A finished run of one suite on one model."""
+    """A finished run of a suite on a model."""
 
     def __init__(self, path: Path | None, result: Result) -> None:
         self.path = path
@@ -108,7 +108,7 @@ def load_run(path: str | Path) -> Run:
 
 
 def compare(a: Run | str | Path, b: Run | str | Path) -> Comparison:
-    """Return the paired comparison of two runs of one suite; `to_frame(comparison.differences)` is its table.
+    """Return the paired comparison of two runs of the same suite; `to_frame(comparison.differences)` is its table.
 
     Raises BenchmarkError when the runs cannot be compared.
     """

@@ -1,7 +1,7 @@
 """A judge's qualification: its verdicts on planted texts whose right answer is known, and what it is good enough for.
 
-`biasgate judge qualify` writes it; suite runs look for one of the judge that they ask. Planted texts are
-plain: a judge that misreads them is of no use, one that reads them is not yet validated by people
+`biasgate judge qualify` writes it; suite runs look for that of the judge that they ask. Planted texts are
+plain: a judge that misreads them is of no use, and a judge that reads them is not yet validated by people
 (`auditors.judge_validation`).
 """
 

@@ -29,7 +29,7 @@ def entered(texts: Texts, text: AuditText) -> StoredText:
 async def read(
     database: Database, ids: Collection[str], *, auditor: str | None = None
 ) -> dict[str, dict[str, AuditText]]:
-    """Return the texts of these exchanges, or of one auditor, as id to auditor to text, if a key opens them."""
+    """Return the texts of these exchanges, or of a single auditor, as id to auditor to text, if a key opens them."""
     query = sa.select(audit_texts).where(audit_texts.c.exchange_id.in_(ids))
     if auditor is not None:
         query = query.where(audit_texts.c.auditor == auditor)

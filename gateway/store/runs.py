@@ -231,7 +231,7 @@ async def replace_result(database: Database, run_id: str, *, result: str, report
 
 
 async def fail(database: Database, run_id: str, error: str, *, claim: str | None = None) -> bool:
-    """End a running run with an error of one line. Return as `finish`."""
+    """End a running run with a single-line error. Return as `finish`."""
     return await _end(database, run_id, "failed", {"error": " ".join(error.replace("\x00", "").split())}, claim=claim)
 
 

@@ -22,7 +22,7 @@ MOST_CHANGES = 20
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """The measurements of one period. A period without measurements is not listed; without a value, `value` is null."""
+    """The measurements of a period. A period without measurements is not listed; without a value, `value` is null."""
 
     start: float
     """Unix seconds."""
