@@ -25,12 +25,11 @@ from auditors.clients.pacing import OPEN, Gate
 from auditors.json_errors import UNREADABLE
 from auditors.types import Completion, CompletionError, CompletionRequest, Message, Serving
 from benchmarks.errors import BenchmarkError
-from benchmarks.run.completers.served import POLICY
+from benchmarks.run.completers.served import LONGEST_POLICY, POLICY
 
 # The probability of a given text: pure functions.
 
 
-LONGEST_POLICY = 200
 MOST_TOKENS = 128
 """Most tokens of a text: as many kinds of token as vLLM takes in `logprob_token_ids`."""
 

@@ -179,7 +179,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def policy(self) -> str | None:
         """Names of the gateway's policies under which the replies came; None without any."""
-        return ", ".join(sorted({said.split(";")[0].removeprefix("policy=") for said in self.policies})) or None
+        return ", ".join(sorted({stated.split(";")[0].removeprefix("policy=") for stated in self.policies})) or None
 
     @property
     def judged_by(self) -> str | None:

@@ -12,7 +12,7 @@ from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import Completion, Estimate, JudgeStamp
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import judge
-from benchmarks.run.completers.served import LOWERED, POLICY
+from benchmarks.run.completers.served import LONGEST_POLICY, LOWERED, POLICY
 from benchmarks.run.estimation import Precision, rank_resamples, with_stars
 from benchmarks.run.follow_up import extend_plan, observed
 from benchmarks.run.judge import JudgeUsed, judge_used
@@ -36,6 +36,8 @@ from benchmarks.suites.protocol import (
 
 MOST_REPLIES = 20_000_000
 """Most items times samples of replies recorded elsewhere: each is looked at, whether it has a reply or not."""
+MOST_POLICIES, OTHER_POLICIES = 50, "others"
+"""Different statements of a policy that are counted by themselves: a server may send another with each reply."""
 
 
 def score(
@@ -272,8 +274,8 @@ def provenance_of(
         tokens.update({name: n for name in TOKENS if isinstance(n := (reply.usage or {}).get(name), int)})
         n_cut += reply.finish_reason == "length"
         n_filtered += reply.is_filtered
-        if policy := (reply.usage or {}).get(POLICY):
-            policies[str(policy)] += 1
+        if policy := str((reply.usage or {}).get(POLICY) or "")[:LONGEST_POLICY]:
+            policies[policy if policy in policies or len(policies) < MOST_POLICIES else OTHER_POLICIES] += 1
         if limit := (reply.usage or {}).get(LOWERED):
             limits.append(limit)
     return Provenance(

@@ -17,7 +17,7 @@ from benchmarks.run.estimation import GROWTH, n_looks
 from benchmarks.run.judge import NOT_GIVEN, JudgeUsed
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import encode
-from benchmarks.run.score import cells, score_recorded
+from benchmarks.run.score import cells, provenance_of, score_recorded
 from benchmarks.suites.protocol import REFUSAL_FIELD, Item, Observation, Reply
 from benchmarks.suites.registry import SUITES
 from gateway.cli.audit.compare import report as printed
@@ -183,6 +183,8 @@ def test_a_filter_is_compared(tmp_path: Path) -> None:
 
     assert result.filter_note == "policy of the gateway: guarded; a filter refused 12 of 48 replies"
     assert result.provenance.policies == {f"{said}clean": 36, f"{said}refused": 12}
+    hostile = {("x", n): Reply(item_id="x", usage={POLICY: f"{n}" * 999}) for n in range(99)}
+    assert (max(map(len, (policies := provenance_of(ready, hostile).policies))), len(policies)) == (200, 51)
     assert (row.value_a, row.value_b, row.difference, row.n_b, row.p_value) == (0.0, 25.0, 25.0, 48, None)
     assert row.lower is not None
     assert comparison.differing == {"policy": ["none", "guarded"], "server fingerprint": ["none given", "other"]}
