@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import importlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -16,6 +16,7 @@ from benchmarks.figures.figure import Run as DrawnRun
 from benchmarks.reporting.compare import Comparison
 from benchmarks.reporting.compare import compare as compare_directories
 from benchmarks.reporting.gate import Verdict, judge, parse
+from benchmarks.reporting.pages import standalone_svg
 from benchmarks.reporting.totals import stated
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
@@ -23,7 +24,7 @@ from benchmarks.run.result import Result
 from benchmarks.run.score import provenance_of, read_recorded
 from benchmarks.run.score import score as score_replies
 from benchmarks.suites import registry
-from benchmarks.suites.protocol import DataKind, ProtocolName, Reply
+from benchmarks.suites.protocol import DataKind, Item, ProtocolName, Reply
 from benchmarks.suites.registry import SuiteInfo
 from gateway.cli.audit import run_suites
 from gateway.cli.audit.running import INTERRUPTED
@@ -76,17 +77,19 @@ class Run:
         about = {"suite": result.suite, "model": result.model, "mitigation": result.mitigation}
         return to_frame([about | msgspec.to_builtins(stated(result, each)) for each in result.estimates], to)
 
+    def items(self, to: Rows = "pandas") -> Any:
+        """Return the questions, a row each. Raises BenchmarkError for a run without a directory."""
+        return to_frame({item.item_id: _question(item) for item, _ in self._observations()}.values(), to)
+
     def replies(self, to: Rows = "pandas") -> Any:
-        """Return the questions and replies, a row each. Raises BenchmarkError for a run without a directory."""
+        """Return the replies with their questions, a row each. Raises BenchmarkError for a run without a directory."""
+        return to_frame([_question(item) | msgspec.to_builtins(reply) for item, reply in self._observations()], to)
+
+    def _observations(self) -> Iterator[tuple[Item, Reply]]:
         if self.path is None:
             raise BenchmarkError("this run has no directory, so its replies were not kept: pass out=DIR")
-        rows = []
         for observation in directory.observations(self.path):
-            item = observation.item
-            question = {"axis": item.axis, "groups": item.groups, "subset": item.subset, "cluster": item.cluster}
-            question["prompt"] = "\n\n".join(message.content for message in item.messages)
-            rows.append({"item_id": item.item_id} | question | msgspec.to_builtins(observation.reply))
-        return to_frame(rows, to)
+            yield observation.item, observation.reply
 
     @cached_property
     def figures(self) -> list[Svg]:
@@ -95,11 +98,17 @@ class Run:
         estimates = [stated(self.result, each) for each in self.result.estimates]
         drawn = suite.figures([DrawnRun(name=self.result.model, estimates=estimates)]) if suite else []
         return [
-            Svg(" · ".join(filter(None, (figure.title, picture.title))), picture.svg)
+            Svg(" · ".join(filter(None, (figure.title, picture.title))), standalone_svg(picture.svg))
             for figure in drawn
             for part in figure.parts
             for picture in (*part.pictures, *part.more)
         ]
+
+
+def _question(item: Item) -> dict[str, object]:
+    about: dict[str, object] = {"item_id": item.item_id, "axis": item.axis, "groups": item.groups}
+    prompt = "\n\n".join(message.content for message in item.messages)
+    return about | {"subset": item.subset, "cluster": item.cluster, "prompt": prompt}
 
 
 def load_run(path: str | Path) -> Run:

@@ -12,6 +12,7 @@ from benchmarks.run import result as results
 from biasgate.api import Rows, Run, to_frame
 
 PAGE_ITEMS = 1000
+PAGE_SCORES = 200
 ENDED = ("done", "failed", "cancelled")
 
 
@@ -24,7 +25,7 @@ class GatewayError(Exception):
 
 
 class Client:
-    """Live estimates, alarms, streams, suite runs and labels of a gateway.
+    """Live estimates, alarms, detectors, exchanges, suite runs and labels of a gateway.
 
     Each method raises GatewayError for an error answer and httpx.HTTPError when the gateway cannot be reached.
     """
@@ -35,6 +36,7 @@ class Client:
         self._http = httpx.Client(
             base_url=url.rstrip("/"), headers=headers, timeout=timeout, proxy=proxy_for(url), trust_env=False
         )
+        self.audits = Audits(self)
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +53,7 @@ class Client:
         """Return the live estimates: value, interval, n. Filters: model, auditor, metric, axis, group, window."""
         return to_frame(self._pages("/live/estimates", filters), to)
 
-    def streams(self, to: Rows = "pandas", **filters: Any) -> Any:
+    def detectors(self, to: Rows = "pandas", **filters: Any) -> Any:
         """Return the drift detector of each stream: reference, evidence, state."""
         return to_frame(self._pages("/live/detectors", filters), to)
 
@@ -61,42 +63,43 @@ class Client:
 
     def history(self, stream_id: str, window: str | None = None) -> Any:
         """Return a stream in at most 60 periods, as decoded JSON."""
-        return self._send("GET", f"/live/streams/{stream_id}/history", params=_given(window=window)).json()
+        return self.send("GET", f"/live/streams/{stream_id}/history", params=_given(window=window)).json()
 
-    def runs(self, to: Rows = "pandas", **filters: Any) -> Any:
-        """Return the suite runs, newest first. Filters: model, suite, status, limit."""
-        return to_frame(self._send("GET", "/audits", params=_given(**filters)).json(), to)
+    def exchanges(self, to: Rows = "pandas", *, limit: int = 1000, **filters: Any) -> Any:
+        """Return the newest scores of exchanges with their texts, at most `limit`; an administrator's key reads them.
 
-    def start_run(self, suites: Sequence[str], model: str, **options: Any) -> dict[str, str]:
-        """Start a run of each suite and return the ids by suite. Options: as POST /audits takes them."""
-        body = {"suites": list(suites), "model": model, **options}
-        ids: dict[str, str] = self._send("POST", "/audits", json=body).json()["ids"]
-        return ids
+        Filters: as GET /live/exchanges takes them. Every page that is fetched is on record as an access.
+        """
+        return to_frame(self._scores(limit, filters), to)
 
-    def load_run(self, run_id: str, *, wait_seconds: float = 0.0) -> Run:
-        """Return a finished run; wait for its end up to `wait_seconds`. Raises GatewayError when it has no result."""
-        deadline = time.monotonic() + wait_seconds
-        while time.monotonic() < deadline:
-            if self._send("GET", f"/audits/{run_id}").json()["status"] in ENDED:
-                break
-            time.sleep(0.5)
-        return Run(None, results.decode(self._send("GET", f"/audits/{run_id}/result").content))
+    def _scores(self, limit: int, filters: dict[str, Any]) -> Iterator[object]:
+        before = filters.pop("before", None)
+        while limit > 0:
+            query = _given(**filters, before=before) | {"limit": min(limit, PAGE_SCORES)}
+            response = self.send("GET", "/live/exchanges", params=query)
+            page = response.json()
+            yield from page
+            limit -= len(page)
+            before = response.headers.get("x-next-before")
+            if before is None:
+                return
 
     def labels(self, to: Rows = "pandas", **filters: Any) -> Any:
         """Return people's annotations of live measurements."""
-        return to_frame(self._send("GET", "/annotations", params=_given(**filters)).json(), to)
+        return to_frame(self.send("GET", "/annotations", params=_given(**filters)).json(), to)
 
     def _pages(self, path: str, filters: dict[str, Any]) -> Iterator[object]:
         offset = 0
         while True:
             query = _given(**filters) | {"limit": PAGE_ITEMS, "offset": offset}
-            page = self._send("GET", path, params=query).json()
+            page = self.send("GET", path, params=query).json()
             yield from page
             offset += PAGE_ITEMS
             if len(page) < PAGE_ITEMS:
                 return
 
-    def _send(self, method: str, path: str, **about: Any) -> httpx.Response:
+    def send(self, method: str, path: str, **about: Any) -> httpx.Response:
+        """Return the response to a request of the HTTP API."""
         response = self._http.request(method, path, **about)
         if response.is_success:
             return response
@@ -105,6 +108,32 @@ class Client:
         except ValueError:
             detail = response.text
         raise GatewayError(response.status_code, detail[:500])
+
+
+class Audits:
+    """The suite runs of a gateway."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def list(self, to: Rows = "pandas", **filters: Any) -> Any:
+        """Return the suite runs, newest first. Filters: model, suite, status, limit."""
+        return to_frame(self._client.send("GET", "/audits", params=_given(**filters)).json(), to)
+
+    def start(self, suites: Sequence[str], model: str, **options: Any) -> dict[str, str]:
+        """Start a run of each suite and return the ids by suite. Options: as POST /audits takes them."""
+        body = {"suites": [*suites], "model": model, **options}
+        ids: dict[str, str] = self._client.send("POST", "/audits", json=body).json()["ids"]
+        return ids
+
+    def load(self, run_id: str, *, wait_seconds: float = 0.0) -> Run:
+        """Return a finished run; wait for its end up to `wait_seconds`. Raises GatewayError when it has no result."""
+        deadline = time.monotonic() + wait_seconds
+        while time.monotonic() < deadline:
+            if self._client.send("GET", f"/audits/{run_id}").json()["status"] in ENDED:
+                break
+            time.sleep(0.5)
+        return Run(None, results.decode(self._client.send("GET", f"/audits/{run_id}/result").content))
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -53,6 +53,14 @@ def _detail(estimate: Estimate) -> str:
     )
 
 
+def standalone_svg(svg: str) -> str:
+    """Return a picture of a page as an SVG file: the wide drawing alone, with its namespace and the page's styles."""
+    drawing = svg[: svg.index("</svg>") + len("</svg>")].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    start = drawing.index(">") + 1
+    styles = "".join(template(name).render() for name in ("palette.css", "figures.css"))
+    return f"{drawing[:start]}<style>text {{ font-family: sans-serif }} {styles}</style>{drawing[start:]}"
+
+
 @cache
 def template(name: str, *folders: Path) -> jinja2.Template:
     """Return a template of `templates/`, or of another folder, with the names that it may use."""

@@ -44,16 +44,18 @@ TOLERANCE = 4.5
 
 def check_client(url: str, n_estimates: int) -> None:
     """The Python client reads what HTTP shows, starts a run and loads its result; an error answer is an exception."""
-    with Client(url) as client:
+    with Client(url, "admin") as client:
         assert len(client.estimates()) == n_estimates
-        assert set(client.streams().state) <= {"learning", "watching", "alarm", "off"}
+        assert set(client.detectors().state) <= {"learning", "watching", "alarm", "off"}
         assert client.alarms("rows") == []
-        ids = client.start_run(["stereoset"], "simulated", data="embedded", limit=12)
-        run = client.load_run(ids["stereoset"], wait_seconds=60)
+        scores = client.exchanges("rows", limit=250)
+        assert (len(scores), len({str(row) for row in scores})) == (250, 250)
+        ids = client.audits.start(["stereoset"], "simulated", data="embedded", limit=12)
+        run = client.audits.load(ids["stereoset"], wait_seconds=60)
         assert run.result.counts["items"] == 12
-        assert [row["id"] for row in client.runs("rows", suite="stereoset")] == [ids["stereoset"]]
+        assert [row["id"] for row in client.audits.list("rows", suite="stereoset")] == [ids["stereoset"]]
         with pytest.raises(GatewayError, match="404: "):
-            client.load_run("nothing")
+            client.audits.load("nothing")
 
 
 def planted() -> dict[Place, float]:
@@ -103,12 +105,15 @@ def planted() -> dict[Place, float]:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path) -> None:
+async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half the traffic is sampled at half the rate; every value is inside its bounds and within its error."""
     sampling = 'rate = 1.0\ntags = ["half"]\nstrata = { half = 0.5 }'
+    server = 'admin_key_env = "PLANTED_ADMIN"'
     headers: list[dict[str, str]] = [{}] * len(PROMPTS) + [{"x-biasgate-tag": "half"}] * len(PROMPTS)
+    monkeypatch.setenv("PLANTED_ADMIN", "admin")
     store_url = f"sqlite:///{tmp_path}/store.db"
-    async with live_system(tmp_path, store_url, PROFILE, sampling=sampling) as system:
+    async with live_system(tmp_path, store_url, PROFILE, sampling=sampling, server=server) as system:
+        system.http.headers["authorization"] = "Bearer admin"
         await system.ask(PROMPTS * ROUNDS, headers)
         outcomes = await system.settled(within_seconds=200)
         shown = await system.estimates()

@@ -22,8 +22,9 @@ from gateway.features.papers.tables import Numbers
 
 HELP = """\
 models.toml has a [[models]] for each model: name, base_url, and as known api_key_env, provider, family, parameters (in
-billions), release_date and quantisation_of. Every run is an ordinary run directory, OUT/MODEL/RUN; the tables are in
-OUT/paper.html, tables.tex and a CSV file each. A run that fails leaves its reason in its cells, and exit code 1.
+billions), released and quantisation_of. OUT/index.html has every table and figure; tables/ has each table as page, CSV
+and LaTeX, figures/ each figure as SVG, runs/MODEL/RUN each run's directory. A run that fails leaves its reason in its
+cells, and exit code 1.
 
 Example:
   biasgate audit paper implicit --models models.toml --judge gpt-4o --limit 40 --dry-run
@@ -157,12 +158,19 @@ def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace
     tables = [numbers.table(table) for table in of.tables] + [table_of(numbers, each) for each in of.relations]
     figures = [(drawing, figures_of(numbers, drawing)) for drawing in of.figures]
     arguments.out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_file(arguments.out / "paper.html", rendering.page(of, tables, figures))
-    write_file(arguments.out / "tables.tex", rendering.latex(of, tables))
+    for folder in ("tables", "figures"):
+        (arguments.out / folder).mkdir(exist_ok=True)
+    write_file(arguments.out / "index.html", rendering.page(of, tables, figures))
+    write_file(arguments.out / "tables" / "all.tex", rendering.latex(of, tables))
+    for name, svg in rendering.pictures(figures):
+        write_file(arguments.out / "figures" / f"{name}.svg", svg)
     for table in tables:
-        write_file(arguments.out / f"table-{table.id}.csv", rendering.as_csv(table))
+        path = arguments.out / "tables" / table.id
+        write_file(path.with_suffix(".html"), rendering.page(of, [table], []))
+        write_file(path.with_suffix(".csv"), rendering.as_csv(table))
+        write_file(path.with_suffix(".tex"), rendering.latex(of, [table]))
         if not arguments.quiet:
             print(f"{rendering.terminal(table)}\n")
     for name, reason in of.not_rebuilt.items() if not arguments.quiet else ():
         print(f"{name} is not rebuilt: {reason}")
-    print(arguments.out / "paper.html")
+    print(arguments.out / "index.html")

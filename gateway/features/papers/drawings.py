@@ -21,7 +21,7 @@ from gateway.features.papers.tables import Numbers
 
 MARKS = {
     "parameters": [(math.log10(size), f"{size:g} B") for size in (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)],
-    "release_date": [(float(date(year, 1, 1).toordinal()), str(year)) for year in range(2018, 2100)],
+    "released": [(float(date(year, 1, 1).toordinal()), str(year)) for year in range(2018, 2100)],
 }
 
 HEIGHT, LEFT, TOP, FOOT, RIGHT = 300.0, 52.0, 12.0, 24.0, 18.0

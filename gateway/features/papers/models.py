@@ -28,7 +28,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     family: str | None = None
     parameters: float | None = None
     """Billions of parameters."""
-    release_date: date | None = None
+    released: date | None = None
     quantisation_of: str | None = None
     """Name of the model of this file that it is a quantised copy of."""
 

@@ -15,7 +15,7 @@ from benchmarks.suites.protocol import DataKind, ProtocolName
 
 Names = str | tuple[str, ...] | None
 """A name, or several that each make a column; None: over all."""
-Attribute = Literal["parameters", "release_date", "family", "quantisation_of"]
+Attribute = Literal["parameters", "released", "family", "quantisation_of"]
 """A field of a model in models.toml."""
 
 

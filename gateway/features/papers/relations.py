@@ -19,7 +19,7 @@ NOTE = (
     "Each model counts as one draw; the uncertainty of its own number is in the table. A quantised model counts in its "
     "own row alone, which is paired by item. A correlation is no cause."
 )
-NAMES = {"parameters": "size (parameters)", "release_date": "release date"}
+NAMES = {"parameters": "size (parameters)", "released": "release date"}
 
 
 def table_of(numbers: Numbers, relation: Relation) -> Table:
@@ -57,7 +57,7 @@ def place_of(model: Model, attribute: Attribute) -> float | None:
     """Return the model's place on the scale of a size or a date."""
     if attribute == "parameters":
         return None if model.parameters is None else math.log10(model.parameters)
-    return None if model.release_date is None else float(model.release_date.toordinal())
+    return None if model.released is None else float(model.released.toordinal())
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> Cell:

@@ -2,13 +2,13 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from auditors.text.visible import visible_line
 from benchmarks.figures.display import number, signed
 from benchmarks.figures.figure import Figure
-from benchmarks.reporting.pages import template
+from benchmarks.reporting.pages import standalone_svg, template
 from gateway.features.papers.recipe import Drawing, Recipe
 from gateway.features.papers.relations import spoken
 from gateway.features.papers.tables import Cell, Label, Table
@@ -153,3 +153,12 @@ def page(recipe: Recipe, tables: Sequence[Table], drawings: Sequence[tuple[Drawi
         recipe=recipe, tables=tables, drawings=drawings, formatted=formatted, ends=ends
     )
     return rendered
+
+
+def pictures(drawings: Sequence[tuple[Drawing, Sequence[Figure]]]) -> Iterator[tuple[str, str]]:
+    """Yield a file name, without suffix, and the SVG of each picture of the figures."""
+    for drawing, figures in drawings:
+        drawn = [picture for figure in figures for part in figure.parts for picture in (*part.pictures, *part.more)]
+        name = drawing.id.replace(", ", "-").replace(" ", "-")
+        for number_, picture in enumerate(drawn, 1):
+            yield (name if len(drawn) == 1 else f"{name}-{number_}"), standalone_svg(picture.svg)

@@ -86,7 +86,7 @@ class Asking:
                 self.outcomes |= {(model.name, run.name): f"not run: {exc}" for model in models}
 
     def path(self, model: Model, run: Run) -> Path:
-        return self.out / model.folder / run.name
+        return self.out / "runs" / model.folder / run.name
 
     def take(self, paths: Iterable[Path]) -> list[str]:
         """Use finished runs where they fit. Returns a line about each: where it is used, or why it is not."""

@@ -33,6 +33,7 @@ async def test_an_audit_gives_frames_figures_a_comparison_and_a_gate(tmp_path: P
     total = estimates.iloc[place]
 
     assert (total.value, total.lower, total.n) == (expected.value, expected.lower, expected.n)
+    assert len(first.items()) == first.result.counts["items"]
     assert len(replies) == sum(first.result.counts[s] for s in ("ok", "refusal", "unrelated", "malformed", "error"))
     assert replies.prompt.str.len().min() > 10
     assert first.figures == []  # StereoSet draws none

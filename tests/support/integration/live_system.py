@@ -107,6 +107,7 @@ async def live_system(
     *,
     auditors: str = AUDITORS,
     sampling: str = "rate = 1.0",
+    server: str = "",
 ) -> AsyncIterator[LiveSystem]:
     """Simulator, gateway and auditor until the block ends.
 
@@ -115,12 +116,12 @@ async def live_system(
         store_url: of the store.
         profile: what the simulator plants.
         auditors: sections of the configuration; `{upstream}` is the simulator's address.
-        sampling: keys of [sampling].
+        sampling, server: keys of [sampling] and [server].
     """
     async with running_simulator(profile) as simulator:
         config = directory / "biasgate.toml"
         config.write_text(
-            f'[server]\nauditor_metrics_port = 0\ndrain_seconds = 5\n[store]\nurl = "{store_url}"\n'
+            f'[server]\nauditor_metrics_port = 0\ndrain_seconds = 5\n{server}\n[store]\nurl = "{store_url}"\n'
             f'[[upstreams]]\nname = "u"\nbase_url = "{simulator}"\n'
             f"[sampling]\n{sampling}\n" + auditors.replace("{upstream}", simulator)
         )

@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
@@ -79,18 +80,21 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
     used elsewhere where they fit.
     """
     assert run_here("audit", "paper", "implicit", *OPTIONS, "--out", "out")[0] == 0
-    table = cells("out/table-1.csv")
+    table = cells("out/tables/1.csv")
     for model in P_REFUSAL:
         row = f"'{model}" if model == HOSTILE else model
         for column, value in planted(model).items():
             cell = table[row, column]
             assert float(cell["lower"]) <= value <= float(cell["upper"]), (model, column)
             assert int(cell["n"]) >= 100
-    page, tex = (Path("out", name).read_text(encoding="utf-8") for name in ("paper.html", "tables.tex"))
+    page, tex = (Path("out", name).read_text(encoding="utf-8") for name in ("index.html", "tables/1.tex"))
     assert ("&lt;b&gt;" in page, "<b>%" in page, "GPT-4o" in page) == (True, False, True)
     assert r"=x\_\{\}\textbackslash{}\&$<$b$>$\%\$\#\^{}\~{}U+00E9U+6C49" in tex
 
-    folder = Path("out", models.Model(name=HOSTILE, base_url=urls[HOSTILE]).folder, "decision")
+    for picture in Path("out", "figures").iterdir():
+        assert ET.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+    folder = Path("out", "runs", models.Model(name=HOSTILE, base_url=urls[HOSTILE]).folder, "decision")
     lines = (folder / directory.RESPONSES).read_bytes().splitlines(keepends=True)
     (folder / directory.RESULT).unlink()
     (folder / directory.RESPONSES).write_bytes(b"".join(lines[:150]))
@@ -99,16 +103,16 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
     assert len(asked) == len(set(asked)) == len(lines)
 
     write_models([{"name": name, "base_url": "http://127.0.0.1:9"} for name in P_REFUSAL])
-    before = cells("out/table-1.csv")
+    before = cells("out/tables/1.csv")
     assert run_here("audit", "paper", "implicit", *OPTIONS, "--resume", "out")[0] == 0
     code, _, err = run_here(
-        *("audit", "paper", "implicit", *OPTIONS, "--out", "other", "--from", "out/plain", str(folder.parent))
+        *("audit", "paper", "implicit", *OPTIONS, "--out", "other", "--from", "out/runs/plain", str(folder.parent))
     )
     assert (code, err.count(": used as ")) == (0, 4), err
-    assert {key: cell["value"] for key, cell in cells("other/table-1.csv").items()} == {
+    assert {key: cell["value"] for key, cell in cells("other/tables/1.csv").items()} == {
         key: cell["value"] for key, cell in before.items()
     }
-    assert not Path("other", "plain").exists()
+    assert not Path("other", "runs", "plain").exists()
 
 
 def test_a_run_that_fails_costs_its_cells_only(urls: dict[str, str]) -> None:
@@ -124,9 +128,9 @@ def test_a_run_that_fails_costs_its_cells_only(urls: dict[str, str]) -> None:
     code, _, err = run_here(*some, "--limit", "30", "--out", "out", "--quiet")
     assert code == 1
     assert "iat of gone: not run: " in err
-    assert cells("out/table-1.csv")["gone", "Average"]["reason"] == "no number in IAT, Decision"
-    assert cells("out/table-1.csv")["plain", "Average"]["value"]
-    _, _, err = run_here(*some, "--limit", "40", "--out", "more", "--from", "out/plain", "--dry-run")
+    assert cells("out/tables/1.csv")["gone", "Average"]["reason"] == "no number in IAT, Decision"
+    assert cells("out/tables/1.csv")["plain", "Average"]["value"]
+    _, _, err = run_here(*some, "--limit", "40", "--out", "more", "--from", "out/runs/plain", "--dry-run")
     assert "not used; as iat of plain it does not fit: limit 30, not 40" in err
     assert "--resume out" in refused(*some, "--out", "out")
     assert "the recipe has tables 1, 1+" in refused(*some[:-1], "9")
@@ -142,7 +146,7 @@ def test_a_run_that_fails_costs_its_cells_only(urls: dict[str, str]) -> None:
         ("[[models]]\nname = 'a'\nbase_url = 'h:1'\n", 'model 1 "a": base_url "h:1" must be like http://'),
         ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nsize = 1\n", "unknown field `size`"),
         ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nparameters = 8e9\n", "parameters 8e+09 must be in billions"),
-        ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nrelease_date = '2024'\n", "release_date"),
+        ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nreleased = '2024'\n", "released"),
         ("[[models]]\nname = '..'\nbase_url = 'http://h'\n", "name must have a letter or digit"),
         ("[[models]]\nname = 'a'\nbase_url = 'http://h'\nquantisation_of = 'b'\n", 'quantisation_of "b" is no other'),
         (2 * "[[models]]\nname = 'a'\nbase_url = 'http://h'\n", 'runs in a folder "a"'),
@@ -177,12 +181,12 @@ def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], fold
     """The cell of a model that always refuses says why, in every form; the relation to size counts it out."""
     write_models([{"name": "plain", "base_url": urls["plain"], "parameters": 8}])
     assert run_here("audit", "paper", "implicit", *OPTIONS, "--out", "out")[0] == 0
-    result = directory.read_result(folder / "out/plain/iat")
+    result = directory.read_result(folder / "out/runs/plain/iat")
     refused_result = msgspec.structs.replace(
         result,
         estimates=[msgspec.structs.replace(e, extra={"not_assessable": "too few replies"}) for e in result.estimates],
     )
-    outcome = Finished(path=folder / "out/plain/iat", result=refused_result)
+    outcome = Finished(path=folder / "out/runs/plain/iat", result=refused_result)
     of = recipe.load("implicit")
     model = models.Model(name="plain", base_url=urls["plain"], parameters=8.0)
     numbers = Numbers(of, [model], {("plain", "iat"): outcome})
