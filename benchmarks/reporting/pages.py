@@ -54,10 +54,14 @@ def _detail(estimate: Estimate) -> str:
 
 
 def standalone_svg(svg: str) -> str:
-    """Return a picture of a page as an SVG file: the wide drawing alone, with its namespace and the page's styles."""
+    """Return a picture of a page as an SVG file: the wide drawing alone, with its namespace and the page's styles.
+
+    The rules for dark screens, print and telephones are left out: the file looks alike everywhere.
+    """
     drawing = svg[: svg.index("</svg>") + len("</svg>")].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     start = drawing.index(">") + 1
-    styles = "".join(template(name).render() for name in ("palette.css", "figures.css"))
+    rules = "\n".join(template(name).render() for name in ("palette.css", "figures.css")).splitlines()
+    styles = "\n".join(rule for rule in rules if not rule.startswith("@media"))
     return f"{drawing[:start]}<style>text {{ font-family: sans-serif }} {styles}</style>{drawing[start:]}"
 
 

@@ -5,6 +5,7 @@ without the data set; `result.json` and `report.html` appear when the run is com
 since when and how long the run ran, and what its server did about thinking.
 """
 
+import contextlib
 import fcntl
 import os
 import time
@@ -90,6 +91,17 @@ def begin(path: Path, about: Manifest) -> None:
         _write(path / MANIFEST, msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
+
+
+def discard_unanswered(path: Path) -> bool:
+    """Remove a begun run that has no answer, so that its directory can begin again; return whether it was removed."""
+    if n_answered(path):
+        return False
+    for name in (RESPONSES, ITEMS, SESSION, MANIFEST):
+        (path / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        path.rmdir()
+    return True
 
 
 def read_manifest(path: Path) -> Manifest:

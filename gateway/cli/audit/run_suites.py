@@ -10,7 +10,7 @@ from typing import get_args
 
 from auditors.judge_validation import Validation
 from auditors.text.visible import visible_line
-from benchmarks.errors import RunStopped
+from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import directory, qualifications
 from benchmarks.run.plan import Plan
 from benchmarks.run.result import Result, joined
@@ -120,7 +120,13 @@ async def run_jobs(planned_jobs: Sequence[Job], arguments: argparse.Namespace, s
     if not arguments.resume:
         for job in planned_jobs:
             directory.begin(job.path, job.about)
-    return await _run_all(planned_jobs, arguments, stop, validation)
+    try:
+        return await _run_all(planned_jobs, arguments, stop, validation)
+    except BenchmarkError as exc:
+        removed = [directory.discard_unanswered(job.path) for job in planned_jobs if not arguments.resume]
+        if removed and all(removed):
+            raise BenchmarkError(f"{exc.__cause__ or exc}; nothing was answered: mend it and start again") from exc
+        raise
 
 
 def plan_jobs(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:

@@ -1,12 +1,17 @@
 """Opens and closes the clients that a suite run needs: the model's, the judge's, the embedder's."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
+import msgspec
+
 from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embedder
 from auditors.clients.pacing import OPEN, Gate
+from auditors.clients.single_request import NoAnswerError, request
+from auditors.text.visible import visible_line
 from auditors.types import Completer, Embedder
 from benchmarks.datasets import published
 from benchmarks.errors import BenchmarkError, RunStopped
@@ -24,6 +29,9 @@ from gateway.auditor.backpressure.vllm_load import LoadReader
 from gateway.auditor.suites.pooled_endpoint import endpoint_for
 from gateway.cli.audit.jobs import api_key
 from gateway.config.schema import AuditsConfig
+from gateway.health import Readiness
+
+READY_SECONDS, LONGEST_READY_BYTES = 5.0, 65_536
 
 
 @asynccontextmanager
@@ -65,6 +73,7 @@ async def opened(
     async with AsyncExitStack() as stack:
         gate: Gate = OPEN
         if about.through_gateway:
+            await _warn_unless_gateway(about.base_url or "")
             gate = StoppableGate(await _paced_by_answers(stack, plan), stop, stopped)
         elif plan.options.concurrency is None:
             gate = _filling(stack, about.base_url or "", about.api_key_env, stop, stopped)
@@ -88,6 +97,17 @@ async def opened(
         if isinstance(embedder, RemoteEmbedder):
             stack.push_async_callback(embedder.aclose)
         yield Servers(asking, judge, embedder, in_flight(plan, through_gateway=about.through_gateway))
+
+
+async def _warn_unless_gateway(base_url: str) -> None:
+    """Print a line when the server does not answer `/readyz` as a gateway does; it then ignores an audit's priority."""
+    origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
+    try:
+        answer = await request("GET", f"{origin}/readyz", seconds=READY_SECONDS, longest=LONGEST_READY_BYTES)
+        msgspec.json.decode(answer.content, type=Readiness)
+    except (NoAnswerError, msgspec.DecodeError) as exc:
+        line = f"{origin}/readyz does not answer as a gateway does ({exc}): the run may not give way to live traffic"
+        print(visible_line(line), file=sys.stderr)
 
 
 def in_flight(plan: Plan, *, through_gateway: bool) -> int:

@@ -111,7 +111,7 @@ def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]
         concurrency=jobs.concurrency(arguments.concurrency),
     )
     asking = runs.Asking(of.runs, listed, settings, arguments.out)
-    earlier = [path for root in arguments.earlier for path in directory.finished_under(root)]
+    earlier = [path.parent for root in arguments.earlier for path in sorted(root.rglob(directory.RESULT))]
     for line in asking.take(earlier):
         print(visible_line(line), file=sys.stderr)
     if arguments.resume is not None:

@@ -208,16 +208,17 @@ async def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_model_is_one_line() -> None:
-    """The server's own words, what was kept, and exit code 2."""
+    """The server's own words and exit code 2; no empty run is left, and another server than a gateway is named."""
     async with running_simulator() as url:
-        arguments = stereoset(url, "--out", "run")
+        arguments = [word.replace("--base-url", "--gateway") for word in stereoset(url, "--out", "run")]
         code, _, err = await command(*[argument.replace("simulated", "nobody") for argument in arguments])
 
     assert code == 2
     last = err.strip().splitlines()[-1]
     assert "the model server refuses: status 404" in last
-    assert "--resume run" in last
-    assert "Traceback" not in err
+    assert "start again" in last
+    assert not await asyncio.to_thread(Path("run").exists)
+    assert "/readyz does not answer as a gateway does" in err
 
 
 async def test_a_server_that_is_not_there_is_one_line() -> None:
@@ -227,7 +228,7 @@ async def test_a_server_that_is_not_there_is_one_line() -> None:
     assert code == 2
     last = err.strip().splitlines()[-1]
     assert "none of the first 20 requests to the model server was answered" in last
-    assert "--resume" in last
+    assert "start again" in last
 
 
 async def test_a_sweep_over_temperatures(tmp_path: Path) -> None:
