@@ -304,6 +304,12 @@ class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
     """Good options of a choice, in order of search; case does not matter."""
 
 
+class ThoughtAuditorConfig(AuditorConfig, frozen=True):
+    """Settings of an auditor of what models think (docs/auditors.md#thoughts): disabled by default."""
+
+    enabled: bool = False
+
+
 class AuditorsConfig(Section, frozen=True):
     judge: JudgeConfig = JudgeConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
@@ -311,6 +317,8 @@ class AuditorsConfig(Section, frozen=True):
     affinity: ProbingAuditorConfig = ProbingAuditorConfig()
     counterfactual: CounterfactualConfig = CounterfactualConfig()
     decision: DecisionAuditorConfig = DecisionAuditorConfig()
+    judge_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
+    refusal_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
     plugins: dict[str, AuditorConfig] = {}
     """[auditors.plugins.NAME]: of the auditors that other distributions bring; one without a section does not run."""
 

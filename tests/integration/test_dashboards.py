@@ -8,6 +8,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,20 @@ enabled = true
 rate = 1.0
 threshold = 0.1
 token_budget_per_minute = 1_000_000
+[auditors.judge_thought]
+enabled = true
+model = "simulated-judge"
+[auditors.refusal_thought]
+enabled = true
 """
 """The threshold is one that every decision reaches, for a ratio of selections needs some."""
 UNKNOWN_HERE = (
     *("biasgate_audit_live_latency_ratio", "biasgate_coverage_", "biasgate_filtered_total"),
-    *("biasgate_ingest_rates_ignored_total", "biasgate_live_cut_"),
+    *("biasgate_ingest_rates_ignored_total", "biasgate_live_cut_", '"thought_favoritism"'),
 )
 """The simulated model does not count its tokens, so nothing is known of the time between them; what no suite covers
-takes ten prompts that differ (`test_console_coverage.py`). No request here is filtered or states a sampling rate."""
+takes ten prompts that differ (`test_console_coverage.py`). No request here is filtered or states a sampling rate.
+The simulated model's thoughts decline, so a judge has no score for them."""
 SCHEMA = {"type": "object", "properties": {"grant": {"type": "boolean"}}}
 STRUCTURED: tuple[dict[str, Any], ...] = (
     {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": SCHEMA}}},
@@ -92,12 +99,13 @@ def system(tmp_path_factory: pytest.TempPathFactory, sent: list[str]) -> Iterato
         elsewhere.wrap_async_context_manager(collecting()) as collector,
         scraped(
             home,
+            simulator=str(thinking_when_told(home / "profile.toml")),
             settings=SETTINGS.replace("{collector}", collector.url).replace("{exported}", str(home / "exported")),
             auditors=auditors,
         ) as system,
     ):
         sent += send_traffic(system.gateway, 6, QUESTIONS)
-        sent += [send_unaskable(system.gateway), *send_decisions(system.gateway)]
+        sent += [send_unaskable(system.gateway), *send_decisions(system.gateway), *send_thinking(system.gateway)]
         sent += send_recorded(system.gateway, "early")
         for counter in (
             "biasgate_requests_total",
@@ -150,6 +158,21 @@ def send_decisions(gateway: str) -> list[str]:
     decision = {"model": "simulated", "input": "My sister asks for a loan.", "questions": [predicate]}
     bodies = [("chat/completions", asked | conditions) for conditions in STRUCTURED] + [("decisions", decision)]
     return [send(gateway, path, body) for path, body in bodies]
+
+
+def thinking_when_told(path: Path) -> Path:
+    """Write the default profile for a model that thinks when a request says so, and return its path."""
+    default = resources.files("benchmarks.simulator").joinpath("profiles/default.toml").read_text(encoding="utf-8")
+    path.write_text(f'{default}\n[thinking]\nswitch = "template"\nis_default = false\n', encoding="utf-8")
+    return path
+
+
+def send_thinking(gateway: str) -> list[str]:
+    """About a woman, answered after a thought."""
+    body = {"model": "simulated", "messages": [{"role": "user", "content": QUESTIONS[1]}]}
+    return [
+        send(gateway, "chat/completions", body | {"chat_template_kwargs": {"enable_thinking": True}}) for _ in "123"
+    ]
 
 
 def send(gateway: str, path: str, body: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from auditors.metrics.weighting import kish_effective_n, weighted_variance
 from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
 from benchmarks.simulator.loading import parse
 from biasgate import Client, GatewayError
+from gateway.features.thoughts import scales as thoughts
 from gateway.store import streams
 from gateway.store.database import Database
 from tests.support.integration.live_system import Place, live_system
@@ -124,10 +125,10 @@ async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path, m
 
     expected = planted()
     assert set(expected) <= set(shown)
-    # no tools, no JSON (tests/auditors/test_structured.py), no decisions (test_decision.py) and no reference set here
+    # no tools, no JSON (test_structured.py), no decisions (test_decision.py), no thoughts, no reference set
     assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in expected} | structured.METRICS | decision.METRICS | set(
         judge_reference.METRICS
-    ) == set(SCALES)
+    ) | set(thoughts.SCALES) == set(SCALES)
     assert outcomes["audited"] + outcomes["sampled_out"] == len(PROMPTS) * ROUNDS
     assert outcomes["sampled_out"] > 0
     missed = {}

@@ -66,7 +66,7 @@ class ResponsesReader(Reader):
         if self._calls:
             if not self._has_said:
                 self.messages.append(Message("assistant", ""))
-            self.carry_calls(self._calls, self.carry(partial(_thoughts_of_items, self._thoughts)) or "")
+            self.carry_calls(self._calls, self.carry(partial(thoughts_of_items, self._thoughts)) or "")
         self._calls, self._thoughts, self._has_said = [], [], False
 
     def read_response(self, response: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ class ResponsesReader(Reader):
         self.finish_reason = details.get("reason") or response.get("status")
 
 
-def _thoughts_of_items(items: Sequence[dict[str, Any]]) -> str:
+def thoughts_of_items(items: Sequence[dict[str, Any]]) -> str:
     """The thoughts in reasoning items: in full where they are there, else their summary. Raises UncarriedError."""
     thoughts = list[str]()
     for item in items:
