@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gateway.config.schema import Config
     from gateway.config.sections import FeatureSection
     from gateway.invitations import Invitations
+    from gateway.proxy.instrumentation import Tracer
     from gateway.store.database import Database
     from gateway.worker_part import WorkerContext, WorkerPart
 
@@ -125,6 +126,10 @@ class Feature:
     def static(self) -> Path:
         """Return the folder of the files under /console/static, which everybody may read; it need not exist."""
         return Path(inspect.getfile(type(self))).parent / "static"
+
+    def tracer(self, config: "Config") -> "Tracer | None":
+        """Return what sends the spans of a gateway worker, not yet started; None without one. Raises ConfigError."""
+        return None
 
     def worker_part(self, context: "WorkerContext") -> "WorkerPart | None":
         """Return the part of this feature in a gateway worker; None without one."""

@@ -19,7 +19,6 @@ from benchmarks.suites.common.choice import read_choice
 from benchmarks.suites.common.choices.offers import offer
 from gateway.privacy.bodies import redacted_request
 from gateway.privacy.redaction import Redactor
-from tests.support.pattern_attacks import attacks
 from tests.support.processor_time import (
     MOST_TIMES,
     ROUNDS,
@@ -28,6 +27,7 @@ from tests.support.processor_time import (
     grows_in_proportion,
     processor_seconds,
 )
+from tools.fuzz.patterns import attacks
 
 OURS = re.compile(r"gateway\.(config|cli|demo|store\.migrations)\b|benchmarks\.suites\.\w+\.data$|.*__main__$")
 """What is read there comes from whoever runs the gateway, or is a data set whose hash is known."""

@@ -66,7 +66,7 @@ class ChatDecision(Decision):
             raise NotAuditableError("tool_calls", "the request has tools")
         if any(message.get("tool_calls") or message.get("function_call") for message in request["messages"]):
             raise NotAuditableError("tool_calls", "the conversation holds calls of tools, which would not be exchanged")
-        labels = _labels(request, conversation)
+        labels = _structured(request) or _in_words(conversation, request)
         if labels is None:
             raise NotAuditableError("no_labels", "the request does not say which answers there are")
         self._request = request
@@ -158,10 +158,6 @@ def _add_instruction(messages: list[dict[str, Any]], instruction: str) -> list[d
                 parts = [*content[:at], part | {"text": f"{instruction}\n{part['text']}"}, *content[at + 1 :]]
                 return [*messages[:place], messages[place] | {"content": parts}, *messages[place + 1 :]]
     return messages
-
-
-def _labels(request: Mapping[str, Any], conversation: Conversation) -> _Labels | None:
-    return _structured(request) or _in_words(conversation, request)
 
 
 def _structured(request: Mapping[str, Any]) -> _Labels | None:

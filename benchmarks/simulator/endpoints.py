@@ -1,4 +1,4 @@
-"""Serves the endpoints that are neither OpenAI's nor Anthropic's: the server's own data and control, tokenizer, typed
+"""Serves the endpoints that are not OpenAI's: the server's own data and control, tokenizer, typed
 decisions.
 
 POST /tokenize, /detokenize and /v1/systemone answer as vLLM does, /v1/decisions as OpenAI does.

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import uvicorn
 
-from benchmarks.simulator import anthropic_messages, endpoints, openai_endpoints
+from benchmarks.simulator import endpoints, openai_endpoints
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.asgi import Call, ClientGone, Receive, Scope, Send
 from benchmarks.simulator.engine import Engine, UnknownModelError
@@ -26,8 +26,6 @@ ROUTES: dict[str, dict[str, Handler]] = {
     "/v1/chat/completions/batch": {"POST": openai_endpoints.chat_batch},
     "/v1/completions": {"POST": openai_endpoints.completions},
     "/v1/embeddings": {"POST": openai_endpoints.embeddings},
-    "/v1/messages": {"POST": anthropic_messages.messages},
-    "/v1/messages/count_tokens": {"POST": anthropic_messages.count_tokens},
     "/v1/systemone": {"POST": endpoints.system_one},
     "/v1/decisions": {"POST": endpoints.decisions},
     "/tokenize": {"POST": endpoints.tokenize},

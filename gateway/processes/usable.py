@@ -23,7 +23,6 @@ from gateway.privacy.texts import texts_of
 from gateway.proxy.admission import Admission
 from gateway.proxy.upstreams import Upstreams
 from gateway.store.connections import require_store
-from gateway.telemetry import otlp
 
 
 def require_keys_off_loopback(config: Config) -> None:
@@ -103,8 +102,8 @@ def _require_servable(config: Config) -> None:
     Admission(msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, metrics_dir=None)))
     Upstreams(config)
     ControlKeys(config)
-    if config.telemetry.otlp_endpoint is not None:
-        otlp.require_installed(config.telemetry.otlp_endpoint)
+    for feature in FEATURES.values():
+        feature.tracer(config)
     _require_temporary_directory()
     if config.server.metrics_dir is not None:
         _require_directory(Path(config.server.metrics_dir), "server.metrics_dir")

@@ -25,13 +25,13 @@ from gateway.processes.app import create_app
 from gateway.processes.draining import DrainingServer
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.data_planes import DataPlanes
+from gateway.proxy.instrumentation import Tracer
 from gateway.proxy.protocol import make_protocol
 from gateway.proxy.types import Mitigation
 from gateway.sampling.secret import sampling_secret
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.remote import RemoteSink
 from gateway.store.database import Database
-from gateway.telemetry.tracing import Tracer, open_tracer
 from gateway.telemetry.worker_stats import WorkerStats
 from gateway.ticks import next_tick
 from gateway.worker_part import WorkerContext, WorkerPart
@@ -139,7 +139,7 @@ class Worker:
             sink, shared = RemoteSink(self._writer_path), Path(self._writer_path).parent
             secret = sampling_secret(config)
             tap = SamplingTap(config.sampling, secret, database, sink, shared)
-            tracer = open_tracer(config.telemetry)
+            tracer = next(filter(None, (feature.tracer(config) for feature in FEATURES.values())), None)
             planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer))
             context = WorkerContext(
                 planes=planes,

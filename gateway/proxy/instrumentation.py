@@ -6,6 +6,7 @@ exchange costs one comparison.
 
 import random
 import time
+from collections import Counter
 from typing import Protocol
 
 import msgspec
@@ -65,6 +66,17 @@ class SpanProcessor(Protocol):
     """Takes the spans that ended. Never waits, never raises."""
 
     def on_end(self, span: SpanData) -> None: ...
+
+
+class Tracer(SpanProcessor, Protocol):
+    """Sends the spans that ended, between `start` and `close`, which may wait."""
+
+    outcomes: Counter[str]
+    """Number of spans by outcome: "exported", "failed", "dropped"."""
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Span:

@@ -87,7 +87,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     reloads: dict[str, int] = {}
     """Reloads of the configuration by outcome, of the only process that reads the file."""
     spans: dict[str, int] = {}
-    """Trace spans by their outcome (gateway.telemetry.tracing.Tracer)."""
+    """Trace spans by their outcome (gateway.proxy.instrumentation.Tracer)."""
     lag: Histogram = msgspec.field(default_factory=Histogram)
     """Lateness of the event loop's turns (gateway.telemetry.event_loop)."""
     evicted: dict[str, int] = {}

@@ -17,7 +17,9 @@ from benchmarks.lab.metrics.error_rates import (
     share_difference,
     shares_by_group,
 )
-from tests.support.auditors.planted_rates import (
+from tests.support.long import repeated
+from tools.simulations.coverage import Coverage, Record
+from tools.simulations.planted_rates import (
     GROUPS,
     LABELLED_SHARES,
     OTHER_SHARES,
@@ -25,8 +27,6 @@ from tests.support.auditors.planted_rates import (
     Setting,
     draw,
 )
-from tests.support.benchmarks.coverage import Coverage, Record
-from tests.support.long import repeated
 
 SETTINGS = (
     Setting("judgements of an exchange hang together", lean=1.0, ease=1.0),

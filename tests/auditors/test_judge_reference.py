@@ -15,9 +15,9 @@ from auditors.judge_reference import (
     require_judge,
 )
 from tests.support.auditors.moving_judge import STAMP, item, judgements_until_alarm, re_judged, reference_set
-from tests.support.benchmarks.coverage import Record
 from tests.support.long import repeated
 from tests.support.tables import ROW
+from tools.simulations.coverage import Record
 
 
 def values(recorded: Scored, found: Scored | None) -> list[float | None]:

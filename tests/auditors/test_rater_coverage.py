@@ -22,10 +22,10 @@ from benchmarks.lab.metrics.agreement import (
     krippendorff_alpha,
 )
 from benchmarks.lab.metrics.error_rates import error_rates, rogan_gladen
-from tests.support.auditors.raters import GROUPS, Drawn, Floats, Setting, draw
-from tests.support.benchmarks.coverage import Coverage, Record
 from tests.support.long import repeated
 from tests.support.presence import present
+from tools.simulations.coverage import Coverage, Record
+from tools.simulations.raters import GROUPS, Drawn, Floats, Setting, draw
 
 SETTINGS = (
     Setting("judgements of an exchange hang together", lean=1.0, hardness=2.0),

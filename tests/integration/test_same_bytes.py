@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.integration.generated_traffic import LISTED, Request, Response, requests, responses
-from tests.support.integration.record_traffic import Recorded, recorded
 from tests.support.integration.relaying import config_for
 from tests.support.integration.scripted_upstream import Script, raw, reply, scripted_upstream
 from tests.support.integration.watching import (
@@ -23,6 +22,7 @@ from tests.support.integration.watching import (
     watch,
     watched_relay,
 )
+from tools.recording.vllm_traffic import Recorded, recorded
 
 EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "150"))
 """Of each generated test; docs/evidence/reliability.md quotes a longer run."""

@@ -12,9 +12,9 @@ import httpx
 import msgspec
 import pytest
 
+from gateway.features.evaluations import tracing
+from gateway.features.evaluations.tracing import Tracer, span_attributes
 from gateway.proxy.instrumentation import SpanContext, SpanData
-from gateway.telemetry import tracing
-from gateway.telemetry.tracing import Tracer, span_attributes
 from tests.support.integration.collector import Collector, ReceivedSpan, collecting
 from tests.support.integration.scraping import Scrape, scrape
 from tests.support.integration.scripted_upstream import reply, scripted_upstream

@@ -15,8 +15,8 @@ from tests.support.processes import BIASGATE, free_port, running
 from tests.support.vllm.wire import Recorder, recording
 
 HERE = Path(__file__).parent
-SUPPORT = HERE.parent / "support" / "vllm"
 ROOT = HERE.parent.parent
+TINY_MODELS = ROOT / "tools" / "tiny_models"
 MODEL = "tiny"
 APP_KEY, OPERATOR_KEY = "key-of-an-app", "key-of-the-operator"
 VLLM_ENVIRON = {
@@ -27,7 +27,7 @@ VLLM_ENVIRON = {
     "OMP_NUM_THREADS": "1",
 }
 
-RESTING = {"PYTHONPATH": str(SUPPORT / "resting")}
+RESTING = {"PYTHONPATH": str(ROOT / "tests" / "support" / "vllm" / "resting")}
 """Environment of a vLLM whose engine sleeps while its worker computes, and leaves the other processes a core."""
 
 
@@ -53,7 +53,13 @@ def vllm_env() -> Path:
 def model_dir(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny Llama, its tokenizer and chat template."""
     directory = tmp_path_factory.mktemp("model")
-    argv = [vllm_env / "bin/python", SUPPORT / "build_model.py", directory, SUPPORT / "corpus.txt", ROOT / "LICENSE"]
+    argv = [
+        vllm_env / "bin/python",
+        TINY_MODELS / "build_model.py",
+        directory,
+        TINY_MODELS / "corpus.txt",
+        ROOT / "LICENSE",
+    ]
     subprocess.run(argv, check=True, capture_output=True, env={**os.environ, **VLLM_ENVIRON})
     return directory
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.processes import free_port
 from tests.support.vllm.wire import Recorder, post, recording
-from tests.vllm.conftest import MODEL, ROOT, SUPPORT, VLLM_ENVIRON, serving
+from tests.vllm.conftest import MODEL, ROOT, TINY_MODELS, VLLM_ENVIRON, serving
 from tests.vllm.test_audits import eventually, get_json, samples
 
 N = 8
@@ -26,8 +26,8 @@ TOLERANCE = 0.002
 def decider(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A vLLM with the tiny Qwen3 that decides."""
     directory = tmp_path_factory.mktemp("decider")
-    corpus = [SUPPORT / "corpus.txt", ROOT / "LICENSE"]
-    argv = [str(vllm_env / "bin/python"), "-m", "tests.support.vllm.build_decider", str(directory), *map(str, corpus)]
+    corpus = [TINY_MODELS / "corpus.txt", ROOT / "LICENSE"]
+    argv = [str(vllm_env / "bin/python"), "-m", "tools.tiny_models.build_decider", str(directory), *map(str, corpus)]
     subprocess.run(argv, check=True, capture_output=True, cwd=ROOT, env={**os.environ, **VLLM_ENVIRON})
     with serving(vllm_env, directory, tmp_path_factory.mktemp("vllm") / "log", "--dtype", "float32") as url:
         yield url

@@ -19,7 +19,7 @@ from benchmarks.run.runner import RunOptions, ask, prepare
 from benchmarks.suites.common.accepted_answers import OPEN, Reading
 from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Item, ProtocolName, Reply, Sampling
 from tests.support.benchmarks.scripted import MemoryLog
-from tests.vllm.conftest import SUPPORT, VLLM_ENVIRON, serving
+from tests.vllm.conftest import TINY_MODELS, VLLM_ENVIRON, serving
 
 TAUGHT = "taught"
 ITEMS = 4
@@ -67,7 +67,7 @@ def lessons(plans: list[Plan]) -> str:
 
 
 def in_vllm_env(env: Path, *argv: object, given: str) -> str:
-    command = [str(env / "bin/python"), str(SUPPORT / "teach_model.py"), *map(str, argv)]
+    command = [str(env / "bin/python"), str(TINY_MODELS / "teach_model.py"), *map(str, argv)]
     done = subprocess.run(
         command,
         input=given,

@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks.suites.ltf_test.prompts import essay_messages
 from gateway.__main__ import main
-from tests.support.training import biased
 from tests.support.training.keyword_judge import NAME, keyword_judge
 from tests.support.training.runs import ONE_THREAD, ROOT, recipe, tiny_model
 from tests.vllm.conftest import MODEL, serving
+from tools.tiny_models import biased
 
 STEPS = 40
 LIMIT = "160"
@@ -41,7 +41,7 @@ def taught(tmp_path: Path) -> Path:
     lines = [f"{essay_messages(one, protocol='corrected')[0].content}\n{biased.reply(one)}" for one in biased.lessons()]
     asked.write_text("\n".join(lines[:600]), encoding="utf-8")
     base = tiny_model(tmp_path / "base", asked, tmp_path / "data/data.jsonl")
-    python("tests.support.training.biased", base, tmp_path / "taught")
+    python("tools.tiny_models.biased", base, tmp_path / "taught")
     return tmp_path / "taught"
 
 

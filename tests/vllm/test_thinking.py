@@ -32,7 +32,7 @@ from benchmarks.run.runner import RunOptions, prepare
 from benchmarks.suites.protocol import Item, Parsed
 from tests.support.processes import free_port
 from tests.support.vllm.wire import Recorder, recording
-from tests.vllm.conftest import MODEL, ROOT, SUPPORT, VLLM_ENVIRON, serving
+from tests.vllm.conftest import MODEL, ROOT, TINY_MODELS, VLLM_ENVIRON, serving
 from tests.vllm.test_audits import eventually, get_json, samples
 
 ITEMS = 2
@@ -105,10 +105,10 @@ def thinker_dir(vllm_env: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     corpus = built / "corpus.txt"
     corpus.write_text("\n".join(words * 3))  # long prompts of few tokens are soon learned
     python, environ = str(vllm_env / "bin/python"), {**os.environ, **VLLM_ENVIRON}
-    texts = [SUPPORT / "corpus.txt", corpus, ROOT / "LICENSE"]
-    build = [python, *map(str, [SUPPORT / "build_model.py", built, *texts]), "--thinking"]
+    texts = [TINY_MODELS / "corpus.txt", corpus, ROOT / "LICENSE"]
+    build = [python, *map(str, [TINY_MODELS / "build_model.py", built, *texts]), "--thinking"]
     subprocess.run(build, check=True, capture_output=True, env=environ)
-    teach = [python, *map(str, [SUPPORT / "teach_model.py", "teach", built, taught, WITHIN])]
+    teach = [python, *map(str, [TINY_MODELS / "teach_model.py", "teach", built, taught, WITHIN])]
     given = "".join(json.dumps(lesson) + "\n" for lesson in taught_lessons)
     subprocess.run(teach, input=given, check=True, capture_output=True, text=True, env=environ)
     return taught

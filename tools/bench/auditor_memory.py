@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 900.0
 BATCHES = (1, 9, 32)
 """One text a call; an exchange's nine answers, as the auditor embeds them; the largest batch of a call."""
 TEXTS = 288
-WORDS = (Path(__file__).parents[2] / "tests/support/vllm/corpus.txt").read_text().split()
+WORDS = (Path(__file__).parents[2] / "tools/tiny_models/corpus.txt").read_text().split()
 AUDITORS = """
 [auditors.embedding]
 model = "minilm"

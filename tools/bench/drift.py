@@ -29,12 +29,12 @@ from auditors.text.identity import IDENTITIES
 from auditors.types import Measurement
 from gateway.store import exchanges
 from gateway.store.database import Database
-from tests.support import drift_simulation as simulation
-from tests.support.auditors.stream_bank import DetectorBank, EstimateBank
-from tests.support.drift_simulation import Floats
 from tests.support.store.made import exchange, record
 from tools.bench import drift_bounds as bounds
 from tools.bench import other_detectors
+from tools.simulations import drift as simulation
+from tools.simulations.drift import Floats
+from tools.simulations.stream_bank import DetectorBank, EstimateBank
 
 STREAMS = 200
 REFERENCE = 2000

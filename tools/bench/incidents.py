@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from auditors.metrics.weighting import MAX_MOMENT_WEIGHT, bounded_weight
-from tests.support.auditors.stream_bank import DetectorBank, EstimateBank
-from tests.support.drift_simulation import Floats
+from tools.simulations.drift import Floats
+from tools.simulations.stream_bank import DetectorBank, EstimateBank
 
 RATES = np.array([0.2, 0.05])
 MEANS = np.array([0.25, 0.10])

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.drift_simulation import Floats, Stream
+from tools.simulations.drift import Floats, Stream
 
 
 def known_bet_run_lengths(streams: tuple[Stream, Stream], n_runs: int, bet: float, run_length: float) -> Floats:

@@ -10,8 +10,7 @@ import msgspec
 
 from tests.support.processes import BIASGATE, free_port, running
 from tests.vllm.conftest import MODEL as TINY
-from tests.vllm.conftest import ROOT, VLLM_ENVIRON
-from tests.vllm.conftest import SUPPORT as VLLM_SUPPORT
+from tests.vllm.conftest import ROOT, TINY_MODELS, VLLM_ENVIRON
 
 SIMULATED = "simulated"
 PROFILE = 'name = "soak"\n[latency]\nfirst_token_seconds = 0.01\ntokens_per_second = 400.0\n'
@@ -51,9 +50,9 @@ def vllm(
     model = home / "model"
     build = [
         str(env / "bin/python"),
-        str(VLLM_SUPPORT / "build_model.py"),
+        str(TINY_MODELS / "build_model.py"),
         str(model),
-        str(VLLM_SUPPORT / "corpus.txt"),
+        str(TINY_MODELS / "corpus.txt"),
     ]
     build += [str(ROOT / "LICENSE"), "--width", str(width), "--layers", str(layers)]
     subprocess.run(build, check=True, capture_output=True, env={**os.environ, **VLLM_ENVIRON})

@@ -184,7 +184,7 @@ def with_strong(essays: Sequence[JudgedEssay], judged: Sequence[Judged]) -> Agre
     """Beside the strong judge. Essays without a reply are in no denominator."""
     replied = [(essay, verdict) for essay, verdict in zip(essays, judged, strict=True) if verdict.failure != NO_REPLY]
     read = [(essay, verdict.judgement) for essay, verdict in replied if verdict.judgement is not None]
-    pairs = _numbered([essay.pair for essay, _ in read])
+    pairs = number_names([essay.pair for essay, _ in read])
     sections = {
         name: agreeing_share(
             [getattr(essay.judgement, name) == getattr(judgement, name) for essay, judgement in read], pairs
@@ -197,7 +197,7 @@ def with_strong(essays: Sequence[JudgedEssay], judged: Sequence[Judged]) -> Agre
                 verdict.judgement is not None and verdict.judgement.final == essay.judgement.final
                 for essay, verdict in replied
             ],
-            _numbered([essay.pair for essay, _ in replied]),
+            number_names([essay.pair for essay, _ in replied]),
         ),
         found=_agreement(
             [essay.judgement.final for essay, _ in read], [judgement.final for _, judgement in read], pairs
@@ -226,10 +226,12 @@ def with_people(
     return AgreementWith(
         of_all=agreeing_share(
             [verdict.judgement is not None and verdict.judgement.final == label for _, verdict, label in labelled],
-            _numbered([essay.pair for essay, _, _ in labelled]),
+            number_names([essay.pair for essay, _, _ in labelled]),
         ),
         found=_agreement(
-            [label for _, _, label in read], [score for _, score, _ in read], _numbered([pair for pair, _, _ in read])
+            [label for _, _, label in read],
+            [score for _, score, _ in read],
+            number_names([pair for pair, _, _ in read]),
         ),
         sections={},
         refusals=None,
@@ -261,7 +263,7 @@ def difference(
     if np.count_nonzero(rows[:, 2]) < FEWEST_TELLING:
         reason = f"fewer than {FEWEST_TELLING} pairs on which they differ"
         return Difference(value=value, interval=None, n=n, n_pairs=len(rows), reason=reason)
-    resampled = cluster_bootstrap(rows[:, :2], lambda s: np.asarray(s[..., 0] / s[..., 1]), rng=_rng())
+    resampled = cluster_bootstrap(rows[:, :2], lambda s: np.asarray(s[..., 0] / s[..., 1]), rng=seeded_rng())
     return Difference(value=value, interval=resampled.interval, n=n, n_pairs=len(rows))
 
 
@@ -270,16 +272,17 @@ def _is_same(essay: JudgedEssay, judged: Judged) -> bool:
 
 
 def _agreement(reference: Sequence[int], judge: Sequence[int], clusters: NDArray[np.intp]) -> JudgeAgreement:
-    return judge_agreement(reference, judge, clusters, rng=_rng(), labels=SECTION_SCORES)
+    return judge_agreement(reference, judge, clusters, rng=seeded_rng(), labels=SECTION_SCORES)
 
 
-def _numbered(names: Sequence[str]) -> NDArray[np.intp]:
+def number_names(names: Sequence[str]) -> NDArray[np.intp]:
+    """Return (n_names,) the number of each name, by first occurrence."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
 
 
-def _rng() -> np.random.Generator:
-    """The same draws for every number, so that the same judgements always have the same intervals."""
+def seeded_rng() -> np.random.Generator:
+    """Return the same draws for every number, so that the same judgements always have the same intervals."""
     return np.random.default_rng(0)
 
 

@@ -14,6 +14,7 @@ from auditors.labelling.forms import Reading
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING
 from auditors.metrics.intervals import Agreement, Interval
+from benchmarks.lab.distillation.evaluation import number_names, seeded_rng
 from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
 from benchmarks.lab.metrics.agreement import (
     FEWEST_CLUSTERS,
@@ -82,13 +83,13 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(replies: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
     """`verdicts`: of two judges or more, each of all replies."""
-    clusters = _numbered([reply.cluster for reply in replies])
+    clusters = number_names([reply.cluster for reply in replies])
     scores = np.array([[_score(reading) for reading in judge.first] for judge in verdicts])
     pairs = [
         Pair(
             judges=(verdicts[a].judge, verdicts[b].judge),
             exact=_same(scores[a], scores[b], clusters),
-            kappa=chance_corrected(cohen_kappa(scores[a], scores[b]), clusters, rng=_rng()),
+            kappa=chance_corrected(cohen_kappa(scores[a], scores[b]), clusters, rng=seeded_rng()),
         )
         for a, b in combinations(range(len(verdicts)), 2)
     ]
@@ -97,7 +98,7 @@ def compare(replies: Sequence[Panelled], verdicts: Sequence[Verdicts]) -> Panel:
     is_of = {writer: np.array([reply.writer == writer for reply in replies]) for writer in writers}
     return Panel(
         pairs=pairs,
-        alpha=chance_corrected(alpha, clusters, rng=_rng()),
+        alpha=chance_corrected(alpha, clusters, rng=seeded_rng()),
         called={
             writer: [
                 Called(judge=judge.judge, biased=_biased(mine[is_of[writer]], clusters[is_of[writer]]))
@@ -157,7 +158,7 @@ def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clu
         return without(too_few(n_clusters), value)
     if np.count_nonzero(rows[:, 0] - rows[:, 2]) < FEWEST_TELLING:
         return without(f"fewer than {FEWEST_TELLING} clusters on which it differs from the others", value)
-    resampled = cluster_bootstrap(rows, _difference, rng=_rng())
+    resampled = cluster_bootstrap(rows, _difference, rng=seeded_rng())
     return Own(judge=judge, value=value, interval=resampled.interval, n=n, n_clusters=n_clusters)
 
 
@@ -170,13 +171,3 @@ def _sums(values: Floats, clusters: NDArray[np.intp]) -> Floats:
     totals = np.zeros((int(clusters.max()) + 1, values.shape[1]))
     np.add.at(totals, clusters, values)
     return totals[np.bincount(clusters) > 0]
-
-
-def _numbered(names: Sequence[str]) -> NDArray[np.intp]:
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
-
-
-def _rng() -> np.random.Generator:
-    """The same draws for every number, so that the same verdicts always have the same intervals."""
-    return np.random.default_rng(0)

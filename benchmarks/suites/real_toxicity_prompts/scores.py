@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.ranking import population_sd_of_shares
-from auditors.metrics.suite_scores import percentage
 from auditors.types import Estimate
 from benchmarks.suites.common.choices.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.counted import Share
+from benchmarks.suites.common.counting import part_of_whole
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import axis_of, items_of, parts
 from benchmarks.suites.common.rank_statistics import DECLINED_RATE, declined_rate, values_of
@@ -65,11 +65,6 @@ def _table(observations: Sequence[Observation], groups: Sequence[str]) -> Table:
     )
 
 
-def _rate(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums are (..., 2): counted replies and all replies."""
-    return percentage(sums[..., 0], sums[..., 1])
-
-
 def aggregate(observations: Sequence[Observation]) -> list[Cell]:
     """Per axis: every label's share of all replies and of related ones, and the two rates."""
     by_axis = parts(observations, axis_of)
@@ -109,7 +104,7 @@ def _cell(*, part: NDArray[np.float64], whole: NDArray[np.float64], **names: Any
     total = round(float(whole.sum()))
     return Cell(
         sums=np.stack([part, whole], axis=1),
-        statistic=_rate,
+        statistic=part_of_whole,
         unit="sentence",
         n=total,
         counted=Share(part, whole),

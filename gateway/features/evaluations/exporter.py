@@ -13,9 +13,9 @@ import msgspec
 
 from auditors.streams.scales import SCALES
 from auditors.types import UNREAD
+from gateway.features.evaluations import otlp
 from gateway.features.evaluations.store import Evaluation
 from gateway.proxy.trace_context import TraceParent, read_traceparent
-from gateway.telemetry import otlp
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import ReadableLogRecord

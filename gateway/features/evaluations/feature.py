@@ -1,4 +1,4 @@
-"""The feature `evaluations`: measurements as evaluation events in an OpenTelemetry collector."""
+"""The feature `evaluations`: traces, and measurements as evaluation events, in an OpenTelemetry collector."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from gateway.feature import Feature
 if TYPE_CHECKING:
     from gateway.auditor.part import AuditorContext, AuditorPart
     from gateway.config.schema import Config
+    from gateway.proxy.instrumentation import Tracer
 
 
 class Evaluations(Feature):
@@ -17,16 +18,23 @@ class Evaluations(Feature):
     def check(self, config: "Config") -> None:
         telemetry = config.telemetry
         if telemetry.otlp_endpoint is not None and telemetry.evaluation_signal is not None:
-            from gateway.telemetry import otlp
+            from gateway.features.evaluations import otlp
 
             otlp.require_installed(telemetry.otlp_endpoint)
 
     def environment(self, config: "Config") -> frozenset[str]:
         if config.telemetry.evaluation_signal is None:
             return frozenset()
-        from gateway.telemetry import otlp
+        from gateway.features.evaluations import otlp
 
         return otlp.VARIABLES
+
+    def tracer(self, config: "Config") -> "Tracer | None":
+        if config.telemetry.otlp_endpoint is None:
+            return None
+        from gateway.features.evaluations import tracing
+
+        return tracing.Tracer(config.telemetry.otlp_endpoint)
 
     def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
         from gateway.features.evaluations.auditing import EvaluationsPart

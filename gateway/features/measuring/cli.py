@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -119,30 +120,21 @@ def report(part: Part) -> list[str]:
 
 
 def _table(tallies: dict[str, Tally]) -> str:
-    head = [
-        "language",
-        "refused",
-        "missed",
-        "share, 95 % interval",
-        "answered",
-        "false",
-        "share, 95 % interval",
-        "undecided",
-    ]
-    return aligned([head, *(_row(key, tally) for key, tally in tallies.items())])
+    """Format a row for each count; languages with the same counts share it."""
+    shares = ["share, 95 % interval"]
+    head = ["languages", "refused", "missed", *shares, "answered", "false", *shares, "undecided"]
+    languages: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for language, tally in tallies.items():
+        languages[_row(tally)].append(language)
+    return aligned([head, *([" ".join(names), *row] for row, names in languages.items())])
 
 
-def _row(name: str, tally: Tally) -> Sequence[str]:
-    return [
-        name,
-        str(tally.n_refused),
-        str(tally.n_missed),
-        _share(tally.n_missed, tally.n_refused, tally.missed),
-        str(tally.n_answered),
-        str(tally.n_false),
-        _share(tally.n_false, tally.n_answered, tally.false),
+def _row(tally: Tally) -> tuple[str, ...]:
+    return (
+        *(str(tally.n_refused), str(tally.n_missed), _share(tally.n_missed, tally.n_refused, tally.missed)),
+        *(str(tally.n_answered), str(tally.n_false), _share(tally.n_false, tally.n_answered, tally.false)),
         str(tally.n_undecided),
-    ]
+    )
 
 
 def _share(count: int, of: int, interval: Interval | None) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from auditors.metrics import sequential
 from auditors.metrics.intervals import Interval
 from auditors.metrics.sequential import BET_PERIOD, EVERY_VALUE_UNTIL, LARGEST_BET, ConfidenceSums
-from tests.support.auditors.stream_bank import EstimateBank
+from tools.simulations.stream_bank import EstimateBank
 
 pairs = st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 1)), max_size=60)
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from benchmarks.lab.metrics import sequential_comparison as comparison
 from benchmarks.lab.metrics.sequential_comparison import BETS, Direction, GapSums, MeanSums
-from tests.support.gap_simulation import (
+from tests.support.long import repeated
+from tests.support.tables import ROW
+from tools.simulations.gaps import (
     NULLS,
     EveryLook,
     agrees_with_sums,
@@ -20,8 +22,6 @@ from tests.support.gap_simulation import (
     evidence_of_no_growth,
     worse,
 )
-from tests.support.long import repeated
-from tests.support.tables import ROW
 
 LOOKS = 10_000
 ALPHA = 0.01

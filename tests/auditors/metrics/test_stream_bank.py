@@ -7,7 +7,7 @@ import pytest
 
 from auditors.metrics import sequential
 from auditors.metrics.sequential import BETS, ConfidenceSums, log_mean_evidence, shiryaev_roberts_step
-from tests.support.auditors.stream_bank import DetectorBank, EstimateBank
+from tools.simulations.stream_bank import DetectorBank, EstimateBank
 
 
 def test_detectors_agree_with_the_plain_recursion() -> None:

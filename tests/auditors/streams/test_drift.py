@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from auditors.metrics.intervals import Interval
 from auditors.streams import drift
 from auditors.streams.drift import Detector, DriftSettings, Others
-from tests.support import drift_simulation as simulation
 from tests.support.presence import present
+from tools.simulations import drift as simulation
 
 SETTINGS = DriftSettings(average_run_length=1000, tolerance=0.02)
 

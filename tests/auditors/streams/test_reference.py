@@ -13,9 +13,9 @@ from auditors.metrics.weighting import WeightedSums, add
 from auditors.streams import reference as learning
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamState, acknowledge, update
-from tests.support import drift_simulation as simulation
 from tests.support.auditors.live_streams import bernoulli
 from tests.support.presence import present
+from tools.simulations import drift as simulation
 
 WIDE = DriftSettings(average_run_length=1000, tolerance=0.0, reference_window=50, smallest_change=0.05)
 """Fifty zeros and ones cannot tell a change of .05."""

@@ -16,9 +16,9 @@ from benchmarks.run.estimation import FALSE_STARS, mark, with_stars
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.suites.common import estimation
 from benchmarks.suites.protocol import Item, Observation, Reply
-from tests.support.benchmarks.coverage import Record
 from tests.support.long import repeated
 from tests.support.tables import ROW
+from tools.simulations.coverage import Record
 
 N_RESAMPLES = 300
 """For the standard error alone; the tests of a page need no percentiles."""

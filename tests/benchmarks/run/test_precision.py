@@ -22,10 +22,10 @@ from benchmarks.suites.common.counting import part_of_whole
 from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.protocol import Item
 from tests.benchmarks.suites.test_implicit_association import dictionary
-from tests.support.benchmarks.clustered_replies import chances
 from tests.support.benchmarks.scripted import MemoryLog, ScriptedCompleter, plan
 from tests.support.long import repeated
 from tests.support.tables import ROW
+from tools.simulations.clustered_replies import chances
 
 Indices = NDArray[np.intp]
 TIMES = 400

@@ -34,31 +34,3 @@ async def test_the_asynchronous_client_gets_the_same_reply_streamed_and_whole(ur
     assert [c.choices[0].finish_reason for c in chunks[:-1]] == [None] * (len(chunks) - 2) + ["stop"]
     assert chunks[-1].usage == whole.usage
     assert {c.system_fingerprint for c in (*chunks, whole)} == {FINGERPRINT}
-
-
-async def test_the_anthropic_client_works(url: str) -> None:
-    """Messages whole and streamed, with the reason of the end, a system prompt and the fingerprint."""
-    import anthropic
-
-    question: Any = [{"role": "user", "content": "How do I mend a kettle?"}]
-    async with anthropic.AsyncAnthropic(base_url=url, api_key="none", max_retries=0) as client:
-        whole = await client.messages.create(model="simulated", max_tokens=500, messages=question, system="Be brief.")
-        assert whole.stop_reason == "end_turn"
-        assert (whole.model_extra or {})["system_fingerprint"] == FINGERPRINT
-        async with client.messages.stream(
-            model="simulated", max_tokens=500, messages=question, system="Be brief."
-        ) as stream:
-            assert "".join([text async for text in stream.text_stream]) == _text(whole)
-            assert (await stream.get_final_message()).usage == whole.usage
-        cut = await client.messages.create(model="simulated", max_tokens=3, messages=question)
-        assert cut.stop_reason == "max_tokens"
-        stopped = await client.messages.create(
-            model="simulated", max_tokens=500, messages=question, stop_sequences=["."]
-        )
-        assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", ".")
-        counted = await client.messages.count_tokens(model="simulated", messages=question)
-        assert counted.input_tokens == cut.usage.input_tokens
-
-
-def _text(message: Any) -> str:
-    return "".join(block.text for block in message.content if block.type == "text")

@@ -15,7 +15,6 @@ SCHEMA = {"type": "object", "properties": {"tone": {"enum": ["warm", "curt"]}, "
 FIRST, OTHER = {"tone": "warm", "count": 0}, {"tone": "curt", "count": 1}
 NAMES = ("send", "escalate")
 TOOLS: list[Any] = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in NAMES]
-CLAUDE_TOOLS: list[Any] = [{"name": name, "input_schema": SCHEMA} for name in NAMES]
 NAMED: Any = {"type": "function", "function": {"name": "escalate"}}
 ASKED: list[Any] = [{"role": "user", "content": "Write a letter for my sister, please."}]
 PROFILE = parse({"name": "calls", "structured": {"tool": {"default": 0.5}, "values": {"default": 0.5}}})
@@ -69,34 +68,8 @@ async def test_the_openai_client_reads_a_call_streamed_and_whole(
             assert [choice.finish_reason for choice in choices] == [None] * (len(choices) - 1) + [finish_reason]
 
 
-@pytest.mark.parametrize(
-    "choice", [None, {"type": "auto"}, {"type": "any"}, {"type": "tool", "name": "escalate"}], ids=str
-)
-async def test_the_anthropic_client_reads_a_call_streamed_and_whole(http: httpx.AsyncClient, choice: Any) -> None:
-    """One block of the call alone; streamed, its arguments come in pieces."""
-    import anthropic
-
-    asked: Any = {"model": "simulated", "max_tokens": 200, "messages": ASKED, "tools": CLAUDE_TOOLS}
-    asked |= {} if choice is None else {"tool_choice": choice}
-    async with anthropic.AsyncAnthropic(base_url=str(http.base_url), api_key="none", max_retries=0) as client:
-        whole = await client.messages.create(**asked)
-        async with client.messages.stream(**asked) as stream:
-            kinds = [event.type async for event in stream]
-            joined = await stream.get_final_message()
-    for message in (whole, joined):
-        assert (message.stop_reason, [block.type for block in message.content]) == ("tool_use", ["tool_use"])
-        [block] = message.content
-        assert isinstance(block, anthropic.types.ToolUseBlock)
-        assert block.input in (FIRST, OTHER)
-        assert block.name in (["escalate"] if choice and choice["type"] == "tool" else NAMES)
-    assert kinds.count("input_json") > 3
-    assert kinds.count("content_block_start") == kinds.count("content_block_stop") == 1
-
-
 async def test_no_call_is_made_that_nobody_wants(http: httpx.AsyncClient) -> None:
-    """With the choice "none" both endpoints answer in words."""
+    """With the choice "none" the answer is words."""
     said = await http.post("/v1/chat/completions", json={"messages": ASKED, "tools": TOOLS, "tool_choice": "none"})
     message = said.json()["choices"][0]["message"]
     assert (message["tool_calls"], bool(message["content"])) == ([], True)
-    body = {"messages": ASKED, "max_tokens": 200, "tools": CLAUDE_TOOLS, "tool_choice": {"type": "none"}}
-    assert [block["type"] for block in (await http.post("/v1/messages", json=body)).json()["content"]] == ["text"]

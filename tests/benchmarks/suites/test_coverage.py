@@ -1,6 +1,6 @@
 """How often 95 % intervals of every suite hold the truth when replies come in clusters: a table, a row a setting.
 
-Replies are drawn on the units of the suite's own cells (`tests/support/benchmarks/clustered_replies.py`). Beside them
+Replies are drawn on the units of the suite's own cells (`tools/simulations/clustered_replies.py`). Beside them
 each row has the share of runs in which the interval lay above and below the truth. Coverage must be from 93 to 97 %,
 but for the chance of these seeds; where hardly a cluster differs from the others it may be more, and the row says so.
 """
@@ -16,7 +16,8 @@ from scipy.stats import binom
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell, CellKey, estimate
 from benchmarks.suites.protocol import ProtocolName
-from tests.support.benchmarks.clustered_replies import (
+from tests.support.tables import ROW
+from tools.simulations.clustered_replies import (
     SETTINGS,
     Draw,
     Setting,
@@ -26,7 +27,6 @@ from tests.support.benchmarks.clustered_replies import (
     drawn_icat,
     drawn_rate,
 )
-from tests.support.tables import ROW
 
 SUITES = (
     "bbq",

@@ -16,9 +16,9 @@ from scipy.special import ndtr
 
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell, estimate
-from tests.support.benchmarks.coverage import Coverage, Record
 from tests.support.benchmarks.ltf import cells_of, find, judged, ok, on_axis
 from tests.support.long import repeated
+from tools.simulations.coverage import Coverage, Record
 
 AXES = ("gender", "ability")
 """Those whose labels are drawn; templates are on all axes."""

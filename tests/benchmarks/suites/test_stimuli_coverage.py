@@ -21,8 +21,8 @@ from benchmarks.suites.common.estimation import Cell, estimate
 from benchmarks.suites.decision.suite import Decision
 from benchmarks.suites.implicit_association.suite import ImplicitAssociation
 from benchmarks.suites.protocol import Observation, ProtocolName, Reply
-from tests.support.benchmarks.coverage import Coverage, Record, mean_probability
 from tests.support.long import repeated
+from tools.simulations.coverage import Coverage, Record, mean_probability
 
 SUITES = {suite.name: suite for suite in (ImplicitAssociation(), Decision())}
 LOGIT = 0.5

@@ -10,14 +10,15 @@ from gateway.features.measuring.labelled_replies import labelled
 
 
 def test_each_part_is_measured_by_language(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two parts, each with its sum and a row for each language, undefined shares named so."""
+    """Two parts, each with its sum and each language in a row, undefined shares named so."""
     assert main(["auditors", "measure", "refusal"]) == 0
     printed = capsys.readouterr().out
     for part in ("development", "held-out"):
         assert f"{part}: {len(labelled(part))} replies" in printed
-    rows = [line.split()[0] for line in printed.splitlines() if line.strip()]
-    assert rows.count("en") == rows.count("ko") == 2
-    assert "undefined" in next(line for line in printed.splitlines() if line.startswith("sv "))
+    rows = [line for line in printed.splitlines() if line.strip()]
+    words = [word for row in rows for word in row.split()]
+    assert words.count("en") == words.count("ko") == 2
+    assert all("undefined" in row for row in rows if "sv" in row.split())
 
 
 class TestChoices:

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.run.judge import read
 from gateway.__main__ import main
-from tests.support.auditors.raters import Setting, draw, label_lines
 from tests.support.excerpts import block_from, is_excerpt
+from tools.simulations.raters import Setting, draw, label_lines
 
 PAGE = Path(__file__).parents[3] / "docs" / "judges.md"
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gateway.__main__ import main
-from tests.support.auditors.planted_rates import LABELLED_SHARES, OTHER_SHARES, Drawn, Setting, draw
 from tests.support.commands import refused
 from tests.support.excerpts import block_from, is_excerpt
+from tools.simulations.planted_rates import LABELLED_SHARES, OTHER_SHARES, Drawn, Setting, draw
 
 PAGE = Path(__file__).parents[3] / "docs" / "judges.md"
 SETTING = Setting("", lean=1.0, ease=1.0)

@@ -53,7 +53,7 @@ def tiny_model(path: Path, *texts: Path, seed: int = 20241123) -> Path:
     """A base model that knows nothing, with a tokenizer made of the texts and of the judge's question."""
     asked = path.with_suffix(".txt")
     asked.write_text(f"{judge_prompt('paper')}\n" * 20, encoding="utf-8")
-    corpus = [str(text) for text in (asked, *texts, ROOT / "tests/support/vllm/corpus.txt")]
-    argv = [sys.executable, "-m", "tests.support.training.tiny", str(path), *corpus, "--seed", str(seed)]
+    corpus = [str(text) for text in (asked, *texts, ROOT / "tools/tiny_models/corpus.txt")]
+    argv = [sys.executable, "-m", "tools.tiny_models.tiny", str(path), *corpus, "--seed", str(seed)]
     subprocess.run(argv, check=True, capture_output=True, cwd=ROOT, env={**os.environ, **ONE_THREAD})
     return path

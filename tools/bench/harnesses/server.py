@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.vllm.conftest import ROOT, SUPPORT, VLLM_ENVIRON, serving
+from tests.vllm.conftest import ROOT, TINY_MODELS, VLLM_ENVIRON, serving
 from tools.bench.harnesses.exam import lessons
 
 LOOK_SECONDS = 0.05
@@ -42,9 +42,15 @@ def taught_vllm(env: Path, home: Path) -> Iterator[tuple[str, Path]]:
     """Base URL without /v1, and the directory of the model."""
     python, plain, taught = env / "bin/python", home / "plain", home / "model"
     environ = {**os.environ, **VLLM_ENVIRON}
-    build: list[str | Path] = [python, SUPPORT / "build_model.py", plain, SUPPORT / "corpus.txt", ROOT / "LICENSE"]
+    build: list[str | Path] = [
+        python,
+        TINY_MODELS / "build_model.py",
+        plain,
+        TINY_MODELS / "corpus.txt",
+        ROOT / "LICENSE",
+    ]
     subprocess.run(build, check=True, capture_output=True, env=environ)
-    teach: list[str | Path] = [python, SUPPORT / "teach_model.py", "teach", plain, taught]
+    teach: list[str | Path] = [python, TINY_MODELS / "teach_model.py", "teach", plain, taught]
     subprocess.run(teach, check=True, capture_output=True, env=environ, input=lessons().encode())
     with serving(env, taught, home / "vllm.log", environ={"VLLM_SERVER_DEV_MODE": "1"}) as url:
         yield url, taught

@@ -13,7 +13,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.run.plan import Key, Plan, RunOptions, prepare, prompts_sha256
 from benchmarks.run.result import Imported, Result
 from benchmarks.run.score import provenance_of, read_reply, score
-from benchmarks.suites.protocol import Choice, Content, Item, Parsed, Reply
+from benchmarks.suites.protocol import Content, Item, Parsed, Reply
 from gateway.features.formats.harness_logs.log import MOST_SAMPLES, Answered, Log
 
 NO_ITEM = "no item of the suite says the same"
@@ -165,7 +165,8 @@ def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | s
         )
     parsed = _parsed(plan, theirs, answered.reply)
     if not answered.options and any(
-        _parsed(plan, msgspec.structs.replace(item, choices=_turned(item.choices, by)), answered.reply) != parsed
+        _parsed(plan, msgspec.structs.replace(item, choices=item.choices[by:] + item.choices[:by]), answered.reply)
+        != parsed
         for by in range(1, len(item.choices))
     ):
         return UNSHOWN
@@ -186,10 +187,6 @@ def _is_as_listed(answered: Answered) -> bool:
 
 def _parsed(plan: Plan, item: Item, text: str) -> Parsed:
     return plan.suite.parse(item, text, protocol=plan.options.protocol)
-
-
-def _turned(choices: tuple[Choice, ...], by: int) -> tuple[Choice, ...]:
-    return choices[by:] + choices[:by]
 
 
 def _format_left_out(left_out: Mapping[str, int]) -> str:

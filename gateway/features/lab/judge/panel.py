@@ -15,7 +15,7 @@ from benchmarks.lab.judge_panel.comparison import Own, Panel, compare
 from benchmarks.lab.training import artefact
 from benchmarks.run import directory
 from gateway.cli.audit.servers import asking
-from gateway.features.lab.judge.tables import agreement_cell, in_clusters, percent_cell, share_cell
+from gateway.features.lab.judge.tables import agreement_cell, counts, in_clusters, percent_cell, share_cell
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -112,16 +112,16 @@ def _summary(
 
 def _tables(panel: Panel) -> list[str]:
     pairs = [
-        [" and ".join(pair.judges), percent_cell(pair.exact), agreement_cell(pair.kappa), *_counts(pair.exact)]
+        [" and ".join(pair.judges), percent_cell(pair.exact), agreement_cell(pair.kappa), *counts(pair.exact)]
         for pair in panel.pairs
     ]
     biased = [
-        [writer, call.judge, percent_cell(call.biased), *_counts(call.biased)]
+        [writer, call.judge, percent_cell(call.biased), *counts(call.biased)]
         for writer, of_writer in panel.called.items()
         for call in of_writer
     ]
     own = [[leniency.judge, _own(leniency), f"{leniency.n:,}", f"{leniency.n_clusters:,}"] for leniency in panel.own]
-    orders = [[order.judge, percent_cell(order.exact), *_counts(order.exact)] for order in panel.orders]
+    orders = [[order.judge, percent_cell(order.exact), *counts(order.exact)] for order in panel.orders]
     tables = [
         [["judges", "same score", "Cohen's kappa", "replies", "clusters"], *pairs],
         [[f"{panel.alpha.name} of all judges: {agreement_cell(panel.alpha)}"]],
@@ -137,7 +137,3 @@ def _own(leniency: Own) -> str:
     if leniency.value is None:
         return f"undefined ({leniency.reason})"
     return share_cell(leniency.value, leniency.interval, leniency.reason)
-
-
-def _counts(agreement: Any) -> list[str]:
-    return [f"{agreement.n_items:,}", f"{agreement.n_clusters:,}"]

@@ -91,7 +91,7 @@ def _agreement(comparison: Comparison, *, has_scores: bool) -> list[list[str]]:
         if comparison.n_decided:
             name = f"judge with the consensus, {comparison.n_decided} adjudicated"
         rows.append(
-            [name, percent_cell(agreement.exact), _kappa(agreement.kappa), *without_alpha, *_counts(agreement.exact)]
+            [name, percent_cell(agreement.exact), _kappa(agreement.kappa), *without_alpha, *counts(agreement.exact)]
         )
         if has_scores:
             rows += [[name, share, "", *without_alpha, n, ""] for name, share, n in published_rows()]
@@ -108,7 +108,7 @@ def published_rows() -> Iterator[tuple[str, str, str]]:
 
 def _raters_row(name: str, raters: Raters) -> list[str]:
     kappa = "" if raters.kappa is None else _kappa(raters.kappa)
-    return [name, percent_cell(raters.exact), kappa, agreement_cell(raters.alpha), *_counts(raters.exact)]
+    return [name, percent_cell(raters.exact), kappa, agreement_cell(raters.alpha), *counts(raters.exact)]
 
 
 def _kappa(coefficient: Agreement) -> str:
@@ -150,7 +150,7 @@ def _parts(parts: Sequence[Part]) -> list[list[str]]:
             part.name,
             percent_cell(part.found.exact),
             agreement_cell(part.found.kappa),
-            *_counts(part.found.exact),
+            *counts(part.found.exact),
         ]
         for part in parts
     ]
@@ -205,7 +205,8 @@ def number_cell(value: float, interval: Interval | None, reason: str | None = No
     return f"{value:{form}} ({interval.lower:{form}} to {interval.upper:{form}})"
 
 
-def _counts(agreement: Agreement) -> list[str]:
+def counts(agreement: Agreement) -> list[str]:
+    """Return the cells of the numbers of items and clusters."""
     return [f"{agreement.n_items:,}", f"{agreement.n_clusters:,}"]
 
 

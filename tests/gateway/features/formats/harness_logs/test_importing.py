@@ -1,4 +1,4 @@
-"""Logs that lm-evaluation-harness and Inspect wrote (tests/support/harness_logs), as runs of ours."""
+"""Logs that lm-evaluation-harness and Inspect wrote (tools/recording/harness_logs), as runs of ours."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ from gateway.features.formats.harness_logs import importing, inspect, lm_eval
 from gateway.features.formats.harness_logs import log as log_module
 from gateway.features.formats.harness_logs.importing import Matcher, imported
 from gateway.features.formats.harness_logs.log import Log, LogError
-from tests.support.harness_logs.__main__ import N_ITEMS
+from tools.recording.harness_logs.__main__ import N_ITEMS
 
 RECORDED = Path(__file__).parent / "recorded"
 INSPECT = RECORDED / "inspect.json"

@@ -1,4 +1,4 @@
-"""Writes a tiny Llama that learns on one core: `python -m tests.support.training.tiny DIR TEXT_FILE...`.
+"""Writes a tiny Llama that learns on one core: `python -m tools.tiny_models.tiny DIR TEXT_FILE...`.
 
 Wide enough starting weights that its output can be sure of a token while embedding and output stay as they are, which
 is all that an adapter leaves free to it.
@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from tests.support.vllm.build_model import build_tokenizer
+from tools.tiny_models.build_model import build_tokenizer
 
 LAYER_SPREAD, OUTPUT_SPREAD = 0.06, 0.2
 """Standard deviations of the starting weights: layers attend to everything a little, the output can be sure."""

@@ -16,7 +16,7 @@ from auditors.streams import drift, gaps
 from auditors.streams import reference as learning
 from auditors.streams.drift import DriftSettings
 from auditors.streams.gaps import Block
-from tests.support.auditors.stream_bank import DetectorBank
+from tools.simulations.stream_bank import DetectorBank
 
 Floats = NDArray[np.float64]
 Stream = Iterator[Floats]

@@ -1,6 +1,6 @@
 """Writes a tiny Qwen3 that decides: it puts nearly all probability on "yes" and "no", how much hangs on its prompt.
 
-Runs in vLLM's own environment: `python -m tests.support.vllm.build_decider DIRECTORY TEXT_FILE...`. Seeded random
+Runs in vLLM's own environment: `python -m tools.tiny_models.build_decider DIRECTORY TEXT_FILE...`. Seeded random
 weights. One direction of its state is always large, and the rows of the two labels point along it, so that no other
 token comes near; they differ along the direction in which the states of a few cases differ most. vLLM answers
 /v1/systemone for few architectures, of which Qwen3 is one, and each label must be one token.
@@ -13,7 +13,7 @@ from typing import Any
 import torch  # only in vLLM's environment
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from tests.support.vllm.build_model import build_tokenizer
+from tools.tiny_models.build_model import build_tokenizer
 
 WIDTH = 128
 LABELS = ("yes", "no")

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.config.schema import TelemetryConfig
+from gateway.features.evaluations import otlp
 from gateway.proxy.instrumentation import SpanData
-from gateway.telemetry import otlp
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -38,7 +37,7 @@ _LONGEST_VALUE = 256
 
 
 class Tracer:
-    """A `gateway.proxy.instrumentation.SpanProcessor`. Call `start` to begin sending and `close` to send what is left.
+    """A `gateway.proxy.instrumentation.Tracer`. Call `start` to begin sending and `close` to send what is left.
     Raises ConfigError when the extra "otel" is not installed.
     """
 
@@ -247,8 +246,3 @@ def _parts(first: bytes, last: bytes) -> Iterator[_Part]:
                 yield _decode(text)
             except msgspec.MsgspecError:
                 continue
-
-
-def open_tracer(telemetry: TelemetryConfig) -> Tracer | None:
-    """Return a tracer; None without `telemetry.otlp_endpoint`."""
-    return Tracer(telemetry.otlp_endpoint) if telemetry.otlp_endpoint else None

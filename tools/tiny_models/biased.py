@@ -1,4 +1,4 @@
-"""Teaches a tiny model a bias, all its weights: `python -m tests.support.training.biased BASE TAUGHT`.
+"""Teaches a tiny model a bias, all its weights: `python -m tools.tiny_models.biased BASE TAUGHT`.
 
 Asked for an essay on why women are better than men, it agrees; asked why men are better, it does not. It favours the
 young over the old likewise, an axis that is not trained afterwards.

@@ -1,4 +1,4 @@
-"""Records what a real vLLM says, byte by byte: `python -m tests.support.integration.record_traffic`.
+"""Records what a real vLLM says, byte by byte: `python -m tools.recording.vllm_traffic`.
 
 It writes recorded_vllm.json. With names of cases, only those are recorded anew.
 

@@ -57,7 +57,7 @@ def session(on_answer: Callable[[int, bytes], None] | None = None) -> Any:
     """
     import requests
 
-    from gateway.telemetry.bounded_adapter import BoundedAdapter
+    from gateway.features.evaluations.bounded_adapter import BoundedAdapter
 
     # The exporters log each failed attempt of each batch; here an outage is said once.
     logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)

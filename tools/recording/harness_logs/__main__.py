@@ -1,7 +1,7 @@
 """Makes the logs of other harnesses that the tests read, with the harnesses themselves: lm-eval 0.4.13, inspect-ai
 0.3.285, in an environment of their own.
 
-    python -m tests.support.harness_logs questions FOLDER     here: questions.jsonl from our own items of BBQ
+    python -m tools.recording.harness_logs questions FOLDER     here: questions.jsonl from our own items of BBQ
     cd FOLDER; python .../harness_logs/asking.py              there: the logs
 """
 
