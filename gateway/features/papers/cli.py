@@ -21,9 +21,10 @@ from gateway.features.papers.relations import table_of
 from gateway.features.papers.tables import Numbers
 
 HELP = """\
-models.toml has a [[models]] for each model: name, base_url, and as known api_key_env, provider, family, parameters (in
-billions), release_date and quantisation_of. Every run is an ordinary run directory, OUT/MODEL/RUN; the tables are in
-OUT/paper.html, tables.tex and a CSV file each. A run that fails leaves its reason in its cells, and exit code 1.
+models.toml has a [[models]] for each model: name, base_url, model (its name at the server, if another), and as known
+api_key_env, provider, family, parameters (in billions), release_date, quantisation_of and without_filters. Every run is
+an ordinary run directory, OUT/MODEL/RUN; the tables are in OUT/paper.html, tables.tex and a CSV file each. A run that
+fails leaves its reason in its cells, and exit code 1.
 
 Example:
   biasgate audit paper implicit --models models.toml --judge gpt-4o --limit 40 --dry-run
@@ -102,7 +103,7 @@ def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]
         data=arguments.data,
         limit=arguments.limit,
         seed=arguments.seed,
-        judge=arguments.judge,
+        judge=judge.served if judge else arguments.judge,
         judge_base_url=arguments.judge_base_url or (judge.base_url if judge else None),
         judge_api_key_env=arguments.judge_api_key_env or (judge.api_key_env if judge else None),
         embedder=arguments.embedder,
@@ -154,7 +155,8 @@ async def _ask(
 def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace) -> None:
     """Write tables and figures in every form, and print the tables."""
     numbers = Numbers(of, asking.models, asking.outcomes)
-    tables = [numbers.table(table) for table in of.tables] + [table_of(numbers, each) for each in of.relations]
+    shown = [table for table in of.tables if not table.pairs or any(numbers.pairs(table))]
+    tables = [numbers.table(table) for table in shown] + [table_of(numbers, each) for each in of.relations]
     figures = [(drawing, figures_of(numbers, drawing)) for drawing in of.figures]
     arguments.out.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_file(arguments.out / "paper.html", rendering.page(of, tables, figures))
