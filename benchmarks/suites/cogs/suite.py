@@ -200,7 +200,7 @@ class CoGS(Suite):
                 shown={
                     "kind": item.subset,
                     "texts": [choice.text for choice in order],
-                    "criteria": "\n".join(item.meta.get(CRITERIA) or RUBRICS.get(item.subset or "", ())),
+                    "criteria": "\n".join(item.meta.get(CRITERIA, RUBRICS.get(item.subset or "", ()))),
                 },
                 key={"names": [choice.role for choice in order]},
                 judge=Reading(status="ok", value=str(reply.parsed)) if reply.status == "ok" else None,

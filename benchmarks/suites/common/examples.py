@@ -57,7 +57,7 @@ def after_examples(
 
 def _pool(items: Sequence[Item], kind: Callable[[Item], Hashable], seed: int) -> tuple[list[Item], set[str]]:
     """Return the examples, one of each set and kind, and the names of the sets that are not asked."""
-    parts: dict[Hashable, dict[str, list[Item]]] = defaultdict(lambda: defaultdict(list))
+    parts: dict[tuple[str, Hashable], dict[str, list[Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         parts[item.axis, kind(item)][_set_of(item)].append(item)
     examples, aside = [], set[str]()

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.errors import BenchmarkError
+from benchmarks.figures.figure import Run
 from benchmarks.run.plan import Plan, RunOptions, prepare
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Observation
@@ -12,8 +13,8 @@ from tests.support.benchmarks.own_axes import DISTANCES, OWN_AXES, PLANTED, SHAR
 from tests.support.simulator.two_stages import COGS, by_key, covers, engine, evaluations, profile, writing
 
 
-def plan(**options: object) -> Plan:
-    return prepare(RunOptions(**{"suite": "cogs", "model": "simulated", "prompts": OWN_AXES, **options}))
+def plan(suite: str = "cogs", axes: tuple[str, ...] | None = None) -> Plan:
+    return prepare(RunOptions(suite=suite, model="simulated", prompts=OWN_AXES, axes=axes))
 
 
 def read_back(texts: list[Observation]) -> list[Observation]:
@@ -39,6 +40,9 @@ def test_a_run_recovers_what_is_planted() -> None:
         shares = [value for (of_axis, _), value in SHARES.items() if of_axis == axis]
         assert covers(found[CellKey("affinity_bias_score", axis)], float(np.std(shares)))
     assert {key.axis for key in found} == {"age", "disability", None}
+    drawn = COGS.figures([Run(name="m", estimates=list(by_key(cells).values()))])
+    words = " ".join(picture.svg for figure in drawn for part in figure.parts for picture in part.pictures)
+    assert ("Middle" in words, "Letter" in words, "Non-Binary" in words) == (True, True, False)
 
 
 def test_the_questions_are_the_files() -> None:
