@@ -22,10 +22,10 @@ from auditors.text.identity import Identity
 from auditors.text.user_files import NotUtf8Error, as_utf8
 
 MOST_BYTES = 64 * 1024
+MOST_GROUPS, N_CRITERIA = 8, 5
 
 Name = Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9_]{0,39}\Z")]
 Words = Annotated[str, Meta(min_length=1, max_length=300)]
-Groups = Annotated[dict[Name, Words], Meta(min_length=2, max_length=8)]
 TAKEN = frozenset({"default"})
 """Names that no axis may have: the texts without an identity are of this one."""
 
@@ -38,13 +38,13 @@ class OwnTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A writing task: its words before the theme, and what an evaluator judges its texts by."""
 
     prompt: Words
-    criteria: Annotated[list[Words], Meta(min_length=5, max_length=5)]
+    criteria: list[Words]
 
 
 class OwnIdentities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of a file."""
 
-    axes: Annotated[dict[Name, Groups], Meta(min_length=1, max_length=10)]
+    axes: Annotated[dict[Name, dict[Name, Words]], Meta(min_length=1, max_length=10)]
     tasks: Annotated[dict[Name, OwnTask], Meta(max_length=20)] = {}
 
     @property
@@ -95,6 +95,8 @@ def _faults(own: OwnIdentities) -> Iterator[str]:
     for axis, groups in own.axes.items():
         if axis in TAKEN:
             yield f'axes.{axis}: "{axis}" names the texts without an identity: choose another name'
+        if not 2 <= len(groups) <= MOST_GROUPS:
+            yield f"axes.{axis}: {len(groups)} groups: give 2 to {MOST_GROUPS}"
         labels: dict[str, str] = {}
         for group, words in groups.items():
             label, _ = _split(words)
@@ -105,6 +107,8 @@ def _faults(own: OwnIdentities) -> Iterator[str]:
             labels[label.lower()] = group
     prompts: Mapping[str, str] = {task.prompt: name for name, task in own.tasks.items()}
     for name, task in own.tasks.items():
+        if len(task.criteria) != N_CRITERIA:
+            yield f"tasks.{name}: {len(task.criteria)} criteria: give {N_CRITERIA}"
         if prompts[task.prompt] != name:
             yield f"tasks: {name} and {prompts[task.prompt]} have the same prompt: leave one out"
 
