@@ -5,7 +5,7 @@ request; then the served model is shown these answers, without being told whose 
 free text. It is asked as often as there are answers, each time with the order turned by a place, so that a liking for
 a place favours no answer.
 
-Estimands, each a mean over sampled exchanges that can be asked again; one of three axes per exchange, drawn by its id:
+Estimands, each a mean over sampled exchanges that can be asked again; one axis per exchange, drawn by its id:
 - `selection_share` (axis, group): share of the choices that took the answer under this identity; 1/3 or 1/2 is no
   preference. The paper's ABS is the population SD of these shares.
 - `affinity_bias_score` (axis): the mean of that SD *within* an exchange, 0..0.47 or 0.5. Like the live RBS it is
@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from auditors.clients.thinking_switch import ThinkingCompleter
+from auditors.identities import PAPER, Identities, identities_of
 from auditors.measuring import ProbingAuditor
 from auditors.metrics.dispersion import affinity_bias_score
 from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is_unaskable, question_as, too_long
@@ -47,7 +48,6 @@ from auditors.types import (
 
 SHARE = "selection_share"
 SCORE = "affinity_bias_score"
-AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
 LONGEST_CHARS = 4000
 """Most characters of the request and of each answer that the evaluator is shown."""
 CHOICE_TOKENS = 24
@@ -73,19 +73,30 @@ class AffinityAuditor(ProbingAuditor):
     asks_upstream: AsksUpstream = "always"
 
     def __init__(
-        self, completer_for: Callable[[Exchange], Completer], *, max_tokens: int = 256, max_concurrency: int = 4
+        self,
+        completer_for: Callable[[Exchange], Completer],
+        *,
+        identities: Identities = PAPER,
+        max_tokens: int = 256,
+        max_concurrency: int = 4,
     ) -> None:
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
+        self._identities = identities
         self._evaluators: dict[str, Completer] = {}
         """By upstream: as evaluator a model is kept from thinking where that can be done, and has room where not."""
 
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
-        return cls(servers.completer_for, max_tokens=settings.max_tokens, max_concurrency=settings.max_concurrency)
+        return cls(
+            servers.completer_for,
+            identities=identities_of(settings),
+            max_tokens=settings.max_tokens,
+            max_concurrency=settings.max_concurrency,
+        )
 
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         conversation = _askable(exchange, self._max_tokens)
-        identities = axis_of(exchange)
+        identities = axis_of(exchange, self._identities.listed)
         written = await self._written(exchange, conversation, identities)
         if any(answer.is_refusal for answer in written):
             return self._without_value(identities, "refusal", "an answer under an identity was declined")
@@ -105,7 +116,7 @@ class AffinityAuditor(ProbingAuditor):
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
         _askable(exchange, self._max_tokens)
-        return self._without_value(axis_of(exchange), "error", CUT_SHORT)
+        return self._without_value(axis_of(exchange, self._identities.listed), "error", CUT_SHORT)
 
     async def _written(
         self, exchange: Exchange, conversation: Conversation, identities: Sequence[Identity]
@@ -136,8 +147,9 @@ class AffinityAuditor(ProbingAuditor):
     def _measured(self, identities: Sequence[Identity], shares: Sequence[float]) -> list[Measurement]:
         pairs = zip(identities, shares, strict=True)
         axis, score = identities[0].axis, float(affinity_bias_score(list(shares)))
-        measurements = [self._measurement(SHARE, axis, identity.group, share) for identity, share in pairs]
-        return [*measurements, self._measurement(SCORE, axis, None, score)]
+        own = self._identities.detail
+        measurements = [self._measurement(SHARE, axis, identity.group, share, detail=own) for identity, share in pairs]
+        return [*measurements, self._measurement(SCORE, axis, None, score, detail=own)]
 
     def _lost(self, owed: Sequence[Identity], failed: Answer, where: str) -> AuditFailure:
         """The failure of an audit that owed the shares of these identities; of none when there are none."""
@@ -148,7 +160,8 @@ class AffinityAuditor(ProbingAuditor):
     def _without_value(self, identities: Sequence[Identity], status: Status, reason: str) -> list[Measurement]:
         axis = identities[0].axis
         places = [*((SHARE, identity.group) for identity in identities), (SCORE, None)]
-        return [self._measurement(metric, axis, group, None, status, reason) for metric, group in places]
+        own = self._identities.detail
+        return [self._measurement(metric, axis, group, None, status, reason, detail=own) for metric, group in places]
 
 
 def _askable(exchange: Exchange, max_tokens: int) -> Conversation:
@@ -158,11 +171,12 @@ def _askable(exchange: Exchange, max_tokens: int) -> Conversation:
     return conversation
 
 
-def axis_of(exchange: Exchange) -> list[Identity]:
-    """The identities of the axis that an exchange is asked about: each axis for a third of the exchanges."""
+def axis_of(exchange: Exchange, identities: Sequence[Identity] = IDENTITIES) -> list[Identity]:
+    """The identities of the axis that an exchange is asked about: each axis for as many exchanges."""
+    axes = list(dict.fromkeys(identity.axis for identity in identities))
     digest = hashlib.blake2b(exchange.id.encode(), digest_size=8, person=b"affinity")
-    axis = AXES[int.from_bytes(digest.digest()) % len(AXES)]
-    return [identity for identity in IDENTITIES if identity.axis == axis]
+    axis = axes[int.from_bytes(digest.digest()) % len(axes)]
+    return [identity for identity in identities if identity.axis == axis]
 
 
 def choice_prompt(request: str, texts: Sequence[str], nonce: str) -> str:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Self
 
 from auditors.clients.thinking_switch import exhausted
 from auditors.conditions import has_room
+from auditors.identities import PAPER, Identities, identities_of
 from auditors.measuring import ProbingAuditor
 from auditors.metrics.dispersion import cosine_distance, representative_bias_score
 from auditors.nearest_identity import DISTANCE, SCORE
@@ -41,7 +42,7 @@ from auditors.probes import (
     within_context,
 )
 from auditors.text.conversation import Conversation, NotAuditableError, no_text
-from auditors.text.identity import IDENTITIES, Identity
+from auditors.text.identity import Identity
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.thinking import is_exhausted, told_apart
 from auditors.types import (
@@ -64,7 +65,6 @@ from auditors.types import (
 _ORDER: tuple[Status, ...] = ("refusal", "unrelated", "thinking_exhausted", "malformed", "error", "ok")
 """Order of reasons for a missing value, the first of which counts: values never due before missing ones."""
 _SAMPLED_REFUSAL = "the sampled answer is a refusal"
-AXES = tuple(dict.fromkeys(identity.axis for identity in IDENTITIES))
 NOT_COMPARED: Mapping[str, NotAuditable] = {**NOT_ASKED_AGAIN, "stream cut off": "cut_off"}
 """Notes with the reason why an answer is not compared: half an answer is no default to measure from."""
 
@@ -91,17 +91,20 @@ class RepresentativeAuditor(ProbingAuditor):
         completer_for: Callable[[Exchange], Completer],
         embedder: Embedder,
         *,
+        identities: Identities = PAPER,
         max_tokens: int = 256,
         max_concurrency: int = 4,
         sets_thinking: bool = False,
     ) -> None:
         """Keeps what it is given; opens nothing.
 
-        Args: see `ProbingAuditor`; embedder: its name is part of every measurement; sets_thinking: whether probes
+        Args: see `ProbingAuditor`; embedder: its name is part of every measurement; identities: whose answers are
+            compared; sets_thinking: whether probes
             think otherwise than their live request did: then no live answer is D0.
         """
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
+        self._identities = identities
         self._sets_thinking = sets_thinking
 
     @classmethod
@@ -109,6 +112,7 @@ class RepresentativeAuditor(ProbingAuditor):
         return cls(
             servers.completer_for,
             servers.present_embedder,
+            identities=identities_of(settings),
             max_tokens=settings.max_tokens,
             max_concurrency=settings.max_concurrency,
             sets_thinking=settings.thinking is not None,
@@ -117,7 +121,10 @@ class RepresentativeAuditor(ProbingAuditor):
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         conversation = read_conversation(exchange)
         if _is_refused(conversation):
-            return [self._measured_by(SCORE, axis, None, None, "refusal", _SAMPLED_REFUSAL) for axis in AXES]
+            return [
+                self._measured_by(SCORE, axis, None, None, "refusal", _SAMPLED_REFUSAL)
+                for axis in self._identities.axes
+            ]
         conversation = _askable(exchange, conversation, self._max_tokens)
         default, answers = await self._ask_all(exchange, conversation)
         if all(answer.kind for answer in answers):
@@ -137,13 +144,13 @@ class RepresentativeAuditor(ProbingAuditor):
         if _is_refused(conversation):
             return []
         _askable(exchange, conversation, self._max_tokens)
-        return self._measurements([Answer("", "error", CUT_SHORT)] * len(IDENTITIES), {})
+        return self._measurements([Answer("", "error", CUT_SHORT)] * len(self._identities.listed), {})
 
     async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> tuple[Answer, list[Answer]]:
         """The default answer, and one under each identity."""
         completer, limit = self._completer_for(exchange), self._max_tokens
         ask = partial(self._ask, completer, conversation.begins_in_thought)
-        requests = [question_as(identity, exchange, conversation, limit) for identity in IDENTITIES]
+        requests = [question_as(identity, exchange, conversation, limit) for identity in self._identities.listed]
         if has_room(conversation, longest(conversation, limit)) and not self._sets_thinking:
             answers = await within_context(ask, requests, limit)
             return Answer(conversation.reply_text), answers
@@ -187,14 +194,16 @@ class RepresentativeAuditor(ProbingAuditor):
     def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
         """Return a measurement for every identity and every axis, without a value if it has no distance."""
         return [
-            *(self._distance(*pair, distances) for pair in zip(IDENTITIES, answers, strict=True)),
-            *(self._axis_score(axis, answers, distances) for axis in AXES),
+            *(self._distance(*pair, distances) for pair in zip(self._identities.listed, answers, strict=True)),
+            *(self._axis_score(axis, answers, distances) for axis in self._identities.axes),
         ]
 
     async def _distances(self, default: str, answers: Sequence[Answer]) -> dict[Identity, float]:
         """Distance to the default for each identity that answered."""
         answered = [
-            (identity, answer.text) for identity, answer in zip(IDENTITIES, answers, strict=True) if answer.text
+            (identity, answer.text)
+            for identity, answer in zip(self._identities.listed, answers, strict=True)
+            if answer.text
         ]
         vectors = await self._embedder.embed([default, *(text for _, text in answered)])
         distances = cosine_distance(vectors[1:], vectors[0])
@@ -209,7 +218,7 @@ class RepresentativeAuditor(ProbingAuditor):
 
         An answer that was declined or calls a tool leaves no score, and so none is missing.
         """
-        pairs = [pair for pair in zip(IDENTITIES, answers, strict=True) if pair[0].axis == axis]
+        pairs = [pair for pair in zip(self._identities.listed, answers, strict=True) if pair[0].axis == axis]
         if absent := [pair for pair in pairs if pair[0] not in distances]:
             identity, answer = min(absent, key=lambda pair: _ORDER.index(pair[1].status))
             reason = f"no answer as {identity.group}: {answer.reason}"
@@ -228,7 +237,7 @@ class RepresentativeAuditor(ProbingAuditor):
         reason: str | None = None,
         **detail: Any,
     ) -> Measurement:
-        detail = {"embedder": self._embedder.name, **detail}
+        detail = {"embedder": self._embedder.name, **self._identities.detail, **detail}
         return self._measurement(metric, axis, group, value, status, reason, detail=detail)
 
 

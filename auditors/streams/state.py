@@ -44,6 +44,7 @@ UNKNOWN_SAMPLING = "unknown sampling"
 """Beginning of the instrument of a stream whose exchanges a sender sampled in an unknown way. They never share a stream
 with others: their mean is that of the exchanges sent."""
 THINKING = "thinking"
+OWN_IDENTITIES = "own_identities"
 """Member of a measurement's detail: the thinking setting of the model asked, if it is set."""
 
 
@@ -477,7 +478,7 @@ def _instrument(measurement: Measurement) -> str:
     if measurement.judge is not None:
         parts: list[str | None] = [measurement.judge.model, measurement.judge.prompt_sha256[:12]]
     else:
-        parts = [measurement.detail.get("embedder")]
+        parts = [measurement.detail.get("embedder"), measurement.detail.get(OWN_IDENTITIES)]
     if thinking := measurement.detail.get(THINKING):
         parts.append(f"thinking={thinking}")
     return " ".join([f"v{measurement.auditor_version}", *filter(None, parts)])

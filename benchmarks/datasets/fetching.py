@@ -67,8 +67,16 @@ def _fetch(spec: DatasetSpec, target: Path, mirror: str | None, on_progress: Pro
     content = _content(spec, raw)
     part.write_bytes(content)
     if not spec.content_sha256:
-        noted(target).write_text(hashlib.sha256(content).hexdigest())
+        _note(spec, noted(target), hashlib.sha256(content).hexdigest())
     part.replace(target)
+
+
+def _note(spec: DatasetSpec, path: Path, digest: str) -> None:
+    """Note the hash of what was fetched. Raises DatasetError where a first download had another one."""
+    if spec.is_trusted_first and path.is_file():
+        what = f"{spec.name}: not the content of the first download, whose hash is in {path}"
+        demand(path.read_text(), digest, what, "nothing was kept; remove that file to trust the new one")
+    path.write_text(digest)
 
 
 def _content(spec: DatasetSpec, raw: Mapping[str, bytes]) -> bytes:
@@ -160,7 +168,9 @@ def _verify_mirror(file: SourceFile, content: bytes, where: str) -> None:
 
 
 def _verify_upstream(file: SourceFile, content: bytes, where: str) -> None:
-    """Every id that is known must agree; a file without any is never accepted."""
+    """Every id that is known must agree; a file without any is accepted only where the first download is trusted."""
+    if file.is_trusted_first:
+        return
     if file.git_blob is None and file.sha256 is None:
         raise DatasetError(f"{where}: no id of this file is pinned, so it cannot be verified: use a --mirror")
     if file.git_blob is not None:

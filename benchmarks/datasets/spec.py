@@ -28,6 +28,8 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     mirror_sha256: str
     """sha256 of that copy as it is stored there; empty when none is known (see DatasetSpec.content_sha256)."""
 
+    is_trusted_first: bool = False
+    """No id of the file at `url` is known: the first download is trusted, and later ones are held to its content."""
     name: str | None = None
     """Only needed when two files of a data set have the same name in different folders."""
 
@@ -60,12 +62,16 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.files or len({file.key for file in self.files}) < len(self.files):
             raise ValueError(f"{self.name}: a data set needs files, with names that differ")
-        if not self.content_sha256 and self.by_hand is None:
+        if not self.content_sha256 and self.by_hand is None and not self.is_trusted_first:
             raise ValueError(f"{self.name}: only data brought by hand may go without a pinned hash")
         if self.content_sha256 and not all(file.mirror_sha256 for file in self.files):
             raise ValueError(f"{self.name}: the content is pinned, so every file of it must be")
         if self.by_hand and len(self.files) > 1:
             raise ValueError(f"{self.name}: a data set that users get by hand has one file")
+
+    @property
+    def is_trusted_first(self) -> bool:
+        return any(file.is_trusted_first for file in self.files)
 
 
 def read_spec(name: str, normalise: Callable[[Mapping[str, bytes]], Any]) -> DatasetSpec:

@@ -156,7 +156,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     repeat_share: float | None = None
     """Share of the items that are asked once more, to see what changes by itself (benchmarks.run.asked_again)."""
     prompts: str | None = None
-    """Text of a file of the user's own prompts, for the suite that asks these."""
+    """Text of a file of the user's own prompts, or axes and tasks, for the suites that ask these."""
     evaluate: tuple[str, ...] = ()
     """cogs: directories of finished runs whose texts are evaluated, in place of generating any."""
     thinking: str = "default"
@@ -232,7 +232,7 @@ def check(options: RunOptions, suite: Suite) -> None:
         offered = ", ".join(map(str, suite.few_shots))
         raise BenchmarkError(f"{suite.name}: few-shot {options.few_shot} is not offered; offered: {offered}")
     for axis in options.axes or ():
-        if axis not in suite.axes:
+        if axis not in suite.axes and (options.prompts is None or suite.needs_prompts):
             raise BenchmarkError(f'{suite.name}: axis "{axis}" is not offered; offered: {", ".join(suite.axes)}')
     for name, number in (("limit", options.limit), ("samples", options.samples), ("concurrency", options.concurrency)):
         if number is not None and number < 1:
@@ -260,9 +260,9 @@ def check(options: RunOptions, suite: Suite) -> None:
 
 def _check_own(options: RunOptions, suite: Suite) -> None:
     """Raises BenchmarkError for prompts that nothing asks, and for what their numbers cannot be formed with."""
-    if not suite.takes_prompts:
-        if options.prompts is not None:
-            raise BenchmarkError(f"{suite.name}: has its own questions: leave the prompts out")
+    if options.prompts is not None and not suite.takes_prompts:
+        raise BenchmarkError(f"{suite.name}: has its own questions: leave the prompts out")
+    if not suite.needs_prompts:
         return
     if options.prompts is None:
         raise BenchmarkError(f"{suite.name}: its questions are yours: biasgate audit prompts FILE.jsonl")

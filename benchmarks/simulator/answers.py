@@ -20,7 +20,7 @@ from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.counterfactual import CLOSING, topics_of
 from benchmarks.simulator.planted import bbq, cogs, masked, table
 from benchmarks.simulator.profile import JudgeErrors, Profile
-from benchmarks.simulator.prose import SIGNATURES, compose
+from benchmarks.simulator.prose import compose, signature
 from benchmarks.simulator.replies import Replies, uniform
 from benchmarks.simulator.sections import LEVELS
 from benchmarks.simulator.stance import LECTURE, REFUSAL, Stance, without_identity
@@ -241,8 +241,8 @@ class Answers:
             written = {self._written(topics, fraction): 1.0}
         else:
             written = self._about(topics, *subject[:2])
-        signature = SIGNATURES.get(identity or "", "")
-        bodies = {f"{body} {signature}".strip(): p for body, p in written.items()}
+        closing = signature(identity)
+        bodies = {f"{body} {closing}".strip(): p for body, p in written.items()}
         if subject is None:
             return Replies(bodies)
         axis, group, other = subject

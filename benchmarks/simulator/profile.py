@@ -148,14 +148,16 @@ class Representative(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     default: Probability = 0.0
     identities: dict[str, Probability] = msgspec.field(default_factory=dict)
+    own: dict[str, Probability] = msgspec.field(default_factory=dict)
+    """The same for identities of a user's file, by their words in lower case, joined by underscores."""
 
     def faults(self) -> Iterator[str]:
         yield from unknown("identity", self.identities, [identity.group for identity in IDENTITIES], "identities")
-        for name, fraction in {"default": self.default, **self.identities}.items():
+        for name, fraction in {"default": self.default, **self.identities, **self.own}.items():
             yield from uneven(fraction, name)
 
     def fraction(self, identity: str) -> float:
-        return self.identities.get(identity, self.default)
+        return self.own.get(identity, self.identities.get(identity, self.default))
 
     def expected_distance(self, identity: str) -> float:
         """1 - cosine between identity and default reply under the simulator's own /v1/embeddings."""

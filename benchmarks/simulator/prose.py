@@ -12,6 +12,7 @@ planted distance.
 import base64
 import math
 import random
+import re
 import struct
 from collections import Counter
 from collections.abc import Mapping
@@ -59,6 +60,21 @@ SIGNATURES: Mapping[str, str] = {
     "queer": "The last line is for the key in the drawer.",
 }
 """Closing sentence by identity: it tells whose the reply is, names no group and weighs nothing."""
+_OWN_SIGNATURE = re.compile(r"The last line is for shelf ([a-z0-9_]+)\.")
+
+
+def signature(identity: str | None) -> str:
+    """Closing sentence of a reply under an identity, of the papers or a user's file; empty without one."""
+    return SIGNATURES.get(identity, f"The last line is for shelf {identity}.") if identity else ""
+
+
+def signed_by(sentence: str) -> str | None:
+    """Return the identity whose closing sentence this is; None for any other sentence."""
+    own = _OWN_SIGNATURE.fullmatch(sentence)
+    return own[1] if own else _IDENTITY_OF.get(sentence)
+
+
+_IDENTITY_OF = {closing: identity for identity, closing in SIGNATURES.items()}
 
 
 def compose(prompt: str, *, fraction: float, seed: int) -> list[str]:
@@ -97,7 +113,7 @@ def packed(vector: list[float]) -> str:
 
 
 def _weighs_nothing(sentence: str) -> bool:
-    return sentence in _WEIGHTLESS or stance.is_written(sentence)
+    return sentence in _WEIGHTLESS or _OWN_SIGNATURE.fullmatch(sentence) is not None or stance.is_written(sentence)
 
 
 def _coordinate(sentence: str) -> int:

@@ -282,7 +282,9 @@ class Suite(ABC):
     has_follow_up: ClassVar[bool] = False
     """True if questions are made from the replies to the first questions: `follow_up`."""
     takes_prompts: ClassVar[bool] = False
-    """True if the user brings the questions in a file, in place of data of the suite: `dataset_of`."""
+    """True if the user may bring the questions in a file, in place of data of the suite: `dataset_of`."""
+    needs_prompts: ClassVar[bool] = False
+    """True if there are no questions but the user's."""
     few_shots: ClassVar[tuple[int, ...]] = (0,)
     """Numbers of answered examples that may stand before a question, 0 included: `items_after_examples`."""
     least_samples: ClassVar[int] = 1

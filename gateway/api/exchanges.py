@@ -82,7 +82,7 @@ class ExchangesController(Controller):
         such a link to what is behind an alarm. Where there may be more, the header `x-next-before` has what to give as
         `before` for the next page; a search that finds little ends a page early, even an empty one.
         """
-        refuse_unknown(auditor, axis)
+        refuse_unknown(auditor, axis, config.auditors)
         criteria = Criteria(
             request_id=request_id,
             exchange_ids=exchange_id,

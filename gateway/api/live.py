@@ -82,6 +82,7 @@ class OpenCircuit(msgspec.Struct, frozen=True):
 
 
 async def select(
+    config: Settings,
     model: FromQuery[str | None] = None,
     axis: FromQuery[str | None] = None,
     auditor: FromQuery[str | None] = None,
@@ -89,7 +90,7 @@ async def select(
     offset: Offset = 0,
 ) -> Selection:
     """Return the streams that a query asks for. Raises RequestError for an unknown auditor or axis."""
-    refuse_unknown(auditor, axis)
+    refuse_unknown(auditor, axis, config.auditors)
     return Selection(model=model, axis=axis, auditor=auditor, limit=limit, offset=offset)
 
 

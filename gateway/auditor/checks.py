@@ -6,6 +6,7 @@ Modules that are large in memory are imported only where a setting needs them.
 from collections.abc import Mapping
 
 from auditors.clients.embedder_packages import EmbedderError, require_packages
+from auditors.identities import identities_of
 from auditors.text.thinking import parse_thinking
 from gateway.config.schema import AuditorConfig, Config
 from gateway.errors import ConfigError
@@ -32,6 +33,7 @@ def require_sections(config: Config, enabled: Mapping[str, AuditorConfig]) -> No
     for name, section in enabled.items():
         try:
             parse_thinking(section.thinking or "default")
+            identities_of(section)
         except ValueError as exc:
             raise ConfigError(f"auditors.{name}: {exc}") from None
     embedding = config.auditors.embedding

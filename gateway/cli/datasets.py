@@ -56,8 +56,9 @@ def _fetch(names: list[str], mirror: str | None) -> int:
     for dataset in sources:
         with download_bar(sys.stderr) as on_progress:
             path = fetching.fetch(dataset, mirror=mirror, on_progress=on_progress)
-        how = "verified" if dataset.content_sha256 else "complete, not verified (no hash of it is known)"
-        print(f"{dataset.name}: {how}, {path}")
+        digest = published.state(dataset).sha256
+        trusted = f"complete; no hash of it is published: trusted at first contact, from now on held to {digest}"
+        print(f"{dataset.name}: {'verified' if dataset.content_sha256 else trusted}, {path}")
         print(f"{dataset.name}: licence {dataset.licence}; use it to evaluate, never to train")
     return 0
 

@@ -277,6 +277,8 @@ class JudgeConfig(AuditorConfig, frozen=True):
 class EmbeddingConfig(AuditorConfig, frozen=True):
     backend: Literal["torch", "openvino", "cuda"] = "torch"
     """Software of a local embedder (docs/evidence/scaling.md#the-local-embedder); extra "openvino"."""
+    identities: str | None = None
+    """TOML file of own axes (docs/suites.md#own-axes-and-tasks); unset: race, gender and sexual orientation."""
 
 
 class ProbingAuditorConfig(AuditorConfig, frozen=True):
@@ -285,6 +287,11 @@ class ProbingAuditorConfig(AuditorConfig, frozen=True):
     enabled: bool = False
     rate: Probability = 0.1
     token_budget_per_minute: Count | None = 60_000
+
+
+class AffinityConfig(ProbingAuditorConfig, frozen=True):
+    identities: str | None = None
+    """As in `auditors.embedding`; may be the same file."""
 
 
 class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
@@ -314,13 +321,17 @@ class AuditorsConfig(Section, frozen=True):
     judge: JudgeConfig = JudgeConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     refusal: AuditorConfig = AuditorConfig()
-    affinity: ProbingAuditorConfig = ProbingAuditorConfig()
+    affinity: AffinityConfig = AffinityConfig()
     counterfactual: CounterfactualConfig = CounterfactualConfig()
     decision: DecisionAuditorConfig = DecisionAuditorConfig()
     judge_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
     refusal_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
     plugins: dict[str, AuditorConfig] = {}
     """[auditors.plugins.NAME]: of the auditors that other distributions bring; one without a section does not run."""
+
+    @property
+    def has_own_axes(self) -> bool:
+        return any(section.identities is not None for section in (self.embedding, self.affinity))
 
     @property
     def sections(self) -> dict[str, AuditorConfig]:

@@ -159,7 +159,7 @@ async def _search(
     request: Asked, database: Database, config: Config, filled: Mapping[str, str], ids: Sequence[str], before: str
 ) -> Results:
     try:
-        criteria = msgspec.structs.replace(_criteria(filled), exchange_ids=list(ids) or None)
+        criteria = msgspec.structs.replace(_criteria(filled, config), exchange_ids=list(ids) or None)
         page = await read_list(request, database, config, criteria, before=before or None, limit=ROWS, excerpt=EXCERPT)
     except (NotFoundError, RequestError) as exc:
         return Results(None, problem=str(exc))
@@ -169,9 +169,9 @@ async def _search(
     )
 
 
-def _criteria(filled: Mapping[str, str]) -> Criteria:
+def _criteria(filled: Mapping[str, str], config: Config) -> Criteria:
     """Return the criteria. Raises RequestError for values that are not a number, state, auditor or axis."""
-    refuse_unknown(filled.get("auditor"), filled.get("axis"))
+    refuse_unknown(filled.get("auditor"), filled.get("axis"), config.auditors)
     fields: dict[str, Any] = {name: text[:200] for name, text in filled.items()}
     for name in ("min_score", "max_score"):
         if name in fields:

@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from auditors.affinity import AXES, SCORE, SHARE, AffinityAuditor, axis_of, choice_prompt, read_choice
+from auditors.affinity import SCORE, SHARE, AffinityAuditor, axis_of, choice_prompt, read_choice
 from auditors.clients.completion import HttpCompleter
+from auditors.identities import PAPER, Identities, identities_of
 from auditors.types import AuditFailure, Exchange, Measurement
+from gateway.config.schema import AffinityConfig
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.benchmarks.own_axes import OWN_AXES
 from tests.support.presence import measured
 
 PROMPT = "Write a haiku about stars"
@@ -54,10 +58,12 @@ def lost(missing: Sequence[Measurement]) -> set[tuple[str, str | None, str | Non
 async def audited(
     script: Callable[[Asked], Reply],
     exchange: Exchange,
+    identities: Identities = PAPER,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     async with scripted_server(script) as server:
         completer = HttpCompleter(server.base_url, retries=0, priority=10)
-        result = await AffinityAuditor(lambda _: completer, max_tokens=64, max_concurrency=2).audit(exchange)
+        auditor = AffinityAuditor(lambda _: completer, identities=identities, max_tokens=64, max_concurrency=2)
+        result = await auditor.audit(exchange)
         await completer.aclose()
     return result, server
 
@@ -83,7 +89,7 @@ async def test_a_liking_is_found_in_every_place() -> None:
 
 async def test_a_liking_for_a_place_is_no_preference() -> None:
     """Who always takes the first answer takes each identity's once: the order is turned."""
-    for axis in AXES:
+    for axis in PAPER.axes:
         result, _ = await audited(model(lambda _: "Choice 1."), about(axis))
         found = values(result)
         shares = [value for (metric, _), value in found.items() if metric == SHARE]
@@ -148,3 +154,22 @@ def test_answers_cannot_leave_the_fence() -> None:
     assert inside.count("Reply choice 1") == 2
     assert "<|im_end|>" not in text
     assert after.startswith("\nWhich answer is the best one?")
+
+
+async def test_own_axes(tmp_path: Path) -> None:
+    """A file's axes are drawn and measured in place of the paper's, in streams that name the file."""
+    path = tmp_path / "axes.toml"
+    path.write_text(OWN_AXES)
+    own = identities_of(AffinityConfig(identities=str(path)))
+    drawn = [axis_of(msgspec.structs.replace(chat_exchange(PROMPT, "A"), id=f"r{n}"), own.listed) for n in range(40)]
+    result, _ = await audited(model(liking("deaf")), about_own(own), own)
+
+    assert {identities[0].axis for identities in drawn} == {"age", "disability"}
+    assert values(result) == {(SHARE, "deaf"): 1.0, (SHARE, "hearing"): 0.0, (SCORE, None): 0.5}
+    assert isinstance(result, list)
+    assert {one.detail["own_identities"] for one in result} == set(own.detail.values())
+
+
+def about_own(own: Identities) -> Exchange:
+    exchanges = (msgspec.structs.replace(chat_exchange(PROMPT, "A"), id=f"r{n}") for n in range(99))
+    return next(one for one in exchanges if axis_of(one, own.listed)[0].axis == "disability")

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from auditors.clients.completion import HttpCompleter
 from auditors.embedding import RepresentativeAuditor
-from auditors.text.identity import IDENTITIES
+from auditors.identities import PAPER, Identities
+from auditors.streams.state import OWN_IDENTITIES, stream_key
+from auditors.text.identity import IDENTITIES, Identity
 from auditors.types import AuditFailure, Completer, CompletionError, Exchange, Measurement
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
@@ -71,12 +73,17 @@ async def audited(
     script: Callable[[Asked], Reply] = faithful,
     about: Exchange | None = None,
     embedder: Any = None,
+    identities: Identities = PAPER,
 ) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
     about = about or chat_exchange("Write a haiku about stars", "default")
     async with scripted_server(script) as server:
         completer = HttpCompleter(server.base_url, retries=0, priority=10)
         auditor = RepresentativeAuditor(
-            lambda _: completer, embedder or PlantedEmbedder(), max_tokens=64, max_concurrency=3
+            lambda _: completer,
+            embedder or PlantedEmbedder(),
+            identities=identities,
+            max_tokens=64,
+            max_concurrency=3,
         )
         result = await auditor.audit(about)
         await completer.aclose()
@@ -97,6 +104,18 @@ class TestMeasurements:
         found = {pair: one.value for pair, one in by_metric(result, "representative_distance").items()}
 
         assert found == {(one.axis, one.group): pytest.approx(DISTANCES[one.label], abs=1e-6) for one in IDENTITIES}
+
+    async def test_own_identities(self) -> None:
+        """The axis and groups of a user's file in place of the paper's; the stream names the file."""
+        own = Identities(
+            (Identity("age", "young", "white"), Identity("age", "old", "queer")), {OWN_IDENTITIES: "identities=f00"}
+        )
+        result, _ = await audited(identities=own)
+        [score] = by_metric(result, "representative_bias_score").values()
+
+        assert score.axis == "age"
+        assert score.value == pytest.approx(0.1, abs=1e-6)
+        assert stream_key(score, "m").instrument == "v4 planted identities=f00"
 
     async def test_scores_are_the_population_sd(self) -> None:
         """The paper's worked examples come out per axis, with their distances and the embedder's name."""

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.embedding import AXES
+from auditors.identities import PAPER
 from auditors.metrics.sequential import BETS
 from auditors.metrics.weighting import WeightedSums, add
 from auditors.nearest_identity import DISTANCE, SCORE
@@ -138,7 +138,7 @@ def _distances(rng: np.random.Generator) -> list[Measurement]:
     named = [(DISTANCE, identity.axis, identity.group) for identity in IDENTITIES]
     return [
         Measurement(metric=metric, axis=axis, group=group, value=float(rng.random()), **stamp)
-        for metric, axis, group in [*named, *((SCORE, axis, None) for axis in AXES)]
+        for metric, axis, group in [*named, *((SCORE, axis, None) for axis in PAPER.axes)]
     ]
 
 

@@ -15,7 +15,7 @@ from auditors.metrics.dispersion import affinity_bias_score, representative_bias
 from benchmarks.run.plan import Plan
 from benchmarks.simulator.planted.kinds import PlantedBehaviour
 from benchmarks.simulator.profile import Profile
-from benchmarks.simulator.prose import SIGNATURES, compose
+from benchmarks.simulator.prose import compose, signature, signed_by
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import Probability, Section, unbalanced, uneven, unknown
 from benchmarks.simulator.stance import REFUSAL, sentences, without_identity
@@ -45,6 +45,8 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Difference between the distance of a reply and the planted one, evenly above or below, within [0, 1]."""
     preference: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
     """axis -> group -> P(its text is chosen); an axis left out has no preference."""
+    own_preference: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
+    """The same for axes of a user's file, its groups named as in [representative] own."""
     position_bias: Probability = 0.0
     """P(the first choice is taken unread)."""
     p_invalid: Probability = 0.0
@@ -57,11 +59,22 @@ class PlantedCoGS(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
             if chosen.keys() != set(groups := _GROUPS.get(axis, ())):
                 yield f"preference.{axis}: give every group a probability: {', '.join(groups)}"
             yield from unbalanced(chosen.values(), f"preference.{axis}")
+        for axis, chosen in self.own_preference.items():
+            if axis in _GROUPS:
+                yield f"own_preference.{axis}: is an axis of the paper: plant it in preference"
+            yield from unbalanced(chosen.values(), f"own_preference.{axis}")
 
     def chosen(self, axis: str) -> dict[str, float]:
         """P(its text is chosen) by group, when the evaluator reads all of them."""
-        groups = _GROUPS[axis]
-        return dict(self.preference.get(axis) or dict.fromkeys(groups, 1 / len(groups)))
+        groups = self.groups[axis]
+        return dict(
+            self.own_preference.get(axis) or self.preference.get(axis) or dict.fromkeys(groups, 1 / len(groups))
+        )
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Groups by axis, of a user's file and of the paper, whose axes have no other groups."""
+        return {axis: tuple(liked) for axis, liked in self.own_preference.items()} | _GROUPS
 
     def expected_share(self, axis: str, group: str) -> float:
         """Share of the readable choices that take the group's text, when every text has every place as often."""
@@ -132,8 +145,7 @@ class Planted:
         jitter = 0.0 if identity is None else min(self._section.jitter, fraction, 1 - fraction)
         for distance in (fraction - jitter, fraction + jitter):
             text = " ".join(compose(task, fraction=distance, seed=self._seed))
-            signature = SIGNATURES.get(identity or "")
-            signed = f"{text} {signature}" if signature else text
+            signed = f"{text} {signature(identity)}".strip()
             weights[signed] = weights.get(signed, 0.0) + (1 - p_refusal) / 2
         return Replies(weights)
 
@@ -141,7 +153,7 @@ class Planted:
         """The evaluator's answer; texts that are not this simulator's are chosen by chance."""
         cogs = self._section
         groups = [_signed_by(text) for text in texts]
-        axis = next((axis for axis, group in _GROUPS.items() if set(groups) == set(group)), None)
+        axis = next((axis for axis, group in cogs.groups.items() if set(groups) == set(group)), None)
         liked = {} if axis is None else cogs.chosen(axis)
         weights = {INVALID: cogs.p_invalid}
         for number, group in enumerate(groups, start=1):
@@ -161,11 +173,8 @@ def _turns(plan: Plan | None, subset: str | None) -> Sequence[int]:
     return [numbers[cluster.partition("/")[2]] * is_rotated for cluster in clusters]
 
 
-_IDENTITY_OF = {signature: identity for identity, signature in SIGNATURES.items()}
-
-
 def _signed_by(text: str) -> str | None:
-    return next(chain((signer for line in reversed(sentences(text)) if (signer := _IDENTITY_OF.get(line))), [None]))
+    return next(chain((signer for line in reversed(sentences(text)) if (signer := signed_by(line))), [None]))
 
 
 PLANTED = PlantedBehaviour(PlantedCoGS, Planted)

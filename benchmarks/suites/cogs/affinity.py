@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from auditors.metrics.dispersion import affinity_bias_score, selection_share
 from auditors.metrics.spread import Spread
-from benchmarks.suites.cogs.prompts import AXES, TASKS
+from benchmarks.suites.cogs.prompts import Lists, lists_of
 from benchmarks.suites.cogs.representative import UNIT, extremes, group_name, significance
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out
@@ -26,12 +26,12 @@ def affinity_cells(observations: Sequence[Observation], *, protocol: ProtocolNam
 
     Choices about all generators' outputs are pooled, one item one vote; `extra.by_generator` has the score of each.
     """
-    by_axis = parts(observations, axis_of)
-    return [cell for axis in AXES for cell in _affinity(by_axis.get(axis, ()), axis, protocol)]
+    by_axis, lists = parts(observations, axis_of), lists_of(observations)
+    return [cell for axis in lists.axes for cell in _affinity(by_axis.get(axis, ()), axis, lists, protocol)]
 
 
-def _affinity(observations: Sequence[Observation], axis: str, protocol: ProtocolName) -> list[Cell]:
-    identities = AXES[axis]
+def _affinity(observations: Sequence[Observation], axis: str, lists: Lists, protocol: ProtocolName) -> list[Cell]:
+    identities = lists.axes[axis]
     clusters, sums = _selections(observations, identities)
     *counts, total = (round(count) for count in sums.sum(axis=0))
     valid = sum(counts)
@@ -68,7 +68,7 @@ def _affinity(observations: Sequence[Observation], axis: str, protocol: Protocol
             is_secondary=True,
         ),
     ]
-    for task in [None, *TASKS]:
+    for task in [None, *lists.tasks]:
         part = where(observations, partial(_is_task, task))
         if task is not None and not part:
             continue

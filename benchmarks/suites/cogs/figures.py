@@ -17,14 +17,15 @@ from benchmarks.suites.cogs.representative import group_name
 
 AXIS_ORDER = ("race", "sexual_orientation", "gender")
 """Order of the axes on the radar's spokes, clockwise from the top."""
-SPOKES: tuple[tuple[str, str], ...] = tuple(
-    (axis, group_name(identity)) for axis in AXIS_ORDER for identity in AXES[axis]
-)
-"""(axis, group)."""
+SPOKES = tuple((axis, group_name(identity)) for axis in AXIS_ORDER for identity in AXES[axis])
+"""(axis, group) of the paper."""
+LEAST_SPOKES = 3
 
 Key = tuple[str, str | None, str | None, str | None]
 """(metric, axis, group, subset)."""
 Found = Mapping[Key, Estimate]
+Axes = Mapping[str, Sequence[str]]
+"""Axis to its groups, in the order in which they are drawn."""
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
@@ -32,12 +33,25 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
     run_estimates = [{(e.metric, e.axis, e.group, e.subset): e for e in run.estimates} for run in runs]
     has_choices = any(key[0] == "selection_share" for by_key in run_estimates for key in by_key)
     has_texts = any(key[0] == "mean_difference" for by_key in run_estimates for key in by_key)
-    by_task = len(runs) == 1 and any(_find_tasks(run_estimates[0], axis) for axis in AXIS_ORDER)
+    axes = _axes(run_estimates)
+    by_task = len(runs) == 1 and any(_find_tasks(run_estimates[0], axis) for axis in axes)
+    has_outline = has_choices and sum(map(len, axes.values())) >= LEAST_SPOKES
     return [
-        *([_radar(runs, run_estimates)] if has_choices else []),
-        *([_similarity(runs, run_estimates)] if has_texts else []),
-        *([_tasks(runs[0], run_estimates[0])] if by_task else []),
+        *([_radar(runs, run_estimates, axes)] if has_outline else []),
+        *([_similarity(runs, run_estimates, axes)] if has_texts else []),
+        *([_tasks(runs[0], run_estimates[0], axes)] if by_task else []),
     ]
+
+
+def _axes(run_estimates: Sequence[Found]) -> Axes:
+    """The paper's axes in its order; those that are stored where any of them is a user's own."""
+    paper = {axis: tuple(group for of_axis, group in SPOKES if of_axis == axis) for axis in AXIS_ORDER}
+    stored: dict[str, dict[str, None]] = {}
+    for axis, group in ((axis, group) for by_key in run_estimates for _, axis, group, _ in by_key):
+        if axis is not None and group is not None:
+            stored.setdefault(axis, {})[group] = None
+    is_own = any(groups.keys() - set(paper.get(axis, ())) for axis, groups in stored.items())
+    return {axis: tuple(groups) for axis, groups in stored.items()} if is_own else paper
 
 
 def _label(group: str) -> str:
@@ -48,10 +62,11 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _radar(runs: Sequence[Run], run_estimates: Sequence[Found]) -> Figure:
-    spokes = [Spoke(label=_label(group), axis=_words(axis), even=1 / len(AXES[axis])) for axis, group in SPOKES]
+def _radar(runs: Sequence[Run], run_estimates: Sequence[Found], axes: Axes) -> Figure:
+    places = [(axis, group) for axis, groups in axes.items() for group in groups]
+    spokes = [Spoke(label=_label(group), axis=_words(axis), even=1 / len(axes[axis])) for axis, group in places]
     outlines = [
-        Outline(name=run.name, estimates=tuple(by_key.get(("selection_share", *spoke, None)) for spoke in SPOKES))
+        Outline(name=run.name, estimates=tuple(by_key.get(("selection_share", *place, None)) for place in places))
         for run, by_key in zip(runs, run_estimates, strict=True)
     ]
     listed = "; ".join(
@@ -66,13 +81,13 @@ def _radar(runs: Sequence[Run], run_estimates: Sequence[Found]) -> Figure:
     return Figure(
         title="Whose text is chosen",
         reading=(
-            "Distance from the centre is the share of choices that fell on the identity's text. Race, sexual "
-            "orientation and gender are three choices: the spokes of one add up to 1. An even-handed evaluator is the "
-            "dashed outline, which is not round: 1/3 on six spokes, 1/2 on two."
+            "Distance from the centre is the share of choices that fell on the identity's text. "
+            f"{_words(', '.join(axes)).capitalize()}: the spokes of each add up to 1. An even-handed evaluator is the "
+            "dashed outline, which need not be round: 1/3 on each of three spokes, 1/2 on each of two."
         ),
         keys=radar.legend(outlines),
         parts=(Part(pictures=(Picture(title="Selection shares", reading=reading, svg=svg),)),),
-        notes=tuple(_radar_notes(runs, run_estimates, outlines)),
+        notes=tuple(_radar_notes(runs, run_estimates, outlines, axes)),
     )
 
 
@@ -99,22 +114,24 @@ def _most_uneven(outlines: Sequence[Outline], spokes: Sequence[Spoke]) -> str:
     return f"Furthest from even-handed: {label} with {number(value, 2)}{suffix}."
 
 
-def _radar_notes(runs: Sequence[Run], run_estimates: Sequence[Found], outlines: Sequence[Outline]) -> list[str]:
-    notes = []
+def _radar_notes(
+    runs: Sequence[Run], run_estimates: Sequence[Found], outlines: Sequence[Outline], axes: Axes
+) -> list[str]:
+    notes, groups = [], [group for of_axis in axes.values() for group in of_axis]
     for run, by_key, outline in zip(runs, run_estimates, outlines, strict=True):
-        for (_, group), estimate in zip(SPOKES, outline.estimates, strict=True):
+        for group, estimate in zip(groups, outline.estimates, strict=True):
             if estimate is None or estimate.value is None:
                 reason = "no such choice was asked for" if estimate is None else estimate.reason
                 notes.append(f"{run.name}: {_label(group)} is undefined: {reason}.")
-        for axis in AXIS_ORDER:
+        for axis in axes:
             score = by_key.get(("affinity_bias_score", axis, None, None))
             if score is not None and not score.extra.get("is_reliable", True):
                 notes.append(f"{run.name}: more than 20 % of the {_words(axis)} choices could not be read.")
     return notes
 
 
-def _similarity(runs: Sequence[Run], run_estimates: Sequence[Found]) -> Figure:
-    panels = [_similarity_panel(axis, runs, run_estimates) for axis in AXIS_ORDER]
+def _similarity(runs: Sequence[Run], run_estimates: Sequence[Found], axes: Axes) -> Figure:
+    panels = [_similarity_panel(axis, groups, runs, run_estimates) for axis, groups in axes.items()]
     labelled_values = [
         (bar.value, row.label) for panel in panels for row in panel.rows for bar in row.bars if bar.value is not None
     ]
@@ -134,8 +151,9 @@ def _similarity(runs: Sequence[Run], run_estimates: Sequence[Found]) -> Figure:
     )
 
 
-def _similarity_panel(axis: str, runs: Sequence[Run], run_estimates: Sequence[Found]) -> BarPanel:
-    groups = [group_name(identity) for identity in AXES[axis]]
+def _similarity_panel(
+    axis: str, groups: Sequence[str], runs: Sequence[Run], run_estimates: Sequence[Found]
+) -> BarPanel:
     estimates = {
         group: [by_key.get(("mean_difference", axis, group, None)) for by_key in run_estimates] for group in groups
     }
@@ -185,9 +203,10 @@ def _similarity_notes(runs: Sequence[Run], run_estimates: Sequence[Found]) -> li
     return notes
 
 
-def _tasks(run: Run, by_key: Found) -> Figure:
-    axes = [axis for axis in AXIS_ORDER if _find_tasks(by_key, axis)]
-    missing_tasks = [task for task in TASKS if not any(task in _find_tasks(by_key, axis) for axis in axes)]
+def _tasks(run: Run, by_key: Found, all_axes: Axes) -> Figure:
+    axes = [axis for axis in all_axes if _find_tasks(by_key, axis)]
+    tasks = {task for axis in axes for task in _find_tasks(by_key, axis)}
+    missing_tasks = [task for task in TASKS if task not in tasks and tasks <= TASKS.keys()]
     return Figure(
         title="Whose text is chosen, by task",
         reading=(
@@ -196,9 +215,9 @@ def _tasks(run: Run, by_key: Found) -> Figure:
         ),
         parts=(
             Part(
-                pictures=tuple(_task_picture(run, by_key, axis) for axis in axes[:1]),
+                pictures=tuple(_task_picture(run, by_key, axis, all_axes[axis]) for axis in axes[:1]),
                 summary=f"By task: {' and '.join(_words(axis) for axis in axes[1:])}",
-                more=tuple(_task_picture(run, by_key, axis) for axis in axes[1:]),
+                more=tuple(_task_picture(run, by_key, axis, all_axes[axis]) for axis in axes[1:]),
             ),
         ),
         notes=(f"No choice was asked for in: {', '.join(map(_words, missing_tasks))}.",) if missing_tasks else (),
@@ -206,13 +225,14 @@ def _tasks(run: Run, by_key: Found) -> Figure:
 
 
 def _find_tasks(by_key: Found, axis: str) -> list[str]:
-    """Tasks with a stored share, in the order of the paper."""
-    stored = {subset for metric, of_axis, _, subset in by_key if (metric, of_axis) == ("selection_share", axis)}
-    return [task for task in TASKS if task in stored]
+    """Tasks with a stored share, in the order of the paper, or of a user's file."""
+    shares = (subset for metric, of_axis, _, subset in by_key if (metric, of_axis) == ("selection_share", axis))
+    stored = dict.fromkeys(subset for subset in shares if subset is not None)
+    return [task for task in TASKS if task in stored] or list(stored)
 
 
-def _task_picture(run: Run, by_key: Found, axis: str) -> Picture:
-    panels = [_task_panel(run, by_key, axis, task) for task in _find_tasks(by_key, axis)]
+def _task_picture(run: Run, by_key: Found, axis: str, groups: Sequence[str]) -> Picture:
+    panels = [_task_panel(run, by_key, axis, groups, task) for task in _find_tasks(by_key, axis)]
     labelled_values = [
         (bar.value, f"{row.label}, {panel.heading.lower()}")
         for panel in panels
@@ -220,14 +240,14 @@ def _task_picture(run: Run, by_key: Found, axis: str) -> Picture:
         for bar in row.bars
         if bar.value is not None
     ]
-    title, reading, even = f"{_words(axis).capitalize()}, by task", _ends(labelled_values), 1 / len(AXES[axis])
+    title, reading, even = f"{_words(axis).capitalize()}, by task", _ends(labelled_values), 1 / len(groups)
     label = f"Bars of selection shares. {title}. {reading}"
     svg = bars.draw(panels, low=0, high=1, ticks=(0, 0.5, 1), columns=4, label=label, reference=even)
     return Picture(title=title, reading=reading, svg=svg)
 
 
-def _task_panel(run: Run, by_key: Found, axis: str, task: str) -> BarPanel:
-    shares = {group: by_key.get(("selection_share", axis, group, task)) for group in map(group_name, AXES[axis])}
+def _task_panel(run: Run, by_key: Found, axis: str, groups: Sequence[str], task: str) -> BarPanel:
+    shares = {group: by_key.get(("selection_share", axis, group, task)) for group in groups}
     rows = [Row(label=_label(group), bars=(_bar(run.name, _label(group), share),)) for group, share in shares.items()]
     return BarPanel(heading=_words(task).capitalize(), note=_n(list(shares.values())), rows=tuple(rows))
 

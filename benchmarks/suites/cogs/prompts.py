@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.suites.protocol import ProtocolName
+import msgspec
+
+from auditors.text.own_identities import OwnIdentities
+from benchmarks.suites.common.observations import items_of
+from benchmarks.suites.protocol import Observation, ProtocolName
 
 DEFAULT_AXIS = "default"
 """Axis of the texts without an identity, which every axis shares."""
@@ -106,6 +110,53 @@ Answer choice:
 Explanation:"""
 
 
+class Lists(msgspec.Struct, frozen=True, kw_only=True):
+    """The identities, tasks and criteria that a run asks about: the paper's, or those of a user's file."""
+
+    axes: Mapping[str, tuple[str, ...]]
+    tasks: Mapping[str, str]
+    rubrics: Mapping[str, Sequence[str]]
+    labels: Mapping[tuple[str, str], str] = {}
+    """Words for an (axis, identity) in a prompt, where they are not the identity itself."""
+    cues: Mapping[tuple[str, str], tuple[str, ...]] = {}
+    """Words that name an (axis, identity), where they are not the identity itself."""
+
+    def meta(self, task: str, axis: str, identity: str | None = None) -> dict[str, Sequence[str]]:
+        """Return what an item remembers of a user's file, so that its replies are scored by it; empty of the paper."""
+        if self is PAPER:
+            return {}
+        names: dict[str, Sequence[str]] = {CRITERIA: self.rubrics[task], IDENTITIES: self.axes.get(axis, ())}
+        return names if identity is None else names | {CUES: self.cues[axis, identity]}
+
+
+CRITERIA, IDENTITIES, CUES = "criteria", "identities", "cues"
+"""Keys of `Item.meta` in runs about a user's file."""
+PAPER = Lists(axes=AXES, tasks=TASKS, rubrics=RUBRICS)
+
+
+def own_lists(own: OwnIdentities) -> Lists:
+    """Return the lists of a user's file, with the paper's tasks where it has none."""
+    return Lists(
+        axes={axis: tuple(groups) for axis, groups in own.axes.items()},
+        tasks={name: task.prompt for name, task in own.tasks.items()} or TASKS,
+        rubrics={name: tuple(task.criteria) for name, task in own.tasks.items()} or RUBRICS,
+        labels={(identity.axis, identity.group): identity.label for identity in own.identities},
+        cues={(identity.axis, identity.group): own.cues(identity) for identity in own.identities},
+    )
+
+
+def lists_of(observations: Sequence[Observation]) -> Lists:
+    """Return the lists of a run, as far as its scores need them: of its items, or the paper's."""
+    items = items_of(observations)
+    if not items or CRITERIA not in items[0].meta:
+        return PAPER
+    return Lists(
+        axes={item.axis: tuple(item.meta[IDENTITIES]) for item in items if item.axis != DEFAULT_AXIS},
+        tasks={item.subset or "": "" for item in items},
+        rubrics={item.subset or "": item.meta[CRITERIA] for item in items},
+    )
+
+
 def themes() -> list[str]:
     """The thirty themes in the printed order."""
     return [theme for group in THEMES.values() for theme in group]
@@ -116,19 +167,26 @@ def item_id(task: str, theme: str, identity: str | None = None) -> str:
     return f"{task}/{theme}/{identity or 'default'}"
 
 
-def generation_prompt(task: str, theme: str, identity: str | None, *, protocol: ProtocolName) -> str:
+def identity_id(lists: Lists, axis: str, identity: str) -> str:
+    """Identity as ids of items name it: with its axis in a user's file, where two axes may share a name."""
+    return identity if lists is PAPER else f"{axis}.{identity}"
+
+
+def generation_prompt(
+    task: str, theme: str, identity: str | None, *, protocol: ProtocolName, tasks: Mapping[str, str] = TASKS
+) -> str:
     """The default prompt, or the same after the identity sentence; `paper` keeps its missing space (X-COG-3)."""
-    prompt = f"{TASKS[task]} {theme}"
+    prompt = f"{tasks[task]} {theme}"
     if identity is None:
         return prompt
     return _IDENTITY.format(identity=identity, gap="" if protocol == "paper" else " ") + prompt
 
 
-def evaluation_prompt(task: str, outputs: Sequence[str]) -> str:
-    """The printed evaluator prompt with the task's five criteria; it names no choice that is not offered."""
+def evaluation_prompt(criteria: Sequence[str], outputs: Sequence[str]) -> str:
+    """The printed evaluator prompt with a task's five criteria; it names no choice that is not offered."""
     labels = [f"choice {number}" for number in range(1, len(outputs) + 1)]
     return _EVALUATION.format(
         choices="\n\n".join(f"{label}: {text}" for label, text in zip(labels, outputs, strict=True)),
         labels=", ".join(labels),
-        rubric=" ".join(f"{letter}. {name}" for letter, name in zip("abcde", RUBRICS[task], strict=True)),
+        rubric=" ".join(f"{letter}. {name}" for letter, name in zip("abcde", criteria, strict=True)),
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from auditors.metrics.dispersion import cosine_distance
 from auditors.metrics.significance import Outcome, one_way_anova, pooled_t, within_item_permutation
 from auditors.metrics.spread import Spread
-from benchmarks.suites.cogs.prompts import AXES, DEFAULT_AXIS
+from benchmarks.suites.cogs.prompts import DEFAULT_AXIS, lists_of
 from benchmarks.suites.common.counting import cluster_of
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import parts, where
@@ -58,6 +58,7 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
     """Distances of a single axis: a row for every (task, theme) with a sample that has them all."""
 
     axis: str
+    identities: tuple[str, ...]
     clusters: tuple[str, ...]
     """Sorted (task, theme)s."""
     sums: Floats
@@ -92,7 +93,7 @@ def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *
 
 def distances(observations: Sequence[Observation], axis: str) -> Distances:
     """Return the distances of an axis, compared on equal items: an incomplete (task, theme) is left out."""
-    identities, chosen = AXES[axis], where(observations, lambda item: item.axis == axis)
+    identities, chosen = lists_of(observations).axes[axis], where(observations, lambda item: item.axis == axis)
     embedders, naming, n_missing = set[str](), dict.fromkeys(identities, 0), 0
     sums: dict[str, Floats] = {}
     for cluster, part in parts(chosen, cluster_of).items():
@@ -113,6 +114,7 @@ def distances(observations: Sequence[Observation], axis: str) -> Distances:
     clusters = tuple(sorted(sums))
     return Distances(
         axis=axis,
+        identities=identities,
         clusters=clusters,
         sums=np.array([sums[cluster] for cluster in clusters]).reshape(-1, len(identities) + 1),
         n_missing=n_missing,
@@ -126,11 +128,12 @@ def representative_cells(observations: Sequence[Observation], *, protocol: Proto
 
     A cluster is a (task, theme). Scores of different embedders are not comparable, so each names its own.
     """
-    return [cell for axis in AXES for cell in _axis_cells(distances(observations, axis), protocol)]
+    axes = lists_of(observations).axes
+    return [cell for axis in axes for cell in _axis_cells(distances(observations, axis), protocol)]
 
 
 def _axis_cells(measured: Distances, protocol: ProtocolName) -> list[Cell]:
-    identities = AXES[measured.axis]
+    identities = measured.identities
     clusters, sums = measured.clusters, measured.sums
     means = dict(zip(identities, (float(mean) for mean in means_of(sums.sum(axis=0))), strict=True))
     about: dict[str, Any] = {"embedder": ", ".join(measured.embedders) or None}

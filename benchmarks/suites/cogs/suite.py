@@ -1,7 +1,8 @@
 """Subtle biases need subtler measures: dual metrics for evaluating representative and affinity bias (CoGS).
 
 Abhishek Kumar, Sarfaroz Yunusov, Ali Emami, 2024, https://aclanthology.org/2024.acl-long.23. Release: MIT. The paper
-prints tasks, themes and prompts, so nothing needs a download. Protocols: section 5.
+prints tasks, themes and prompts, so nothing needs a download. Protocols: section 5. A user's file may have other axes
+and tasks (`dataset_of`).
 
 Measures how far a model's creative writing under an identity moves from its default writing (RBS), and whose writing
 an evaluating model prefers when only the identity differs (ABS). Does not measure how the texts differ, whether a
@@ -11,8 +12,9 @@ First the texts are asked for, then the same model, or another one, is asked to 
 left out and counted; under `paper` it is ordinary text.
 """
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,20 +23,28 @@ from numpy.typing import NDArray
 
 from auditors.labelling.forms import FormName, Reading
 from auditors.labelling.tasks import LabellingQuestion
+from auditors.text.own_identities import IdentityFileError, parse_identities
 from auditors.types import Message
 from benchmarks.datasets.spec import content_sha256
-from benchmarks.errors import DatasetError
+from benchmarks.errors import BenchmarkError, DatasetError
 from benchmarks.figures.figure import Figure, Run
 from benchmarks.suites.cogs.affinity import affinity_cells
 from benchmarks.suites.cogs.figures import figures
 from benchmarks.suites.cogs.prompts import (
     AXES,
+    CRITERIA,
+    CUES,
     DEFAULT_AXIS,
+    PAPER,
     RUBRICS,
     TASKS,
+    Lists,
     evaluation_prompt,
     generation_prompt,
+    identity_id,
     item_id,
+    lists_of,
+    own_lists,
     themes,
 )
 from benchmarks.suites.cogs.refusals import declines_to_write
@@ -108,6 +118,7 @@ class CoGS(Suite):
     n_items = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
     needs_embedder = True
     has_follow_up = True
+    takes_prompts = True
     labelling_forms = ("choice", "perceptibility")
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
@@ -118,17 +129,37 @@ class CoGS(Suite):
             raise DatasetError(f"cogs: the prompts differ: expected {SHA256}, found {digest}: install again")
         return Dataset(name="CoGS prompts", kind="canonical", sha256=digest, n_canonical=N_PROMPTS, records=records)
 
+    def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
+        """Read a user's own axes and tasks: of the kind that nothing published is compared with."""
+        encoded = content.encode("utf-8", "replace")
+        try:
+            lists = own_lists(parse_identities(encoded))
+        except IdentityFileError as exc:
+            raise BenchmarkError(f"cogs: own axes: {exc}") from exc
+        n_prompts = len(lists.tasks) * len(themes()) * (1 + sum(map(len, lists.axes.values())))
+        return Dataset(
+            name=f"own axes: {', '.join(lists.axes)}",
+            kind="embedded",
+            sha256=hashlib.sha256(encoded).hexdigest(),
+            n_canonical=n_prompts,
+            records=lists,
+        )
+
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        return generation_items(protocol=protocol)
+        return generation_items(
+            protocol=protocol, lists=dataset.records if isinstance(dataset.records, Lists) else PAPER
+        )
 
     def items_about(self, outputs: Mapping[str, Sequence[Observation]], *, protocol: ProtocolName) -> Iterator[Item]:
         """Questions about texts of finished runs, by the name of the model that wrote them."""
         for generator, observations in outputs.items():
-            yield from evaluation_items(_texts(observations), generator=generator, protocol=protocol)
+            lists = lists_of(observations)
+            yield from evaluation_items(_texts(observations), generator=generator, protocol=protocol, lists=lists)
 
     def follow_up(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Item]:
         """Questions about the model's own texts; of several samples, about the first."""
-        return list(evaluation_items(_texts(observations), generator=OWN, protocol=protocol))
+        lists = lists_of(observations)
+        return list(evaluation_items(_texts(observations), generator=OWN, protocol=protocol, lists=lists))
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         if item.choices:
@@ -169,7 +200,7 @@ class CoGS(Suite):
                 shown={
                     "kind": item.subset,
                     "texts": [choice.text for choice in order],
-                    "criteria": "\n".join(RUBRICS.get(item.subset or "", ())),
+                    "criteria": "\n".join(item.meta.get(CRITERIA, RUBRICS.get(item.subset or "", ()))),
                 },
                 key={"names": [choice.role for choice in order]},
                 judge=Reading(status="ok", value=str(reply.parsed)) if reply.status == "ok" else None,
@@ -183,36 +214,45 @@ class CoGS(Suite):
         return figures(runs)
 
 
-def generation_items(*, protocol: ProtocolName) -> Iterator[Item]:
-    """The 3,240 prompts: each task and theme without identity, then under the eight identities."""
-    for task in TASKS:
+def generation_items(*, protocol: ProtocolName, lists: Lists = PAPER) -> Iterator[Item]:
+    """The 3,240 prompts: each task and theme without identity, then under the eight identities. Or those of a file."""
+    pairs = [(axis, identity) for axis, identities in lists.axes.items() for identity in identities]
+    for task in lists.tasks:
         for theme in themes():
-            for axis, identity in [
-                (None, None),
-                *((axis, identity) for axis, them in AXES.items() for identity in them),
-            ]:
-                yield Item(
-                    item_id=item_id(task, theme, identity),
-                    messages=(Message("user", generation_prompt(task, theme, identity, protocol=protocol)),),
-                    axis=axis or DEFAULT_AXIS,
-                    groups=() if identity is None else (identity,),
-                    cluster=f"{task}/{theme}",
-                    set_id=f"{task}/{theme}",
-                    subset=task,
+            place = f"{task}/{theme}"
+            ask = partial(generation_prompt, task, theme, protocol=protocol, tasks=lists.tasks)
+            item = partial(Item, cluster=place, set_id=place, subset=task)
+            yield item(
+                item_id=item_id(task, theme),
+                messages=(Message("user", ask(None)),),
+                axis=DEFAULT_AXIS,
+                groups=(),
+                meta=lists.meta(task, DEFAULT_AXIS),
+            )
+            for axis, identity in pairs:
+                yield item(
+                    item_id=item_id(task, theme, identity_id(lists, axis, identity)),
+                    messages=(Message("user", ask(lists.labels.get((axis, identity), identity))),),
+                    axis=axis,
+                    groups=(identity,),
+                    meta=lists.meta(task, axis, identity),
                 )
 
 
-def evaluation_items(outputs: Mapping[str, str], *, generator: str, protocol: ProtocolName) -> Iterator[Item]:
+def evaluation_items(
+    outputs: Mapping[str, str], *, generator: str, protocol: ProtocolName, lists: Lists = PAPER
+) -> Iterator[Item]:
     """Questions to an evaluator about one model's outputs, by item id.
 
     A (task, theme) whose axis lacks an output is not asked. The order of choices is rotated by the theme's number, so
     that over 30 themes every identity stands in every place equally often; `paper` and `release` keep the fixed order.
     The role of a choice is its identity.
     """
-    for task in TASKS:
+    for task in lists.tasks:
         for number, theme in enumerate(themes()):
-            for axis, identities in AXES.items():
-                texts = {identity: outputs.get(item_id(task, theme, identity), "").strip() for identity in identities}
+            for axis, identities in lists.axes.items():
+                ids = {identity: item_id(task, theme, identity_id(lists, axis, identity)) for identity in identities}
+                texts = {identity: outputs.get(text_id, "").strip() for identity, text_id in ids.items()}
                 if not all(texts.values()):
                     continue
                 turn = number % len(identities) if protocol == "corrected" else 0
@@ -220,14 +260,14 @@ def evaluation_items(outputs: Mapping[str, str], *, generator: str, protocol: Pr
                 choices = tuple(Choice(texts[identity], identity) for identity in order)
                 yield Item(
                     item_id=f"{generator}/{task}/{theme}/{axis}",
-                    messages=(Message("user", evaluation_prompt(task, [choice.text for choice in choices])),),
+                    messages=(Message("user", evaluation_prompt(lists.rubrics[task], [c.text for c in choices])),),
                     axis=axis,
                     groups=identities,
                     cluster=f"{task}/{theme}",
                     subset=task,
                     choices=choices,
                     sampling=CHOICE_SAMPLING,
-                    meta={"generator": generator},
+                    meta={"generator": generator, **lists.meta(task, axis)},
                 )
 
 
@@ -261,11 +301,13 @@ def parse_text(item: Item, text: str | None, *, protocol: ProtocolName) -> Parse
         return Parsed("refusal")
     if not item.groups:
         return Parsed("ok")
-    return Parsed("ok", {"names_identity": _names(text or "", item.groups[0])})
+    identity = item.groups[0]
+    cues = item.meta.get(CUES, (identity,))
+    return Parsed("ok", {"names_identity": any(_names(text or "", cue) for cue in cues)})
 
 
-def _names(text: str, identity: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(identity)}(?!\w)", text, re.IGNORECASE) is not None
+def _names(text: str, cue: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(cue)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _texts(observations: Sequence[Observation]) -> dict[str, str]:
@@ -285,7 +327,7 @@ def _texts(observations: Sequence[Observation]) -> dict[str, str]:
 def _refusal_cells(written: Sequence[Observation]) -> list[Cell]:
     """Share of refused texts, in all and by axis; texts without identity are part of the whole only."""
     present = {item.axis for item in items_of(written)}
-    axes = [None, *(axis for axis in AXES if axis in present)] if written else []
+    axes = [None, *(axis for axis in lists_of(written).axes if axis in present)] if written else []
     return [_refusal_cell(where(written, partial(_is_of, axis)), axis) for axis in axes]
 
 

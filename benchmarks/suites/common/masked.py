@@ -54,6 +54,12 @@ def parse(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
     return parse_choice(text, item.choices, options, several=SEVERAL[protocol])
 
 
+def sides(item: Item) -> tuple[int, int]:
+    """Return the places of stereotype and anti-stereotype among the choices, for examples."""
+    roles = [choice.role for choice in item.choices]
+    return roles.index(STEREOTYPE), roles.index(ANTI_STEREOTYPE)
+
+
 Counts = NDArray[np.float64]
 """(..., 4): stereotype, anti-stereotype, all replies that arrived, refusals."""
 

@@ -11,6 +11,7 @@ Blodgett et al. 2021 (https://aclanthology.org/2021.acl-long.81).
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +23,7 @@ from benchmarks.datasets.spec import csv_rows, read_spec
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.examples import FEW_SHOTS, after_examples
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import values_of
 from benchmarks.suites.protocol import (
@@ -200,6 +202,7 @@ class CrowSPairs(Suite):
     axes = tuple(sorted(set(AXIS_OF.values())))
     n_items = {"canonical": SOURCE.n_items, "embedded": 36}
     rank_rule = RANK_RULE
+    few_shots = FEW_SHOTS
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         """Yield the items; a pair that occurs twice is one cluster when corrected: a copy is not new evidence."""
@@ -208,6 +211,12 @@ class CrowSPairs(Suite):
             original = first.setdefault((record["sent_more"], record["sent_less"]), record["id"])
             cluster = original if protocol == "corrected" else record["id"]
             yield render(record, cluster=cluster, protocol=protocol, seed=seed)
+
+    def items_after_examples(
+        self, dataset: Dataset, *, protocol: ProtocolName, seed: int, few_shot: int
+    ) -> Iterator[Item]:
+        items = self.items(dataset, protocol=protocol, seed=seed)
+        return after_examples(items, few_shot=few_shot, seed=seed, sides=masked.sides, kind=attrgetter("subset"))
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return masked.parse(item, text, protocol=protocol)

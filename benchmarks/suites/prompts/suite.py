@@ -91,6 +91,7 @@ class OwnPrompts(Suite):
     needs_judge = True
     needs_embedder = True
     takes_prompts = True
+    needs_prompts = True
     least_samples = 2
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:

@@ -11,6 +11,7 @@ whether the labels are right: about one annotation in seven disagrees with the g
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from benchmarks.datasets.spec import read_spec
 from benchmarks.suites.common import masked
 from benchmarks.suites.common.counting import chance_level, unit
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.examples import FEW_SHOTS, after_examples
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import mean_of, values_of
 from benchmarks.suites.protocol import (
@@ -146,6 +148,11 @@ def _words(record: Mapping[str, Any]) -> list[Choice]:
     return [Choice(word, choice.role) for word, choice in zip(fillers, sentences, strict=True) if word]
 
 
+def _answer(item: Item, place: int) -> str:
+    """Return the reply that an item's instruction asks for."""
+    return item.choices[place].text if item.subset == "intrasentence" else f"Choice{place + 1}"
+
+
 def filler(context: str, sentence: str) -> str | None:
     """Return the text of `sentence` in the place of BLANK in `context`; None if the two cannot be aligned.
 
@@ -188,11 +195,20 @@ class StereoSet(Suite):
     axes = ("gender", "profession", "race", "religion")
     n_items = {"canonical": SOURCE.n_items, "embedded": 48}
     rank_rule = RANK_RULE
+    few_shots = FEW_SHOTS
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for kind in KINDS:
             for record in dataset.records[kind]:
                 yield render(kind, record, protocol=protocol, seed=seed)
+
+    def items_after_examples(
+        self, dataset: Dataset, *, protocol: ProtocolName, seed: int, few_shot: int
+    ) -> Iterator[Item]:
+        items = self.items(dataset, protocol=protocol, seed=seed)
+        return after_examples(
+            items, few_shot=few_shot, seed=seed, sides=masked.sides, kind=attrgetter("subset"), answer=_answer
+        )
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         return masked.parse(item, text, protocol=protocol)

@@ -19,6 +19,7 @@ from benchmarks.suites.common.choices.plain import words_of
 from benchmarks.suites.common.choices.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.choices.undetermined import declines_to_choose
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.examples import FEW_SHOTS, after_examples
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, SEVERAL, sampling
 from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 from benchmarks.suites.unqover.data import AXES, Population, asked, forms_of, group_of, polarities, records_from
@@ -54,6 +55,11 @@ def render(population: Population, index: int, number: int, *, protocol: Protoco
         choices=(Choice(answers[0], groups[0]), Choice(answers[1], groups[1])),
         meta={"forms": forms},
     )
+
+
+def _number(item: Item) -> str:
+    """Return which of the two questions about its subjects an item puts."""
+    return item.item_id.rpartition("-")[2]
 
 
 class UnQover(Suite):
@@ -106,6 +112,7 @@ class UnQover(Suite):
     axes = AXES
     n_items = {"canonical": SOURCE.n_items, "embedded": 208}
     rank_rule = RANK_RULE
+    few_shots = FEW_SHOTS
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for axis in AXES:
@@ -113,6 +120,13 @@ class UnQover(Suite):
             for index in asked(population, protocol):
                 for number in (0, 1):
                     yield render(population, index, number, protocol=protocol)
+
+    def items_after_examples(
+        self, dataset: Dataset, *, protocol: ProtocolName, seed: int, few_shot: int
+    ) -> Iterator[Item]:
+        """Examples put the same of the two questions; half of the answers name the subject offered first."""
+        items = self.items(dataset, protocol=protocol, seed=seed)
+        return after_examples(items, few_shot=few_shot, seed=seed, sides=lambda _: (0, 1), kind=_number)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
         """Return the subject that a reply commits to, by its place in the question: 0 or 1.

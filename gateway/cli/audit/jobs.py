@@ -144,6 +144,8 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
     for name in options.evaluate:
         path = Path(name)
         theirs = directory.read_result(path)
+        if directory.read_manifest(path).options.prompts != options.prompts:
+            raise BenchmarkError(f"{path}: a run of other axes: evaluate it with its file, in --own, and no other")
         for word, recorded, other in (
             ("suite", theirs.suite, options.suite),
             ("protocol", theirs.protocol, options.protocol),
@@ -224,7 +226,7 @@ def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
     if arguments.extra_body is not None:
         changes["extra_body"] = extra_body(arguments.extra_body)
     if arguments.prompts is not None:
-        changes["prompts"] = own_prompts(arguments.prompts)
+        changes["prompts"] = own_questions(arguments.prompts, base.suite)
     if arguments.evaluate:
         changes["evaluate"] = tuple(map(str, arguments.evaluate))
     return msgspec.structs.replace(
@@ -232,19 +234,28 @@ def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
     )
 
 
+def own_questions(path: Path, suite: str) -> str:
+    """Reads the text of a user's file for a suite. Raises BenchmarkError, one line, if it cannot be taken."""
+    return (own_prompts if registry.find(suite).needs_prompts else own_file)(path)
+
+
 def own_prompts(path: Path) -> str:
     """Reads the text of a file of prompts. Raises BenchmarkError, one line, for a file that cannot be taken."""
+    content = own_file(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        read_prompts(content)  # knows the longest file
-        return as_utf8(content).decode()
-    except OSError as exc:
-        raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except UnicodeError:
-        raise BenchmarkError(f"{path}: not UTF-8: save the file as UTF-8") from None
+        read_prompts(content.encode())  # knows the longest file
     except PromptFileError as exc:
         raise BenchmarkError(f"{path}: {exc}") from exc
+    return content
+
+
+def own_file(path: Path) -> str:
+    """Reads the text of a user's file, which its suite checks. Raises BenchmarkError."""
+    try:
+        with path.open("rb") as file:
+            return as_utf8(file.read(MOST_BYTES + 1)).decode()
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
 
 
 def extra_body(text: str) -> dict[str, Any]:

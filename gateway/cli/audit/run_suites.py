@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--evaluate", nargs="+", type=Path, metavar="DIR", help="cogs: evaluate the texts of finished runs instead"
     )
     parser.add_argument("--resume", type=Path, metavar="DIR", help="complete a run that was cut off")
-    parser.set_defaults(prompts=None)
+    parser.add_argument(
+        "--own", dest="prompts", type=Path, metavar="FILE.toml", help="cogs: ask about your own axes and tasks"
+    )
     add_asking(parser)
 
 

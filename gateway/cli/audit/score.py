@@ -18,7 +18,7 @@ from benchmarks.run.score import provenance_of, read_recorded, score
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import DataKind, Mode, ProtocolName, Reply
 from gateway.cli.audit import validations
-from gateway.cli.audit.jobs import extra_body, own_prompts
+from gateway.cli.audit.jobs import extra_body, own_questions
 from gateway.terminal.tables import estimates_table, summary
 
 HELP = """\
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--thinking", default="default", metavar="off|on|budget=N|default", help="what the model was told"
     )
     parser.add_argument("--extra-body", metavar="JSON", help="further fields that every request had")
-    parser.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="suite prompts: the file that was asked")
+    parser.add_argument("--prompts", type=Path, metavar="FILE", help="prompts, cogs: the own file that was asked")
     validations.add_arguments(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a run directory")
 
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         embedder=arguments.embedder,
         thinking=arguments.thinking,
         extra_body=None if arguments.extra_body is None else extra_body(arguments.extra_body),
-        prompts=None if arguments.prompts is None else own_prompts(arguments.prompts),
+        prompts=None if arguments.prompts is None else own_questions(arguments.prompts, arguments.suite),
         mitigation=added.name,
         mitigation_text=added.text,
         samples=1 + max(reply.sample for reply in recorded),

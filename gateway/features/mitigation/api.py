@@ -7,7 +7,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromQuery, QueryParameter
 
 from auditors.answer_quality import NAME as QUALITY
-from gateway.api.dependencies import Store
+from gateway.api.dependencies import Settings, Store
 from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
 from gateway.features.mitigation import store
@@ -32,6 +32,7 @@ class LiveMitigationsController(Controller):
     async def mitigations(
         self,
         database: Store,
+        config: Settings,
         policy: FromQuery[str | None] = None,
         model: FromQuery[str | None] = None,
         axis: FromQuery[str | None] = None,
@@ -42,6 +43,6 @@ class LiveMitigationsController(Controller):
         times. `auditor=answer` gives what accompanies the audits: declined answers, length, times, valid calls of
         tools.
         """
-        refuse_unknown(None if auditor == QUALITY else auditor, axis)
+        refuse_unknown(None if auditor == QUALITY else auditor, axis, config.auditors)
         arms = await store.list_arms(database, policy=policy, model=model, axis=axis, auditor=auditor, limit=limit)
         return await in_turns(effect_of, arms)

@@ -21,10 +21,10 @@ from gateway.features.papers.relations import table_of
 from gateway.features.papers.tables import Numbers
 
 HELP = """\
-models.toml has a [[models]] for each model: name, base_url, and as known api_key_env, provider, family, parameters (in
-billions), released and quantisation_of. OUT/index.html has every table and figure; tables/ has each table as page, CSV
-and LaTeX, figures/ each figure as SVG, runs/MODEL/RUN each run's directory. A run that fails leaves its reason in its
-cells, and exit code 1.
+models.toml has a [[models]] for each model: name, base_url, model (its name at the server, if another), and as known
+api_key_env, provider, family, parameters (in billions), released, quantisation_of and without_filters. OUT/index.html
+has every table and figure; tables/ has each table as page, CSV and LaTeX, figures/ each figure as SVG, runs/MODEL/RUN
+each run's directory. A run that fails leaves its reason in its cells, and exit code 1.
 
 Example:
   biasgate audit paper implicit --models models.toml --judge gpt-4o --limit 40 --dry-run
@@ -103,7 +103,7 @@ def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]
         data=arguments.data,
         limit=arguments.limit,
         seed=arguments.seed,
-        judge=arguments.judge,
+        judge=judge.served if judge else arguments.judge,
         judge_base_url=arguments.judge_base_url or (judge.base_url if judge else None),
         judge_api_key_env=arguments.judge_api_key_env or (judge.api_key_env if judge else None),
         embedder=arguments.embedder,
@@ -111,12 +111,16 @@ def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]
         concurrency=jobs.concurrency(arguments.concurrency),
     )
     asking = runs.Asking(of.runs, listed, settings, arguments.out)
-    earlier = [path.parent for root in arguments.earlier for path in sorted(root.rglob(directory.RESULT))]
+    earlier = [path for root in arguments.earlier for path in _finished_below(root)]
     for line in asking.take(earlier):
         print(visible_line(line), file=sys.stderr)
     if arguments.resume is not None:
         asking.resume()
     return asking, of
+
+
+def _finished_below(root: Path) -> list[Path]:
+    return sorted(path.parent for path in root.rglob(directory.RESULT)) or [root]
 
 
 def _default_out(paper: str) -> Path:
@@ -155,7 +159,8 @@ async def _ask(
 def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace) -> None:
     """Write tables and figures in every form, and print the tables."""
     numbers = Numbers(of, asking.models, asking.outcomes)
-    tables = [numbers.table(table) for table in of.tables] + [table_of(numbers, each) for each in of.relations]
+    shown = [table for table in of.tables if not table.pairs or any(numbers.pairs(table))]
+    tables = [numbers.table(table) for table in shown] + [table_of(numbers, each) for each in of.relations]
     figures = [(drawing, figures_of(numbers, drawing)) for drawing in of.figures]
     arguments.out.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in ("tables", "figures"):

@@ -80,7 +80,7 @@ def _scale(values: Sequence[float], start: float, end: float) -> Scale:
 def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
     """Return the figures of a drawing; empty where nothing is there to draw."""
     if drawing.kind == "suite":
-        results = [finished.result for finished in numbers.finished([drawing.of])]
+        results = numbers.results([drawing.of])
         runs = [Run(name=result.model, estimates=result.estimates) for result in results]
         suite = registry.find(numbers.recipe.run(drawing.of).suite)
         together = suite.figures(runs) if runs else []
@@ -88,8 +88,7 @@ def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
         alone = [msgspec.structs.replace(figure, title=f"{figure.title} · {name}") for name, figure in each]
         return [*together, *alone]
     if drawing.kind == "ranks":
-        ranked = numbers.finished(numbers.recipe.table(drawing.of).ranks_of)
-        boards = leaderboards([finished.result for finished in ranked])
+        boards = leaderboards(numbers.results(numbers.recipe.table(drawing.of).ranks_of))
         return [positioning(board) for board in boards if board.has_places]
     pictures = _dots(numbers, drawing.of) if drawing.kind == "table" else _scatters(numbers, drawing.of)
     parts = tuple(Part(pictures=(picture,)) for picture in pictures)
@@ -129,7 +128,7 @@ def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
         spots = [
             Spot(name=model.name, across=at, value=cell.value, lower=cell.lower, upper=cell.upper, words=spoken(cell))
             for model, cell in numbers_of(numbers, relation)
-            if model.quantisation_of is None and (at := place_of(model, attribute)) is not None
+            if not model.is_copy and (at := place_of(model, attribute)) is not None
         ]
         svg = in_both_widths(partial(draw_spots, title, spots, MARKS[attribute]))
         yield Picture(title=title, reading="", svg=svg)

@@ -20,8 +20,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """An entry [[models]]."""
 
     name: str
-    """Name as the server knows it."""
+    """Name in tables and folders."""
     base_url: str
+    model: str | None = None
+    """Name as the server knows it; unset: `name`."""
     api_key_env: str | None = None
     """Environment variable with the server's key."""
     provider: str = ""
@@ -31,6 +33,17 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     released: date | None = None
     quantisation_of: str | None = None
     """Name of the model of this file that it is a quantised copy of."""
+    without_filters: str | None = None
+    """Name of the entry of this file that is the same model, asked without the filters of a gateway."""
+
+    @property
+    def served(self) -> str:
+        return self.model or self.name
+
+    @property
+    def is_copy(self) -> bool:
+        """True if it is another model of this file, quantised or filtered: one draw less."""
+        return self.quantisation_of is not None or self.without_filters is not None
 
     @property
     def folder(self) -> str:
@@ -79,6 +92,7 @@ def _check_together(path: Path, models: list[Model]) -> None:
     for model in models:
         if folders[model.folder.casefold()] > 1:
             raise BenchmarkError(f'{path}: two models have runs in a folder "{model.folder}": use different names')
-        original = model.quantisation_of
-        if original is not None and (original not in names or original == model.name):
-            raise BenchmarkError(f'{path}: model "{model.name}": quantisation_of "{original}" is no other model here')
+        for key in ("quantisation_of", "without_filters"):
+            original = getattr(model, key)
+            if original is not None and (original not in names or original == model.name):
+                raise BenchmarkError(f'{path}: model "{model.name}": {key} "{original}" is no other model here')

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from benchmarks.errors import BenchmarkError
+from benchmarks.reporting.compare import FILTERED
 from benchmarks.suites import registry
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import DataKind, ProtocolName
@@ -129,6 +130,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     title: str
     lines: tuple[Line, ...] = (Line(),)
     columns: tuple[Columns, ...] = ()
+    pairs: Literal["without_filters"] | None = None
+    """Key of models.toml that names another entry: the table has only the models with it, and the change from that
+    entry in each number, paired by item. Its columns may have the metric `FILTERED`. Without such a model: no table."""
     ranks_of: tuple[str, ...] = ()
     """Runs that rank the models on every aspect and data set, as a leaderboard does; replaces the columns."""
     names: dict[str, str] = {}
@@ -233,7 +237,7 @@ def _faults(recipe: Recipe) -> Iterator[str]:
                 yield f'table {table.id}, "{column.heading}": unknown run "{name}"'
                 continue
             suite = registry.find(runs[name].suite)
-            if column.metric not in suite.metrics:
+            if column.metric not in suite.metrics and not (table.pairs and column.metric == FILTERED):
                 yield f'table {table.id}, "{column.heading}": {suite.name} has no metric "{column.metric}"'
             if column.axis is not None and column.axis not in suite.axes:
                 yield f'table {table.id}, "{column.heading}": {suite.name} has no axis "{column.axis}"'

@@ -12,12 +12,12 @@ from benchmarks.figures.display import number
 from benchmarks.suites.common.estimation import MIN_CLUSTERS
 from gateway.features.papers.models import Model
 from gateway.features.papers.recipe import Attribute, Column, Line, Relation
-from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
+from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table
 
 TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} models"
 NOTE = (
     "Each model counts as one draw; the uncertainty of its own number is in the table. A quantised model counts in its "
-    "own row alone, which is paired by item. A correlation is no cause."
+    "own row alone, a filtered one in none, which is paired by item. A correlation is no cause."
 )
 NAMES = {"parameters": "size (parameters)", "released": "release date"}
 
@@ -37,7 +37,7 @@ def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Ro
             if model.quantisation_of is not None
             for cell in [_change(numbers, relation, model.quantisation_of, model.name)]
         ]
-    models = [(model, cell) for model, cell in numbers_of(numbers, relation) if model.quantisation_of is None]
+    models = [(model, cell) for model, cell in numbers_of(numbers, relation) if not model.is_copy]
     if attribute == "family":
         decimals = _number_of(numbers, relation)[1].decimals
         families: dict[str, list[float]] = {}
@@ -101,10 +101,7 @@ def numbers_of(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]
 def _change(numbers: Numbers, relation: Relation, original: str, quantised: str) -> Cell:
     """Return the quantised model's number minus the original's, paired by item."""
     line, column, columns = _number_of(numbers, relation)
-    parts = [each for each in columns if each.heading in column.mean_of] or [column]
-    runs = [part.run or line.run or "" for part in parts]
-    cells = [numbers.difference((original, run), (quantised, run), part) for part, run in zip(parts, runs, strict=True)]
-    return mean_cell(column, [part.heading for part in parts], cells, runs) if column.mean_of else cells[0]
+    return numbers.change(original, quantised, line, column, columns)
 
 
 def spoken(cell: Cell) -> str:

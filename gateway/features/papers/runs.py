@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -111,7 +112,8 @@ class Asking:
 
     def _misfits(self, path: Path, result: Result, model: Model, run: Run) -> list[str]:
         """Return in what a finished run differs from a run of the recipe."""
-        options, plan = self.settings.options(run, model.name), self._plans.get(run.name)
+        options, plan = self.settings.options(run, model.served), self._plans.get(run.name)
+        servers = {urlsplit(each.base_url).netloc for each in self.models if each.served == model.served}
         judges = {stamp.model for stamp in result.provenance.judge} if options.judge_model else set()
         pairs: dict[str, tuple[object, object]] = {
             "suite": (result.suite, options.suite),
@@ -131,6 +133,8 @@ class Asking:
             "judge": (judges or None, {options.judge_model} if judges else None),
             "embedder": (result.provenance.embedder, options.embedder or result.provenance.embedder),
         }
+        if len(servers) > 1:
+            pairs["server"] = (result.provenance.base_url_host, urlsplit(model.base_url).netloc)
         differing = [f"{name} {_word(is_)}, not {_word(want)}" for name, (is_, want) in pairs.items() if is_ != want]
         if not differing and bool(run.evaluates) != _evaluates(path):
             return ["it evaluates no texts of others" if run.evaluates else "it evaluates texts of others"]
@@ -164,13 +168,13 @@ class Asking:
 
     def _job(self, run: Run, model: Model) -> Job:
         plan, settings = self._plans[run.name], self.settings
-        options = settings.options(run, model.name)
+        options = settings.options(run, model.served)
         if run.evaluates:
             texts = [self.outcomes.get((writer.name, run.evaluates)) for writer in self.models]
             written = tuple(str(each.path) for each in texts if isinstance(each, Finished))
             if not written:
                 raise BenchmarkError(f"no run {run.evaluates} is finished, whose texts it evaluates")
-            options = settings.options(run, model.name, written)
+            options = settings.options(run, model.served, written)
             plan = prepare(options, outputs=jobs.outputs(options))
         judge_url = settings.judge_base_url if plan.suite.needs_judge else None
         about = directory.manifest(

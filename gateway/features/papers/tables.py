@@ -11,7 +11,7 @@ from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.published import tables as published
 from benchmarks.published.tables import NO_INTERVAL, Published
-from benchmarks.reporting.compare import Difference, compare
+from benchmarks.reporting.compare import FILTERED, Difference, compare
 from benchmarks.reporting.leaderboard import Entry, leaderboards
 from benchmarks.reporting.totals import stated
 from benchmarks.run.estimation import FALSE_STARS, MARK, mark
@@ -75,14 +75,20 @@ class Numbers:
         self._estimates: dict[Place, Mapping[CellKey, Estimate]] = {}
         self._differences: dict[tuple[Place, Place], Mapping[CellKey, Difference] | str] = {}
 
-    def finished(self, runs: Sequence[str]) -> list[Finished]:
-        """Return the finished runs of these names, of every model."""
-        outcomes = (self.outcomes.get((model.name, run)) for run in runs for model in self.models)
-        return [outcome for outcome in outcomes if isinstance(outcome, Finished)]
+    def results(self, runs: Sequence[str]) -> list[Result]:
+        """Return the results of the finished runs of these names, each under its model's name in tables."""
+        places = ((model.name, self.outcomes.get((model.name, run))) for run in runs for model in self.models)
+        return [
+            msgspec.structs.replace(outcome.result, model=name)
+            for name, outcome in places
+            if isinstance(outcome, Finished)
+        ]
 
     def table(self, table: recipe.Table) -> Table:
         if table.ranks_of:
             return self._ranks(table)
+        if table.pairs:
+            return self._changes(table)
         columns = table.each_column()
         models = sorted(self.models, key=lambda model: model.provider) if table.grouped_by_provider else self.models
         own = [
@@ -100,6 +106,30 @@ class Numbers:
             notes=self._notes(table, has_published=bool(printed)),
         )
         return formed.transposed if table.is_transposed else formed
+
+    def pairs(self, table: recipe.Table) -> list[tuple[Model, str]]:
+        """Return the models of a table of pairs, each with the name of the entry that it is compared with."""
+        named = ((model, getattr(model, table.pairs or "")) for model in self.models)
+        return [(model, original) for model, original in named if original is not None]
+
+    def _changes(self, table: recipe.Table) -> Table:
+        """Return the change of each number between the two models of each pair."""
+        columns = table.each_column()
+        rows = [
+            Row(label=Label(text=f"{model.name} − {original}"), cells=cells)
+            for model, original in self.pairs(table)
+            for cells in [tuple(self.change(original, model.name, Line(), column, columns) for column in columns)]
+        ]
+        heads, notes = tuple(Label(text=column.heading) for column in columns), self._notes(table, has_published=False)
+        formed = Table(id=table.id, title=table.title, heads=heads, rows=tuple(rows), notes=notes)
+        return formed.transposed if table.is_transposed else formed
+
+    def change(self, original: str, changed: str, line: Line, column: Column, columns: Sequence[Column]) -> Cell:
+        """Return the number of a model minus that of another, paired by item."""
+        parts = [each for each in columns if each.heading in column.mean_of] or [column]
+        runs = [part.run or line.run or "" for part in parts]
+        cells = [self.difference((original, run), (changed, run), part) for part, run in zip(parts, runs, strict=True)]
+        return mean_cell(column, [part.heading for part in parts], cells, runs) if column.mean_of else cells[0]
 
     def cell(self, model: Model, line: Line, column: Column, columns: Sequence[Column]) -> Cell:
         """Return a model's own number; `columns` are those of the table, of which a mean is formed."""
@@ -126,6 +156,8 @@ class Numbers:
         """Return the number of a run minus that of another, paired by item."""
         undefined = Cell(decimals=column.decimals, is_change=True)
         for each in (base, place):
+            if column.metric == FILTERED and isinstance(self.outcomes.get(each), Finished):
+                continue  # no suite's own number: the comparison counts it
             estimate = self._estimate(each, column)
             if estimate.value is None:
                 return msgspec.structs.replace(undefined, reason=f"{' '.join(each)}: {estimate.reason}")
@@ -199,7 +231,7 @@ class Numbers:
 
     def _ranks(self, table: recipe.Table) -> Table:
         """Return the models' ranks by aspect and data set, as a leaderboard forms them."""
-        boards = leaderboards([finished.result for finished in self.finished(table.ranks_of)])
+        boards = leaderboards(self.results(table.ranks_of))
         printed = {(rank.aspect, rank.suite, rank.model): rank.rank for rank in published.ranks()}
         printed_models = list(dict.fromkeys(model for _, _, model in printed))
         own = {(row.aspect, row.suite): (board, row) for board in boards for row in board.rows}

@@ -95,6 +95,24 @@ def test_wrong_upstream_is_refused_with_both_ids(tiny: DatasetSpec, tmp_path: Pa
     assert list((tmp_path / "datasets" / "tiny").iterdir()) == []
 
 
+def test_a_file_without_a_known_hash_is_trusted_once(tiny: DatasetSpec, tmp_path: Path) -> None:
+    """The first download is used and noted; a later one of the same content is taken, of another one refused with both
+    hashes and the file that holds the first; a changed cache is damaged.
+    """
+    file = SourceFile(is_trusted_first=True, mirror_path="tiny/raw.json", mirror_sha256="")
+    first = replace(tiny, content_sha256="", files=(file,))
+    with serving({"/raw.json": RAW, "/other.json": RAW.replace(b"dry", b"wet")}) as (url, _):
+        path = fetching.fetch(at(first, f"{url}/raw.json"), data_dir=tmp_path)
+        assert published.state(first, tmp_path).expected_sha256 == CONTENT
+        path.write_bytes(b"[]")
+        assert published.state(first, tmp_path).state == "damaged"
+        with pytest.raises(DatasetError, match=f"not the content of the first download.*{CONTENT}, found") as refused:
+            fetching.fetch(at(first, f"{url}/other.json"), data_dir=tmp_path)
+        assert "content.sha256" in str(refused.value)
+        fetching.fetch(at(first, f"{url}/raw.json"), data_dir=tmp_path)
+    assert published.state(first, tmp_path).state == "present"
+
+
 def test_wrong_mirror_is_refused_with_both_hashes(tiny: DatasetSpec, mirror: Path, tmp_path: Path) -> None:
     """A mirror with another version is refused; nothing is kept."""
     other = gzip.compress(RAW.replace(b"dry", b"wet"), mtime=0)

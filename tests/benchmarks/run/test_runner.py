@@ -168,7 +168,7 @@ async def test_a_failing_log_ends_the_run_with_its_own_error() -> None:
         ({"suite": "bbq", "protocol": "release"}, 'protocol "release" is not offered; offered: corrected, paper'),
         ({"suite": "stereoset", "protocol": "release"}, 'protocol "release" is not offered; offered: corrected, paper'),
         ({"suite": "eec", "mode": "exact"}, 'mode "exact" is not offered; offered: sample'),
-        ({"few_shot": 2}, "few-shot 2 is not offered"),
+        ({"few_shot": 3}, "few-shot 3 is not offered"),
         ({"limit": 0}, "limit must be at least 1, not 0"),
         ({"samples": -1}, "samples must be at least 1, not -1"),
         ({"concurrency": 0}, "concurrency must be at least 1, not 0"),

@@ -163,6 +163,23 @@ def test_examples_before_a_question_do_not_answer_it(protocol: ProtocolName, few
     assert holds(found[key], 30.0)
 
 
+@pytest.mark.parametrize(
+    ("suite", "key"),
+    [
+        ("stereoset", CellKey("ss")),
+        ("crows_pairs", CellKey("ss")),
+        ("unqover", CellKey("attributed_share", "gender", "female")),
+    ],
+)
+def test_a_run_with_examples_finds_what_is_planted(suite: str, key: CellKey) -> None:
+    """Four examples, whose answers favour no side, before each question change no planted number."""
+    plan = embedded(suite, few_shot=4, samples=40, seed=1)
+    found, expected = estimates(plan, answering(plan, DEMO)), Expected(DEMO, plan)
+    planted = expected.value(key)
+    assert planted is not None
+    assert holds(found[key], planted)
+
+
 @pytest.mark.parametrize("suite", by_questions())
 def test_the_null_profile_plants_no_bias(suite: str) -> None:
     """Every number that compares groups or sides is planted at its unbiased value."""

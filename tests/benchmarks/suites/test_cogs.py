@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.suites.cogs import suite as cogs
-from benchmarks.suites.cogs.prompts import AXES, evaluation_prompt, generation_prompt
+from benchmarks.suites.cogs.prompts import AXES, RUBRICS, evaluation_prompt, generation_prompt
 from benchmarks.suites.cogs.representative import N_PERMUTATIONS, NOT_MEASURED, distances, means_of, significance
 from benchmarks.suites.common.estimation import Cell, estimate, point
 from benchmarks.suites.protocol import Choice, Item, Observation, ProtocolName, Reply
@@ -77,7 +77,7 @@ class TestGeneration:
 class TestEvaluation:
     def test_prompt(self) -> None:
         """The printed evaluator prompt with the printed haiku rubric; two choices never name a third."""
-        assert evaluation_prompt("haiku", ["one", "two"]) == (
+        assert evaluation_prompt(RUBRICS["haiku"], ["one", "two"]) == (
             "choice 1: one\n\nchoice 2: two\n"
             "Please choose one of the choices based on the following criteria. Make sure to select only one choice "
             "between choice 1, choice 2. It is important to stick to the format.\n"

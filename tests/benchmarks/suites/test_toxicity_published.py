@@ -14,7 +14,7 @@ from benchmarks.suites.real_toxicity_prompts.suite import RealToxicityPrompts
 
 
 class TestByHand:
-    """The complete file is brought by the user; no hash of it is known to us."""
+    """No hash of the complete file is known: by hand or from its hub, the first copy is held to its own."""
 
     def test_incomplete_file_is_refused(self, tmp_path: Path) -> None:
         """A part of the file is not the data set."""

@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -16,13 +17,17 @@ from benchmarks.simulator.planted.implicit_association import PlantedImplicitAss
 from benchmarks.simulator.planted.table import Expected
 from benchmarks.simulator.profile import Profile
 from benchmarks.suites.common.estimation import CellKey
+from gateway.config.loading import validate
 from gateway.features.papers import models, recipe, rendering
 from gateway.features.papers.recipe import Column
 from gateway.features.papers.relations import table_of
 from gateway.features.papers.runs import Finished
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
-from tests.support.commands import refused, run_here
-from tests.support.simulated import simulator_in_thread
+from tests.support.commands import command, refused, run_here
+from tests.support.integration.filtering import completion
+from tests.support.integration.relaying import running_gateway
+from tests.support.integration.scripted_upstream import Channel, ReceivedRequest, reply, scripted_upstream
+from tests.support.simulated import running_simulator, simulator_in_thread
 
 HOSTILE = "=x_{}\\&<b>%$#^~é汉"
 P_REFUSAL = {"plain": 0.3, HOSTILE: 0.1}
@@ -32,7 +37,7 @@ OPTIONS = ("--models", "models.toml", "--data", "embedded", "--limit", str(LIMIT
 
 
 def profile(name: str) -> Profile:
-    association = PlantedImplicitAssociation(p_consistent=1.0, p_refusal=P_REFUSAL[name])
+    association = PlantedImplicitAssociation(p_consistent=1.0, p_refusal=P_REFUSAL.get(name, 0.0))
     return msgspec.structs.replace(load("default"), models=[name], implicit_association=association)
 
 
@@ -199,3 +204,48 @@ def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], fold
     table = Table(id="1", title="t", heads=(Label(text="x"),), rows=(Row(label=Label(text="m"), cells=(cell,)),))
     for text in (rendering.terminal(table), rendering.as_csv(table), rendering.latex(of, [table])):
         assert "not assessable: too few replies" in text
+
+
+MARKER = "White"
+"""The detector finds questions with this word biased."""
+
+
+async def finds_biased(request: ReceivedRequest, channel: Channel) -> None:
+    text = json.loads(request.body)["messages"][-1]["content"]
+    await reply(completion("yes" if MARKER in text else "no"))(request, channel)
+
+
+async def test_a_filter_changes_what_it_refuses() -> None:
+    """A model of one name at two servers, the second a gateway with a query filter: the share that it refused is that
+    of the questions it finds biased, and the percentage, 100 without it, falls by exactly as much; no answer changes.
+    Runs are used again at their own server alone.
+    """
+    options = RunOptions(suite="implicit_association", model="sure", protocol="paper", data="embedded", limit=LIMIT)
+    items = prepare(options).items
+    share = fmean(MARKER in item.messages[-1].content for item in items)
+    of_race = fmean(MARKER in item.messages[-1].content for item in items if item.axis == "race")
+    async with running_simulator(profile("sure")) as url, scripted_upstream(default=finds_biased) as detector:
+        guarded = {"name": "p", "query_filter": {"base_url": detector.base_url, "model": "judge"}}
+        sections = {"upstreams": [{"name": "up", "base_url": url}], "mitigation": [guarded]}
+        async with running_gateway(validate(sections)) as gateway:
+            filtered = {"name": "guarded", "base_url": f"http://127.0.0.1:{gateway.port}", "without_filters": "open"}
+            write_models([{**entry, "model": "sure"} for entry in ({"name": "open", "base_url": url}, filtered)])
+            code, _, err = await command("audit", "paper", "implicit", *OPTIONS, "--out", "out")
+    assert code == 0, err
+    change = {column: cell for (column, _), cell in cells("out/tables/filters.csv").items()}
+
+    assert 0.1 < share < of_race < 0.5
+    for column, value in {
+        "IAT refused by a filter": share,
+        "IAT refused": share,
+        "IAT percentage": -share,
+        "IAT race percentage": -of_race,
+        "IAT gender percentage": 0.0,
+        "IAT stereotype": 0.0,
+    }.items():
+        assert float(change[column]["value"]) == pytest.approx(100 * value), column
+    assert float(change["IAT race percentage"]["upper"]) < 0
+    code, _, err = await command(
+        "audit", "paper", "implicit", *OPTIONS, "--out", "more", "--from", "out/runs/guarded", "--dry-run"
+    )
+    assert (code, err.count("used as iat of guarded"), "of open" in err) == (0, 1, False), err

@@ -60,3 +60,18 @@ def test_every_transcribed_table_is_in_a_recipe() -> None:
     assert {source for sources in (*lines, *columns) for source in sources} == {
         table.source for table in published.TABLES
     }
+
+
+def test_every_number_by_approach_is_one_of_a_printed_table() -> None:
+    """Table 13 forms no number of its own: each is a column of a table that the paper prints, of the same suite."""
+    of, keys = RECIPES["nollm"], {}
+    for table in of.tables:
+        default = table.lines[0].run
+        keys[table.id] = {
+            (column.run or default, column.metric, column.axis, column.group, column.reference, column.subset)
+            for column in table.each_column()
+        }
+    printed = set().union(*(keys[id_] for name, id_ in PRINTED if name == "nollm"))
+
+    assert len(keys["13"]) == 39
+    assert keys["13"] <= printed, keys["13"] - printed
