@@ -139,6 +139,10 @@ class Feature:
         """Read what is wrong with this feature, for the console's list of parts. Raises StoreError."""
         return ()
 
+    async def alarm_sentences(self, database: "Database", stream: str) -> Sequence[str]:
+        """Return sentences of this feature for the page of an alarm that stands. Raises StoreError."""
+        return ()
+
     async def settings_panels(self, database: "Database", config: "Config") -> Sequence[Panel]:
         """Return the sections of this feature on the settings page. Raises StoreError."""
         return ()

@@ -103,6 +103,10 @@ class EnabledAuditors:
         """Return the completer that asks the judge's own server; None if the judge has none or is not enabled."""
         return self._clients["judge"].outside if "judge" in self._clients else None
 
+    def completer(self, name: str, exchange: Exchange) -> Completer:
+        """Return the completer by which an auditor asks the upstream of an exchange."""
+        return self._clients[name].of_exchange(exchange)
+
     def held_seconds(self, name: str, exchange: Exchange) -> float:
         """Return how long requests were held back, altogether, at the servers asked about an exchange."""
         return self._clients[name].held_seconds(exchange)

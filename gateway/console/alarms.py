@@ -19,6 +19,7 @@ from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
 from gateway.control_keys import Holder
 from gateway.errors import NotFoundError
+from gateway.feature import FEATURES
 from gateway.reading import stream_pages
 from gateway.reading.viewer_forms import shown_acknowledgement
 from gateway.store import acknowledgements, catalogue, histories, replicas, runs, served, streams
@@ -188,10 +189,12 @@ class AlarmsController(Controller):
             detector, figure, by_server = await _detector(database, stream_id, config.drift)
             entries = await _entries(database, request.user, stream=stream_id)
             text = sentence(detector) if detector.state == "alarm" else None
+            added = [await each.alarm_sentences(database, stream_id) for each in FEATURES.values()] if text else []
             data = {
                 "one": detector,
                 "subject": subject(detector),
                 "sentence": text,
+                "added": [further for sentences in added for further in sentences],
                 "match": None if text is None else await matching(database, detector, models),
                 "drawn": [figure],
                 "entries": entries,

@@ -187,11 +187,29 @@ def _drift(system: System) -> bool:
                 print(f"     {line}")
     if not raised:
         print(f"   no alarm within {PATIENCE_SECONDS:.0f} s")
+    cause = _cause(system, raised)
+    print(f"   {cause}")
     print(
         f"   (at least {AVERAGE_RUN_LENGTH} audited exchanges between false alarms, mean over all streams)\n",
         flush=True,
     )
     return DRIFTING in {_name(alarm) for alarm in raised}
+
+
+def _cause(system: System, raised: list[dict[str, Any]]) -> str:
+    """Traffic until an auditor has told what caused the alarm; returns its sentence."""
+    stream = next((alarm["stream"] for alarm in raised if _name(alarm) == DRIFTING), None)
+    if stream is None:
+        return "What caused it is not known without an alarm of that series."
+    with status_line(sys.stderr) as show:
+
+        def is_told() -> bool:
+            cause: dict[str, Any] = fetch(system, f"/live/alarms/{stream}/cause")
+            show(cause["sentence"])
+            return bool(cause["status"] != "pending")
+
+        _traffic(system, is_told)
+    return str(fetch(system, f"/live/alarms/{stream}/cause")["sentence"])
 
 
 def _mitigation(system: System) -> bool:

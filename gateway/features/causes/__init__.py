@@ -1,0 +1,1 @@
+"""See `gateway.features.causes.feature`."""

@@ -1,0 +1,37 @@
+"""The feature `causes`: what of an alarm's shift the judge, the model, the traffic and the application make."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gateway.feature import Feature
+
+if TYPE_CHECKING:
+    from litestar import Controller
+
+    from gateway.auditor.part import AuditorContext, AuditorPart
+    from gateway.store.database import Database
+
+
+class Causes(Feature):
+    """See docs/drift.md#the-cause-of-an-alarm."""
+
+    name = "causes"
+
+    def controllers(self) -> Sequence["type[Controller]"]:
+        from gateway.features.causes.shown import CausesController
+
+        return [CausesController]
+
+    def routes(self) -> Mapping[str, str]:
+        return {"GET /live/alarms/{stream_id}/cause": "VIEWER"}
+
+    def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
+        from gateway.features.causes.passes import CausesPart
+
+        return CausesPart(context)
+
+    async def alarm_sentences(self, database: "Database", stream: str) -> Sequence[str]:
+        from gateway.features.causes import store
+        from gateway.features.causes.shown import shown_cause
+
+        return [shown_cause(await store.of_alarm(database, stream)).sentence]

@@ -1,0 +1,261 @@
+"""Works on the cause of each alarm that stands, a few requests at a time, until its parts are told.
+
+An auditor takes a stream for LEASE_SECONDS, so that several do not ask the same, and what it has learned is stored
+after each step: another goes on after a kill.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from prometheus_client.core import Metric
+
+from auditors import registry
+from auditors.clients.cancellation import all_of
+from auditors.clients.embedders import EmbedderError
+from auditors.streams.scales import GAP_SUFFIX, scale_of
+from auditors.streams.state import StreamKey
+from auditors.text.conversation import NotAuditableError
+from auditors.types import Exchange
+from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, interval, put
+from gateway.features.causes import store
+from gateway.features.causes.asking import Asking, UnansweredError
+from gateway.features.causes.split import quiet_before
+from gateway.features.causes.store import Audit
+from gateway.features.causes.telling import judged, to_cross
+from gateway.features.causes.work import LEAST_ASKED, MOST_ASKED, MOST_BESIDE, MOST_SINCE, Row, Work
+from gateway.store import exchanges, passes, streams
+from gateway.store.database import Database
+from gateway.store.streams import Stream
+
+logger = logging.getLogger(__name__)
+
+LEASE_SECONDS = 120.0
+AT_ONCE = 8
+"""Exchanges of a step; the auditor's own limits say how many requests are in flight."""
+LONGEST_SECONDS = 48 * 3600.0
+"""After so long nothing more is asked, and what is not told is given up."""
+
+
+SECONDS = 1.0
+LABELS = ("part", "auditor", "metric", "axis", "group", "model")
+WORDS = "Part of a standing alarm's shift that judge, model, traffic or application makes (docs/drift.md)."
+
+
+class CausesPart(AuditorPart):
+    """Works on the causes of the alarms in one store, and exposes what was told."""
+
+    def __init__(self, context: AuditorContext) -> None:
+        self._database: Database = context.database
+        self._config = context.config
+        self._enabled = context.enabled_auditors
+        self._stop = context.stop
+        self._asking = Asking(context.enabled_auditors, context.secret)
+        self._due: dict[tuple[str, float], float] = {}
+        """When to look again, by stream and the time of its alarm."""
+
+    def periodic(self) -> Sequence[Periodic]:
+        return [Periodic(SECONDS, self.step)]
+
+    async def families(self) -> Sequence[Metric]:
+        return await read_families(self._database)
+
+    async def step(self) -> None:
+        """Take a step with each alarm whose cause is open. Raises StoreError."""
+        alarms = [*(await store.alarmed(self._database)).items()]
+        self._due = {alarm: self._due.get(alarm, 0.0) for alarm in alarms}
+        for stream, since in alarms:
+            now = time.time()
+            lease = f"cause lease:{stream}"
+            if self._stop.is_set():
+                return
+            if self._due[stream, since] > now or not await passes.take(self._database, lease, LEASE_SECONDS, now):
+                continue
+            is_answered = await self._step(stream, since)
+            if is_answered:  # a server that fails is left alone until the lease ends
+                await passes.forget(self._database, lease)
+
+    async def _step(self, stream: str, since: float) -> bool:
+        """Go on with an alarm. Return whether whatever was asked was answered."""
+        work = await store.read(self._database, stream)
+        if work is None or work.alarm_since != since:
+            loaded = await streams.load(self._database, [stream])
+            if not loaded or loaded[0].alarm_since != since:
+                return True
+            work = await self._begun(loaded[0], since)
+        is_answered, n_asked = True, work.asked
+        if not work.is_over:
+            [auditor] = [each.key.auditor for each in await streams.load(self._database, [stream])]
+            await self._read_since(stream, work)
+            is_answered = await self._ask(auditor, stream, work)
+            work = judged(work)
+            if time.time() - work.begun_at > LONGEST_SECONDS:
+                work = work if work.status == "told" else work.give_up(f"{work.reason}, and two days have passed")
+                work.is_over = True
+        if not is_answered and work.status == "pending":
+            work.reason = "the served model, or the judge, does not answer"
+        await store.write(self._database, stream, work)
+        is_idle = not work.waiting and work.asked == n_asked
+        age = time.time() - since
+        self._due[stream, since] = math.inf if work.is_over else time.time() + min(age / 20.0, 60.0) * is_idle
+        return is_answered
+
+    async def _begun(self, stream: Stream, since: float) -> Work:
+        """Draw the exchanges of before, or say why nothing can be told."""
+        work = Work(alarm_since=since, metric=stream.key.metric, begun_at=time.time(), reason="it has just begun")
+        audits = await store.newest(self._database, stream.id)
+        if reason := self._why_never(stream, audits):
+            return work.give_up(reason)
+        before = [audit for audit in _quiet(stream, audits) if audit.has_text and audit.exchange_id]
+        if len(before) < LEAST_ASKED:
+            reason = (
+                f"the text of {len(before)} exchanges from before the change is stored, and {LEAST_ASKED} are needed"
+            )
+            return work.give_up(f"{reason} (store.retention_days)")
+        beside: list[Audit] = []
+        if registry.AUDITORS[stream.key.auditor].asks_upstream == "without a server of its own":
+            ids = {audit.exchange_id for audit in audits}
+            around = await store.beside(self._database, stream.key, before[0].at, before[-1].at)
+            beside = [audit for audit in around if audit.has_text and audit.exchange_id not in ids]
+        work.before = store.mixed(
+            store.sampled(before, stream.id, MOST_ASKED), store.sampled(beside, stream.id, MOST_BESIDE, True)
+        )
+        for row, exchange in await self._loaded(work.before):
+            self._describe(row, exchange)
+        return work
+
+    def _why_never(self, stream: Stream, audits: Sequence[Audit]) -> str | None:
+        """Return why the alarm of a stream has no parts; None if it may have."""
+        key = stream.key
+        if key.auditor not in self._enabled.names or key.auditor not in registry.AUDITORS:
+            return f"no live auditor {key.auditor} that could judge again is enabled"
+        if key.metric.endswith(GAP_SUFFIX):
+            return "a gap compares two groups: the series of each group has a cause of its own"
+        if scale_of(key.metric).is_ratio:
+            return "a ratio has no parts that add up"
+        if not key.is_sampling_known:
+            return "it is not known how its exchanges were sampled"
+        if not self._config.store.keeps_text:
+            return "no text is kept (store.keep_text)"
+        if self._asks_itself(key.auditor) and any(audit.is_judged for audit in audits):
+            return "the answers that its judge scored are not stored"
+        return None
+
+    def _asks_itself(self, auditor: str) -> bool:
+        return registry.AUDITORS[auditor].asks_upstream == "always"
+
+    async def _read_since(self, stream: str, work: Work) -> None:
+        """Add the exchanges that were audited since the last step."""
+        if len(work.since) >= MOST_SINCE:
+            return
+        ids = {row.id for row in work.since}
+        audits = await store.after(self._database, stream, work.alarm_since)
+        new = [
+            store.row_of(audit)
+            for audit in audits
+            if audit.has_text and audit.exchange_id and audit.exchange_id not in ids
+        ]
+        for row, exchange in await self._loaded(new):
+            if exchange is not None:
+                self._describe(row, exchange)
+                work.since.append(row)
+
+    async def _loaded(self, rows: Sequence[Row]) -> list[tuple[Row, Exchange | None]]:
+        loaded = {each.id: each for each in await exchanges.load(self._database, [row.id for row in rows])}
+        return [(row, loaded.get(row.id)) for row in rows]
+
+    def _describe(self, row: Row, exchange: Exchange | None) -> None:
+        try:
+            if exchange is not None:
+                row.opening, row.is_first, row.fingerprint = self._asking.digests(exchange)
+        except NotAuditableError as exc:
+            row.why_left_out = exc.reason.replace("_", " ")
+
+    async def _ask(self, auditor: str, stream: str, work: Work) -> bool:
+        """Ask some exchanges again. Return False when no server answered any of them."""
+        sides = to_cross(work)
+        pairs = [
+            (row, other)
+            for rows, opposite in (sides, sides[::-1])
+            for row, other in zip(rows, opposite * len(rows), strict=False)
+            if not row.is_crossed
+        ][:AT_ONCE]
+        if pairs and len(work.answered) >= LEAST_ASKED:
+            pages = await self._loaded([row for pair in pairs for row in pair])
+            stored = {row.id: exchange for row, exchange in pages}
+            tasks = [self._crossed(auditor, stream, row, stored[row.id], stored[other.id]) for row, other in pairs]
+        else:
+            rows = await self._loaded(work.waiting[:AT_ONCE])
+            tasks = [self._again(auditor, stream, row, exchange) for row, exchange in rows]
+        outcomes = await all_of(tasks)
+        work.asked += len(outcomes)
+        return not outcomes or any(outcomes)
+
+    async def _again(self, auditor: str, stream: str, row: Row, exchange: Exchange | None) -> bool:
+        """Judge the old answer again, and a new one; return False when a server did not answer."""
+        if exchange is None or not exchange.request_body:
+            row.why_left_out = "its text is gone"
+            return True
+        try:
+            if self._asks_itself(auditor) or row.is_beside:
+                row.again = row.then  # code or an embedder scored it, as they would now
+            else:
+                row.again = await self._asking.judged(auditor, stream, exchange)
+            new = await self._asking.answered(auditor, exchange)
+            row.anew = await self._asking.judged(auditor, stream, new)
+        except (UnansweredError, EmbedderError) as exc:
+            if isinstance(exc, UnansweredError) and exc.is_final:
+                row.why_left_out = exc.kind
+                return True
+            return False
+        row.is_answered = True
+        return True
+
+    async def _crossed(
+        self, auditor: str, stream: str, row: Row, exchange: Exchange | None, other: Exchange | None
+    ) -> bool:
+        """Ask an exchange under the conditions of another; return False when a server did not answer."""
+        try:
+            if exchange is not None and other is not None and exchange.request_body and other.request_body:
+                new = await self._asking.answered(auditor, exchange, other)
+                row.crossed = await self._asking.judged(auditor, stream, new)
+        except (UnansweredError, EmbedderError) as exc:
+            if not (isinstance(exc, UnansweredError) and exc.is_final):
+                return False
+        row.is_crossed = True
+        return True
+
+
+def _quiet(stream: Stream, audits: Sequence[Audit]) -> Sequence[Audit]:
+    """Return the audits of before: those that came before the change for certain."""
+    detector = stream.state.detector
+    change = None if detector is None else detector.change_evidence.since
+    scored = [audit for audit in audits if audit.score is not None]
+    if change is None or not scored:
+        return []
+    n_before = sum(audit.at < change for audit in scored)
+    scores = np.array([audit.score for audit in scored], dtype=np.float64)
+    n = quiet_before(scores, np.array([audit.weight for audit in scored]), n_before)
+    return [] if n == 0 else [audit for audit in audits if audit.at <= scored[n - 1].at]
+
+
+async def read_families(database: Database) -> Sequence[Metric]:
+    """Read the metric families of the causes of the alarms that stand. Raises StoreError."""
+    told = {
+        stream: work for stream in await store.alarmed(database) if (work := await store.of_alarm(database, stream))
+    }
+    keys = {stream.id: stream.key for stream in await streams.load(database, list(told))}
+    return families({keys[stream]: work for stream, work in told.items() if stream in keys})
+
+
+def families(works: Mapping[StreamKey, Work]) -> Sequence[Metric]:
+    """Return the metric families of the causes; without samples where none is told."""
+    parts = interval("drift_cause", WORDS, LABELS)
+    by_series = {(key.auditor, key.metric, key.axis, key.group, key.model): work for key, work in works.items()}
+    for labels, work in by_series.items():
+        for name, *numbers in work.parts:
+            for family, value in zip(parts, numbers, strict=True):
+                put(family, (name, *labels), value)
+    return parts

@@ -1,0 +1,95 @@
+"""GET /live/alarms/{stream}/cause: what makes up the shift behind an alarm, as numbers and as a sentence."""
+
+import msgspec
+from litestar import Controller, get
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath
+
+from gateway.api.dependencies import Store
+from gateway.api.problems import announced
+from gateway.console.rendering import number
+from gateway.errors import NotFoundError
+from gateway.features.causes import store
+from gateway.features.causes.work import PartName, Status, Work
+
+NAMES = {"judge": "the judge", "model": "the model", "traffic": "traffic", "application": "the application"}
+WAITING = "no auditor has looked at it yet"
+
+
+class ShownPart(msgspec.Struct, frozen=True):
+    """A part of the shift in the metric's own unit, with its 95 % interval."""
+
+    part: PartName
+    value: float
+    lower: float
+    upper: float
+
+
+class ShownCause(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of the shift from before an alarm's change to since its alarm."""
+
+    status: Status
+    shift: float | None = None
+    """Mean of since minus mean of before, of the exchanges compared; the parts add up to it."""
+    parts: list[ShownPart] = []
+    n_before: int = 0
+    """Exchanges of before that were asked again."""
+    n_since: int = 0
+    """Exchanges since the alarm."""
+    asked: int = 0
+    """Requests to the served model."""
+    reason: str | None = WAITING
+    """Why there are no parts, or not yet; null once they are told."""
+    sentence: str = ""
+
+
+def shown_cause(work: Work | None) -> ShownCause:
+    """Return the form of a piece of work; None: none has begun."""
+    if work is None:
+        cause = ShownCause(status="pending")
+    else:
+        cause = ShownCause(
+            status=work.status,
+            shift=work.shift,
+            parts=[ShownPart(*part) for part in work.parts],
+            n_before=sum(not row.is_beside for row in work.answered),
+            n_since=len(work.since),
+            asked=work.asked,
+            reason=work.reason,
+        )
+    return msgspec.structs.replace(cause, sentence=_sentence(cause))
+
+
+def _sentence(cause: ShownCause) -> str:
+    """Return what each part makes of the shift, the largest first, or why that is not known."""
+    if cause.status != "told" or cause.shift is None:
+        verb = "cannot be told" if cause.status == "cannot_be_told" else "cannot be told yet"
+        return f"What caused it {verb}: {cause.reason}."
+    sign = 1.0 if cause.shift >= 0.0 else -1.0
+    texts: list[str] = []
+    for part in sorted(cause.parts, key=lambda part: -sign * part.value):
+        lower, upper = sorted((sign * part.lower, sign * part.upper))
+        verb = "" if texts else "makes "
+        interval = "" if lower == upper else f" ({number(lower, 2)} to {number(upper, 2)})"
+        texts.append(f"{NAMES[part.part]} {verb}{number(sign * part.value, 2)}{interval}")
+    return f"Of the {'rise' if sign > 0 else 'fall'} of {number(abs(cause.shift), 2)}, {', '.join(texts)}."
+
+
+class CausesController(Controller):
+    """Numbers only: no text of any exchange."""
+
+    path = "/live/alarms"
+    tags = ("live",)
+
+    @get(
+        "/{stream_id:str}/cause",
+        summary="The parts of judge, model, traffic and application in an alarm's shift (docs/drift.md)",
+        responses={200: ResponseSpec(ShownCause, description="The cause", generate_examples=False)} | announced(404),
+    )
+    async def cause(self, database: Store, stream_id: FromPath[str]) -> ShownCause:
+        """Return the cause of the alarm that stands. A part that is not known yet is in no list: see `reason`."""
+        if stream_id not in await store.alarmed(database):
+            raise NotFoundError(
+                f'no alarm of the stream "{stream_id[:100]}" stands: GET /live/alarms lists those that do'
+            )
+        return shown_cause(await store.of_alarm(database, stream_id))

@@ -1,0 +1,182 @@
+"""Splits the difference of two means into what judge, model, traffic and application make of it.
+
+Six cells of a mean, each a ratio of weighted sums over the exchanges that have a score there:
+
+- THEN: exchanges of before, as judged then. AGAIN: the same answers, judged today.
+- ANEW: new answers of today's model to the same prompts under the same conditions, judged today.
+- SINCE: exchanges of since the alarm, as judged.
+- CROSSED_BEFORE, CROSSED_SINCE: prompts of each side under conditions of the other, answered and judged today.
+
+judge = AGAIN - THEN and model = ANEW - AGAIN. The rest, SINCE - ANEW, is split over strata of the applications'
+conditions (Kitagawa 1955): shares of strata and, in the stratum whose conditions are not the same on both sides, half
+of what changes conditions before prompts and half of what does so after (Shapley). All parts add up to SINCE - THEN.
+
+Intervals: delete-a-conversation jackknife, Student's t with Satterthwaite's degrees of freedom over the two sides, and
+in the variance half a conversation that moved by a step in either direction, so that no interval of equal scores has
+the width 0 (after Agresti & Min 2005). A step is the least difference of two scores: 1 for a rate.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from gateway.features.causes.work import PartName
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+THEN, AGAIN, ANEW, CROSSED_BEFORE, SINCE, CROSSED_SINCE = range(6)
+PARTS: tuple[PartName, ...] = ("judge", "model", "traffic", "application")
+CROSSED = 0
+"""Stratum of the exchanges whose conditions are not found on both sides."""
+LEAST_SHARED = 5
+"""Exchanges that each side needs under the same conditions to make a stratum of their own."""
+
+CLOSE_TO_CHANGE = 30
+"""Audits before the change that are left out: the detector sets the change after untypical values."""
+SHARPNESS = 6.0
+"""Further audits left out: this times variance / shift^2, over which the estimated place of a change is uncertain."""
+
+
+class Side(NamedTuple):
+    """The exchanges of before, or of since, n of them."""
+
+    conversations: Sequence[str]
+    """Conversation of each, under the same name on both sides."""
+    fingerprints: Sequence[str]
+    """Conditions of each."""
+    weights: Floats
+    """Inverse of each inclusion probability, (n,)."""
+    scores: Floats
+    """Scores on 0..1, NaN without one: (n, 4) for THEN to CROSSED_BEFORE, or (n, 2) for SINCE and CROSSED_SINCE."""
+
+
+class Part(NamedTuple):
+    """A part of the shift on the scale of the scores, with its 95 % interval."""
+
+    name: PartName
+    value: float
+    lower: float
+    upper: float
+
+
+class Split(NamedTuple):
+    """The shift from THEN to SINCE, and its parts, in the order of PARTS; their sum is the shift."""
+
+    shift: float
+    parts: list[Part]
+
+
+def strata_of(before: Sequence[str], since: Sequence[str]) -> dict[str, int]:
+    """Return the stratum of each fingerprint: CROSSED, or a number of its own where both sides have LEAST_SHARED."""
+    shared = [
+        name
+        for name in sorted({*before} & {*since})
+        if min(list(before).count(name), list(since).count(name)) >= LEAST_SHARED
+    ]
+    return dict.fromkeys([*before, *since], CROSSED) | {name: number for number, name in enumerate(shared, 1)}
+
+
+def split(before: Side, since: Side, confidence_level: float = 0.95) -> Split:
+    """Return the parts of the shift from `before` to `since`.
+
+    Raises: ValueError where THEN, AGAIN, ANEW or SINCE has no score, or there are fewer than two conversations a side.
+    """
+    strata = strata_of(before.fingerprints, since.fingerprints)
+    codes = {name: code for code, name in enumerate(dict.fromkeys([*before.conversations, *since.conversations]))}
+    totals = np.zeros((len(codes), 6, len(set(strata.values()) | {CROSSED}), 2))
+    for rows, first in ((before, THEN), (since, SINCE)):
+        at = np.array([codes[name] for name in rows.conversations], dtype=np.intp)
+        stratum = np.array([strata[name] for name in rows.fingerprints], dtype=np.intp)
+        for cell, scores in enumerate(rows.scores.T, first):
+            has = ~np.isnan(scores)
+            np.add.at(totals[:, cell, :, 0], (at[has], stratum[has]), rows.weights[has])
+            np.add.at(totals[:, cell, :, 1], (at[has], stratum[has]), (rows.weights * scores)[has])
+    whole = totals.sum(axis=0)
+    weight = totals[..., 0][:, [ANEW, SINCE]].sum(axis=2).T  # of the scores of each side, (2, conversations)
+    if (whole[[THEN, AGAIN, ANEW, SINCE], :, 0].sum(axis=1) <= 0.0).any() or ((weight > 0.0).sum(axis=1) < 2).any():
+        raise ValueError("a mean has no score, or a side fewer than two conversations")
+    values = _parts(whole)
+    effects = _parts(whole - totals) - values  # (conversations, parts)
+    levels = np.unique(np.round(np.concatenate([before.scores.ravel(), since.scores.ravel()]), 6))
+    steps = np.diff(levels[~np.isnan(levels)])
+    step = float(steps.min()) if len(steps) else 1.0
+    return Split(float(values.sum()), _with_intervals(values, effects, weight, step, confidence_level))
+
+
+def _parts(totals: Floats) -> Floats:
+    """Return the parts (..., 4) from sums (..., 6, strata, 2) of weights and of weighted scores."""
+    w, wy = totals[..., 0], totals[..., 1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        overall = wy.sum(axis=-1) / w.sum(axis=-1)
+        means = np.where(w > 1e-9, wy / w, np.nan)  # what is left of a sum may be rounding
+        shares = w[..., [ANEW, SINCE], :] / w[..., [ANEW, SINCE], :].sum(axis=-1, keepdims=True)
+    anew = np.where(np.isnan(means[..., ANEW, :]), means[..., SINCE, :], means[..., ANEW, :])
+    since = np.where(np.isnan(means[..., SINCE, :]), anew, means[..., SINCE, :])
+    of_mix = np.nan_to_num((shares[..., 1, :] - shares[..., 0, :]) * (anew + since) / 2.0).sum(axis=-1)
+    half = shares.sum(axis=-2) / 2.0
+    within = np.nan_to_num(half * (since - anew)).sum(axis=-1)
+    first = means[..., CROSSED_BEFORE, CROSSED] - anew[..., CROSSED]
+    last = since[..., CROSSED] - means[..., CROSSED_SINCE, CROSSED]
+    both = np.stack([first, last])
+    n_known = (~np.isnan(both)).sum(axis=0)
+    of_conditions = half[..., CROSSED] * np.nansum(both, axis=0) / np.maximum(n_known, 1)
+    return np.stack(
+        [
+            overall[..., AGAIN] - overall[..., THEN],
+            overall[..., ANEW] - overall[..., AGAIN],
+            within - of_conditions,
+            of_mix + of_conditions,
+        ],
+        axis=-1,
+    )
+
+
+def _with_intervals(
+    values: Floats, effects: Floats, weight: Floats, step: float, confidence_level: float
+) -> list[Part]:
+    """Return the parts with intervals, from the effect of leaving out each conversation (conversations, parts)."""
+    n = weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1)  # Kish's effective number of conversations, by side
+    share = weight / weight.sum(axis=1, keepdims=True)
+    lies = np.maximum(share.sum(axis=0), 1e-300)
+    belongs = np.where(share.sum(axis=0) > 0.0, share / lies, [[1.0], [0.0]])  # a conversation may lie on both sides
+    variances = np.einsum("sc,cp->sp", belongs, effects**2) * ((n - 1.0) / n)[:, np.newaxis]
+    added = (step / (n + 2.0)) ** 2
+    parts = []
+    for number, name in enumerate(PARTS):
+        value = float(values[number])
+        if not effects[:, number].any() and name == "application" and value == 0.0:
+            parts.append(Part(name, 0.0, 0.0, 0.0))  # the same conditions throughout: nothing is estimated
+            continue
+        extra = float(added.sum()) / 2.0 if name in ("traffic", "application") else float(added[0])
+        variance = float(variances[:, number].sum())
+        denominator = float((variances[:, number] ** 2 / np.maximum(n - 1.0, 1.0)).sum())
+        freedom = variance**2 / denominator if denominator > 0.0 else float(n.min()) - 1.0
+        reach = float(student.ppf((1.0 + confidence_level) / 2.0, max(1.0, freedom))) * float(np.sqrt(variance + extra))
+        parts.append(Part(name, value, value - reach, value + reach))
+    return parts
+
+
+def quiet_before(scores: Floats, weights: Floats, change: int) -> int:
+    """Return how many of the first audits of a stream were before its change for certain.
+
+    `scores`, `weights`: (n,), in order; `change`: number of audits before the detector's change. The
+    detector counts from the last time that nothing spoke for a change, which may be long after a small one: the place
+    that divides the audits best into two means (least squares, Hinkley 1970) counts if it is earlier.
+    """
+    w, wy = np.cumsum(weights), np.cumsum(weights * scores)
+    place = change
+    if len(scores) > 2 * CLOSE_TO_CHANGE:
+        rest = w[-1] - w[:-1]
+        gain = w[:-1] * rest * (wy[:-1] / w[:-1] - (wy[-1] - wy[:-1]) / rest) ** 2
+        place = min(change, CLOSE_TO_CHANGE + int(np.argmax(gain[CLOSE_TO_CHANGE - 1 :])))
+    if not 0 < place < len(scores):
+        return max(0, place - CLOSE_TO_CHANGE)
+    first, last = wy[place - 1] / w[place - 1], (wy[-1] - wy[place - 1]) / (w[-1] - w[place - 1])
+    shift, variance = float(last - first), float(np.average((scores[:place] - first) ** 2, weights=weights[:place]))
+    unsure = SHARPNESS * variance / shift**2 if shift else math.inf
+    return max(0, place - CLOSE_TO_CHANGE - int(min(unsure, place / 2)))

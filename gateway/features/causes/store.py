@@ -1,0 +1,134 @@
+"""Keeps the work on the causes of alarms, and reads the audits of a stream before and since.
+
+The work on a stream's alarm is a fact about the store, the newest alarm's in place of the last one's: numbers and
+digests, no text.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from auditors.metrics.weighting import bounded_weight
+from auditors.streams.scales import scaled
+from auditors.streams.state import MISSING, StreamKey
+from gateway.features.causes.work import MOST_SINCE, Row, Work
+from gateway.store.connections import upsert
+from gateway.store.database import Database
+from gateway.store.tables import exchanges, facts, measurements, streams
+
+MOST_READ = 5_000
+"""Audits of a stream that are looked at: the newest."""
+_PREFIX = "cause:"
+
+
+class Audit(NamedTuple):
+    """One audit of a stream."""
+
+    exchange_id: str | None
+    score: float | None
+    """Score on 0..1; None for an answer that has none."""
+    weight: float
+    at: float
+    """Time at which it was recorded, Unix seconds."""
+    has_text: bool
+    is_judged: bool
+
+
+async def read(database: Database, stream: str) -> Work | None:
+    """Read the work on a stream's alarm; None before it has begun, and for another version's."""
+    body = await database.fetch_value(sa.select(facts.c.value).where(facts.c.name == _PREFIX + stream))
+    try:
+        return None if body is None else msgspec.msgpack.decode(bytes(body), type=Work)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+async def of_alarm(database: Database, stream: str) -> Work | None:
+    """Read the work on the alarm of a stream that stands; None before it has begun."""
+    work, since = await read(database, stream), (await alarmed(database)).get(stream)
+    return work if work is not None and work.alarm_since == since else None
+
+
+async def write(database: Database, stream: str, work: Work) -> None:
+    async with database.begin() as connection:
+        row = upsert(connection, facts).values(name=_PREFIX + stream, value=msgspec.msgpack.encode(work))
+        values = {"value": row.excluded.value}
+        await connection.execute(row.on_conflict_do_update(index_elements=[facts.c.name], set_=values))
+
+
+async def alarmed(database: Database) -> dict[str, float]:
+    """Return since when each alarm that stands is up, by its stream."""
+    query = sa.select(streams.c.key, streams.c.alarm_since).where(streams.c.alarm_since.is_not(None))
+    return {row.key: row.alarm_since for row in await database.fetch_rows(query)}
+
+
+async def newest(database: Database, stream: str) -> list[Audit]:
+    """Read the newest audits of a stream, oldest first; those whose score is missing are left out."""
+    order = measurements.c.created_at.desc(), measurements.c.id.desc()
+    rows = await database.fetch_rows(_audits(stream).order_by(*order).limit(MOST_READ))
+    return [_audit(row) for row in reversed(rows)]
+
+
+async def after(database: Database, stream: str, alarm_since: float) -> list[Audit]:
+    """Read the first audits of exchanges that came after the alarm: it did not choose them."""
+    columns = measurements.c
+    query = _audits(stream).where(columns.created_at > alarm_since, exchanges.c.received_at > alarm_since)
+    rows = await database.fetch_rows(query.order_by(columns.created_at, columns.id).limit(MOST_SINCE))
+    return [_audit(row) for row in rows]
+
+
+async def beside(database: Database, key: StreamKey, first: float, last: float) -> list[Audit]:
+    """Read audits of the same metric and axis about other groups, recorded between two times: Unix seconds."""
+    columns = measurements.c
+    query = _audits(None).where(columns.auditor == key.auditor, columns.metric == key.metric, columns.axis == key.axis)
+    query = query.where(columns.model == key.model[:200], columns.created_at.between(first, last))
+    order = columns.created_at.desc(), columns.id.desc()
+    return [_audit(row) for row in await database.fetch_rows(query.order_by(*order).limit(MOST_READ))]
+
+
+def _audits(stream: str | None) -> "sa.Select[tuple[object, ...]]":
+    columns = measurements.c
+    names = ("exchange_id", "metric", "value", "inclusion_probability", "rate_factor", "weight", "created_at", "judge")
+    has_text = exchanges.c.request_body.is_not(None).label("has_text")
+    joined = measurements.outerjoin(exchanges, exchanges.c.id == columns.exchange_id)
+    query: sa.Select[tuple[object, ...]] = sa.select(*(columns[name] for name in names), has_text)
+    query = query.select_from(joined).where(columns.status.not_in(MISSING))
+    return query if stream is None else query.where(columns.stream == stream)
+
+
+def _audit(row: "sa.Row[tuple[object, ...]]") -> Audit:
+    fields = row._mapping
+    return Audit(
+        exchange_id=fields["exchange_id"],
+        score=None if fields["value"] is None else scaled(fields["metric"], fields["value"]),
+        weight=fields["weight"] * bounded_weight(fields["inclusion_probability"], fields["rate_factor"]),
+        at=fields["created_at"],
+        has_text=bool(fields["has_text"]),
+        is_judged=fields["judge"] is not None,
+    )
+
+
+def sampled(audits: Sequence[Audit], purpose: str, most: int, is_beside: bool = False) -> list[Row]:
+    """Return rows of at most so many exchanges, drawn by a digest, which their weights make good."""
+    by_id = {audit.exchange_id or "": audit for audit in audits}
+    order = {id_: hashlib.blake2b(f"{purpose}\0{id_}".encode()).digest() for id_ in by_id}
+    chosen = sorted(by_id, key=lambda id_: order[id_])[:most]
+    rows = [row_of(by_id[id_]) for id_ in chosen]
+    for row in rows:
+        row.weight *= len(by_id) / len(chosen)
+        if is_beside:
+            row.is_beside, row.then = True, None
+    return rows
+
+
+def mixed(*lists: Sequence[Row]) -> list[Row]:
+    """Return the rows of all lists, such that any beginning has nearly the same share of each."""
+    placed = [((number + 0.5) / len(rows), row) for rows in lists for number, row in enumerate(rows)]
+    return [row for _, row in sorted(placed, key=lambda entry: entry[0])]
+
+
+def row_of(audit: Audit) -> Row:
+    return Row(id=audit.exchange_id or "", weight=audit.weight, then=audit.score)

@@ -1,0 +1,91 @@
+"""What is said of an alarm's cause while nothing can be asked, over HTTP."""
+
+import asyncio
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from auditors.streams.drift import DriftSettings
+from gateway.auditor.backpressure.limiter import ConcurrencyLimiters
+from gateway.auditor.enabled import EnabledAuditors
+from gateway.auditor.part import AuditorContext
+from gateway.config.schema import Config
+from gateway.features.causes import store
+from gateway.features.causes.passes import CausesPart
+from gateway.features.causes.work import Work
+from gateway.store import streams
+from gateway.store.database import Database
+from gateway.store.tables import exchanges, facts
+from tests.support.gateway.control_plane import ControlPlane, config_in, control_plane
+from tests.support.store.made import audited, measurement
+
+NOWHERE = "http://127.0.0.1:1"
+QUIET = 60
+
+
+async def test_a_cause_that_cannot_be_asked_for_says_why(tmp_path: Path) -> None:
+    """Nothing begun, a server that does not answer, then text that is gone; 404 without an alarm."""
+    judge = {"model": "j", "base_url": NOWHERE, "timeout_seconds": 5}
+    sections = {"auditors": {"judge": judge, "embedding": {"enabled": False}}}
+    config = config_in(tmp_path, **sections)
+    async with control_plane(tmp_path, **sections) as plane:
+        assert (await plane.http.get("/live/alarms/0/cause")).status_code == 404
+        for number in range(QUIET + 30):
+            await audited(plane.database, measurement(0.0 if number < QUIET else 2.0))
+        [alarm] = (await plane.http.get("/live/alarms")).json()
+        path = f"/live/alarms/{alarm['stream']}/cause"
+        cause = (await plane.http.get(path)).json()
+        assert (cause["status"], cause["parts"]) == ("pending", [])
+        assert "no auditor has looked at it yet" in cause["sentence"]
+
+        await step(plane, config)
+        cause = (await plane.http.get(path)).json()
+        assert (cause["status"], cause["shift"]) == ("pending", None)
+        assert cause["reason"] == "the served model, or the judge, does not answer"
+        assert cause["asked"] > 0
+
+        await plane.database.change_rows(sa.delete(facts).where(facts.c.name.like("cause%")))
+        await plane.database.change_rows(sa.update(exchanges).values(request_body=None))
+        await step(plane, config)
+        cause = (await plane.http.get(path)).json()
+        assert cause["status"] == "cannot_be_told"
+        assert cause["reason"].startswith("the text of 0 exchanges from before the change is stored")
+        assert cause["sentence"] in (await plane.http.get(f"/console/alarms/{alarm['stream']}")).text
+
+
+async def test_audits_of_before_and_since_are_told_apart(database: Database) -> None:
+    """Exchanges that came after the alarm are since; those about another group of the axis lie beside."""
+    for number in range(QUIET + 60):
+        await audited(database, measurement(0.0 if number < QUIET else 2.0), measurement(1.0, group="man"))
+    alarms = await store.alarmed(database)
+    [stream] = [each for each in await streams.load(database, list(alarms)) if each.key.metric == "favoritism"]
+    audits = await store.newest(database, stream.id)
+    n_after = len(await store.after(database, stream.id, alarms[stream.id]))
+    assert (len(audits), {audit.weight for audit in audits}) == (QUIET + 60, {2.0})
+    assert 0 < n_after < 60
+    beside = await store.beside(database, stream.key, audits[0].at, audits[9].at)
+    assert {audit.score for audit in beside} == {1 / 3, 2 / 3}
+    work = Work(alarm_since=alarms[stream.id], metric="favoritism")
+    await store.write(database, stream.id, work)
+    assert await store.of_alarm(database, stream.id) == work
+
+
+async def step(plane: ControlPlane, config: Config) -> None:
+    """Take one step of an auditor that has just started."""
+    limiters = ConcurrencyLimiters(config.audits)
+    enabled = EnabledAuditors(config, limiters, b"secret")
+    context = AuditorContext(
+        config=config,
+        database=plane.database,
+        queue=plane.queue,
+        enabled_auditors=enabled,
+        limiters=limiters,
+        settings=DriftSettings(),
+        secret=b"secret",
+        stop=asyncio.Event(),
+    )
+    try:
+        await CausesPart(context).step()
+    finally:
+        await enabled.close()
+        await limiters.aclose()
