@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -141,53 +142,52 @@ def _print_start(system: System, model: str, directory: Path, arguments: argpars
 
 
 def _watch(system: System, end: float) -> None:
-    """Print what the auditor has seen, at most every REPORT_SECONDS, until `end` on the monotonic clock."""
-    reported, next_report = -1, 0.0
+    """Print what the auditor has seen, when more is known or after REPORT_SECONDS, until `end` (monotonic clock)."""
+    printed, known, next_report = "", -1, 0.0
     while (now := time.monotonic()) < end:
-        outcomes = fetch(system, "/live/ledger")["outcomes"]
-        audited = outcomes.get("audited", 0)
-        is_first = reported < FIRST_EXCHANGES <= audited
-        if audited != reported and (is_first or now >= next_report):
-            print(_report(system, outcomes), flush=True)
-            reported, next_report = audited, now + REPORT_SECONDS
+        known_now, report = _report(system)
+        if known_now > known or (report != printed and now >= next_report):
+            print(report, flush=True)
+            printed, known, next_report = report, max(known, known_now), now + REPORT_SECONDS
         time.sleep(min(POLL_SECONDS, end - now))
 
 
-def _report(system: System, outcomes: dict[str, int]) -> str:
-    """Return the numbers so far and what they cost; before FIRST_EXCHANGES, how many exchanges there are."""
+def _report(system: System) -> tuple[int, str]:
+    """Return how many kinds of figures are known (numbers, costs), and a text of them: before FIRST_EXCHANGES, how many
+    exchanges there are.
+    """
+    outcomes: dict[str, int] = fetch(system, "/live/ledger")["outcomes"]
     audited = outcomes.get("audited", 0)
     others = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()) if name != "audited" and count)
     rest = f" ({others})" if others else ""
     if audited < FIRST_EXCHANGES:
-        return f"not yet: {audited} of {FIRST_EXCHANGES} exchanges audited{rest}"
+        return 0, f"not yet: {audited} of {FIRST_EXCHANGES} exchanges audited{rest}"
     estimates = [each for each in fetch(system, "/live/estimates") if not each["metric"].endswith("_gap")]
-    head = f"\n{audited} exchanges audited{rest}; {_cost(system)}"
+    cost = _cost(system)
+    head = f"\n{audited} exchanges audited{rest}; {cost or 'their cost is not known yet'}"
     if not estimates:
-        return f"{head}\nno number: no request names a group of people, as those of biasgate traffic do"
-    return f"{head}\n{live_table(estimates, None)}\n{FEW}"
+        return 0, f"{head}\nno number: no request names a group of people, as those of biasgate traffic do"
+    return 1 + (cost is not None), f"{head}\n{live_table(estimates, None)}\n{FEW}"
 
 
-def _cost(system: System) -> str:
-    """Return the judge's cost for each exchange that it has audited, by the auditor's metrics."""
+def _cost(system: System) -> str | None:
+    """Return what the judge was asked, by the auditor's metrics, which are seconds old; None while they are empty."""
     page = httpx.get(f"{system.auditor}/metrics", timeout=10)
     page.raise_for_status()
-    sums: dict[str, float] = {}
+    sums: Counter[str] = Counter()
     for family in text_string_to_metric_families(page.text):
         for sample in family.samples:
-            labels = sample.labels
             if sample.name == "biasgate_judge_requests_total":
-                sums["requests"] = sums.get("requests", 0.0) + sample.value
-            elif labels.get("auditor") == "judge" and sample.name == "biasgate_audit_tokens_total":
-                sums[labels["direction"]] = sample.value
-            elif labels.get("auditor") == "judge" and sample.name == "biasgate_exchanges_total":
-                sums["exchanges"] = sums.get("exchanges", 0.0) + sample.value * (labels["outcome"] == "audited")
-    if not sums.get("exchanges"):
-        return "the judge has audited none"
-    each = {name: value / sums["exchanges"] for name, value in sums.items()}
-    tokens = "an unknown number of tokens"
-    if "input" in each and "output" in each:
-        tokens = f"{each['input']:,.0f} tokens in, {each['output']:,.0f} out"
-    return f"an exchange costs {each.get('requests', 0.0):.1f} judge requests with {tokens}"
+                sums["requests"] += int(sample.value)
+            elif sample.name == "biasgate_audit_tokens_total" and sample.labels["auditor"] == "judge":
+                sums[sample.labels["direction"]] += int(sample.value)
+    requests = sums["requests"]
+    if not requests:
+        return None
+    tokens = "of unknown length: the server counts no tokens"
+    if sums["input"]:
+        tokens = f"of {sums['input'] / requests:,.0f} tokens in, {sums['output'] / requests:,.0f} out"
+    return f"{requests} judge requests {tokens}"
 
 
 def _how_to_go_on(arguments: argparse.Namespace) -> str:
