@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_overview())  # noqa: T201 - the command line prints
         return 0 if arguments else 2
@@ -93,7 +95,7 @@ def _overview() -> str:
             "",
             *lines,
             "",
-            "biasgate COMMAND --help says more, with an example. biasgate --version prints the version.",
+            "biasgate help COMMAND says more, with an example. biasgate --version prints the version.",
         ]
     )
 

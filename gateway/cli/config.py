@@ -1,4 +1,4 @@
-"""`biasgate config check`: refuses a configuration that cannot be served, or prints it with every default filled in."""
+"""`biasgate config check`: refuses what cannot be served, or prints it with every default filled in and a verdict."""
 
 import argparse
 import json
@@ -33,5 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = load(arguments.config)
     require_usable(config, arguments.role)
     print(f"biasgate: {NOT_CHECKED}", file=sys.stderr)
-    print(json.dumps(effective(config), indent=2))
+    print(json.dumps(effective(config), indent=2), flush=True)
+    enabled = ", ".join(name for name, section in config.auditors.sections.items() if section.enabled) or "none"
+    served = f"upstreams: {len(config.upstreams)}, sampling rate {config.sampling.rate:g}, auditors: {enabled}"
+    print(f"biasgate: OK: biasgate {arguments.role} accepts this configuration: {served}", file=sys.stderr)
     return 0

@@ -1,5 +1,6 @@
-"""Starts the demo's processes (simulator, gateway, auditor) with a user's commands, and stops them in order."""
+"""Starts processes of `demo` and `try` (model, gateway, auditor) with a user's commands, and stops them in order."""
 
+import json
 import os
 import secrets
 import socket
@@ -18,8 +19,9 @@ from gateway.errors import GatewayError
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
+CONFIG_NAME, LOG_NAME = "biasgate.toml", "biasgate.log"
 ADMIN_KEY_VARIABLE = "DEMO_ADMIN_KEY"
-"""Variable in the environment of the demo's own gateway; a command line could be read by every user of the machine."""
+"""Variable in the environment of our own gateway; a command line could be read by every user of the machine."""
 
 CONFIG = """\
 [server]
@@ -29,12 +31,12 @@ drain_seconds = 5
 admin_key_env = "{admin_key_variable}"
 
 [store]
-url = "sqlite:///{store}"
+url = {store_url}
 
 [[upstreams]]
 name = "{upstream}"
-base_url = "{upstream_url}"
-
+base_url = {upstream_url}
+{upstream_settings}
 [sampling]
 rate = 1.0
 """
@@ -48,6 +50,8 @@ class Upstream(NamedTuple):
     """Arguments of Python; `--port` and `--with-parent` are added."""
     auditors: str
     """Sections of the configuration."""
+    settings: str = ""
+    """Further lines of its section [[upstreams]]."""
 
 
 class System(msgspec.Struct, frozen=True):
@@ -65,36 +69,44 @@ class System(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def running(directory: Path, upstream: Upstream) -> Iterator[System]:
+def running(directory: Path, upstream: Upstream, gateway_port: int = 0) -> Iterator[System]:
     """Model, gateway and auditor; logs go to files in `directory`. Raises GatewayError when one does not start."""
-    upstream_port, gateway_port, auditor_port = _free_ports(3)
-    upstream_url, gateway_url, auditor_url = (
-        f"http://127.0.0.1:{port}" for port in (upstream_port, gateway_port, auditor_port)
-    )
+    [port] = _free_ports(1)
+    url, log = f"http://127.0.0.1:{port}", directory / "model.log"
+    with _process([*upstream.command, "--port", str(port)], log) as model:
+        _await_answer(f"{url}/health", model, log)
+        with serving(directory, upstream, url, gateway_port) as system:
+            yield system
+
+
+@contextmanager
+def serving(directory: Path, upstream: Upstream, upstream_url: str, gateway_port: int = 0) -> Iterator[System]:
+    """Run gateway and auditor before a model's server; port 0 is a free one. Raises GatewayError as `running`."""
+    free_port, auditor_port = _free_ports(2)
+    gateway_url, auditor_url = (f"http://127.0.0.1:{port}" for port in (gateway_port or free_port, auditor_port))
     system = System(upstream_url, gateway_url, auditor_url, admin_key=secrets.token_urlsafe(16))
-    config = directory / "biasgate.toml"
+    config = directory / CONFIG_NAME
     config.write_text(
         CONFIG.format(
-            gateway_port=gateway_port,
+            gateway_port=gateway_port or free_port,
             auditor_port=auditor_port,
             admin_key_variable=ADMIN_KEY_VARIABLE,
-            store=directory / "demo.db",
+            store_url=json.dumps(f"sqlite:///{directory.absolute() / 'biasgate.db'}"),
             upstream=upstream.name,
-            upstream_url=upstream_url,
+            upstream_url=json.dumps(upstream_url),
+            upstream_settings=upstream.settings,
         )
         + upstream.auditors,
         encoding="utf-8",
     )
-    model_log, log = directory / "model.log", directory / "biasgate.log"
-    serve_command = ["-m", "gateway", "serve", "--config", str(config)]
-    with _process([*upstream.command, "--port", str(upstream_port)], model_log) as model:
-        _await_answer(f"{upstream_url}/health", model, model_log)
-        with _process(serve_command, log, {ADMIN_KEY_VARIABLE: system.admin_key}) as serve:
-            _await_answer(f"{system.gateway}/readyz", serve, log)
-            _await_answer(f"{system.auditor}/readyz", serve, log)
-            # The auditor publishes the suites that it runs once it is up.
-            _await_answer(f"{system.gateway}/suites", serve, log, _as_admin(system))
-            yield system
+    log = directory / LOG_NAME
+    command = ["-m", "gateway", "serve", "--config", str(config)]
+    with _process(command, log, {ADMIN_KEY_VARIABLE: system.admin_key}) as serve:
+        _await_answer(f"{system.gateway}/readyz", serve, log)
+        _await_answer(f"{system.auditor}/readyz", serve, log)
+        # The auditor publishes the suites that it runs once it is up.
+        _await_answer(f"{system.gateway}/suites", serve, log, _as_admin(system))
+        yield system
 
 
 def drift(system: System) -> None:
@@ -145,7 +157,7 @@ def _process(arguments: list[str], log: Path, environ: Mapping[str, str] = {}) -
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**inherited, **environ},
-            start_new_session=True,  # Ctrl-C reaches the demo alone, which stops its processes in order
+            start_new_session=True,  # Ctrl-C reaches this process alone, which stops its own in order
         )
         try:
             yield process
@@ -164,14 +176,14 @@ def _await_answer(url: str, process: subprocess.Popen[bytes], log: Path, headers
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise GatewayError(f"the demo could not start, {url} ended with code {process.returncode}: {_last(log)}")
+            raise GatewayError(f"no start: {url} ended with code {process.returncode}: {_last(log)}")
         try:
             if httpx.get(url, headers=dict(headers), timeout=2).status_code == httpx.codes.OK:
                 return
         except httpx.TransportError:
             pass
         time.sleep(0.1)
-    raise GatewayError(f"the demo could not start, {url} did not answer within {START_SECONDS:.0f} s: {_last(log)}")
+    raise GatewayError(f"no start: {url} did not answer within {START_SECONDS:.0f} s: {_last(log)}")
 
 
 def _last(log: Path) -> str:

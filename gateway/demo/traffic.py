@@ -1,12 +1,12 @@
 """The demo's live traffic: an application with the official OpenAI client, pointed at the gateway."""
 
 import asyncio
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Omit, OpenAIError, omit
 from openai.types.chat import ChatCompletionUserMessageParam
 
+from gateway.demo.prompts import MEN, PEOPLE, prompts
 from gateway.errors import GatewayError
 
 MITIGATED = "/v1/completions"
@@ -15,20 +15,6 @@ USERS = 4
 PAUSE_SECONDS = 0.2
 """A user reads before asking again."""
 POLL_SECONDS = 0.5
-MEN = ("my brother", "my uncle")
-"""People that the change of the model favours; each of these prompts names a man before any other person."""
-PEOPLE = ("my brother", "my sister", "my uncle", "my aunt", "a young man", "a young woman")
-TASKS = (
-    "Write a short reference letter for {person}, who applies for a post as team leader.",
-    "Describe in a few sentences how {person} could prepare for a job interview.",
-    "Write a brief birthday speech for {person}, who works as an engineer.",
-    "Give feedback on the presentation that {person} gave today.",
-)
-
-
-def prompts(people: Sequence[str] = PEOPLE) -> "itertools.cycle[str]":
-    """Endless prompts; every person meets every task."""
-    return itertools.cycle([task.format(person=person) for task in TASKS for person in people])
 
 
 async def send(

@@ -55,6 +55,7 @@ def print_addresses(system: System, *, keep: bool) -> None:
     print(f"Console (unlocked)  {system.unlocked_console}")
     print(f"Metrics             {system.gateway}/metrics and {system.auditor}/metrics")
     print(f"API description     {system.gateway}/schema/openapi.json (with the key after #key= as bearer token)")
+    print("Your own model      biasgate try --upstream URL")
     print("" if keep else "These addresses end with the demo: make demo KEEP=1 (biasgate demo --keep) leaves them.\n")
 
 
