@@ -5,6 +5,7 @@ Usage: python -m tools.site [--version 0.2] [--out site]
 
 import argparse
 import json
+import logging
 import tomllib
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--version", default=read_version(), help="the version's folder (default: of pyproject.toml)")
     parser.add_argument("--out", type=Path, default=ROOT / "site", help="where all versions lie (default: site)")
     options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     build_site(options.out, options.version)
 
 
