@@ -15,7 +15,7 @@ CYCLONEDX := $(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.to
 # Tests start hundreds of processes: each of them would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo check test test-long test-simulations test-vllm test-models test-containers fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom reference venv clean help
+.PHONY: demo check test test-long test-simulations test-vllm test-models test-containers fuzz soak rehearsal bench bench-gateway bench-reliability bench-live bench-operations bench-harnesses lock sbom docs reference venv clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -94,6 +94,9 @@ sbom: .venv/.dev  ## what production installs, as CycloneDX JSON in sbom/
 	$(CYCLONEDX) --output-file $(SBOM)/gateway.json requirements.lock
 	{ cat requirements-auditor.lock; echo "$(TORCH)"; } | $(CYCLONEDX) --output-file $(SBOM)/auditor.json -
 
+docs: .venv/.dev  ## the manual as a site, in site/VERSION (DOCS_ARGS="--version 0.2")
+	$(BIN)/python -m tools.site $(DOCS_ARGS)
+
 reference: .venv/.dev  ## the listings in docs/ of metrics, keys, routes and commands, written from the code
 	$(BIN)/python -m tools.reference
 
@@ -119,4 +122,4 @@ venv: .venv/.dev  ## the development environment
 	@touch $@
 
 clean:  ## removes what a build or a test run left, and the environment
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info bench-out demo-out sbom
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info bench-out demo-out sbom site

@@ -1,0 +1,1 @@
+"""Builds the manual as a site: `make docs`."""

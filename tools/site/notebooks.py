@@ -1,0 +1,36 @@
+"""Executes the notebooks of docs/tutorials and writes their outputs: python -m tools.site.notebooks."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+from tools.site.hooks import ROOT
+
+TUTORIALS = ROOT / "docs" / "tutorials"
+NOTEBOOKS: Any = nbformat
+"""The library, whose functions have no types."""
+
+
+def execute(path: Path, directory: Path) -> dict[str, Any]:
+    """Return the notebook with its outputs, run in a directory. Raises nbclient's CellExecutionError."""
+    notebook: Any = NOTEBOOKS.read(path, as_version=4)
+    NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(directory)}}).execute()
+    for cell in notebook["cells"]:
+        cell["metadata"].clear()
+    notebook["metadata"] = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    executed: dict[str, Any] = notebook
+    return executed
+
+
+def main() -> None:
+    for path in sorted(TUTORIALS.glob("*.ipynb")):
+        with tempfile.TemporaryDirectory() as directory:
+            notebook = execute(path, Path(directory))
+        NOTEBOOKS.write(notebook, path)
+
+
+if __name__ == "__main__":
+    main()
