@@ -296,6 +296,15 @@ class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
         return self.keep_answers
 
 
+class LikelihoodConfig(ProbingAuditorConfig, frozen=True):
+    keep_shares: bool = False
+    """Store each word's share of the difference, to colour the answer on its page; needs `store.keep_text = true`."""
+
+    @property
+    def keeps_words(self) -> bool:
+        return self.keep_shares
+
+
 class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
     threshold: Probability | None = None
     """Probability from which the application acts, unless `x-biasgate-threshold` says it; unset: 0.5, or the top
@@ -311,6 +320,7 @@ class AuditorsConfig(Section, frozen=True):
     affinity: ProbingAuditorConfig = ProbingAuditorConfig()
     counterfactual: CounterfactualConfig = CounterfactualConfig()
     decision: DecisionAuditorConfig = DecisionAuditorConfig()
+    likelihood: LikelihoodConfig = LikelihoodConfig()
     plugins: dict[str, AuditorConfig] = {}
     """[auditors.plugins.NAME]: of the auditors that other distributions bring; one without a section does not run."""
 
