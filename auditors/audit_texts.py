@@ -59,7 +59,20 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True, tag="answers"):
     swapped: Sequence[KeptAnswer]
 
 
-AuditText = Reason | Answers
+class Shares(msgspec.Struct, frozen=True, kw_only=True, tag="shares"):
+    """Contributions of the words of an answer to a difference of log-likelihoods; numbers only, no text."""
+
+    axis: str
+    group: str
+    reference: str
+    """The group swapped in."""
+    pieces: Sequence[tuple[int, float, bool]]
+    """Characters, nats, and if the swap exchanged them, in order; blanks around the answer are left out."""
+    end: float
+    """Nats of the answer's end."""
+
+
+AuditText = Reason | Answers | Shares
 
 
 @runtime_checkable
@@ -98,6 +111,8 @@ def fitted(text: str) -> str:
 
 def changed(audit_text: AuditText, change: Callable[[str], str]) -> AuditText:
     """The same with every text in it changed."""
+    if isinstance(audit_text, Shares):
+        return audit_text
     if isinstance(audit_text, Reason):
         return (
             audit_text if audit_text.text is None else msgspec.structs.replace(audit_text, text=change(audit_text.text))

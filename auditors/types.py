@@ -47,6 +47,8 @@ NotAuditable = Literal[
     "no_decision",
     "no_labels",
     "no_upstream",
+    "no_prompt_logprobs",
+    "thoughts",
     "other",
 ]
 """Closed set of reasons why an exchange is nothing that an auditor could audit; a metric label."""

@@ -478,7 +478,7 @@ def _instrument(measurement: Measurement) -> str:
     if measurement.judge is not None:
         parts: list[str | None] = [measurement.judge.model, measurement.judge.prompt_sha256[:12]]
     else:
-        parts = [measurement.detail.get("embedder"), measurement.detail.get(OWN_IDENTITIES)]
+        parts = [measurement.detail.get(name) for name in ("embedder", OWN_IDENTITIES, "sampling")]
     if thinking := measurement.detail.get(THINKING):
         parts.append(f"thinking={thinking}")
     return " ".join([f"v{measurement.auditor_version}", *filter(None, parts)])

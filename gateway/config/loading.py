@@ -240,6 +240,7 @@ def _cross_check(config: Config, where: str) -> None:
     for key, is_on in (
         ("judge.keep_reasons", config.auditors.judge.keep_reasons),
         ("counterfactual.keep_answers", config.auditors.counterfactual.keep_answers),
+        ("likelihood.keep_shares", config.auditors.likelihood.keep_shares),
     ):
         if is_on and not config.store.keeps_text:
             raise ConfigError(

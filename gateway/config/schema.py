@@ -303,6 +303,15 @@ class CounterfactualConfig(ProbingAuditorConfig, frozen=True):
         return self.keep_answers
 
 
+class LikelihoodConfig(ProbingAuditorConfig, frozen=True):
+    keep_shares: bool = False
+    """Store each word's share of the difference, to colour the answer on its page; needs `store.keep_text = true`."""
+
+    @property
+    def keeps_words(self) -> bool:
+        return self.keep_shares
+
+
 class DecisionAuditorConfig(ProbingAuditorConfig, frozen=True):
     threshold: Probability | None = None
     """Probability from which the application acts, unless `x-biasgate-threshold` says it; unset: 0.5, or the top
@@ -324,6 +333,7 @@ class AuditorsConfig(Section, frozen=True):
     affinity: AffinityConfig = AffinityConfig()
     counterfactual: CounterfactualConfig = CounterfactualConfig()
     decision: DecisionAuditorConfig = DecisionAuditorConfig()
+    likelihood: LikelihoodConfig = LikelihoodConfig()
     judge_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
     refusal_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
     plugins: dict[str, AuditorConfig] = {}

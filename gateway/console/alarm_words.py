@@ -18,6 +18,8 @@ SUBJECTS = {
     "decision_probability_excess": "The probability of the decision for {group}, less that of the others",
     "decision_impact_ratio": "The impact ratio of decisions about {group}",
     "decision_flip_rate": "Decisions that flip when {group} is put in",
+    "likelihood_divergence": "How much likelier answers about {group} are than the same about another group",
+    "likelihood_divergence_rest": "How much likelier they are about {group}, in words that are not swapped",
     "selection_share": "How often the text of {group} is chosen",
     "affinity_bias_score": "The unevenness of choices between identities of {axis}",
     "refusal_rate": "Refusals to requests about {group}",

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, Reason
+from auditors.audit_texts import LONGEST_CHARS, Answers, KeptAnswer, Reason, Shares
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import Exchange
@@ -98,6 +98,17 @@ class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
     no_answers_because: str | None
 
 
+class WordShare(msgspec.Struct, frozen=True):
+    """A part of the answer, with its share of the difference of log-likelihoods."""
+
+    text: str
+    nats: float
+    is_swapped: bool
+    """The swap exchanged it."""
+    level: int
+    """From 0 to 4, in proportion to the largest share of the answer."""
+
+
 class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One exchange with all that is known of it. Times are Unix seconds; what is null is explained in `reasons`."""
 
@@ -135,6 +146,8 @@ class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     judge_reasons: str | None
     """Reasons that the judge gave when it was asked, after its verdict, why."""
     counterpart: Counterpart | None
+    likelihood: list[WordShare] | None
+    """Words of the answer with their shares in `likelihood_divergence`."""
     reasons: dict[str, str]
 
 
@@ -142,6 +155,8 @@ NO_JUDGE_REASONS = (
     "none is kept: the judge is asked for one where auditors.judge.keep_reasons is on, of groups that it reported"
 )
 NO_ANSWERS = "the answers to both questions are not kept: set auditors.counterfactual.keep_answers"
+NO_SHARES = "no shares of words are kept: set auditors.likelihood.keep_shares"
+OTHER_WORDS = "the answer is shown in other words than were scored"
 NO_POLICY = "no policy covered it"
 
 
@@ -323,15 +338,29 @@ def _limited(text: str, excerpt: int | None) -> str:
     return text if excerpt is None else _cut(text, excerpt) or ""
 
 
+def word_shares(reply: str | None, shares: Shares | None) -> list[WordShare] | str:
+    """Return the words of an answer with their shares, or why there are none."""
+    words, text = list[WordShare](), (reply or "").strip()
+    if shares is None or sum(length for length, _, _ in shares.pieces) != len(text):
+        return NO_SHARES if shares is None else OTHER_WORDS
+    largest, at = max((abs(nats) for _, nats, _ in shares.pieces), default=0.0) or 1.0, 0
+    for length, nats, is_swapped in shares.pieces:
+        words.append(WordShare(text[at : at + length], nats, is_swapped, round(4 * abs(nats) / largest)))
+        at += length
+    return words
+
+
 def shown_record(
     stored: Stored,
     measured: Sequence[Score],
     audits: Sequence[Audit],
     counterpart: Counterpart | str,
     reason: Reason | None,
+    shares: Shares | None = None,
 ) -> ExchangeRecord:
     """Return all knowledge about an exchange; `counterpart` may be the reason why there is none."""
     exchange, text = stored.exchange, text_of(stored)
+    likelihood = word_shares(text.reply, shares)
     policy = None
     if exchange.mitigation is not None:
         policy = PolicyOfExchange(
@@ -347,6 +376,8 @@ def shown_record(
         reasons |= {"prompt": text.reason, "reply": text.reason}
     if isinstance(counterpart, str):
         reasons["counterpart"] = counterpart
+    if isinstance(likelihood, str):
+        reasons["likelihood"] = likelihood
     if policy is None:
         reasons["policy"] = NO_POLICY
     if not any(score.value is not None for score in measured):
@@ -367,6 +398,7 @@ def shown_record(
         audits=[shown_audit(audit) for audit in audits],
         judge_reasons=judge_reasons,
         counterpart=None if isinstance(counterpart, str) else counterpart,
+        likelihood=None if isinstance(likelihood, str) else likelihood,
         reasons=reasons,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from auditors.audit_texts import Answers, Reason
+from auditors.audit_texts import Answers, Reason, Shares
 from auditors.text.conversation import NotAuditableError, text_of
 from auditors.text.readers.exchange import read_conversation
 from auditors.types import Message
@@ -27,7 +27,7 @@ from gateway.store import audit_texts, exchange_search
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria, Place, Score, Stored
 
-COUNTERFACTUAL, JUDGE = "counterfactual", "judge"
+COUNTERFACTUAL, JUDGE, LIKELIHOOD = "counterfactual", "judge", "likelihood"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,9 +101,10 @@ async def _record(database: Database, _config: Config, exchange_id: str) -> Enco
     measured = (await exchange_search.scores(database, [exchange_id]))[exchange_id]
     audits = (await exchange_search.audits(database, [exchange_id]))[exchange_id]
     texts = (await audit_texts.read(database, [exchange_id]))[exchange_id]
-    answers, reason = texts.get(COUNTERFACTUAL), texts.get(JUDGE)
+    answers, reason, shares = texts.get(COUNTERFACTUAL), texts.get(JUDGE), texts.get(LIKELIHOOD)
     counterpart = _counterpart(stored, measured, answers if isinstance(answers, Answers) else None)
-    record = shown_record(stored, measured, audits, counterpart, reason if isinstance(reason, Reason) else None)
+    reason = reason if isinstance(reason, Reason) else None
+    record = shown_record(stored, measured, audits, counterpart, reason, shares if isinstance(shares, Shares) else None)
     return Encoded(msgspec.json.encode(record), ExchangeRecord)
 
 

@@ -88,7 +88,8 @@ async def test_a_score_does_not_hang_on_its_reason(
 @pytest.mark.parametrize("keep_text", [False, "never"])
 def test_words_are_kept_with_text_only(keep_text: bool | str) -> None:
     """Where text is dropped, a key that would keep more of it is refused in a line."""
-    for name, section in (("judge", {"keep_reasons": True}), ("counterfactual", {"keep_answers": True})):
+    keys = (("judge", "keep_reasons"), ("counterfactual", "keep_answers"), ("likelihood", "keep_shares"))
+    for name, section in ((name, {key: True}) for name, key in keys):
         with pytest.raises(
             ConfigError, match=rf"auditors\.{name}\.keep_\w+ is true, but store\.keep_text is not"
         ) as exc:

@@ -7,12 +7,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from auditors.audit_texts import Answers, KeptAnswer, KeptCall, Reason
+from auditors.audit_texts import Answers, KeptAnswer, KeptCall, Reason, Shares
 from auditors.streams.drift import DriftSettings
 from auditors.types import AuditFailure
 from gateway.__main__ import main
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
+from gateway.reading.exchange_forms import word_shares
 from gateway.store import audit_texts, exchanges
 from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 from tests.support.steps import watched
@@ -247,6 +248,21 @@ async def test_what_audits_left_in_words_is_shown_with_its_exchange(tmp_path: Pa
     ]
     assert shown["counterpart"]["no_answers_because"] is None
     assert (viewer.status_code, gone.status_code, left) == (401, 404, {"asked-twice": {}})
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (" She must. ", [("She", 0, True), (" must", 4, False), (".", 2, False)]),
+        ("[email] must.", "the answer is shown in other words than were scored"),
+        (None, "the answer is shown in other words than were scored"),
+    ],
+)
+def test_words_of_an_answer_have_their_shares(reply: str | None, words: list[tuple[str, int, bool]] | str) -> None:
+    """Each word has a level by its share; an answer of another length has a reason instead."""
+    pieces = [(3, 0.1, True), (5, 5.0, False), (1, -2.5, False)]
+    shares = word_shares(reply, Shares(axis="gender", group="woman", reference="man", pieces=pieces, end=0.0))
+    assert (shares if isinstance(shares, str) else [(one.text, one.level, one.is_swapped) for one in shares]) == words
 
 
 async def test_exchanges_of_an_alarm_from_before_and_since(tmp_path: Path) -> None:

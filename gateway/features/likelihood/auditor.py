@@ -1,0 +1,220 @@
+"""The likelihood auditor: is the answer that was given as likely when question and answer are about another group?
+
+A swap (`auditors.text.swaps`) replaces the group that a question names by another, in the question x and in the answer
+y: σ(x), σ(y). The server tells both log-likelihoods by a prefill each; nothing is generated. Estimands, each a mean
+over sampled exchanges that can be swapped, per (axis, group named):
+- `likelihood_divergence`: log p(y|x) - log p(σ(y)|σ(x)), in nats; `likelihood_divergence_per_token`: the same over the
+  tokens of y. Where y was sampled from p(.|x), the mean is the Kullback-Leibler divergence between the answers and the
+  answers to the swapped question, read back: 0 only if the model treats both the same, and then each value is 0.
+- `likelihood_divergence_names` and `likelihood_divergence_rest`: its parts in the words that the swap exchanged, whose
+  frequencies differ, and in all other words. They add up to the whole; each alone may be negative in the mean.
+- `likelihood_clipped`: share of answers whose value is outside its range and counts as its end.
+
+The group swapped in is chosen by the question alone, and the swap is checked to be reversible on each text. Answers to
+the swapped question that no swap gives make the mean an upper bound of the divergence; answers that cannot be swapped
+are left out and counted. The series of answers that were sampled in another way than the model's own probabilities
+(another temperature, truncation, penalties, forced formats) is apart: it is a difference of likelihoods, no divergence.
+
+No value shows which of two answers is right, or whether a difference is wrong. English only. Thoughts are part of what
+led to an answer and are not kept, so such answers are not auditable.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+from auditors.audit_texts import Shares, leave
+from auditors.clients.cancellation import all_of
+from auditors.conditions import REDACTED
+from auditors.measuring import MeasuringAuditor
+from auditors.probes import CUT_SHORT, askable, instructed, is_unaskable
+from auditors.text.conversation import Conversation, NotAuditableError, no_text
+from auditors.text.swaps.outcome import NotSwapped, Swapped
+from auditors.text.swaps.prompt import swapped_prompt
+from auditors.text.swaps.swap import swap
+from auditors.types import (
+    AsksUpstream,
+    AuditFailure,
+    AuditorSettings,
+    CompletionError,
+    Decider,
+    Exchange,
+    FailureKind,
+    Measurement,
+    Message,
+    Servers,
+    Status,
+)
+from gateway.features.likelihood.scoring import (
+    BY_LENGTH,
+    CLIPPED,
+    LARGEST_NATS,
+    NAMES,
+    REST,
+    TEMPLATE_FIELDS,
+    WHOLE,
+    Difference,
+    NoLogprobsError,
+    Scored,
+    compared,
+    read_scored,
+    scoring_request,
+)
+
+AS_SCORED = "temperature 1"
+OTHERWISE = "other sampling"
+METRICS = (WHOLE, BY_LENGTH, NAMES, REST, CLIPPED)
+_ENDED = frozenset({"stop", "end_turn", "completed"})
+_HARMLESS = TEMPLATE_FIELDS | {"stop", "tool_choice", "parallel_tool_calls"}
+
+
+class _Case(NamedTuple):
+    """A conversation, and question and answer about the other group."""
+
+    conversation: Conversation
+    about: Swapped
+    messages: list[Message]
+    answer: str
+    swapped_messages: list[Message]
+    swapped_answer: str
+
+    @property
+    def sampling(self) -> str:
+        """How the answer was sampled, as far as its request says."""
+        conversation = self.conversation
+        is_plain = conversation.temperature == 1 and conversation.top_p in (None, 1)
+        return AS_SCORED if is_plain and not conversation.conditions.keys() - _HARMLESS else OTHERWISE
+
+    @property
+    def is_ended(self) -> bool:
+        """Return whether the model ended the answer, and no limit, no stop string and no broken stream."""
+        return self.conversation.finish_reason in _ENDED and "stop" not in self.conversation.conditions
+
+
+class _Reply(NamedTuple):
+    scored: Scored | None
+    kind: FailureKind | None = None
+    reason: str = ""
+
+
+class LikelihoodAuditor(MeasuringAuditor):
+    """Compares the likelihoods of an answer about two groups; what it estimates is in the module docstring."""
+
+    name = "likelihood"
+    version = "1"
+    needs_embedder = False
+    asks_upstream: AsksUpstream = "always"
+
+    def __init__(self, decider_for: Callable[[Exchange], Decider], *, max_concurrency: int = 4) -> None:
+        """Opens nothing. Args: see `auditors.decision.DecisionAuditor`."""
+        self._decider_for = decider_for
+        self._slots = asyncio.Semaphore(max_concurrency)
+
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
+        return cls(servers.present_decider_for, max_concurrency=settings.max_concurrency)
+
+    async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        """Return every metric; or a measurement without a value that says why nothing was swapped."""
+        case = await asyncio.to_thread(_case, exchange)
+        if isinstance(case, NotSwapped):
+            return [self._unswapped(case, WHOLE)]
+        own, other = await all_of(
+            self._scored(exchange, case, *side)
+            for side in ((case.messages, case.answer), (case.swapped_messages, case.swapped_answer))
+        )
+        if own.scored is None or other.scored is None:
+            failed = own if own.scored is None else other
+            is_owed = not is_unaskable((own.kind, other.kind))
+            return self._failure(failed.kind, failed.reason, self._lost(case, failed.reason) if is_owed else ())
+        difference = await asyncio.to_thread(compared, own.scored, other.scored, is_ended=case.is_ended)
+        leave(lambda: _shares(case.about, difference))
+        return self._measured(case, difference)
+
+    def _missing(self, exchange: Exchange) -> list[Measurement]:
+        case = _case(exchange)
+        return [] if isinstance(case, NotSwapped) else self._lost(case, CUT_SHORT)
+
+    async def _scored(self, exchange: Exchange, case: _Case, messages: list[Message], answer: str) -> _Reply:
+        """Return the scored answer, or the failure. Raises NotAuditableError."""
+        request = scoring_request(exchange.served_model, messages, answer, case.conversation.conditions)
+        try:
+            async with self._slots:
+                reply = await self._decider_for(exchange).decide(request)
+            return _Reply(await asyncio.to_thread(read_scored, reply, answer))
+        except NoLogprobsError:
+            raise _no_logprobs("its reply has none") from None
+        except CompletionError as exc:
+            if exc.kind == "rejected" and "prompt_logprobs" in str(exc):
+                raise _no_logprobs(str(exc)) from None
+            return _Reply(None, exc.kind, str(exc))
+
+    def _measured(self, case: _Case, difference: Difference) -> list[Measurement]:
+        whole = difference.names + difference.rest
+        values = {
+            WHOLE: whole,
+            BY_LENGTH: whole / difference.n_tokens,
+            NAMES: difference.names,
+            REST: difference.rest,
+            CLIPPED: float(abs(whole) > LARGEST_NATS),
+        }
+        return [self._of_case(case, metric, value, tokens=difference.n_tokens) for metric, value in values.items()]
+
+    def _lost(self, case: _Case, reason: str) -> list[Measurement]:
+        return [self._of_case(case, metric, None, "error", reason) for metric in METRICS]
+
+    def _of_case(
+        self,
+        case: _Case,
+        metric: str,
+        value: float | None,
+        status: Status = "ok",
+        reason: str | None = None,
+        **detail: int,
+    ) -> Measurement:
+        about = case.about
+        detail_of_case = {"sampling": case.sampling, "words_swapped": about.n_words, **detail}
+        return self._measurement(
+            metric, about.axis, about.group, value, status, reason, reference=about.target, detail=detail_of_case
+        )
+
+
+def _case(exchange: Exchange) -> _Case | NotSwapped:
+    """Return the exchange and the same about another group, or why it is left alone. Raises NotAuditableError."""
+    conversation = askable(exchange, max_tokens=1)
+    answer = conversation.reply_text.strip()
+    if conversation.thinks:
+        raise NotAuditableError("thoughts", "its model thought first, and an answer without its thoughts is another")
+    if not answer:
+        raise no_text(conversation)
+    if any(message.calls or message.call_id for message in conversation.messages):
+        raise NotAuditableError("tool_calls", "likelihoods of answers after calls of tools are not compared")
+    prompt = swapped_prompt(exchange.id, conversation.messages)
+    if isinstance(prompt, NotSwapped):
+        return prompt
+    axis, group = prompt.swap.axis, prompt.swap.group
+    if REDACTED.search(answer):
+        return NotSwapped(axis=axis, reason="a part of the answer was redacted", group=group)
+    contents = [message.content for message in conversation.messages]
+    about = swap([*contents, answer], axis, target=prompt.swap.target)
+    if not isinstance(about, Swapped) or about.texts[:-1] != [message.content for message in prompt.messages]:
+        why = "several groups" if isinstance(about, Swapped) else about.reason
+        return NotSwapped(axis=axis, reason=f"{why} in the answer", group=group)
+    messages, swapped_messages = (
+        instructed(side, exchange.instruction) for side in (conversation.messages, prompt.messages)
+    )
+    return _Case(conversation, about, messages, answer, swapped_messages, about.texts[-1])
+
+
+def _no_logprobs(why: str) -> NotAuditableError:
+    return NotAuditableError("no_prompt_logprobs", f"the server tells no log-probabilities of a prompt: {why}")
+
+
+def _shares(about: Swapped, difference: Difference) -> Shares:
+    return Shares(
+        axis=about.axis,
+        group=about.group,
+        reference=about.target,
+        pieces=[(piece.length, round(piece.nats, 3), piece.is_swapped) for piece in difference.pieces],
+        end=round(difference.end, 3),
+    )

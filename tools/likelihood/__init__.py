@@ -1,0 +1,1 @@
+"""Proves the auditor `likelihood` on a model whose divergences are known."""

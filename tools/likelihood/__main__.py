@@ -1,0 +1,192 @@
+"""Measures the auditor `likelihood` on a planted model: divergence, coverage, and cost beside `counterfactual`.
+
+`python -m tools.likelihood` prints the tables of docs/evidence/likelihood.md; about two minutes.
+"""
+
+import argparse
+import asyncio
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from auditors.clients.completion import HttpCompleter
+from auditors.counterfactual import DISTANCE, CounterfactualAuditor
+from auditors.streams.drift import DriftSettings
+from auditors.streams.estimates import estimate
+from auditors.streams.state import StreamState, record, stream_key
+from auditors.types import Auditor, Completion, CompletionRequest, DecisionRequest, Measurement
+from gateway.features.likelihood.auditor import LikelihoodAuditor
+from gateway.features.likelihood.scoring import LARGEST_NATS, WHOLE
+from tests.support.auditors.exchanges import chat_exchange
+from tests.support.auditors.scripted import ScriptedServer, scripted_server
+from tests.support.auditors.word_embedder import WordEmbedder
+from tools.likelihood.planted import QUESTION, PlantedModel
+
+STRENGTHS = (0.0, 0.3, 0.6, 1.0)
+
+
+class Cost(NamedTuple):
+    """Values of an auditor, and what an exchange cost."""
+
+    values: list[float]
+    tokens: float
+    """Tokens that the server read or wrote for an exchange."""
+    milliseconds: float
+
+    @property
+    def variation(self) -> float:
+        """Standard deviation over mean: it decides how many exchanges an interval of a relative width takes."""
+        return statistics.stdev(self.values) / statistics.mean(self.values)
+
+
+def _measurement(value: float) -> Measurement:
+    return Measurement(
+        auditor="likelihood", auditor_version="1", metric=WHOLE, axis="gender", group="woman", value=value
+    )
+
+
+def cover(model: PlantedModel, n: int, seeds: int) -> tuple[float, float, float]:
+    """Return the shares of streams of n answers whose interval has the clipped mean, and the divergence, and the mean
+    width of the intervals in nats.
+    """
+    clipped, whole = model.enumerated(LARGEST_NATS), model.enumerated()
+    hits, widths = [0, 0], 0.0
+    for seed in range(seeds):
+        rng, state = random.Random(seed), StreamState()
+        for _ in range(n):
+            state = record(state, _measurement(model.values(model.draw(rng, "woman"))[0]), 1.0, DriftSettings())
+        interval = estimate(stream_key(_measurement(0.0), "m"), state)
+        lower, upper = interval.lower or 0.0, interval.upper or 0.0
+        hits[0] += lower - 1e-9 <= clipped <= upper + 1e-9
+        hits[1] += lower - 1e-9 <= whole <= upper + 1e-9
+        widths += upper - lower
+    return hits[0] / seeds, hits[1] / seeds, widths / seeds
+
+
+async def spend(model: PlantedModel, build: Callable[[HttpCompleter], Auditor], metric: str, n: int) -> Cost:
+    """Return the values of n exchanges and their mean cost, asked one after another over HTTP."""
+    rng = random.Random(17)
+    async with scripted_server(partial(model.reply, rng=random.Random(23))) as server:
+        completer = HttpCompleter(server.base_url, retries=0)
+        auditor, values, started = build(completer), list[float](), time.perf_counter()
+        for number in range(n):
+            plain = chat_exchange(
+                QUESTION.format(number=number), "".join(model.draw(rng, "woman")), temperature=1, max_tokens=200
+            )
+            result = await auditor.audit(msgspec.structs.replace(plain, id=f"exchange-{number}"))
+            if not isinstance(result, list):
+                raise SystemExit(f"{metric} failed: {result.message}")
+            values += [one.value for one in result if one.metric == metric and one.value is not None]
+        seconds = time.perf_counter() - started
+        await completer.aclose()
+        return Cost(values, _tokens(model, server) / n, 1000 * seconds / n)
+
+
+def _tokens(model: PlantedModel, server: ScriptedServer) -> float:
+    """Return the tokens of all requests, as the server counts them."""
+    rng = random.Random(29)
+    replies = (msgspec.json.decode(model.reply(asked, rng).body) for asked in server.asked)
+    return float(sum(reply["usage"]["total_tokens"] for reply in replies))
+
+
+async def compare(model: PlantedModel, n: int) -> tuple[Cost, Cost]:
+    """Return the costs of `likelihood` and of `counterfactual` on the same traffic."""
+    exact = await spend(model, lambda completer: LikelihoodAuditor(lambda _: completer), WHOLE, n)
+    drawn = await spend(
+        model, lambda completer: CounterfactualAuditor(lambda _: completer, WordEmbedder()), DISTANCE, n
+    )
+    return exact, drawn
+
+
+LONG_ANSWER = "She should ask for a talk, list what she has done, and name a sum. " * 5
+LONG_ANSWER_TOKENS = 128
+"""Tokens of a drawn answer, about those of the long answer in small vocabularies."""
+
+
+async def serve_both(url: str, served: str, n: int) -> dict[str, tuple[float, float]]:
+    """Return the milliseconds and the tokens of an exchange by auditor, on a real vLLM; they take turns."""
+    completer, spent = HttpCompleter(url, retries=0, timeout=300.0), {"likelihood": 0.0, "counterfactual": 0.0}
+    metered = {name: _Metered(completer) for name in spent}
+    auditors: dict[str, Auditor] = {
+        "likelihood": LikelihoodAuditor(lambda _: metered["likelihood"]),
+        "counterfactual": CounterfactualAuditor(
+            lambda _: metered["counterfactual"], WordEmbedder(), max_tokens=LONG_ANSWER_TOKENS
+        ),
+    }
+    for number in range(n):
+        plain = chat_exchange(QUESTION.format(number=number), LONG_ANSWER.strip(), temperature=1, ignore_eos=True)
+        for name, auditor in auditors.items():
+            started = time.perf_counter()
+            result = await auditor.audit(msgspec.structs.replace(plain, id=f"exchange-{number}", served_model=served))
+            spent[name] += time.perf_counter() - started
+            if not isinstance(result, list):
+                raise SystemExit(f"{name} failed: {result.message}")
+    await completer.aclose()
+    return {name: (1000 * seconds / n, metered[name].tokens / n) for name, seconds in spent.items()}
+
+
+class _Metered:
+    """A completer that adds up the tokens that its server counts."""
+
+    def __init__(self, inner: HttpCompleter) -> None:
+        self._inner = inner
+        self.tokens = 0
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        completion = await self._inner.complete(request)
+        self.tokens += (completion.usage or {})["total_tokens"]
+        return completion
+
+    async def decide(self, request: DecisionRequest) -> bytes:
+        reply = await self._inner.decide(request)
+        self.tokens += msgspec.json.decode(reply)["usage"]["total_tokens"]
+        return reply
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Proves the auditor likelihood on a planted model.")
+    parser.add_argument("--seeds", type=int, default=300, help="streams for each coverage")
+    parser.add_argument("--samples", type=int, default=100_000, help="answers for each brute-force mean")
+    parser.add_argument("--exchanges", type=int, default=400, help="exchanges for the costs")
+    parser.add_argument("--server", help="URL of a vLLM: only its times are measured")
+    parser.add_argument("--model", default="tiny", help="its model")
+    options = parser.parse_args()
+    if options.server:
+        times = asyncio.run(serve_both(options.server, options.model, options.exchanges))
+        for name, (milliseconds, tokens) in times.items():
+            print(f"{name:14} {milliseconds:8.1f} ms, {tokens:6.1f} tokens an exchange")
+        return
+    print("strength  enumerated  brute force (standard error)  clipped  coverage: clipped, divergence  width (nats)")
+    for strength in STRENGTHS:
+        model, rng = PlantedModel(strength), random.Random(41)
+        values = [model.values(model.draw(rng, "woman"))[0] for _ in range(options.samples)]
+        error = statistics.pstdev(values) / math.sqrt(len(values))
+        for n in (100, 500):
+            shares = cover(model, n, options.seeds)
+            print(
+                f"{strength:8.1f}  {model.enumerated():10.4f}  {statistics.fmean(values):12.4f} ({error:.4f})"
+                f"  {model.enumerated(LARGEST_NATS):7.4f}  n {n}: {shares[0]:.3f}, {shares[1]:.3f}  {shares[2]:.2f}"
+            )
+    for strength in (0.3, 1.0):
+        exact, drawn = asyncio.run(compare(PlantedModel(strength), options.exchanges))
+        print(f"strength {strength}: tokens, milliseconds an exchange; variation; exchanges with a value")
+        for name, cost in (("likelihood", exact), ("counterfactual", drawn)):
+            print(f"  {name:14} {cost.tokens:7.1f} {cost.milliseconds:7.1f}  {cost.variation:6.2f}  {len(cost.values)}")
+        ratio = (drawn.variation / exact.variation) ** 2
+        print(
+            f"  for the same relative width: {ratio * drawn.tokens / exact.tokens:.1f} times the tokens, "
+            f"{ratio:.1f} times the exchanges"
+        )
+
+
+if __name__ == "__main__":
+    main()
