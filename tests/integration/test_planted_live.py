@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from auditors import decision, judge_reference, structured
+from auditors import judge_reference, structured
 from auditors.metrics.weighting import kish_effective_n, weighted_variance
 from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
 from benchmarks.simulator.loading import parse
 from biasgate import Client, GatewayError
-from gateway.features.thoughts import scales as thoughts
+from gateway.features import thoughts
+from gateway.features.decisions import auditor as decision
 from gateway.store import streams
 from gateway.store.database import Database
 from tests.support.integration.live_system import Place, live_system

@@ -106,7 +106,7 @@ class LikelihoodAuditor(MeasuringAuditor):
     asks_upstream: AsksUpstream = "always"
 
     def __init__(self, decider_for: Callable[[Exchange], Decider], *, max_concurrency: int = 4) -> None:
-        """Opens nothing. Args: see `auditors.decision.DecisionAuditor`."""
+        """Opens nothing. Args: see `RegisteredAuditor`."""
         self._decider_for = decider_for
         self._slots = asyncio.Semaphore(max_concurrency)
 

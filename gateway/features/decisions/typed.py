@@ -9,7 +9,9 @@ OpenAI's Decisions (`POST /v1/decisions`, in public beta): `input`, and a list o
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditors.decisions.questions import (
+from auditors.text.conversation import NotAuditableError
+from auditors.text.lenient_json import read_json
+from gateway.features.decisions.questions import (
     FALSE,
     MOST_LABELS,
     MOST_QUESTIONS,
@@ -23,8 +25,6 @@ from auditors.decisions.questions import (
     probabilities_of,
     read_label_mass,
 )
-from auditors.text.conversation import NotAuditableError
-from auditors.text.lenient_json import read_json
 
 NOT_REPEATED = frozenset(
     {"user", "safety_identifier", "prompt_cache_key", "metadata", "cache_salt", "request_id", "store"}

@@ -27,21 +27,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from auditors.clients.cancellation import all_of
-from auditors.decisions.chat import ChatDecision
-from auditors.decisions.questions import (
-    LEAST_LABEL_MASS,
-    LOW_MASS,
-    Answered,
-    Decision,
-    Question,
-    Reading,
-    Unread,
-    decision_of,
-    is_selected,
-    outcome,
-)
-from auditors.decisions.swapped import swapped_decision
-from auditors.decisions.typed import typed_decision
 from auditors.measuring import MeasuringAuditor
 from auditors.metrics.answers import flip_excess, impact, mean_difference
 from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable
@@ -61,6 +46,21 @@ from auditors.types import (
     Servers,
     Status,
 )
+from gateway.features.decisions.chat import ChatDecision
+from gateway.features.decisions.questions import (
+    LEAST_LABEL_MASS,
+    LOW_MASS,
+    Answered,
+    Decision,
+    Question,
+    Reading,
+    Unread,
+    decision_of,
+    is_selected,
+    outcome,
+)
+from gateway.features.decisions.swapped import swapped_decision
+from gateway.features.decisions.typed import typed_decision
 
 EXCESS = "decision_probability_excess"
 IMPACT = "decision_impact_ratio"

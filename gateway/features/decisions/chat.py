@@ -10,10 +10,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from auditors.decisions.questions import MOST_LABELS, Answered, Decision, Question, Reading, Unread, favourable_of
-from auditors.decisions.typed import NOT_REPEATED, OWN
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.lenient_json import read_json
+from gateway.features.decisions.questions import (
+    MOST_LABELS,
+    Answered,
+    Decision,
+    Question,
+    Reading,
+    Unread,
+    favourable_of,
+)
+from gateway.features.decisions.typed import NOT_REPEATED, OWN
 
 TOP_LOGPROBS = 20
 """Alternatives asked for: as many as OpenAI and, unless told otherwise, vLLM give."""

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from auditors.clients.completion import HttpCompleter
-from auditors.decision import EXCESS, FLIPS, IMPACT, DecisionAuditor
 from auditors.types import AuditFailure, Decider, DecisionRequest, Exchange, Measurement
+from gateway.features.decisions.auditor import EXCESS, FLIPS, IMPACT, DecisionAuditor
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, scripted_server
 from tests.support.presence import measured

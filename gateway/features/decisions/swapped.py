@@ -7,7 +7,6 @@ else: where one of them names a group of the axis, the decision is left alone.
 
 from typing import Any
 
-from auditors.decisions.questions import Decision
 from auditors.text.conversation import NotAuditableError
 from auditors.text.swaps.axis_order import axis_order, plainest
 from auditors.text.swaps.leaves import MOST_TEXTS, leaves, member_names, with_leaves
@@ -15,6 +14,7 @@ from auditors.text.swaps.lexicon import SLOTS
 from auditors.text.swaps.members import NAMED_IN_MEMBERS, bare, framed, names_a_group
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.swap import LONGEST_CHARS, swap
+from gateway.features.decisions.questions import Decision
 
 NAMED_IN_LABELS = "a label names the group"
 MEDIA = "[media]"

@@ -1,0 +1,1 @@
+"""The auditor `decision`: questions that are answered by probabilities, asked again about another group."""
