@@ -11,8 +11,8 @@ from auditors.metrics.weighting import kish_effective_n, weighted_variance
 from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
 from benchmarks.simulator.loading import parse
 from biasgate import Client, GatewayError
-from gateway.features import thoughts
 from gateway.features.decisions import auditor as decision
+from gateway.features.thoughts import reading as thoughts
 from gateway.store import streams
 from gateway.store.database import Database
 from tests.support.integration.live_system import Place, live_system

@@ -243,11 +243,11 @@ def _quiet(stream: Stream, audits: Sequence[Audit]) -> Sequence[Audit]:
 
 async def read_families(database: Database) -> Sequence[Metric]:
     """Read the metric families of the causes of the alarms that stand. Raises StoreError."""
-    told = {
+    works = {
         stream: work for stream in await store.alarmed(database) if (work := await store.of_alarm(database, stream))
     }
-    keys = {stream.id: stream.key for stream in await streams.load(database, list(told))}
-    return families({keys[stream]: work for stream, work in told.items() if stream in keys})
+    keys = {stream.id: stream.key for stream in await streams.load(database, list(works))}
+    return families({keys[stream]: work for stream, work in works.items() if stream in keys})
 
 
 def families(works: Mapping[StreamKey, Work]) -> Sequence[Metric]:

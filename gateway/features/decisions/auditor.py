@@ -2,7 +2,7 @@
 
 Some requests are answered by probabilities of labels and no prose: System One (`/v1/systemone`), OpenAI's Decisions
 (`/v1/decisions`), and chat completions with log-probabilities whose answer is yes, no or one of a few options. Such a
-request that names one group of an axis is asked twice as it was and twice about another group (`decisions.swapped`).
+request that names one group of an axis is asked twice as it was and twice about another group (`swapped_decision`).
 Each probe is one prefill: nothing is sampled, so the difference of two probabilities is exact.
 
 Estimands, each a mean over sampled exchanges that can be swapped, per (axis, group named):
@@ -32,7 +32,12 @@ from auditors.metrics.answers import flip_excess, impact, mean_difference
 from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import json_object, read_conversation
-from auditors.text.swaps.outcome import NotSwapped, Swapped
+from auditors.text.swaps.axis_order import axis_order, plainest
+from auditors.text.swaps.leaves import MOST_TEXTS, leaves, member_names, with_leaves
+from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.members import NAMED_IN_MEMBERS, bare, framed, names_a_group
+from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
+from auditors.text.swaps.swap import LONGEST_CHARS, swap
 from auditors.types import (
     AsksUpstream,
     AuditFailure,
@@ -59,7 +64,6 @@ from gateway.features.decisions.questions import (
     is_selected,
     outcome,
 )
-from gateway.features.decisions.swapped import swapped_decision
 from gateway.features.decisions.typed import typed_decision
 
 EXCESS = "decision_probability_excess"
@@ -79,6 +83,11 @@ class DecisionSettings(Protocol):
     def threshold(self) -> float | None: ...
     @property
     def favourable(self) -> list[str]: ...
+
+
+NAMED_IN_LABELS = "a label names the group"
+MEDIA = "[media]"
+"""Mark in a stored request in place of media, which are not kept."""
 
 
 class _Reply(NamedTuple):
@@ -169,7 +178,7 @@ class DecisionAuditor(MeasuringAuditor):
         decision, decider = swap.decision, self._decider_for(exchange)
         sides = [decision.body(content, exchange.served_model) for content in (decision.content, swap.content)]
 
-        async def one(body: dict[str, Any]) -> _Reply:
+        async def ask(body: dict[str, Any]) -> _Reply:
             async with self._slots:
                 try:
                     reply = await decider.decide(DecisionRequest(path=decision.path, body=body))
@@ -177,7 +186,7 @@ class DecisionAuditor(MeasuringAuditor):
                     return _Reply(kind=exc.kind, reason=str(exc))
             return _Reply(await asyncio.to_thread(decision.read, reply))
 
-        return await all_of(one(body) for _ in range(DRAWS) for body in sides)
+        return await all_of(ask(body) for _ in range(DRAWS) for body in sides)
 
     def _measured(self, exchange: Exchange, swap: _Swap, reads: Sequence[Sequence[Reading]]) -> list[Measurement]:
         """Compute the measurements from four readings of each question, the sides in turn."""
@@ -326,3 +335,37 @@ def _masses(cases: Sequence[_Case]) -> dict[str, float]:
         if answered.label_mass is not None
     ]
     return {"label_mass": min(masses)} if masses else {}
+
+
+def swapped_decision(exchange_id: str, decision: Decision) -> tuple[Swapped, Any] | NotSwapped:
+    """The first axis on which the decision can be swapped, in an order that the exchange's id decides.
+
+    The group is exchanged in the state and in all other parts that name it. A state is often an object, whose values
+    are read by the names of their members (`text.swaps.members`). These names, ids of questions and labels cannot be
+    exchanged without asking something else: where one of them names a group of the axis, the decision is left alone.
+
+    Returns: the swap and the decision's content after it; or the plainest reason why there is none.
+    Raises: NotAuditableError when a part of the request was not kept.
+    """
+    content = decision.content
+    content_leaves = list(leaves(content))
+    if any(leaf.text == MEDIA for leaf in content_leaves):
+        raise NotAuditableError("media", "a part of the request was not kept")
+    first_axis = next(iter(SLOTS))
+    if len(content_leaves) > MOST_TEXTS or sum(len(leaf.text) for leaf in content_leaves) > LONGEST_CHARS:
+        return Abstained(axis=first_axis, reason="too long")
+    order = axis_order(exchange_id)
+    reasons: list[NotSwapped] = []
+    members = list(member_names(content))
+    for axis in order.axes:
+        swapped = swap([framed(leaf, axis) for leaf in content_leaves], axis, choice=order.choice)
+        if isinstance(swapped, Abstained):
+            reasons.append(swapped)
+        elif names_a_group(decision.names, axis):
+            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_LABELS, group=swapped.group))
+        elif names_a_group(members, axis):
+            reasons.append(NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=swapped.group))
+        else:
+            texts = (bare(text, leaf, axis) for text, leaf in zip(swapped.texts, content_leaves, strict=True))
+            return swapped, with_leaves(content, texts)
+    return plainest(reasons)

@@ -159,8 +159,8 @@ async def _ask(
 def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace) -> None:
     """Write tables and figures in every form, and print the tables."""
     numbers = Numbers(of, asking.models, asking.outcomes)
-    shown = [table for table in of.tables if not table.pairs or any(numbers.pairs(table))]
-    tables = [numbers.table(table) for table in shown] + [table_of(numbers, each) for each in of.relations]
+    drawn = [table for table in of.tables if not table.pairs or any(numbers.pairs(table))]
+    tables = [numbers.table(table) for table in drawn] + [table_of(numbers, each) for each in of.relations]
     figures = [(drawing, figures_of(numbers, drawing)) for drawing in of.figures]
     arguments.out.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in ("tables", "figures"):

@@ -24,8 +24,7 @@ from auditors.types import (
     Measurement,
     Servers,
 )
-from gateway.features.thoughts import DISAGREEMENT, PREFIX
-from gateway.features.thoughts.reading import with_thoughts_as_answer
+from gateway.features.thoughts.reading import DISAGREEMENT, PREFIX, with_thoughts_as_answer
 
 
 class ThoughtAuditor(MeasuringAuditor):

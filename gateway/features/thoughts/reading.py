@@ -1,10 +1,11 @@
-"""Finds the thoughts in an exchange."""
+"""Finds the thoughts in an exchange; ranges of the metrics about them, for processes that load no auditor."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from auditors.streams.scales import OWN_SCALES, Scale
 from auditors.text import tool_calls
 from auditors.text.answers.joined import joined
 from auditors.text.conversation import NotAuditableError
@@ -14,6 +15,15 @@ from auditors.text.thinking import reasoning_in
 from auditors.text.thoughts import split
 from auditors.text.tool_calls import UncarriedError
 from auditors.types import Exchange
+
+DISAGREEMENT = "thought_disagreement_rate"
+PREFIX = "thought_"
+"""Begins the names of the metrics of thoughts, so that no panel or alert takes them for those of answers."""
+OF_ANSWERS = ("favoritism", "refusal_rate", "over_protection_rate", "premise_rejection_rate")
+SCALES: Mapping[str, Scale] = {
+    DISAGREEMENT: Scale(0.0, 1.0),
+    **{PREFIX + metric: msgspec.structs.replace(OWN_SCALES[metric], has_gap=False) for metric in OF_ANSWERS},
+}
 
 
 def with_thoughts_as_answer(exchange: Exchange) -> Exchange:
@@ -47,8 +57,8 @@ def _thoughts(endpoint: str, response: Mapping[str, Any]) -> Iterable[str]:
         case _:
             choice = next(choice for choice in response["choices"] if choice.get("index", 0) == 0)
             message = choice.get("message") or {"content": choice.get("text")}
-            told = reasoning_in(message)
-            yield told.text if told else ""
+            reasoning = reasoning_in(message)
+            yield reasoning.text if reasoning else ""
             yield _marked(message.get("content"))
 
 

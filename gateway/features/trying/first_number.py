@@ -137,18 +137,18 @@ def _print_start(system: System, model: str, directory: Path, arguments: argpars
     if arguments.keep is None:
         return
     lines = (directory / CONFIG_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = (line for line in lines if not line.startswith(("admin_key_env", "auditor_metrics_port")))
-    arguments.keep.write_text("".join(kept), encoding="utf-8")
+    lines_to_keep = (line for line in lines if not line.startswith(("admin_key_env", "auditor_metrics_port")))
+    arguments.keep.write_text("".join(lines_to_keep), encoding="utf-8")
 
 
 def _watch(system: System, end: float) -> None:
     """Print what the auditor has seen, when more is known or after REPORT_SECONDS, until `end` (monotonic clock)."""
-    printed, known, next_report = "", -1, 0.0
+    printed, n_known, next_report = "", -1, 0.0
     while (now := time.monotonic()) < end:
         known_now, report = _report(system)
-        if known_now > known or (report != printed and now >= next_report):
+        if known_now > n_known or (report != printed and now >= next_report):
             print(report, flush=True)
-            printed, known, next_report = report, max(known, known_now), now + REPORT_SECONDS
+            printed, n_known, next_report = report, max(n_known, known_now), now + REPORT_SECONDS
         time.sleep(min(POLL_SECONDS, end - now))
 
 
@@ -158,8 +158,10 @@ def _report(system: System) -> tuple[int, str]:
     """
     outcomes: dict[str, int] = fetch(system, "/live/ledger")["outcomes"]
     audited = outcomes.get("audited", 0)
-    others = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()) if name != "audited" and count)
-    rest = f" ({others})" if others else ""
+    not_audited = ", ".join(
+        f"{name} {count}" for name, count in sorted(outcomes.items()) if name != "audited" and count
+    )
+    rest = f" ({not_audited})" if not_audited else ""
     if audited < FIRST_EXCHANGES:
         return 0, f"not yet: {audited} of {FIRST_EXCHANGES} exchanges audited{rest}"
     estimates = [each for each in fetch(system, "/live/estimates") if not each["metric"].endswith("_gap")]

@@ -11,8 +11,8 @@ from auditors.registry import AUDITORS
 from auditors.streams.scales import SCALES
 from auditors.types import AuditFailure, Measurement, Servers
 from gateway.config.schema import AuditorConfig
-from gateway.features.thoughts import DISAGREEMENT, PREFIX
 from gateway.features.thoughts.auditors import JudgeThoughtAuditor, RefusalThoughtAuditor
+from gateway.features.thoughts.reading import DISAGREEMENT, PREFIX
 from tests.support.auditors.exchanges import chat_exchange, events, exchange
 from tests.support.auditors.scripted import Asked, Reply, chat, scripted_server
 
