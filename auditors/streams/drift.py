@@ -9,8 +9,9 @@ interval), and an audit whose inclusion probability is below every earlier one i
 
 With K streams the statement is about all of them together, counted in audited exchanges, each of which moves a stream
 at most once. A gap moves once a block, and then begins as many tests as the block has exchanges. So S = (sum of all
-R) / K grows by at most 1 an exchange in expectation, also when K grows, since that only lowers S; both rules of
-`multiplicity` alarm only where S >= A. Streams with an active alarm count in K and no longer in the sum.
+R) / K grows by at most 1 an exchange in expectation, also when K grows, since that only lowers S. A stream alarms where
+S >= A and its own R >= A: also, but not only, where its own R reaches K A. Streams with an active alarm count in K and
+no longer in the sum; those below A * LEAST_SHARE are left out of it, which only lowers S.
 """
 
 import math
@@ -19,8 +20,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from auditors.metrics import sequential
 from auditors.metrics.intervals import Interval, require_finite
-from auditors.metrics.sequential import BETS, log_mean_evidence, log_sum, shiryaev_roberts_step
+from auditors.metrics.sequential import BETS, ConfidenceSums, log_mean_evidence, log_sum, shiryaev_roberts_step
 from auditors.metrics.weighting import WeightedSums
 
 LIMIT_FLOOR = 1e-3
@@ -28,8 +30,8 @@ LIMIT_FLOOR = 1e-3
 KEPT_CONTRIBUTIONS = 10
 """Audits remembered on each side as those that spoke most for a change."""
 
-Multiplicity = Literal["each", "mean"]
-"""each: a stream alarms alone, at K * A. mean: at A on the mean of all streams, by those that are at A themselves."""
+LEAST_SHARE = 0.01
+"""Part of A from which the evidence of another stream counts: without those below, S is too small by this at most."""
 
 _BET_BEHIND = BETS[3]
 """Bet, about 0.1, of the CUSUM that says since when audits speak for a change: the last time that it was at 0."""
@@ -42,7 +44,6 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A: mean number of audited exchanges between two false alarms of all streams together, at least."""
     tolerance: float = 0.02
     """Added to the reference limits on the 0..1 scale."""
-    multiplicity: Multiplicity = "each"
     reference_window: int = 2000
     """The first audits of a stream that make its reference, unless a run has one for it."""
     smallest_change: float = 0.1
@@ -51,6 +52,10 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the suite run whose estimates are the reference."""
     references: Mapping[str, Interval] = {}
     """The run's intervals on the 0..1 scale by `auditors.streams.state.reference_name`."""
+    equivalence_margin: float | None = None
+    """On the 0..1 scale: since when the change against the reference is shown to be smaller (`smaller`)."""
+    false_discovery_rate: float = 0.05
+    """Of the streams that are listed as moved (`auditors.streams.moves`)."""
     max_weight_share: float = 0.05
     """Largest share of a stream that an exchange may weigh for its sender's rate (`streams.sender_weights`)."""
 
@@ -63,6 +68,8 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{self}: smallest_change must be in (0, 1]")
         if not 0.0 < self.max_weight_share <= 1.0:
             raise ValueError(f"{self}: max_weight_share must be in (0, 1]")
+        if self.equivalence_margin is not None and not 0.0 < self.equivalence_margin <= 1.0:
+            raise ValueError(f"{self}: equivalence_margin must be in (0, 1]")
 
     def log_threshold(self, n_streams: int = 1) -> float:
         """Log evidence that a single one of so many streams needs to alarm by itself."""
@@ -74,7 +81,7 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
 
     count: int = 0
     log_evidence: float = -math.inf
-    """Log of the sum of their R, those with an active alarm left out; used by multiplicity "mean" only."""
+    """Log of the sum of their R, those with an active alarm left out."""
 
 
 ALONE = Others()
@@ -121,9 +128,18 @@ class Behind(msgspec.Struct, frozen=True, array_like=True):
     """Unix time of the exchange with which the CUSUM left 0; None at 0, and where no time was given."""
     level: Level = Level()
     """The values since then, those after the alarm among them."""
+    sums: ConfidenceSums = ConfidenceSums()
+    """The same values for an interval; fewer where they began before this was kept."""
 
     def __post_init__(self) -> None:
         require_finite(self, self.cusum + (self.since or 0.0))
+
+
+class Smaller(msgspec.Struct, frozen=True, array_like=True):
+    """A margin, and the time of the audit from which on each showed that the change is smaller."""
+
+    margin: float
+    since: float | None
 
 
 class Detector(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +171,12 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
     """The first window: with `seen`, what there is of the time before a change."""
     seen: Level = Level()
     """Values since the detector was started or acknowledged."""
+    watched: ConfidenceSums = ConfidenceSums()
+    """The same for an interval, since this is kept."""
+    n_begun: int = 0
+    """Audits in these values, of a gap more than values; 0 where it began before this was kept."""
+    smaller: Smaller | None = None
+    """Set while the change against the reference is shown to be smaller than the margin."""
 
     def __post_init__(self) -> None:
         ends = self.reference.lower + self.reference.upper + self.upper_limit + self.lower_limit
@@ -185,6 +207,14 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
     def behind(self) -> list[str]:
         """Exchanges that speak most for a change to that side, the strongest first."""
         return list(dict.fromkeys(contribution.exchange_id for contribution in self.change_evidence.largest))
+
+    @property
+    def shift_at_most(self) -> float:
+        """Return the largest distance, on 0..1, between the means of the reference and of the values seen since that
+        both intervals allow. It holds at all times at once with 95 %: each side misses with 2.5 % in either interval.
+        """
+        lower, upper = sequential.lower_bound(self.watched), sequential.upper_bound(self.watched)
+        return min(1.0, max(upper - self.reference.lower, self.reference.upper - lower))
 
     @property
     def before(self) -> Level:
@@ -261,13 +291,24 @@ def step(
     moved = msgspec.structs.replace(detector, rising=rising, falling=falling, n_seen=detector.n_seen + 1, seen=seen)
     up, down = y / detector.upper_limit - 1.0, (1.0 - y) / (1.0 - detector.lower_limit) - 1.0
     ids = exchange_id, exchange_id if falling_id is None else falling_id
-    value = _Value(y, inverse, at)
-    return msgspec.structs.replace(
+    value = _Value(y, weight, inverse, at)
+    moved = msgspec.structs.replace(
         moved,
         alarm=detector.alarm or _alarms(rising, falling, settings, others),
+        watched=sequential.add(detector.watched, y, weight),
+        n_begun=detector.n_begun + starts if detector.n_begun or not detector.n_seen else 0,
         behind_rising=_behind_after(detector.behind_rising, ids[0], weight * up, value, is_over=detector.alarm),
         behind_falling=_behind_after(detector.behind_falling, ids[1], weight * down, value, is_over=detector.alarm),
     )
+    smaller = _smaller_after(moved, settings.equivalence_margin, at)
+    return moved if smaller == detector.smaller else msgspec.structs.replace(moved, smaller=smaller)
+
+
+def _smaller_after(detector: Detector, margin: float | None, at: float | None) -> Smaller | None:
+    if margin is None or detector.alarm or detector.shift_at_most >= margin:
+        return None
+    before = detector.smaller
+    return before if before is not None and before.margin == margin else Smaller(margin, at)
 
 
 def acknowledge(detector: Detector) -> Detector:
@@ -284,20 +325,19 @@ def acknowledge(detector: Detector) -> Detector:
 
 
 def _alarms(rising: list[float], falling: list[float], settings: DriftSettings, other_streams: Others) -> bool:
-    alone = settings.log_threshold(1 if settings.multiplicity == "mean" else 1 + other_streams.count)
-    if max(*rising, *falling) < alone:  # the mean is no larger than the largest: the usual, cheap answer
+    least = settings.log_threshold()
+    if max(*rising, *falling) < least:  # the mean is no larger than the largest: the usual, cheap answer
         return False
     evidence = log_mean_evidence(rising, falling)
-    if settings.multiplicity == "mean":
-        together = log_sum([evidence, other_streams.log_evidence]) - math.log(1 + other_streams.count)
-        return min(evidence, together) >= alone
-    return evidence >= alone
+    together = log_sum([evidence, other_streams.log_evidence]) - math.log(1 + other_streams.count)
+    return min(evidence, together) >= least
 
 
 class _Value(NamedTuple):
-    """Parts of a value that the means before and since take."""
+    """Parts of a value that the means and intervals before and since take."""
 
     y: float
+    weight: float
     inverse: float
     at: float | None
 
@@ -305,8 +345,9 @@ class _Value(NamedTuple):
 def _behind_after(behind: Behind, exchange_id: str, gain: float, value: _Value, *, is_over: bool) -> Behind:
     """Update the evidence with another value; once the alarm is up (`is_over`) only the mean since goes on."""
     level = behind.level.plus(1, value.inverse, value.inverse * value.y)
+    sums = sequential.add(behind.sums, value.y, value.weight)
     if is_over:
-        return msgspec.structs.replace(behind, level=level)
+        return msgspec.structs.replace(behind, level=level, sums=sums)
     cusum = max(0.0, behind.cusum + math.log1p(_BET_BEHIND * gain))
     if cusum == 0.0:
         return _NOTHING_BEHIND
@@ -316,7 +357,7 @@ def _behind_after(behind: Behind, exchange_id: str, gain: float, value: _Value, 
             [*largest, Contribution(exchange_id, round(gain, 6))], key=lambda contribution: -contribution.gain
         )
         largest = ranked[:KEPT_CONTRIBUTIONS]
-    return Behind(cusum, largest, behind.since if behind.cusum > 0.0 else value.at, level)
+    return Behind(cusum, largest, behind.since if behind.cusum > 0.0 else value.at, level, sums)
 
 
 _NOTHING_BEHIND = Behind()

@@ -56,7 +56,7 @@ def window_estimate(
 def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
     """Bounds of the stream's mean on [0, 1], at all times at once, missing judgements counted at their worst.
 
-    They are widened to the Hajek mean where that lies outside, which happens when the mean has moved.
+    They are widened to the Hajek mean where that lies outside, which happens when the mean has moved: see `has_left`.
     """
     lower = sequential.lower_bound(state.low, confidence_level)
     upper = sequential.upper_bound(state.high or state.low, confidence_level)
@@ -64,6 +64,13 @@ def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
         return Interval(min(lower, upper), max(lower, upper))
     mean = hajek_mean(state.sums)
     return Interval(min(lower, mean), max(upper, mean))
+
+
+def has_left(state: StreamState, confidence_level: float = 0.95) -> bool:
+    """Return whether the mean lies outside its confidence sequence, which then says nothing of the present mean."""
+    lower = sequential.lower_bound(state.low, confidence_level)
+    upper = sequential.upper_bound(state.high or state.low, confidence_level)
+    return state.sums.n > 0 and not lower <= hajek_mean(state.sums) <= upper
 
 
 def missing_share(state: StreamState) -> float:

@@ -82,12 +82,14 @@ def _check_detector(detector: Detector) -> None:
         _require(min(evidence) >= 0.0, "the detector has evidence below 0")
     limits = detector.limits
     _require(0.0 < limits.upper <= 1.0 and 0.0 <= limits.lower < 1.0, "a limit of the detector is outside [0, 1]")
-    _require(min(detector.n_seen, detector.next_look) >= 0, "the detector has a count below 0")
+    _require(min(detector.n_seen, detector.next_look, detector.n_begun) >= 0, "the detector has a count below 0")
     _check_sums(detector.window)
     for level in (detector.first, detector.seen, detector.behind_rising.level, detector.behind_falling.level):
         _require(level.n >= 0 and (level.n == 0 or level.w > 0.0), "a level of the detector has no weight")
+    _check_confidence(detector.watched)
     for behind in (detector.behind_rising, detector.behind_falling):
         _require(behind.cusum >= 0.0, "the detector has a CUSUM below 0")
+        _check_confidence(behind.sums)
 
 
 def _check_block(block: Block) -> None:

@@ -352,12 +352,14 @@ class AuditorsConfig(Section, frozen=True):
 class DriftConfig(Section, frozen=True):
     average_run_length: Annotated[float, Meta(gt=1)] = 100_000.0
     """Mean number of audited exchanges between false alarms of all streams, at least."""
-    multiplicity: Literal["each", "mean"] = "each"
-    """K streams alarm at K times the threshold each, or (mean) by their mean evidence."""
     tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.02
     """Distance from the reference that is not drift."""
     smallest_change: Annotated[float, Meta(gt=0, le=1)] = 0.1
     """A stream's own reference learns until it can find this; 1: final at once."""
+    equivalence_margin: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """Change, on 0..1, that is shown to be absent (docs/drift.md#streams-that-did-not-move)."""
+    false_discovery_rate: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    """Share of the streams listed as moved that did not move, at most."""
     reference: dict[str, int | str] = msgspec.field(default_factory=lambda: {"window": 2000})
     """A stream's first N audits, or `{run = ID}`: a finished suite run."""
 

@@ -1,8 +1,10 @@
 """A drift alarm in one sentence that needs no manual."""
 
 import time
+from collections.abc import Sequence
 
 from gateway.console.rendering import number, whole, words
+from gateway.reading.same_change import by_change, by_measure
 from gateway.streams.detectors import ShownDetector
 
 SUBJECTS = {
@@ -59,11 +61,24 @@ def sentence(detector: ShownDetector) -> str:
         n_before, n_since = whole(detector.n_before), whole(detector.n_since)
         digits = 2 if abs(detector.mean_since - detector.mean_before) >= 0.01 else 4
         before, after = number(detector.mean_before, digits), number(detector.mean_since, digits)
-        change = f"{verb} from {before} to {after} (n {n_before}, then {n_since})"
+        bounds = ""
+        if detector.lower_since is not None and detector.upper_since is not None:
+            ends = number(detector.lower_since, digits), number(detector.upper_since, digits)
+            bounds = f", 95 % interval {ends[0]} to {ends[1]}"
+        change = f"{verb} from {before} to {after} (n {n_before}, then {n_since}{bounds})"
     since = "" if detector.since is None else time.strftime(" since %Y-%m-%d %H:%M UTC", time.gmtime(detector.since))
     named = subject(detector)
     comma = "," if "," in named else ""
     return f"{named}{comma} {change}{since}; {_model(detector)}."
+
+
+def shown_changes(
+    alarmed: Sequence[ShownDetector],
+) -> list[tuple[ShownDetector, str, list[tuple[ShownDetector, str]]]]:
+    """Return each change with its sentence, and the other alarms that it raised with theirs."""
+    changes = (change for listed in by_measure(alarmed) for change in by_change(listed))
+    told = [[(alarm, sentence(alarm)) for alarm in change] for change in changes]
+    return [(*first, others) for first, *others in told]
 
 
 def _model(detector: ShownDetector) -> str:

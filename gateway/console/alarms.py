@@ -13,7 +13,7 @@ from auditors.streams.scales import GAP_SUFFIX
 from gateway.api.dependencies import Asked, Plane, Settings, Store
 from gateway.config.audit_request import AuditRequest
 from gateway.config.schema import DriftConfig
-from gateway.console.alarm_words import sentence, subject
+from gateway.console.alarm_words import sentence, shown_changes, subject
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
@@ -149,14 +149,17 @@ class AlarmsController(Controller):
 
         async def build() -> View:
             selection = Selection(alarmed=True, limit=MOST, offset=offset)
-            alarmed = await stream_pages.read_detectors(database, selection, settings_of(drift))
-            watched = await stream_pages.read_detectors(
-                database, Selection(limit=MOST, offset=offset), settings_of(drift)
-            )
+            settings = settings_of(drift)
+            alarmed = await stream_pages.read_detectors(database, selection, settings)
+            watched = await stream_pages.read_detectors(database, Selection(limit=MOST, offset=offset), settings)
             detectors = sorted(watched.read(), key=lambda detector: detector.state != "alarm")
             entries = await _entries(database, request.user)
             data = {
-                "alarms": [(detector, sentence(detector)) for detector in alarmed.read()],
+                "alarms": shown_changes(alarmed.read()),
+                "moved": [
+                    (detector, subject(detector)) for detector in await stream_pages.read_moved(database, settings)
+                ],
+                "rate": drift.false_discovery_rate,
                 "is_unknown_series": labels["metric"] is not None,
                 "detectors": [
                     (detector, subject(detector), reference_plot(detector))

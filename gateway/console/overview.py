@@ -13,7 +13,7 @@ from markupsafe import Markup
 from auditors.streams.scales import scale_of
 from auditors.streams.state import UNKNOWN_SAMPLING
 from gateway.api.dependencies import Asked, Settings, Store
-from gateway.console.alarm_words import sentence
+from gateway.console.alarm_words import shown_changes
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
 from gateway.console.showing import PageFrame
@@ -61,7 +61,7 @@ class OverviewController(Controller):
             )
             tables = _tables([estimate for estimate in estimates if estimate.value is not None])
             data = {
-                "alarms": [(alarm, sentence(alarm)) for alarm in alarmed.read()],
+                "alarms": shown_changes(alarmed.read()),
                 "urgent": [table for table in tables if table.is_urgent],
                 "others": [table for table in tables if not table.is_urgent],
                 "unknown": [estimate for estimate in estimates if estimate.value is None],
@@ -106,7 +106,8 @@ def _tables(estimates: Sequence[LiveEstimate]) -> list[Table]:
     tables = []
     for (model, auditor, metric, axis, sampling), rows in rows_by_key.items():
         neutral = scale_of(metric).neutral
-        drawn = [(row, plot(row.range, neutral, row.value, row.lower, row.upper)) for row in rows]
+        ends = [(None, None) if row.is_widened else (row.lower, row.upper) for row in rows]
+        drawn = [(row, plot(row.range, neutral, row.value, *end)) for row, end in zip(rows, ends, strict=True)]
         tables.append(Table(auditor, metric, axis or None, model, drawn, sampling))
     return sorted(tables, key=lambda table: min(_urgency(row) for row, _ in table.rows))
 

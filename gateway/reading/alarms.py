@@ -9,6 +9,7 @@ import msgspec
 from auditors.metrics.intervals import Interval
 from auditors.streams.scales import unscaled
 from gateway.store.streams import Stream
+from gateway.streams.estimates import SinceChange, since_change_of
 
 MOST_SHOWN = 200
 """Exchanges on one page of `GET /live/exchanges`."""
@@ -39,6 +40,11 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     log_evidence: float | None
     log_threshold: float
     audits_seen: int
+    instrument: str
+    since_change: SinceChange | None
+    """The mean since the change with its interval; null if no value of that time is known."""
+    same_change: list[str] = []
+    """The streams, this one among them, whose alarms the same change raised: one alarm with several series."""
 
 
 def alarm_of(stream: Stream, log_threshold: float) -> Alarm:
@@ -65,6 +71,8 @@ def alarm_of(stream: Stream, log_threshold: float) -> Alarm:
         log_evidence=evidence if math.isfinite(evidence) else None,
         log_threshold=log_threshold,
         audits_seen=detector.n_seen if detector else 0,
+        instrument=stream.key.instrument,
+        since_change=since_change_of(stream),
     )
 
 

@@ -1,16 +1,19 @@
 """Pages of live streams: the JSON that an auditor wrote into the store is joined, and little of it is read."""
 
+import math
 from collections.abc import Collection, Iterable
 from functools import partial
 
 import msgspec
 
 from auditors.nearest_identity import DISTANCE, SCORE
+from auditors.streams import moves
 from auditors.streams.calibration import Pair
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamKey
 from gateway.reading.alarms import Alarm, alarm_of, exchanges_link
 from gateway.reading.encoded import EncodedPage
+from gateway.reading.same_change import by_change, by_measure
 from gateway.store import calibrations, judge_passes, labels, replicas, served, streams, windows
 from gateway.store.calibrations import Kept
 from gateway.store.database import Database
@@ -105,21 +108,44 @@ async def read_detectors(database: Database, selection: Selection, settings: Dri
     history = await served.history(database) if standing else ModelHistory(())
     changed = await in_turns(lambda row: _with_alarm(row, opened.get(row.id) or _bytes(row), history), standing)
     opened |= dict(zip(_ids(standing), changed, strict=True))
-    start = b'{"log_threshold":%s,' % msgspec.json.encode(log_threshold)
-    return EncodedPage.join(
-        list[Detectors], page.total, [start + (opened.get(row.id) or _bytes(row))[1:] for row in page.rows]
-    )
+    moved = {detector.stream for detector in await read_moved(database, settings)}
+    start = b'{"log_threshold":%s,"has_moved":' % msgspec.json.encode(log_threshold)
+    encoded = [
+        start + (b"true," if row.id in moved else b"false,") + (opened.get(row.id) or _bytes(row))[1:]
+        for row in page.rows
+    ]
+    return EncodedPage.join(list[Detectors], page.total, encoded)
+
+
+async def read_moved(database: Database, settings: DriftSettings) -> list[ShownDetector]:
+    """Return the detectors of the streams that moved, at the settings' false discovery rate, the clearest first.
+
+    All streams of the store count, whatever a page selects. An e-value is below its evidence, and only those of 1 /
+    rate or more can be listed, so the others are not read.
+    """
+    rate = settings.false_discovery_rate
+    evident = await in_turns(_detectors.decode, await streams.evident(database, -math.log(rate)))
+    by_id = {detector.stream: detector for detector in evident if detector.log_e_value is not None}
+    log_e_values = {stream: detector.log_e_value or 0.0 for stream, detector in by_id.items()}
+    return [by_id[stream] for stream in moves.moved(log_e_values, await streams.count(database), rate)]
 
 
 async def read_alarms(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Alarm]:
-    page = await streams.page(database, "detector", msgspec.structs.replace(selection, alarmed=True))
+    whole = msgspec.structs.replace(selection, alarmed=True, limit=streams.MOST, offset=0)
+    page = await streams.page(database, "detector", whole)
     log_threshold = settings.log_threshold(page.n_streams)
     alarm_by_id: dict[str, Alarm] = {}
     for ids in _portions(_ids(page.rows)):
         for alarm in await in_turns(partial(alarm_of, log_threshold=log_threshold), await streams.load(database, ids)):
             alarm_by_id[alarm.stream] = alarm
     standing = [alarm_by_id[row.id] for row in page.rows if row.id in alarm_by_id]
-    return EncodedPage.join(list[Alarm], page.total, await in_turns(msgspec.json.encode, standing))
+    changes = [change for listed in await in_turns(by_change, by_measure(standing)) for change in listed]
+    together = {alarm.stream: [other.stream for other in change] for change in changes for alarm in change}
+    shown = [
+        msgspec.structs.replace(alarm, same_change=together[alarm.stream])
+        for alarm in standing[selection.offset : selection.offset + selection.limit]
+    ]
+    return EncodedPage.join(list[Alarm], page.total, await in_turns(msgspec.json.encode, shown))
 
 
 AxisSeries = tuple[str | None, ...]

@@ -182,10 +182,17 @@ async def count_within(connection: AsyncConnection) -> int:
     return (await connection.execute(sa.select(sa.func.count()).select_from(streams))).scalar() or 0
 
 
-async def evidence(connection: AsyncConnection) -> dict[str, float]:
-    """Log evidence of each stream that has any, by its id."""
-    query = sa.select(streams.c.key, streams.c.log_evidence).where(streams.c.log_evidence.is_not(None))
+async def evidence(connection: AsyncConnection, least: float) -> dict[str, float]:
+    """Log evidence of each stream that has so much, by its id."""
+    query = sa.select(streams.c.key, streams.c.log_evidence).where(streams.c.log_evidence >= least)
     return {row.key: row.log_evidence for row in await connection.execute(query)}
+
+
+async def evident(database: Database, least: float) -> list[str]:
+    """Return the texts of the detectors that have so much log evidence, or whose alarm stands."""
+    has_enough = sa.or_(streams.c.log_evidence >= least, streams.c.alarm_since.is_not(None))
+    query = sa.select(streams.c.detector).where(has_enough, streams.c.detector.is_not(None)).order_by(*ORDER)
+    return [row.detector for row in await database.fetch_rows(query)]
 
 
 async def unrendered(connection: AsyncConnection, *, limit: int) -> list[str]:

@@ -15,9 +15,11 @@ from auditors.metrics.intervals import Interval
 from auditors.streams import pace
 from auditors.streams import reference as learning
 from auditors.streams.drift import Detector, DriftSettings
-from auditors.streams.scales import unscaled
+from auditors.streams.moves import log_e_value
+from auditors.streams.scales import GAP_SUFFIX, unscaled
 from auditors.streams.state import StreamState
 from gateway.store.streams import Stream
+from gateway.streams.estimates import since_change_of
 from gateway.streams.series import ShownSeries, labels_of
 
 State = Literal["learning", "watching", "alarm", "damaged"]
@@ -25,8 +27,8 @@ State = Literal["learning", "watching", "alarm", "damaged"]
 OF_ALARMS = "no alarm stands"
 """Why what is known of alarms only is null."""
 ALARM_FIELDS = (
-    *("mean_before", "mean_since", "n_before", "n_since", "since", "alarm_since", "fingerprint_before"),
-    *("fingerprint_after", "exchange_id", "exchanges"),
+    *("mean_before", "mean_since", "lower_since", "upper_since", "n_before", "n_since", "since", "alarm_since"),
+    *("fingerprint_before", "fingerprint_after", "exchange_id", "exchanges"),
 )
 _THRESHOLD_STEP = 0.1
 """The smallest change is computed for the threshold rounded up to this, and so hardly ever again."""
@@ -97,6 +99,18 @@ class ShownDetector(ShownSeries, frozen=True, kw_only=True):
     acknowledged_at: float | None
     updated_at: float
     reasons: dict[str, str]
+    lower_since: float | None = None
+    """95 % bounds of `mean_since`, wherever the change began and however often they are read."""
+    upper_since: float | None = None
+    log_e_value: float | None = None
+    """Log of its e-value against "the mean stayed within the limits" (`auditors.streams.moves`)."""
+    shift: Literal["moved", "smaller", "not_shown"] = "not_shown"
+    """moved: its alarm stands. smaller: the change is shown to be below `equivalence_margin`. not_shown: neither."""
+    shift_at_most: float | None = None
+    """Largest distance of the mean since it watches from that of the reference, on 0..1, at 95 % at all times."""
+    equivalence_margin: float | None = None
+    smaller_since: float | None = None
+    """Time of the audit since which the change has been shown to be smaller, Unix seconds."""
 
 
 class Detectors(ShownDetector, frozen=True, kw_only=True):
@@ -104,6 +118,8 @@ class Detectors(ShownDetector, frozen=True, kw_only=True):
 
     log_threshold: float
     """Log evidence at which it alarms by itself, with as many streams as there are now."""
+    has_moved: bool = False
+    """True if it is among the streams that moved at `drift.false_discovery_rate`, with an alarm or without."""
 
 
 def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> ShownDetector:
@@ -173,6 +189,7 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
         acknowledged_at=stream.acknowledged_at,
         updated_at=stream.updated_at,
         **_change(stream, reasons),
+        **_shift(stream, settings, reasons, learning_words),
         reasons=reasons,
     )
 
@@ -230,6 +247,28 @@ def _days_until_watching(
     return (settings.reference_window - (n or 0)) / rate
 
 
+def _shift(stream: Stream, settings: DriftSettings, reasons: dict[str, str], learning_words: str) -> dict[str, Any]:
+    """Return what is known of the size of a change where none is known to be."""
+    state, detector, margin = stream.state, stream.state.detector, settings.equivalence_margin
+    fields: dict[str, Any] = {"equivalence_margin": margin}
+    if margin is None:
+        reasons["equivalence_margin"] = "drift.equivalence_margin is not set"
+    fields["log_e_value"] = log_e_value(state, is_gap=stream.key.metric.endswith(GAP_SUFFIX))
+    if fields["log_e_value"] is None:
+        reasons["log_e_value"] = "no audit has been counted since it began" if detector else learning_words
+    fields["shift_at_most"] = detector.shift_at_most if detector and not detector.alarm else None
+    smaller = detector.smaller if detector else None
+    if smaller is not None and smaller.margin == margin:
+        return fields | {"shift": "smaller", "smaller_since": smaller.since}
+    alarms = detector is not None and detector.alarm
+    reasons["smaller_since"] = (
+        "it moved: an alarm stands" if alarms else "not shown yet" if detector else learning_words
+    )
+    if fields["shift_at_most"] is None:
+        reasons["shift_at_most"] = reasons["smaller_since"]
+    return fields | {"shift": "moved" if alarms else "not_shown"}
+
+
 def _change(stream: Stream, reasons: dict[str, str]) -> dict[str, Any]:
     """Return the facts about a change while its alarm stands; everything else of it is null, with the reason."""
     fields: dict[str, Any] = dict.fromkeys(ALARM_FIELDS)
@@ -244,6 +283,11 @@ def _change(stream: Stream, reasons: dict[str, str]) -> dict[str, Any]:
         else:
             fields[name] = unscaled(metric, level.mean)
     fields |= {"n_before": before.n, "n_since": since.level.n, "since": since.since}
+    if (estimate := since_change_of(stream)) is None or estimate.reason:
+        reason = reasons.get("mean_since") if estimate is None else estimate.reason
+        reasons |= dict.fromkeys(("lower_since", "upper_since"), reason or "")
+    else:
+        fields |= {"lower_since": estimate.lower, "upper_since": estimate.upper}
     if since.since is None:
         reasons["since"] = "it began before times were kept"
     fields |= {"alarm_since": stream.alarm_since, "exchange_id": stream.alarm_exchange_id}

@@ -11,7 +11,8 @@ from auditors.metrics.intervals import CorrectedShare, Interval, KnownRates, Kno
 from auditors.metrics.weighting import WeightedSums, hajek_mean, kish_effective_n
 from auditors.nearest_identity import MostNormal, most_normal
 from auditors.streams.calibration import LEAST_PAIRS, Corrected, Pair, error_rates, prediction_powered
-from auditors.streams.estimates import estimate, missing_share, window_estimate
+from auditors.streams.estimates import NO_PROBABILITY, estimate, has_left, missing_share, window_estimate
+from auditors.streams.moves import since_change
 from auditors.streams.scales import GAP_SUFFIX, scale_of, scaled, unscaled
 from auditors.streams.state import MISSING
 from auditors.types import Estimate
@@ -61,6 +62,20 @@ class CalibratedShare(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
 
 
+class SinceChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean since a change that an alarm told of, in the metric's unit."""
+
+    value: float
+    """Its beginning was chosen for being extreme, so it is a little too far away."""
+    lower: float | None
+    """95 % bounds that hold wherever the change began, at all times at once; null with a `reason`."""
+    upper: float | None
+    n: int
+    since: float | None
+    """Estimated beginning, Unix seconds."""
+    reason: str | None
+
+
 class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     """The mean of a single stream with its interval; `value` is null with a `reason` while no audit gave a number."""
 
@@ -96,16 +111,43 @@ class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     """Weight cut off, as a share of all weight there would be: bounds the mean's bias on a scale of 0..1."""
     damaged: bool = False
     """True if its stored state cannot be used, and no audit moves it until it is started again."""
+    is_widened: bool = False
+    """True if the mean moved so far that it left its 95 % bounds: they end at `value` and are no interval of it."""
+    since_change: SinceChange | None = None
+    """The same mean since the change, while an alarm stands."""
 
 
 def estimate_of(stream: Stream) -> LiveEstimate:
     """Over all audits since the stream began."""
     state = stream.state
     live_estimate = _shown_estimate(stream, estimate(stream.key, state), state.n_missing, None)
-    if not state.n_cut and not state.damaged:
-        return live_estimate
+    if state.damaged:
+        return msgspec.structs.replace(live_estimate, damaged=True)
     return msgspec.structs.replace(
-        live_estimate, n_cut=state.n_cut, cut_share=state.cut_share, damaged=state.damaged is not None
+        live_estimate,
+        n_cut=state.n_cut,
+        cut_share=state.cut_share,
+        is_widened=live_estimate.lower is not None and has_left(state),
+        since_change=since_change_of(stream),
+    )
+
+
+def since_change_of(stream: Stream) -> SinceChange | None:
+    """Return the mean since the change; None where no alarm stands, or no value of that time is known."""
+    detector = stream.state.detector
+    if detector is None or not detector.alarm or (mean := detector.change_evidence.level.mean) is None:
+        return None
+    behind, bounds = detector.change_evidence, since_change(detector)
+    reason = "it began before its spread was kept" if behind.sums.n < behind.level.n else "the mean moved on since"
+    if not stream.key.is_sampling_known:
+        bounds, reason = None, NO_PROBABILITY
+    return SinceChange(
+        value=unscaled(stream.key.metric, mean),
+        lower=unscaled(stream.key.metric, bounds.lower) if bounds else None,
+        upper=unscaled(stream.key.metric, bounds.upper) if bounds else None,
+        n=behind.level.n,
+        since=behind.since,
+        reason=None if bounds else reason,
     )
 
 

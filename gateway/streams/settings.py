@@ -12,8 +12,9 @@ def settings_of(config: DriftConfig) -> DriftSettings:
     return DriftSettings(
         average_run_length=config.average_run_length,
         tolerance=config.tolerance,
-        multiplicity=config.multiplicity,
         reference_window=int(config.reference.get("window", DriftSettings().reference_window)),
         smallest_change=config.smallest_change,
+        equivalence_margin=config.equivalence_margin,
+        false_discovery_rate=config.false_discovery_rate,
         reference_run=None if run is None else str(run),
     )

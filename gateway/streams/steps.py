@@ -168,20 +168,19 @@ class Step(NamedTuple):
 
 
 class OtherStreams:
-    """Number of streams and, if it is asked for, the evidence of each; kept true while streams move."""
+    """Number of streams and the evidence of those that have much; kept true while streams move."""
 
-    def __init__(self, count: int, evidence: dict[str, float] | None) -> None:
+    def __init__(self, count: int, evidence: dict[str, float]) -> None:
         self.n_streams = count
         self._evidence = evidence
 
     def than(self, stream: Stream) -> Others:
-        rest = [value for key, value in (self._evidence or {}).items() if key != stream.id]
+        rest = [value for key, value in self._evidence.items() if key != stream.id]
         return Others(count=self.n_streams - 1, log_evidence=log_sum(rest))
 
     def learn(self, stream: Stream) -> None:
-        if self._evidence is not None:
-            evidence = log_evidence_of(stream.state)
-            self._evidence[stream.id] = -math.inf if evidence is None else evidence
+        evidence = log_evidence_of(stream.state)
+        self._evidence[stream.id] = -math.inf if evidence is None else evidence
 
 
 class Score(NamedTuple):

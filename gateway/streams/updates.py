@@ -9,7 +9,7 @@ import msgspec
 
 from auditors.nearest_identity import DISTANCE, SCORE
 from auditors.streams import state as live
-from auditors.streams.drift import DriftSettings
+from auditors.streams.drift import LEAST_SHARE, DriftSettings
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Measurement
 from gateway.store import damaged_streams, streams
@@ -96,12 +96,9 @@ async def update(connection: Connection, audits: Sequence[Audited], settings: Dr
 
 
 async def others_of(connection: Connection, settings: DriftSettings) -> OtherStreams:
-    """Count the streams of the store and, where the threshold takes it, read the evidence of each."""
-    count = await streams.count_within(connection)
-    if settings.multiplicity == "each":
-        return OtherStreams(count, None)
-    evidence = await streams.evidence(connection)
-    return OtherStreams(count, {key: value for key, value in evidence.items() if math.isfinite(value)})
+    """Count the streams of the store, and read the evidence of those that have enough of it to count."""
+    least = settings.log_threshold() + math.log(LEAST_SHARE)
+    return OtherStreams(await streams.count_within(connection), await streams.evidence(connection, least))
 
 
 async def _ensure_all(connection: Connection, keys: Mapping[str, StreamKey], families: Set[Family]) -> None:

@@ -187,8 +187,8 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
     assert title == "(1) Overview – biasgate"
     assert address == shown.alarm_path
     assert sentence == (
-        "Favouritism towards men rose from −1.00 to 2.00 (n 20, then 40) since 1970-01-01 00:17 UTC; "
-        "whether the model changed is not known."
+        "Favouritism towards men rose from −1.00 to 2.00 (n 20, then 40, 95 % interval 1.53 to 2.00) "
+        "since 1970-01-01 00:17 UTC; whether the model changed is not known."
     )
     assert row.endswith("Ann accepted the new level: <b>seen</b>")
     assert now == "No alarm stands: the detector learns its reference (0 of 20 audits)."

@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator
 from functools import partial
 
-import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -73,25 +72,17 @@ def alarm_after(scores: list[float], settings: DriftSettings, others: Others) ->
     return None
 
 
-def test_more_streams_need_more_evidence_each() -> None:
-    """Each of K streams alarms at K A: the more there are, the later."""
-    alone = present(alarm_after([1.0] * 50, SETTINGS, Others()))
-    among = present(alarm_after([1.0] * 50, SETTINGS, Others(count=199)))
+def test_all_streams_together_decide() -> None:
+    """A stream alarms at A once all evidence reaches K A: by its own, the later the more there are, or by others'."""
+    alone = alarm_after([1.0] * 50, SETTINGS, Others())
+    among_few = present(alarm_after([1.0] * 50, SETTINGS, Others(count=9)))
+    among_many = present(alarm_after([1.0] * 50, SETTINGS, Others(count=199)))
+    helped = alarm_after([1.0] * 50, SETTINGS, Others(count=9, log_evidence=math.log(9_900)))
+    others_alone = alarm_after([1.0] * 50, SETTINGS, Others(count=9, log_evidence=math.log(1e9)))
 
-    assert alone < among
+    assert present(alone) < among_few < among_many
+    assert others_alone == alone == helped
     assert SETTINGS.log_threshold(200) == pytest.approx(math.log(200_000))
-
-
-def test_the_mean_of_all_streams_can_decide() -> None:
-    """By the mean a stream alarms at A once all evidence reaches K A, sooner when others have evidence as well."""
-    settings = msgspec.structs.replace(SETTINGS, multiplicity="mean")
-    quiet = alarm_after([1.0] * 50, settings, Others(count=9, log_evidence=-math.inf))
-    helped = present(alarm_after([1.0] * 50, settings, Others(count=9, log_evidence=math.log(9_900))))
-    own = alarm_after([1.0] * 50, settings, Others(count=9, log_evidence=math.log(1e9)))
-
-    assert quiet == alarm_after([1.0] * 50, SETTINGS, Others(count=9))
-    assert own == alarm_after([1.0] * 50, settings, Others()) == helped
-    assert helped < present(quiet)
 
 
 def test_an_alarm_names_the_exchanges_behind_it() -> None:

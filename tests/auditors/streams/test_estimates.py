@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from auditors.streams.estimates import estimate
+from auditors.metrics.weighting import hajek_mean
+from auditors.streams.estimates import bounds_of, estimate, has_left
 from auditors.streams.state import StreamState, exclude, record
 from tests.support.auditors.live_streams import KEY, SETTINGS, favoritism, interval_of, run
 
@@ -28,6 +29,15 @@ class TestEstimate:
         assert found.method == "hajek, empirical-bernstein confidence sequence"
         assert found.extra["effective_n"] == pytest.approx(10_000)
         assert (found.axis, found.group, found.n) == ("gender", "man", 10_000)
+
+    def test_a_mean_that_left_its_bounds_is_told(self) -> None:
+        """After a jump the Hajek mean lies outside of the sequence, which then is no interval of it."""
+        jumped = run([0.0] * 600 + [1.0] * 400)
+
+        assert has_left(jumped)
+        assert bounds_of(jumped).upper == pytest.approx(hajek_mean(jumped.sums))
+        assert not has_left(run([1.0, 0.0] * 500))
+        assert not has_left(StreamState())
 
 
 class TestMissing:

@@ -21,7 +21,7 @@ from gateway.streams.recording import Settling
 from tests.support.store.made import exchange, measurement
 from tests.support.store.scored import scores_of
 
-SETTINGS = DriftSettings(average_run_length=1000.0, reference_window=10, multiplicity="mean")
+SETTINGS = DriftSettings(average_run_length=1000.0, reference_window=10)
 N_AUDITS = 60
 
 record_all = partial(recording.record_all, settings=SETTINGS, followers=[policy_arms.update])

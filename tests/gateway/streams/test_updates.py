@@ -11,16 +11,19 @@ import pytest
 import sqlalchemy as sa
 
 from auditors.metrics.intervals import Interval
+from auditors.metrics.sequential import log_sum
 from auditors.streams import state as live
-from auditors.streams.drift import Detector, DriftSettings, Multiplicity, Others
+from auditors.streams.drift import Detector, DriftSettings, Others
 from auditors.streams.estimates import WINDOW_METHOD, bounds_of, window_estimate
 from auditors.streams.scales import scaled
 from auditors.streams.state import StreamState
 from auditors.types import AuditFailure, Measurement
+from gateway.reading.stream_pages import read_detectors, read_moved
 from gateway.store import exchanges, streams, tables, windows
 from gateway.store.database import Database
-from gateway.store.streams import Stream
+from gateway.store.streams import Selection, Stream
 from gateway.store.windows import Window
+from gateway.streams.steps import log_evidence_of
 from tests.support.store import recorder
 from tests.support.store.made import exchange, measurement, record
 
@@ -71,7 +74,7 @@ def replayed() -> dict[tuple[str, str], StreamState]:
             only,
             recorder.PROBABILITY,
             recorder.SETTINGS,
-            others=Others(count=n_streams - 1),
+            others=others_than(states, ("favoritism", group), n_streams),
             exchange_id=one.id,
             at=one.received_at,
         )
@@ -85,7 +88,7 @@ def replayed() -> dict[tuple[str, str], StreamState]:
                 [] if gap == group else [y],
                 recorder.PROBABILITY,
                 recorder.SETTINGS,
-                others=Others(count=n_streams - 1),
+                others=others_than(states, ("favoritism_gap", gap), n_streams),
                 exchange_id=one.id,
                 at=one.received_at,
             )
@@ -112,6 +115,11 @@ def test_kills_and_repeats_change_nothing(store_url: str) -> None:
     assert all((stream.alarm_since is not None) == stream.state.alarm for stream in found.values())
 
 
+def others_than(states: dict[tuple[str, str], StreamState], place: tuple[str, str], n_streams: int) -> Others:
+    evidence = [log_evidence_of(state) for other, state in states.items() if other != place]
+    return Others(count=n_streams - 1, log_evidence=log_sum([value for value in evidence if value is not None]))
+
+
 def _listed(url: str) -> list[Stream]:
     async def listed() -> list[Stream]:
         database = await Database.open(url)
@@ -123,10 +131,9 @@ def _listed(url: str) -> list[Stream]:
     return asyncio.run(listed())
 
 
-@pytest.mark.parametrize("multiplicity", ["each", "mean"])
-async def test_more_streams_ask_for_more_evidence(database: Database, multiplicity: Multiplicity) -> None:
-    """With K streams in the store an alarm needs K times the evidence, by either rule, while the others have none."""
-    settings = msgspec.structs.replace(CALM, multiplicity=multiplicity)
+async def test_more_streams_ask_for_more_evidence(database: Database) -> None:
+    """With K streams in the store an alarm needs K times the evidence while the others have none."""
+    settings = CALM
     for axis in range(9):
         await audited(database, [measurement(0.0, axis=f"axis-{axis}")], settings=settings)
     logs = [-math.inf]
@@ -137,12 +144,19 @@ async def test_more_streams_ask_for_more_evidence(database: Database, multiplici
         if detector.alarm:
             break
 
+    for _ in range(5):
+        await audited(database, [measurement(2.0)], settings=settings)
+    [moved] = await read_moved(database, settings)
+    page = (await read_detectors(database, Selection(), settings)).read()
+
     assert settings.log_threshold(1) < logs[-2] < settings.log_threshold(10) <= logs[-1]
+    assert (moved.axis, moved.shift) == ("gender", "moved")
+    assert [one.axis for one in page if one.has_moved] == ["gender"]
 
 
-async def test_evidence_of_other_streams_counts_by_the_mean(database: Database) -> None:
-    """By the mean a stream at A alarms when another brings the family there; an alarmed one brings nothing more."""
-    settings = msgspec.structs.replace(CALM, multiplicity="mean", average_run_length=1e6)
+async def test_evidence_of_other_streams_counts(database: Database) -> None:
+    """A stream at A alarms when another brings the family there; an alarmed one brings nothing more."""
+    settings = msgspec.structs.replace(CALM, average_run_length=1e6)
     await audited(database, [measurement(-1.0, axis="age")], settings=settings)
     await stored(database, "age", log_evidence=math.log(1e12))
     for _ in range(40):

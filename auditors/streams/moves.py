@@ -1,0 +1,70 @@
+"""What is said of many streams and of a change: which moved at a false discovery rate, and the mean since a change.
+
+An e-value for "the mean stayed within the limits" from a stream's Shiryaev-Roberts evidence R of n audits: R / f(n)
+with f(n) = 2.11 (n + 1) log^2(n + 1). It is valid at every stopping time, so whenever somebody looks: R - n is a
+supermartingale from 0, so E[R at min(tau, m)] <= m, and summation by parts over the values m of f gives E[R / f at tau]
+<= the sum of all 1 / f(m), which is below 1.
+
+A change's beginning is chosen by the same data, so its interval is the confidence sequence that begins at its j-th
+value, at the level 5 % / f(j): together, over every j, both sides and all times, 5 %.
+"""
+
+import math
+from collections.abc import Mapping
+
+from auditors.metrics import sequential
+from auditors.metrics.intervals import Interval
+from auditors.streams.drift import Detector
+from auditors.streams.state import StreamState
+
+_SUM_OF_INVERSES = 2.11
+"""Slightly more than the sum of 1 / (j log^2 j) from j = 2 on."""
+
+
+def log_e_value(state: StreamState, *, is_gap: bool) -> float | None:
+    """Return the log of the e-value of a stream (module docstring); None where it is not watched, where it has seen
+    nothing, and of a gap whose detector began before its audits were counted.
+    """
+    detector = state.detector
+    if detector is None or not detector.n_seen:
+        return None
+    n = detector.n_begun if is_gap else detector.n_seen
+    if not n:
+        return None
+    if state.block is not None:
+        n += state.block.group.n + state.block.others.n
+    return detector.log_evidence - math.log(spent(n))
+
+
+def moved(log_e_values: Mapping[str, float], n_streams: int, false_discovery_rate: float) -> list[str]:
+    """Return the streams that moved, those with the largest e-value first: e-BH.
+
+    The mean share of streams in it that did not move is at most `false_discovery_rate`, for any dependence. Streams
+    that are not in the mapping count as those without evidence. Raises ValueError for a rate outside (0, 1).
+
+    Source: Wang & Ramdas 2022, arXiv:2009.02824, definition 2. Deviation: none.
+    """
+    if not 0.0 < false_discovery_rate < 1.0:
+        raise ValueError(f"the false discovery rate {false_discovery_rate} is outside (0, 1)")
+    ranked = sorted(log_e_values.items(), key=lambda entry: -entry[1])
+    most = math.log(n_streams / false_discovery_rate) if n_streams else math.inf
+    n_moved = max((k for k, (_, log_e) in enumerate(ranked, start=1) if log_e + math.log(k) >= most), default=0)
+    return [stream for stream, _ in ranked[:n_moved]]
+
+
+def since_change(detector: Detector, confidence_level: float = 0.95) -> Interval | None:
+    """Return the interval of the mean since the change began, on 0..1 (module docstring).
+
+    None where the values since then are not all in its sums, and where the mean left the interval, having moved on.
+    """
+    behind = detector.change_evidence
+    if not behind.level.n or behind.sums.n != behind.level.n or behind.level.mean is None:
+        return None
+    begun_at = detector.n_seen - behind.level.n + 1
+    bounds = sequential.interval(behind.sums, 1.0 - (1.0 - confidence_level) / spent(begun_at))
+    return bounds if bounds.lower <= behind.level.mean <= bounds.upper else None
+
+
+def spent(n: int) -> float:
+    """Return f(n) of the module's docstring."""
+    return _SUM_OF_INVERSES * (n + 1) * math.log(n + 1) ** 2
