@@ -53,9 +53,9 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
     references: Mapping[str, Interval] = {}
     """The run's intervals on the 0..1 scale by `auditors.streams.state.reference_name`."""
     equivalence_margin: float | None = None
-    """On the 0..1 scale: since when the change against the reference is shown to be smaller (`smaller`)."""
+    """Distance on the 0..1 scale below which a change is shown to be smaller (`smaller`)."""
     false_discovery_rate: float = 0.05
-    """Of the streams that are listed as moved (`auditors.streams.moves`)."""
+    """Largest mean share of streams that did not move in the list of those that moved (`auditors.streams.moves`)."""
     max_weight_share: float = 0.05
     """Largest share of a stream that an exchange may weigh for its sender's rate (`streams.sender_weights`)."""
 

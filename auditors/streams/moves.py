@@ -1,4 +1,4 @@
-"""What is said of many streams and of a change: which moved at a false discovery rate, and the mean since a change.
+"""Lists the streams that moved at a false discovery rate, and bounds the mean since a change.
 
 An e-value for "the mean stayed within the limits" from a stream's Shiryaev-Roberts evidence R of n audits: R / f(n)
 with f(n) = 2.11 (n + 1) log^2(n + 1). It is valid at every stopping time, so whenever somebody looks: R - n is a

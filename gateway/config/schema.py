@@ -291,7 +291,7 @@ class ProbingAuditorConfig(AuditorConfig, frozen=True):
 
 class AffinityConfig(ProbingAuditorConfig, frozen=True):
     identities: str | None = None
-    """As in `auditors.embedding`; may be the same file."""
+    """Like the key of `auditors.embedding`; may be the same file."""
 
 
 class CounterfactualConfig(ProbingAuditorConfig, frozen=True):

@@ -106,7 +106,7 @@ class WordShare(msgspec.Struct, frozen=True):
     is_swapped: bool
     """The swap exchanged it."""
     level: int
-    """From 0 to 4, in proportion to the largest share of the answer."""
+    """A number from 0 to 4, in proportion to the largest share of the answer."""
 
 
 class ExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,8 @@ import numpy as np
 from auditors.metrics.intervals import Interval
 from auditors.streams import drift, moves
 from auditors.streams.drift import DriftSettings
-from tests.support import drift_simulation as simulation
-from tests.support.auditors.stream_bank import DetectorBank
+from tools.simulations import drift as simulation
+from tools.simulations.stream_bank import DetectorBank
 
 STREAMS, PLANTED, AUDITS = 20, 5, 1500
 

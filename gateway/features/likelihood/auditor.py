@@ -80,7 +80,7 @@ class _Case(NamedTuple):
 
     @property
     def sampling(self) -> str:
-        """How the answer was sampled, as far as its request says."""
+        """The kind of sampling that the request asks for."""
         conversation = self.conversation
         is_plain = conversation.temperature == 1 and conversation.top_p in (None, 1)
         return AS_SCORED if is_plain and not conversation.conditions.keys() - _HARMLESS else OTHERWISE
