@@ -28,12 +28,15 @@ TEXT = "The public library opens at nine in the morning and closes at six."
 
 
 def build_exchanges(upstream: str, model: str) -> list[Exchange]:
-    """Return the known good exchanges as if `upstream` had served them with `model`: a chat, and a decision."""
+    """Return the known good exchanges as if `upstream` had served them with `model`: a chat, a decision, a chat of a
+    model that thinks.
+    """
     token = {"token": "Yes", "logprob": -0.05}
     logprobs = {"content": [token | {"top_logprobs": [token, {"token": "No", "logprob": -3.02}]}]}
     return [
         _build(upstream, model, {"max_tokens": 128}, PROMPT, {}, ANSWER),
         _build(upstream, model, {"max_tokens": 1, "logprobs": True}, QUESTION, {"logprobs": logprobs}, "Yes"),
+        _build(upstream, model, {"max_tokens": 128}, PROMPT, {}, ANSWER, reasoning="What helps her to prepare?"),
     ]
 
 
@@ -57,11 +60,17 @@ async def choose_upstream(config: Config, server: str, model: str | None) -> tup
 
 
 def _build(
-    upstream: str, model: str, options: dict[str, object], prompt: str, choice: dict[str, object], answer: str
+    upstream: str,
+    model: str,
+    options: dict[str, object],
+    prompt: str,
+    choice: dict[str, object],
+    answer: str,
+    **message_fields: str,
 ) -> Exchange:
     exchange_id = f"known-good-{uuid.uuid4().hex}"
     request = {"model": model, "messages": [{"role": "user", "content": prompt}], **options}
-    message = {"role": "assistant", "content": answer}
+    message = {"role": "assistant", "content": answer, **message_fields}
     response = {"choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}]}
     return Exchange(
         id=exchange_id,

@@ -122,7 +122,8 @@ def read_scored(reply: bytes, answer: str) -> Scored:
     tokens = [_own_token(entry) for entry in entries]
     text = "".join(token.decoded_token or "" for token in tokens)
     start, end = _place(text, answer)
-    words = [match.span() for match in _WORD.finditer(text, start, end)]
+    ends = [match.end() for match in _WORD.finditer(text, start, end)]
+    words = [*zip([start, *ends], ends, strict=False)]
     starts, sums, n_tokens, at = [begin for begin, _ in words], [0.0] * len(words), 0, 0
     for number, token in enumerate(tokens):
         begins, at = at, at + len(token.decoded_token or "")
@@ -179,5 +180,5 @@ def _words(text: str, spans: Sequence[tuple[int, int]], sums: Sequence[float]) -
     return [Word(text[start:end], nats) for (start, end), nats in zip(spans, sums, strict=True)]
 
 
-_WORD = re.compile(r"\s*(?:[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]+|_+)")
+_WORD = re.compile(r"(?:[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]+|_+)")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")

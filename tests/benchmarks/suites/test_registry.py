@@ -21,7 +21,7 @@ def test_no_suite_is_a_special_case() -> None:
     quoted = re.compile(rf"""["']({"|".join(registry.SUITES)})["']""")
     gateway = ROOT.parent / "gateway"
     auditor = (
-        ROOT.parent / "auditors" / "decision.py",
+        gateway / "features" / "decisions" / "auditor.py",
         gateway / "features" / "canary" / "gaps.py",
         gateway / "features" / "planning" / "unit_costs.py",
     )
