@@ -12,6 +12,7 @@ from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
 from benchmarks.simulator.loading import parse
 from biasgate import Client, GatewayError
 from gateway.features.decisions import auditor as decision
+from gateway.features.likelihood import scoring as likelihood
 from gateway.features.thoughts import reading as thoughts
 from gateway.store import streams
 from gateway.store.database import Database
@@ -126,10 +127,10 @@ async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path, m
 
     expected = planted()
     assert set(expected) <= set(shown)
-    # no tools, no JSON (test_structured.py), no decisions (test_decision.py), no thoughts, no reference set
+    # no tools, JSON (test_structured.py), decisions (test_decision.py), thoughts, likelihoods or reference sets
     assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in expected} | structured.METRICS | decision.METRICS | set(
         judge_reference.METRICS
-    ) | set(thoughts.SCALES) == set(SCALES)
+    ) | set(thoughts.SCALES) | set(likelihood.SCALES) == set(SCALES)
     assert outcomes["audited"] + outcomes["sampled_out"] == len(PROMPTS) * ROUNDS
     assert outcomes["sampled_out"] > 0
     missed = {}
