@@ -66,7 +66,7 @@ _ORDER: tuple[Status, ...] = ("refusal", "unrelated", "thinking_exhausted", "mal
 """Order of reasons for a missing value, the first of which counts: values never due before missing ones."""
 _SAMPLED_REFUSAL = "the sampled answer is a refusal"
 NOT_COMPARED: Mapping[str, NotAuditable] = {**NOT_ASKED_AGAIN, "stream cut off": "cut_off"}
-"""Notes with the reason why an answer is not compared: half an answer is no default to measure from."""
+"""Notes with the reason why an answer is not compared: half an answer is not a default to measure from."""
 
 
 class Answer(NamedTuple):

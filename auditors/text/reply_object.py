@@ -2,7 +2,7 @@
 
 Models fence the object, write a sentence before or after it, leave a comma at the end of a list, quote with single or
 typographic marks, leave the quotes of names out, write Python's constants, wrap the object in another or in a list, and
-repeat it. A template with alternatives ("true|false") is no object, and two objects that differ answer nothing.
+repeat it. A template with alternatives ("true|false") is not an object, and two objects that differ answer nothing.
 """
 
 import json

@@ -112,7 +112,7 @@ class LiveEstimate(ShownSeries, frozen=True, kw_only=True):
     damaged: bool = False
     """True if its stored state cannot be used, and no audit moves it until it is started again."""
     is_widened: bool = False
-    """True if the mean moved so far that it left its 95 % bounds: they end at `value` and are no interval of it."""
+    """True if the mean moved so far that it left its 95 % bounds: they end at `value` and are not its interval."""
     since_change: SinceChange | None = None
     """The same mean since the change, while an alarm stands."""
 
