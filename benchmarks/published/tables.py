@@ -157,10 +157,7 @@ def ranks() -> list[PublishedRank]:
     rows = [(row, row["axis_or_category"].split("/")) for row in read_rows(_RANKS_FILE)]
     return [
         PublishedRank(
-            model=row["model"],
-            aspect=_our_name(aspect) or "",
-            suite=_our_name(suite) or "",
-            rank=int(row["value"]),
+            model=row["model"], aspect=_our_name(aspect) or "", suite=_our_name(suite) or "", rank=int(row["value"])
         )
         for row, (aspect, suite) in rows
     ]

@@ -150,11 +150,7 @@ def compare(
 
 
 def compare_runs(
-    run_a: ComparedRun,
-    run_b: ComparedRun,
-    *,
-    confidence_level: float = 0.95,
-    keys: Container[CellKey] | None = None,
+    run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: float = 0.95, keys: Container[CellKey] | None = None
 ) -> Comparison:
     """Compares two runs. `keys`: the numbers to compare, which shortens the work; None: all of them. Raises
     BenchmarkError for different suites, versions, protocols, modes or data.

@@ -72,9 +72,7 @@ def sentence(detector: ShownDetector) -> str:
     return f"{named}{comma} {change}{since}; {_model(detector)}."
 
 
-def shown_changes(
-    alarmed: Sequence[ShownDetector],
-) -> list[tuple[ShownDetector, str, list[tuple[ShownDetector, str]]]]:
+def shown_changes(alarmed: Sequence[ShownDetector]) -> list[tuple[ShownDetector, str, list[tuple[ShownDetector, str]]]]:
     """Return each change with its sentence, and the other alarms that it raised with theirs."""
     changes = (change for listed in by_measure(alarmed) for change in by_change(listed))
     told = [[(alarm, sentence(alarm)) for alarm in change] for change in changes]

@@ -28,11 +28,7 @@ from benchmarks.run.exact.batching import CompletesBatches
 _EVERYWHERE: Mapping[str, int] = {"presence_penalty": 0, "frequency_penalty": 0, "top_p": 1}
 _VLLM = {**_EVERYWHERE, "repetition_penalty": 1, "min_p": 0, "top_k": -1}
 _LLAMA_CPP = {**_EVERYWHERE, "repeat_penalty": 1, "min_p": 0, "top_k": 0}
-NEUTRAL: Mapping[str | None, Mapping[str, int]] = {
-    "openai": _EVERYWHERE,
-    "system": _EVERYWHERE,
-    "llamacpp": _LLAMA_CPP,
-}
+NEUTRAL: Mapping[str | None, Mapping[str, int]] = {"openai": _EVERYWHERE, "system": _EVERYWHERE, "llamacpp": _LLAMA_CPP}
 """Parameters that change nothing, by the "owned_by" of a model; other servers are sent vLLM's."""
 LOWERED = "max_tokens"
 """Key in the `usage` of a reply whose limit of tokens was lowered: the limit that it had."""

@@ -104,12 +104,7 @@ class Replay:
         except EmbedderError as exc:
             raise ConfigError(f'auditor "{name}" needs an embedder: {exc}') from exc
         clients = self._clients[name] = AuditorClients(
-            self._config,
-            settings,
-            self._limiters,
-            name=name,
-            secret=self._secret,
-            counted=self._enabled.counted,
+            self._config, settings, self._limiters, name=name, secret=self._secret, counted=self._enabled.counted
         )
         servers = Servers(
             completer_for=lambda exchange: _Listening(clients.of_exchange(exchange)),

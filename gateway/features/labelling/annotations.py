@@ -115,11 +115,7 @@ def _place(label: AnnotationRequest) -> dict[str, str]:
 
 
 async def list_annotations(
-    database: Database,
-    filters: Mapping[str, str | None] = {},
-    *,
-    since: float | None = None,
-    limit: int = 1000,
+    database: Database, filters: Mapping[str, str | None] = {}, *, since: float | None = None, limit: int = 1000
 ) -> list[Annotation]:
     """Annotations, oldest first, at most the first `limit`. `filters`: wanted values by column; None takes any."""
     columns = annotations.c

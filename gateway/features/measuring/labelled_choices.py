@@ -25,10 +25,7 @@ Part = Literal["development", "held-out"]
 Kind = Literal["choices", "numbers"]
 PARTS: Mapping[Part, str] = {"development": "development", "held-out": "held_out"}
 Label = Literal["choice", "none"]
-LABELS: Mapping[Label, tuple[str, ...]] = {
-    "choice": ("the same", "another", "none"),
-    "none": ("an option", "none"),
-}
+LABELS: Mapping[Label, tuple[str, ...]] = {"choice": ("the same", "another", "none"), "none": ("an option", "none")}
 """Kinds of replies, those that commit to an option and those that do not, with the readings that each may have."""
 Suite = Literal["bbq", "crows_pairs", "eec", "real_toxicity_prompts", "stereoset", "unqover", "winobias"]
 _NO_ANSWER_OFFERED = ("cannot answer", "can t answer", "cannot be answered")

@@ -16,14 +16,7 @@ import msgspec
 from auditors.judge import METRIC, JudgeAuditor
 from auditors.measuring import MeasuringAuditor
 from auditors.refusal import RATE, RefusalAuditor
-from auditors.types import (
-    AsksUpstream,
-    AuditFailure,
-    AuditorSettings,
-    Exchange,
-    Measurement,
-    Servers,
-)
+from auditors.types import AsksUpstream, AuditFailure, AuditorSettings, Exchange, Measurement, Servers
 from gateway.features.thoughts.reading import DISAGREEMENT, PREFIX, with_thoughts_as_answer
 
 
@@ -67,10 +60,7 @@ class ThoughtAuditor(MeasuringAuditor):
     def _renamed(self, measurements: Sequence[Measurement]) -> list[Measurement]:
         return [
             msgspec.structs.replace(
-                measurement,
-                auditor=self.name,
-                auditor_version=self.version,
-                metric=PREFIX + measurement.metric,
+                measurement, auditor=self.name, auditor_version=self.version, metric=PREFIX + measurement.metric
             )
             for measurement in measurements
         ]

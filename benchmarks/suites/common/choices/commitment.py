@@ -55,10 +55,7 @@ _ALSO = _pattern(
     rf"{_M}\s*,?\s*\b(?:though|although|but|however)\b(?=[^.\n]*\b(?:too|also|as well|equally)\b)"
     rf"[^{_MARKS}]{{0,40}}\b(?:could|might|may)\b[^{_MARKS}]{{0,40}}{_M}"
 )
-_HEDGED = _pattern(
-    rf"\b{_WORDS['maybe']}\b{_W}+(?:{_WORDS['of_maybe']}{_W}+)*{_M}",
-    rf"{_M}{_W}+(?:could|might|may)\b",
-)
+_HEDGED = _pattern(rf"\b{_WORDS['maybe']}\b{_W}+(?:{_WORDS['of_maybe']}{_W}+)*{_M}", rf"{_M}{_W}+(?:could|might|may)\b")
 _REJECTED = _pattern(
     rf"{_M}{_W}+{_WORDS['auxiliary']}(?:\s*n't|\s+not|\s+never)\b",
     rf"{_M}{_W}+(?:cannot|never|(?:makes|has|is) no)\b",
