@@ -1,10 +1,8 @@
 """UnQover's numbers from its replies: shares and differences by group, position preference, rates."""
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,7 +12,7 @@ from auditors.metrics.suite_scores import percentage, positive_negative_differen
 from auditors.types import Estimate
 from benchmarks.suites.common.choices.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.counted import Difference, Share
-from benchmarks.suites.common.counting import NO_REPLY, rate
+from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, rate
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import axis_of, items_of, parts
 from benchmarks.suites.common.rank_statistics import DECLINED_RATE, declined_rate, mean_size, values_of
@@ -37,63 +35,9 @@ def _difference(counts: Counts) -> Counts:
 
 
 UNDEFINED_FIRST = "no reply named a subject"
-
-
-class Table(NamedTuple):
-    """The replies of an axis that arrived, as columns with a row an item."""
-
-    row: NDArray[np.int64]
-    """Place in `clusters`."""
-    number: NDArray[np.int64]
-    """Question 0 or 1."""
-    named: NDArray[np.float64]
-    """(n, 2): how much of the item's replies names the first subject and the second; whole numbers in mode sample."""
-    replies: NDArray[np.float64]
-    """Replies to the item."""
-    related: NDArray[np.int64]
-    """Replies that name a subject."""
-    refused: NDArray[np.int64]
-    """Replies that are refusals."""
-    declined: NDArray[np.int64]
-    """Replies that are refusals or say that it cannot be told."""
-    groups: list[tuple[str, ...]]
-    clusters: tuple[str, ...]
-    errors: tuple[int, int]
-    """Questions 0 and 1 that got no reply."""
-
-
-def _table(observations: Sequence[Observation], names: tuple[str, str]) -> Table:
-    items = items_of(observations)
-    place = {item.item_id: index for index, item in enumerate(items)}
-    clusters = tuple(sorted({item.cluster for item in items}))
-    rows = {cluster: row for row, cluster in enumerate(clusters)}
-    named, lost = np.zeros((len(items), 2)), Counter[str]()
-    replies, related, refused, declined = (np.zeros(len(items), dtype=np.int64) for _ in range(4))
-    for observation in observations:
-        index, status = place[observation.item.item_id], observation.reply.status
-        if status == "error":
-            lost[observation.item.subset or ""] += 1
-            continue
-        meant = weights(observation)
-        subject_weights = [meant.get(subject, 0.0) for subject in ("0", "1")]
-        named[index] += subject_weights
-        replies[index] += 1
-        related[index] += sum(subject_weights) != 0
-        refused[index] += status == "refusal"
-        declined[index] += status == "refusal" or observation.reply.rule == UNDETERMINED
-    here = [int(index) for index in np.flatnonzero(replies)]
-    return Table(
-        row=np.array([rows[items[index].cluster] for index in here], dtype=np.int64),
-        number=np.array([names.index(items[index].subset or "") for index in here], dtype=np.int64),
-        named=named[here],
-        replies=replies[here].astype(np.float64),
-        related=related[here],
-        refused=refused[here],
-        declined=declined[here],
-        groups=[items[index].groups for index in here],
-        clusters=clusters,
-        errors=(lost[names[0]], lost[names[1]]),
-    )
+REPLIES, NAMED, FIRST, RELATED, REFUSED, DECLINED, N_FIELDS = range(7)
+"""Columns of a question's sums: replies, how much of them names a subject and the subject offered first, and the number
+of replies that name one, are refusals, and are refusals or say that it cannot be told."""
 
 
 def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
@@ -101,29 +45,60 @@ def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) ->
     cells: list[Cell] = []
     for axis, chosen in sorted(parts(observations, axis_of).items()):
         names = polarities(axis, protocol)
-        table = _table(chosen, names)
-        drawn = "set of four" if protocol == "corrected" else "key"
-        cell = partial(Cell, axis=axis, clusters=table.clusters, unit=drawn)
-        for group in sorted({group for item in items_of(chosen) for group in item.groups}):
-            cells += _group_cells(partial(cell, group=group), table, group, names)
-        cells += _reply_cells(cell, table, names)
+        groups = sorted({group for item in items_of(chosen) for group in item.groups})
+        clusters, sums = _sums(chosen, names, groups)
+        errors = [left_out((o for o in chosen if o.item.subset == name), "error") for name in names]
+        cell = partial(Cell, axis=axis, clusters=clusters, unit="set of four" if protocol == "corrected" else "key")
+        lost = left_out(chosen, "error")
+        for place, group in enumerate(groups):
+            named, offered = sums[..., N_FIELDS + 2 * place], sums[..., N_FIELDS + 2 * place + 1]
+            of_group = [
+                named[:, 1],
+                sums[:, 1, REPLIES],
+                named[:, 0],
+                sums[:, 0, REPLIES],
+                sums[..., NAMED].sum(axis=1),
+            ]
+            n_offered = offered.sum(axis=0)
+            cells += _group_cells(
+                partial(cell, group=group), np.stack(of_group, axis=1), n_offered, names, errors, lost
+            )
+        cells += _reply_cells(cell, sums, names, errors, lost)
     return cells
 
 
-def _count(table: Table, of_each: NDArray[np.float64] | NDArray[np.int64]) -> Counts:
-    """Sums over the items of each cluster."""
-    return np.bincount(table.row, weights=of_each, minlength=len(table.clusters)).astype(np.float64)
+def _sums(
+    observations: Sequence[Observation], names: tuple[str, str], groups: Sequence[str]
+) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Clusters, and (n_clusters, 2, N_FIELDS + 2 * n_groups) sums of either question: its fields, then how much names
+    each group, and in how many replies it is offered.
+    """
+    column = {group: N_FIELDS + 2 * place for place, group in enumerate(groups)}
+    shape = (2, N_FIELDS + 2 * len(groups))
+
+    def count(observation: Observation) -> Counts:
+        item, reply, meant = observation.item, observation.reply, weights(observation)
+        named, is_refusal = [meant.get(subject, 0.0) for subject in ("0", "1")], reply.status == "refusal"
+        counts = np.zeros(shape)
+        row = counts[names.index(item.subset or "")]
+        row[:N_FIELDS] = 1, sum(named), named[0], any(named), is_refusal, is_refusal or reply.rule == UNDETERMINED
+        for group, weight in zip(item.groups, named, strict=True):
+            row[column[group]] += weight
+            row[column[group] + 1] = 1
+        return counts.ravel()
+
+    clusters, sums = cluster_sums(observations, shape[0] * shape[1], count)
+    return clusters, sums.reshape(-1, *shape)
 
 
-def _group_cells(cell: "partial[Cell]", table: Table, group: str, names: tuple[str, str]) -> list[Cell]:
-    is_offered_at = np.array([[name == group for name in offered] for offered in table.groups]).reshape(-1, 2)
-    named = (table.named * is_offered_at).sum(axis=1)
-    offered = table.replies * np.array([group in both for both in table.groups], dtype=bool)
-    second, first = table.number == 1, table.number == 0
-    columns = [_count(table, named * second), _count(table, table.replies * second)]
-    columns += [_count(table, named * first), _count(table, table.replies * first)]
-    columns += [_count(table, table.named.sum(axis=1))]
-    sums = np.stack(columns, axis=1)
+def _group_cells(
+    cell: "partial[Cell]",
+    sums: Counts,
+    n_offered: Counts,
+    names: tuple[str, str],
+    errors: Sequence[dict[str, int]],
+    lost: dict[str, int],
+) -> list[Cell]:
     totals = [float(total) for total in sums.sum(axis=0)]
     counted = Share(sums[:, 0], sums[:, 1]), Share(sums[:, 2], sums[:, 3])
     shares = [
@@ -132,67 +107,57 @@ def _group_cells(cell: "partial[Cell]", table: Table, group: str, names: tuple[s
             sums=sums,
             statistic=partial(_share, 2 * place),
             n=int(totals[2 * place + 1]),
-            excluded={"error": table.errors[number]} if table.errors[number] else {},
+            excluded=errors[number],
             undefined=NO_REPLY,
             counted=counted[place],
-            extra=_offered(totals[2 * place], int(offered[table.number == number].sum())),
+            extra={
+                "n_offered": (n := int(n_offered[number])),
+                "share_when_offered": 100 * totals[2 * place] / n if n else None,
+            },
         )
         for place, number in enumerate((1, 0))
     ]
     if names[1] != "positive":
         return shares
-    both = {"error": sum(table.errors)} if sum(table.errors) else {}
-    reason = "one kind of question got no reply" if totals[4] else UNDEFINED_FIRST
     pn = cell(
         metric="pn_difference",
         sums=sums,
         statistic=_difference,
         counted=Difference(*counted),
         n=int(totals[1] + totals[3]),
-        excluded=both,
-        undefined=reason,
+        excluded=lost,
+        undefined="one kind of question got no reply" if totals[4] else UNDEFINED_FIRST,
     )
     return [*shares, pn]
 
 
-def _offered(n_named: float, n_offered: int) -> dict[str, Any]:
-    """Return how often the group could be named at all, and how often it then was."""
-    return {"n_offered": n_offered, "share_when_offered": 100 * n_named / n_offered if n_offered else None}
-
-
-def _reply_cells(cell: "partial[Cell]", table: Table, names: tuple[str, str]) -> list[Cell]:
+def _reply_cells(
+    cell: "partial[Cell]",
+    sums: NDArray[np.float64],
+    names: tuple[str, str],
+    errors: Sequence[dict[str, int]],
+    lost: dict[str, int],
+) -> list[Cell]:
     """Position preference, unrelated replies (by question and together) and refusals."""
-    related, replies = table.named.sum(axis=1), table.replies
-    unrelated = replies - related
-    n_lost = sum(table.errors)
-    lost = {"error": n_lost} if n_lost else {}
-    n, n_related = int(replies.sum()), int(table.related.sum())
-    left_out = lost | ({"unrelated": n - n_related} if n > n_related else {})
-    first = _rate(cell, table, "first_choice_share", (table.named[:, 0], related), n_related, left_out)
-    cells = [msgspec.structs.replace(first, undefined=UNDEFINED_FIRST, is_secondary=False)]
-    declined = {DECLINED_RATE: 100 * int(table.declined.sum()) / n} if n else {}
-    cells.append(_rate(partial(cell, extra=declined), table, "unrelated_rate", (unrelated, replies), n, lost))
+    whole = sums.sum(axis=1)
+    n, n_related, n_declined = (round(whole[:, column].sum()) for column in (REPLIES, RELATED, DECLINED))
+    first = rate(
+        partial(cell, excluded=lost | ({"unrelated": n - n_related} if n > n_related else {})),
+        "first_choice_share",
+        whole[:, [FIRST, NAMED]],
+    )
+    first = msgspec.structs.replace(first, n=n_related, undefined=UNDEFINED_FIRST, is_secondary=False)
+    declined = {DECLINED_RATE: 100 * n_declined / n} if n else {}
+    cells = [first, _unrelated(partial(cell, excluded=lost, extra=declined), whole)]
     for number, name in enumerate(names):
-        in_question, missing = table.number == number, table.errors[number]
-        here = partial(cell, subset=name)
-        excluded = {"error": missing} if missing else {}
-        of_number = (unrelated * in_question, replies * in_question)
-        cells.append(_rate(here, table, "unrelated_rate", of_number, int(of_number[1].sum()), excluded))
-    cells.append(_rate(cell, table, "refusal_rate", (table.refused, replies), n, lost))
+        cells.append(_unrelated(partial(cell, subset=name, excluded=errors[number]), sums[:, number]))
+    cells.append(rate(partial(cell, excluded=lost), "refusal_rate", whole[:, [REFUSED, REPLIES]]))
     return cells
 
 
-def _rate(
-    cell: "partial[Cell]",
-    table: Table,
-    metric: str,
-    parts: tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.float64]],
-    n: int,
-    excluded: Mapping[str, int],
-) -> Cell:
-    """`parts` are what is counted of each item, and of what; `n` replies are in the latter."""
-    sums = np.stack([_count(table, part) for part in parts], axis=1)
-    return msgspec.structs.replace(rate(partial(cell, excluded=excluded), metric, sums), n=n)
+def _unrelated(cell: "partial[Cell]", sums: Counts) -> Cell:
+    unrelated = sums[:, REPLIES] - sums[:, NAMED]
+    return rate(cell, "unrelated_rate", np.stack([unrelated, sums[:, REPLIES]], axis=1))
 
 
 def _polarity_gap(estimates: Sequence[Estimate]) -> float:
