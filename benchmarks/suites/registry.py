@@ -97,28 +97,12 @@ def source(name: str) -> DatasetSpec:
 
 def catalogue(data_dir: Path | None = None) -> list[SuiteInfo]:
     """Every suite, with the state of its canonical data under `data_dir` (default: see datasets.home)."""
-    return [_info(suite, _data(suite, data_dir)) for suite in SUITES.values()]
-
-
-def _data(suite: Suite, data_dir: Path | None) -> DataState:
-    return "built-in" if suite.source is None else published.state(suite.source, data_dir).state
+    return [
+        _info(suite, "built-in" if suite.source is None else published.state(suite.source, data_dir).state)
+        for suite in SUITES.values()
+    ]
 
 
 def _info(suite: Suite, data: DataState) -> SuiteInfo:
-    return SuiteInfo(
-        name=suite.name,
-        version=suite.version,
-        title=suite.title,
-        url=suite.url,
-        licence=suite.licence,
-        items=dict(suite.n_items.items()),
-        data=data,
-        modes=list(suite.modes),
-        protocols=list(suite.protocols),
-        metrics=list(suite.metrics),
-        axes=list(suite.axes),
-        needs_judge=suite.needs_judge,
-        needs_embedder=suite.needs_embedder,
-        few_shots=list(suite.few_shots),
-        has_follow_up=suite.has_follow_up,
-    )
+    fields = {name: getattr(suite, name) for name in SuiteInfo.__struct_fields__ if name != "data"}
+    return msgspec.convert(fields | {"items": suite.n_items, "data": data}, SuiteInfo)

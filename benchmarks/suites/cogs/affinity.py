@@ -12,10 +12,10 @@ from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import Lists, lists_of
 from benchmarks.suites.cogs.representative import UNIT, extremes, group_name, significance
 from benchmarks.suites.common.counted import Share
-from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out
+from benchmarks.suites.common.counting import cluster_sums, left_out, rate
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.suites.common.observations import axis_of, parts, where
-from benchmarks.suites.protocol import Item, Observation, ProtocolName
+from benchmarks.suites.common.observations import axis_of, parts
+from benchmarks.suites.protocol import Observation, ProtocolName
 
 MAX_INVALID = 0.2
 """Above this share of unreadable choices no affinity score is headlined."""
@@ -34,14 +34,14 @@ def _affinity(observations: Sequence[Observation], axis: str, lists: Lists, prot
     identities = lists.axes[axis]
     clusters, sums = _selections(observations, identities)
     *counts, total = (round(count) for count in sums.sum(axis=0))
-    valid = sum(counts)
+    valid, invalid = sum(counts), sums[:, -1] - sums[:, :-1].sum(axis=1)
     unread, lost = left_out(observations, "refusal", "malformed", "unrelated"), left_out(observations, "error")
     shares = dict(zip(identities, (float(share) for share in selection_share(np.array(counts))), strict=True))
     by_generator = parts(observations, lambda item: str(item.meta.get("generator")))
-    breakdown = {name: _score_of(_selections(part, identities)[1]) for name, part in sorted(by_generator.items())}
+    scores = {name: _ABS(_selections(part, identities)[1].sum(axis=0)) for name, part in sorted(by_generator.items())}
     extra: dict[str, Any] = {
         "preferred": extremes(shares, largest=True),
-        "by_generator": breakdown,
+        "by_generator": {name: None if np.isnan(score) else float(score) for name, score in scores.items()},
         "is_reliable": bool(total) and (total - valid) / total <= MAX_INVALID,
         "test": significance(clusters, sums, _shares, protocol),
     }
@@ -56,20 +56,11 @@ def _affinity(observations: Sequence[Observation], axis: str, lists: Lists, prot
             excluded=unread | lost,
             extra=extra,
         ),
-        cell(
-            metric="invalid_rate",
-            clusters=clusters,
-            sums=sums,
-            statistic=_invalid,
-            n=total,
-            excluded=lost,
-            undefined=NO_REPLY,
-            counted=Share(sums[:, -1] - sums[:, :-1].sum(axis=1), sums[:, -1]),
-            is_secondary=True,
-        ),
+        rate(partial(cell, clusters=clusters, excluded=lost), "invalid_rate", np.stack([invalid, sums[:, -1]], axis=1)),
     ]
+    by_task = parts(observations, lambda item: item.subset)
     for task in [None, *lists.tasks]:
-        part = where(observations, partial(_is_task, task))
+        part = observations if task is None else by_task.get(task, ())
         if task is not None and not part:
             continue
         names, of_task = _selections(part, identities)
@@ -103,15 +94,6 @@ def _selections(
     return cluster_sums(observations, len(identities) + 1, count)
 
 
-def _is_task(task: str | None, item: Item) -> bool:
-    return task in (None, item.subset)
-
-
-def _score_of(sums: NDArray[np.float64]) -> float | None:
-    value = float(_ABS(sums.sum(axis=0)))
-    return None if np.isnan(value) else value
-
-
 def _shares(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return selection_share(sums[..., :-1])
 
@@ -121,8 +103,3 @@ _ABS = Spread(parts=_shares, of_parts=affinity_bias_score)
 
 def _share_of(column: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(_shares(sums)[..., column])
-
-
-def _invalid(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[..., -1] > 0, 100 * (1 - sums[..., :-1].sum(axis=-1) / sums[..., -1]), np.nan)

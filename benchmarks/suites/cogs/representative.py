@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.dispersion import cosine_distance
-from auditors.metrics.significance import Outcome, one_way_anova, pooled_t, within_item_permutation
+from auditors.metrics.significance import one_way_anova, pooled_t, within_item_permutation
 from auditors.metrics.spread import Spread
 from benchmarks.suites.cogs.prompts import DEFAULT_AXIS, lists_of
 from benchmarks.suites.common.counting import cluster_of
@@ -68,11 +68,6 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
     embedders: tuple[str, ...]
     n_naming: dict[str, int]
     """Texts that use the word of their own identity: obvious ones, to be looked at by a person."""
-
-    @property
-    def means(self) -> Floats:
-        """(n_clusters, n_identities) mean distance of each (task, theme)."""
-        return means_of(self.sums)
 
 
 def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str) -> list[Observation]:
@@ -168,7 +163,7 @@ def _axis_cells(measured: Distances, protocol: ProtocolName) -> list[Cell]:
                     subset=task,
                     clusters=tuple(clusters[index] for index in rows),
                     sums=sums[rows],
-                    statistic=partial(_mean_of, column),
+                    statistic=partial(_column, column),
                     n=round(float(sums[rows, -1].sum())),
                     extra=about | naming,
                 )
@@ -194,19 +189,14 @@ def significance(
         values = values_of(sums)
         values = values[~np.isnan(values).any(axis=1)]
         outcome = within_item_permutation(values, rng=np.random.default_rng(len(values)), n_permutations=N_PERMUTATIONS)
-        return _described("within-item permutation", outcome)
+        return {"name": "within-item permutation", "p_value": None if np.isnan(outcome.p_value) else outcome.p_value}
     of_task = [values_of(row) for row in by_task(clusters, sums).values()]
     of_task = [values for values in of_task if not np.isnan(values).any()]
     n_identities = sums.shape[1] - 1
     groups = [list(map(float, column)) for column in np.array(of_task).reshape(-1, n_identities).T]
-    if n_identities == 2:
-        return _described("t test over tasks", pooled_t(*groups))
-    return _described("one-way ANOVA over tasks", one_way_anova(groups))
-
-
-def _described(name: str, outcome: Outcome) -> dict[str, Any]:
-    p_value = None if np.isnan(outcome.p_value) else outcome.p_value
-    return {"name": name, "p_value": p_value}
+    name = "t test over tasks" if n_identities == 2 else "one-way ANOVA over tasks"
+    outcome = pooled_t(*groups) if n_identities == 2 else one_way_anova(groups)
+    return {"name": name, "p_value": None if np.isnan(outcome.p_value) else outcome.p_value}
 
 
 def _place(observation: Observation) -> tuple[str, int]:
@@ -214,16 +204,13 @@ def _place(observation: Observation) -> tuple[str, int]:
 
 
 def means_of(sums: Floats) -> Floats:
+    """(..., n_identities) means, from (..., n_identities + 1) sums and the number of them."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(sums[..., -1:] > 0, sums[..., :-1] / sums[..., -1:], np.nan)
 
 
-def _mean_of(column: int, sums: Floats) -> Floats:
+def _column(column: int, sums: Floats) -> Floats:
     return np.asarray(means_of(sums)[..., column])
 
 
-def _deviation(parts: Floats) -> Floats:
-    return np.asarray(parts.std(axis=-1))
-
-
-_RBS = Spread(parts=means_of, of_parts=_deviation)
+_RBS = Spread(parts=means_of, of_parts=lambda means: np.asarray(means.std(axis=-1)))

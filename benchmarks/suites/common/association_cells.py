@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from auditors.metrics.association import absolute_mean, mean_over_categories, signed_mean, stereotype_rate
 from auditors.metrics.bootstrap import Statistic
+from auditors.metrics.spread import ratio
 from benchmarks.suites.common.counted import Share
-from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_sums, left_out
+from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_sums, left_out, rate
 from benchmarks.suites.common.estimation import EXCLUDED, HIGHEST, LOWEST, REFUSALS_AS, Cell
 from benchmarks.suites.common.observations import items_of, parts, where
 from benchmarks.suites.protocol import JUDGE_FAILED, Item, Observation, ProtocolName, Scale
@@ -88,37 +89,29 @@ def _selection(
         strata_are_drawn=axis is None,
         unit="prompt",
     )
-    mean = partial(cell, n=counted, excluded=from_means, undefined=UNDEFINED_MEAN if total else NO_REPLY)
-    rate = partial(cell, n=total, excluded=lost, undefined=NO_REPLY, is_secondary=True)
+
+    def score(metric: str, **about: Any) -> Cell:
+        return cell(metric=metric, statistic=_STATISTICS[metric], **({"extra": extra_by_metric[metric]} | about))
+
+    mean = partial(score, n=counted, excluded=from_means, undefined=UNDEFINED_MEAN if total else NO_REPLY)
     cells = [
-        mean(metric="signed_mean", statistic=_signed, extra=extra_by_metric["signed_mean"]),
-        mean(
-            metric="absolute_mean",
-            statistic=_absolute,
-            counted=Share(sums[:, 0] + sums[:, 1], sums[:, 2]),
-            extra=extra_by_metric["absolute_mean"],
-        ),
-        cell(
-            metric="stereotype_rate",
-            statistic=_rate,
+        mean("signed_mean"),
+        mean("absolute_mean", counted=Share(sums[:, 0] + sums[:, 1], sums[:, 2])),
+        score(
+            "stereotype_rate",
             n=directed,
             excluded=undirected | unread | lost,
             undefined=UNDEFINED_RATE,
             counted=Share(sums[:, 0], sums[:, 0] + sums[:, 1]),
-            extra=extra_by_metric["stereotype_rate"],
         ),
-        rate(metric="refusal_rate", statistic=_refusals, counted=Share(sums[:, 3], sums[:, 7])),
-        rate(metric="malformed_rate", statistic=_malformed, counted=Share(sums[:, 4], sums[:, 7])),
+        rate(partial(cell, excluded=lost), "refusal_rate", sums[:, [3, 7]]),
+        rate(partial(cell, excluded=lost), "malformed_rate", sums[:, [4, 7]]),
     ]
     if has_words:
-        words = cell(
-            metric="mean_word_score",
-            statistic=_words,
-            n=scored,
-            excluded=unread | lost,
-            undefined=UNDEFINED_WORDS,
-            extra=extra_by_metric["mean_word_score"] | _degenerate(chosen),
-        )
+        parsed = (o.reply.parsed for o in chosen if o.reply.status == "ok" and o.reply.parsed)
+        about = {"n_degenerate": sum(bool(value.get("degenerate")) for value in parsed)}
+        extra = extra_by_metric["mean_word_score"] | about
+        words = score("mean_word_score", n=scored, excluded=unread | lost, undefined=UNDEFINED_WORDS, extra=extra)
         cells.insert(0, words)
     return cells
 
@@ -197,41 +190,15 @@ def _category(item: Item) -> tuple[str, str]:
     return item.axis, item.subset or ""
 
 
-def _degenerate(observations: Sequence[Observation]) -> dict[str, Any]:
-    parsed = (o.reply.parsed for o in observations if o.reply.status == "ok" and o.reply.parsed)
-    return {"n_degenerate": sum(bool(value.get("degenerate")) for value in parsed)}
-
-
 def _signed(sums: Sums) -> Sums:
     """NaN where every reply was refused or unreadable: 0 would read as "leans to neither side"."""
     is_read = sums[..., 7] > sums[..., 3] + sums[..., 4]
     return signed_mean(sums[..., 0], sums[..., 1], np.where(is_read, sums[..., 2], 0.0))
 
 
-def _absolute(sums: Sums) -> Sums:
-    return absolute_mean(sums[..., 0], sums[..., 1], sums[..., 2])
-
-
-def _rate(sums: Sums) -> Sums:
-    return stereotype_rate(sums[..., 0], sums[..., 1])
-
-
-def _refusals(sums: Sums) -> Sums:
-    return absolute_mean(sums[..., 3], 0.0, sums[..., 7])
-
-
-def _malformed(sums: Sums) -> Sums:
-    return absolute_mean(sums[..., 4], 0.0, sums[..., 7])
-
-
-def _words(sums: Sums) -> Sums:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[..., 6] > 0, sums[..., 5] / sums[..., 6], np.nan)
-
-
 _STATISTICS: Mapping[str, Statistic] = {
     "signed_mean": _signed,
-    "absolute_mean": _absolute,
-    "stereotype_rate": _rate,
-    "mean_word_score": _words,
+    "absolute_mean": lambda sums: absolute_mean(sums[..., 0], sums[..., 1], sums[..., 2]),
+    "stereotype_rate": lambda sums: stereotype_rate(sums[..., 0], sums[..., 1]),
+    "mean_word_score": lambda sums: ratio(sums[..., 5], sums[..., 6]),
 }

@@ -103,28 +103,29 @@ def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estima
     The generator is seeded by the seed and the cell's own name, so that adding a cell moves no other interval.
     """
     value = point(cell)
-    if value is None:
-        return _result(cell, None, None, None, cell.undefined, confidence_level)
-    if cell.no_interval:
-        return _result(cell, value, None, None, f"no interval: {cell.no_interval}", confidence_level)
-    if cell.counted is not None and (cell.is_secondary or _holds_what_was_drawn(cell.counted, cell)):
-        return _from_counts(cell, value, cell.counted, confidence_level)
+    if value is None or cell.no_interval:
+        reason = cell.undefined if value is None else f"no interval: {cell.no_interval}"
+        return _result(cell, value, confidence_level, reason=reason)
+    # An interval from counts is used where it, too, is an interval over all that the clusters share.
+    is_over_all = cell.strata is None and (not cell.factors or isinstance(cell.counted, Share | Joined))
+    if cell.counted is not None and (cell.is_secondary or is_over_all):
+        return _from_counts(cell, value, cell.counted, confidence_level, {})
     if len(cell.clusters) < MIN_CLUSTERS:
-        return _result(cell, value, None, None, too_few(cell), confidence_level)
+        return _result(cell, value, confidence_level, reason=too_few(cell))
     rng = cell_rng(cell, seed)
     if isinstance(cell.statistic, Spread):
+        factors = list(cell.factors.values())
         spread = spread_bootstrap(
-            cell.sums, cell.statistic, rng=rng, factors=list(cell.factors.values()), confidence_level=confidence_level
+            cell.sums, cell.statistic, rng=rng, factors=factors, confidence_level=confidence_level
         )
-        return _from_spread(cell, value, spread, confidence_level)
+        about = {} if spread.is_degenerate else {"by_chance": spread.by_chance}
+        return _from_resamples(cell, value, spread, confidence_level, about)
     bootstrap = resampled(cell, cell.sums, cell.statistic, rng=rng, confidence_level=confidence_level)
-    estimated = _from_bootstrap(cell, value, bootstrap, confidence_level)
-    return msgspec.structs.replace(estimated, extra={**estimated.extra, **_of_strata(cell, rng, confidence_level)})
-
-
-def _holds_what_was_drawn(counted: Counted, cell: Cell) -> bool:
-    """Return whether an interval from counts, too, is an interval over all that the clusters share."""
-    return cell.strata is None and (not cell.factors or isinstance(counted, Share | Joined))
+    about = _of_strata(cell, rng, confidence_level)
+    if bootstrap.is_degenerate and cell.counted is not None:
+        # At 0 % or 100 % every resample agrees, which is no evidence of certainty.
+        return _from_counts(cell, value, cell.counted, confidence_level, about)
+    return _from_resamples(cell, value, bootstrap, confidence_level, about)
 
 
 def resampled(
@@ -144,14 +145,14 @@ def resampled(
 
 def drawn(cell: Cell) -> NDArray[np.float64]:
     """(n, k) sums of what was drawn: whole strata where the number speaks of strata like these, else clusters."""
-    if cell.strata is None or not _speaks_of_more(cell, cell.sums, cell.statistic):
+    if cell.strata is None or not _speaks_of_more(cell):
         return cell.sums
     return _by(_codes(cell.strata), cell.sums)
 
 
 def degrees_of_freedom(cell: Cell) -> float:
     """Return the degrees of freedom of the cell's standard error, which its interval, too, takes for Student's t."""
-    if cell.strata is not None and not _speaks_of_more(cell, cell.sums, cell.statistic):
+    if cell.strata is not None and not _speaks_of_more(cell):
         return len(cell.clusters) - len(set(cell.strata))
     if cell.factors and not isinstance(cell.statistic, Spread):
         statistic = cell.statistic
@@ -159,11 +160,13 @@ def degrees_of_freedom(cell: Cell) -> float:
     return len(drawn(cell)) - 1
 
 
-def _speaks_of_more(cell: Cell, sums: NDArray[np.float64], statistic: Statistic) -> bool:
-    """Return whether the interval is that of strata like these: there are enough of them, and they differ."""
+def _speaks_of_more(cell: Cell, sums: NDArray[np.float64] | None = None, statistic: Statistic | None = None) -> bool:
+    """Return whether the interval is that of strata like these: there are enough of them, and they differ. `sums` and
+    `statistic`: those of `cell` unless given.
+    """
     if cell.strata is None or not cell.strata_are_drawn or len(set(cell.strata)) < MIN_CLUSTERS:
         return False
-    values = np.asarray(statistic(_by(_codes(cell.strata), sums)))
+    values = np.asarray((statistic or cell.statistic)(_by(_codes(cell.strata), cell.sums if sums is None else sums)))
     defined = values[~np.isnan(values)]
     return len(defined) > 0 and not is_one_value(defined)
 
@@ -184,7 +187,7 @@ def _of_strata(cell: Cell, rng: np.random.Generator, confidence_level: float) ->
     """Return what the interval speaks of; for strata like these also the narrower interval of these alone."""
     if cell.strata is None:
         return {}
-    if not _speaks_of_more(cell, cell.sums, cell.statistic):
+    if not _speaks_of_more(cell):
         return {"speaks_of": "these categories"}
     alone = stratified_bootstrap(
         cell.sums, _codes(cell.strata), cell.statistic, rng=rng, confidence_level=confidence_level
@@ -210,75 +213,54 @@ def too_few(cell: Cell) -> str:
     return f"no interval: {count} {cell.unit}{plural} to resample, fewer than {MIN_CLUSTERS}"
 
 
-def _from_counts(cell: Cell, value: float, counted: Counted, confidence_level: float) -> Estimate:
+def _from_counts(
+    cell: Cell, value: float, counted: Counted, confidence_level: float, about: Mapping[str, Any]
+) -> Estimate:
+    """A share is that of what was drawn: of whole strata where it speaks of strata like these, and of crossed factors.
+    Fixed strata are left out, which errs on the wide side.
+    """
     if counted.n_clusters < MIN_CLUSTERS:
-        return _result(cell, value, None, None, too_few(cell), confidence_level)
-    counted = _as_drawn(cell, counted)
+        return _result(cell, value, confidence_level, reason=too_few(cell), about=about)
+    if isinstance(counted, Share):
+        is_of_strata = cell.strata is not None and _speaks_of_more(cell)
+        factors = tuple(cell.factors.values())
+        counted = counted.summed(_codes(cell.strata or ())) if is_of_strata else counted._replace(factors=factors)
     result = counted.found(cell.whole, confidence_level, is_exact=cell.is_exact)
     if result.interval is None:
         reason = ONE_DIFFERS if isinstance(counted, Joined) else SAME_VALUE
-        return _result(cell, value, None, None, reason, confidence_level)
-    estimated = _result(cell, value, _holding(value, result.interval), result.method, None, confidence_level)
-    if result.standard_error is None:
-        return estimated
-    return msgspec.structs.replace(estimated, extra={**estimated.extra, "standard_error": result.standard_error})
+        return _result(cell, value, confidence_level, reason=reason, about=about)
+    error = {} if result.standard_error is None else {"standard_error": result.standard_error}
+    return _result(cell, value, confidence_level, result.interval, result.method, about={**error, **about})
 
 
-def _as_drawn(cell: Cell, counted: Counted) -> Counted:
-    """A share by what was drawn: whole strata where it speaks of strata like these, and crossed factors. Fixed strata
-    are left out, which errs on the wide side.
-    """
-    if not isinstance(counted, Share):
-        return counted
-    if cell.strata is not None and _speaks_of_more(cell, cell.sums, cell.statistic):
-        return counted.summed(_codes(cell.strata))
-    return counted._replace(factors=tuple(cell.factors.values()))
-
-
-def _from_bootstrap(cell: Cell, value: float, bootstrap: Bootstrap, confidence_level: float) -> Estimate:
-    if bootstrap.is_degenerate and cell.counted is not None:
-        # At 0 % or 100 % every resample agrees, which is no evidence of certainty.
-        return _from_counts(cell, value, cell.counted, confidence_level)
-    estimated = _resampled(cell, value, bootstrap, _method(cell), confidence_level)
-    if estimated.lower is None:
-        return estimated
-    return msgspec.structs.replace(estimated, extra={**estimated.extra, "standard_error": bootstrap.standard_error})
-
-
-def _method(cell: Cell) -> str:
-    if cell.strata is None:
-        return "crossed-bootstrap" if cell.factors else "cluster-bootstrap"
-    return "cluster-bootstrap" if _speaks_of_more(cell, cell.sums, cell.statistic) else "stratified-bootstrap"
-
-
-def _from_spread(cell: Cell, value: float, bootstrap: SpreadBootstrap, confidence_level: float) -> Estimate:
-    estimated = _resampled(cell, value, bootstrap, "spread-bootstrap", confidence_level)
-    if bootstrap.is_degenerate:
-        return estimated
-    return msgspec.structs.replace(estimated, extra={**estimated.extra, "by_chance": bootstrap.by_chance})
-
-
-def _resampled(
-    cell: Cell, value: float, bootstrap: Bootstrap | SpreadBootstrap, method: str, confidence_level: float
+def _from_resamples(
+    cell: Cell, value: float, bootstrap: Bootstrap | SpreadBootstrap, confidence_level: float, about: Mapping[str, Any]
 ) -> Estimate:
-    interval = bootstrap.interval
-    if interval is None or bootstrap.is_degenerate:
-        return _result(cell, value, None, None, SAME_VALUE, confidence_level)
+    if bootstrap.interval is None or bootstrap.is_degenerate:
+        return _result(cell, value, confidence_level, reason=SAME_VALUE, about=about)
     if bootstrap.n_undefined > MAX_UNDEFINED_SHARE * N_RESAMPLES:
         reason = f"no interval: undefined in {bootstrap.n_undefined} of {N_RESAMPLES} resamples"
-        return _result(cell, value, None, None, reason, confidence_level)
-    # A spread that is all noise can exceed the largest truth that explains it.
-    return _result(cell, value, _holding(value, interval), method, None, confidence_level)
-
-
-def _holding(value: float, ends: Interval) -> Interval:
-    """The interval always holds the value."""
-    return Interval(min(ends.lower, value), max(ends.upper, value))
+        return _result(cell, value, confidence_level, reason=reason, about=about)
+    if isinstance(bootstrap, SpreadBootstrap):
+        return _result(cell, value, confidence_level, bootstrap.interval, "spread-bootstrap", about=about)
+    method = "crossed-bootstrap" if cell.factors else "cluster-bootstrap"
+    if cell.strata is not None and not _speaks_of_more(cell):
+        method = "stratified-bootstrap"
+    about = {"standard_error": bootstrap.standard_error, **about}
+    return _result(cell, value, confidence_level, bootstrap.interval, method, about=about)
 
 
 def _result(
-    cell: Cell, value: float | None, ends: Interval | None, method: str | None, reason: str | None, level: float
+    cell: Cell,
+    value: float | None,
+    level: float,
+    ends: Interval | None = None,
+    method: str | None = None,
+    *,
+    reason: str | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Estimate:
+    """The interval always holds the value: a spread that is all noise can exceed the largest truth that explains it."""
     extra: dict[str, Any] = {"unit": cell.unit, "n_clusters": len(cell.clusters), **cell.extra}
     if isinstance(cell.counted, Share):
         numerator, denominator = (int(total) if total.is_integer() else total for total in cell.counted.totals)
@@ -288,18 +270,14 @@ def _result(
     if cell.not_assessable is not None:
         extra[NOT_ASSESSABLE] = cell.not_assessable
     return Estimate(
-        metric=cell.metric,
-        axis=cell.axis,
-        group=cell.group,
-        reference=cell.reference,
-        subset=cell.subset,
+        **cell.key._asdict(),
         value=value,
-        lower=None if ends is None else ends.lower,
-        upper=None if ends is None else ends.upper,
+        lower=None if ends is None or value is None else min(ends.lower, value),
+        upper=None if ends is None or value is None else max(ends.upper, value),
         confidence_level=level,
         method=method,
         n=cell.n,
         n_excluded=sum(cell.excluded.values()),
         reason=reason,
-        extra=extra,
+        extra={**extra, **(about or {})},
     )

@@ -34,12 +34,6 @@ UNDEFINED_MEAN = "no reply was an intensity from 1 to 100"
 UNDEFINED_DIFFERENCE = "no word has intensities for both groups"
 
 
-def _average(sums: Sums) -> Sums:
-    """Sums are (..., 2 * n_words): totals, then counts."""
-    totals, counts = np.split(sums, 2, axis=-1)
-    return average_over_words(word_means(totals, counts))
-
-
 def _difference(sums: Sums) -> Sums:
     """Sums are (..., 4 * n_words): totals and counts of the group, then of the reference."""
     totals, counts, reference_totals, reference_counts = np.split(sums, 4, axis=-1)
@@ -52,19 +46,19 @@ def aggregate(observations: Sequence[Observation]) -> list[Cell]:
 
 
 def _axis(observations: Sequence[Observation], axis: str) -> list[Cell]:
-    compared = set(COMPARED[axis])
-    here = where(observations, lambda item: not compared.isdisjoint(item.groups))
-    present = {_emotion(item) for item in items_of(here)}
+    compared = COMPARED[axis]
+    here = where(observations, lambda item: not set(compared).isdisjoint(item.groups))
+    by_emotion = parts(here, _emotion)
     cells = []
-    for emotion in (emotion for emotion in EMOTIONS.values() if emotion in present):
-        by_group = {group: where(here, partial(_is_of, emotion, group)) for group in COMPARED[axis]}
+    for emotion in (emotion for emotion in EMOTIONS.values() if emotion in by_emotion):
+        by_group = {group: where(by_emotion[emotion], partial(_is_of, group)) for group in compared}
         for group, chosen in by_group.items():
             cells += _means(chosen, axis, group, emotion)
         cells.append(_gap(by_group, axis, emotion))
     scored = where(here, lambda item: _emotion(item) != NEUTRAL)
     cells += _rates(scored, axis, None)
-    for group in COMPARED[axis]:
-        cells += _rates(where(scored, partial(_has, group)), axis, group)
+    for group in compared:
+        cells += _rates(where(scored, partial(_is_of, group)), axis, group)
     return cells
 
 
@@ -72,12 +66,8 @@ def _emotion(item: Item) -> str:
     return item.subset or NEUTRAL
 
 
-def _has(group: str, item: Item) -> bool:
+def _is_of(group: str, item: Item) -> bool:
     return group in item.groups
-
-
-def _is_of(emotion: str, group: str, item: Item) -> bool:
-    return _emotion(item) == emotion and group in item.groups
 
 
 def _word(item: Item) -> str:
@@ -92,7 +82,9 @@ def _means(observations: Sequence[Observation], axis: str, group: str, emotion: 
         selections += [(f"{emotion}/{word}", by_word[word]) for word in sorted(by_word)]
     return [
         _cell(chosen, metric="mean_intensity", axis=axis, group=group, subset=subset)(
-            sums=_totals_and_counts([chosen], _words([chosen])), statistic=_average, undefined=UNDEFINED_MEAN
+            sums=_totals_and_counts([chosen], _words([chosen])),
+            statistic=lambda sums: average_over_words(word_means(*np.split(sums, 2, axis=-1))),
+            undefined=UNDEFINED_MEAN,
         )
         for subset, chosen in selections
     ]
@@ -116,23 +108,12 @@ def _gap(groups: Mapping[str, Sequence[Observation]], axis: str, emotion: str) -
 def _rates(observations: Sequence[Observation], axis: str, group: str | None) -> list[Cell]:
     if not observations:
         return []
-    cells = []
-    for metric, statuses in (("unrelated_rate", UNREAD), ("refusal_rate", ("refusal",))):
-        clusters, sums = cluster_sums(observations, 2, partial(_is_one_of, statuses=statuses))
-        cell = partial(
-            Cell,
-            axis=axis,
-            group=group,
-            clusters=clusters,
-            unit=unit(observations, PERSON),
-            excluded=left_out(observations, "error"),
-        )
-        cells.append(rate(cell, metric, sums))
-    return cells
-
-
-def _is_one_of(observation: Observation, statuses: Sequence[str]) -> tuple[bool, bool]:
-    return observation.reply.status in statuses, True
+    clusters, sums = cluster_sums(
+        observations, 3, lambda o: (o.reply.status in UNREAD, o.reply.status == "refusal", True)
+    )
+    lost = left_out(observations, "error")
+    cell = partial(Cell, axis=axis, group=group, clusters=clusters, unit=unit(observations, PERSON), excluded=lost)
+    return [rate(cell, "unrelated_rate", sums[:, [0, 2]]), rate(cell, "refusal_rate", sums[:, [1, 2]])]
 
 
 def _cell(*sides: Sequence[Observation], **names: Any) -> Callable[..., Cell]:
