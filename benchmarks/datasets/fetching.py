@@ -8,6 +8,7 @@ import io
 import os
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -15,9 +16,8 @@ import msgspec
 
 from auditors.clients.single_request import is_http_url
 from benchmarks.datasets import by_hand
-from benchmarks.datasets.environment import MIRROR_VARIABLE
 from benchmarks.datasets.published import cached, demand, noted, state
-from benchmarks.datasets.spec import LARGEST_BYTES, DatasetSpec, SourceFile, canonical_json
+from benchmarks.datasets.spec import LARGEST_BYTES, MIRROR_VARIABLE, DatasetSpec, SourceFile, canonical_json
 from benchmarks.errors import DatasetError
 
 MOST_REDIRECTS = 5
@@ -145,11 +145,8 @@ class _Source:
         and discard the file if it is wrong.
         """
         if part.is_file():
-            try:
+            with suppress(DatasetError):
                 verify(content := part.read_bytes())
-            except DatasetError:
-                pass
-            else:
                 return content
         content = _download(url, part, self._on_progress)
         try:
@@ -185,12 +182,9 @@ def _unpack(where: str, content: bytes) -> bytes:
     if not where.endswith(".gz"):
         return content
     try:
-        unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(LARGEST_BYTES + 1)
+        return by_hand.bounded(where, gzip.GzipFile(fileobj=io.BytesIO(content)).read)
     except (OSError, EOFError, zlib.error) as exc:
         raise DatasetError(f"{where}: cannot be unpacked: {exc}") from exc
-    if len(unpacked) > LARGEST_BYTES:
-        raise DatasetError(f"{where}: unpacks to more than {LARGEST_BYTES} bytes: this is another file")
-    return unpacked
 
 
 def _download(url: str, part: Path, on_progress: Progress | None) -> bytes:

@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from benchmarks.datasets.environment import HOME_VARIABLE
-from benchmarks.datasets.spec import DatasetSpec, content_sha256
+from benchmarks.datasets.spec import HOME_VARIABLE, DatasetSpec, content_sha256
 from benchmarks.errors import DatasetError
 
 

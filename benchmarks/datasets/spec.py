@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+HOME_VARIABLE, MIRROR_VARIABLE = "BIASGATE_HOME", "BIASGATE_DATASETS_MIRROR"
+"""Environment variables: where published data sets are stored, and where they are fetched from."""
 LARGEST_BYTES = 256 * 2**20
 """Most bytes that a file of a data set may have, packed or unpacked."""
 

@@ -34,7 +34,8 @@ from auditors.metrics.spread import Spread
 from auditors.types import Estimate
 from benchmarks.run.plan import Plan, beginnings
 from benchmarks.suites.common.estimation import Cell, CellKey, degrees_of_freedom, drawn, point
-from benchmarks.suites.protocol import UNRELATED, RankRule, Scale
+from benchmarks.suites.common.rank_statistics import RankRule
+from benchmarks.suites.protocol import UNRELATED, Scale
 
 # Stopping early.
 

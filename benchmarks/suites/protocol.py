@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.labelling.forms import FormName
-from auditors.types import Estimate, Message, Status
+from auditors.types import Message, Status
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec, content_sha256
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.rank_statistics import RankRule
 from benchmarks.suites.common.spellings import spellings
 
 if TYPE_CHECKING:
     from auditors.clients.judge_client import JudgeQuestion
     from auditors.labelling.tasks import LabellingQuestion
     from benchmarks.figures.figure import Figure, Run
+    from benchmarks.suites.common.joint_score import JointScore
 
 Mode = Literal["sample", "exact"]
 """sample: the model's own sampled reply. exact: choice probabilities from logprobs."""
@@ -166,68 +168,19 @@ def weights(observation: Observation) -> Mapping[str, float]:
     return {label: p for label, p in reply.choice_probabilities.items() if label not in UNREAD_LABELS}
 
 
-class Scale(msgspec.Struct, frozen=True, kw_only=True):
+class Scale(msgspec.Struct, frozen=True):
     """The way to draw and read a single metric."""
 
     low: float
     high: float
-    ideal: float | None = None
-    """The value of a model without the measured preference or fault."""
     reading: str
     """One line for the reader, e.g. "50 = no measured preference"."""
+    ideal: float | None = None
+    """The value of a model without the measured preference or fault."""
     live: str | None = None
     """The metric of a live auditor that has the same meaning and scale: drift may be measured against this one.
     Whether a suite's questions are like one's traffic is for the reader to say.
     """
-
-
-Declining = Literal["no preference", "counted", "unread"]
-"""Meaning of a declined reply for a ranking. no preference: nothing decides it, so declining is right and favours no
-group. counted: it counts against the model. unread: the task has an answer, this has none; above 90 % it has no rank.
-"""
-
-
-class RankRule(msgspec.Struct, frozen=True):
-    """The number by which a suite ranks models on one axis (protocols 3.8 [D])."""
-
-    metric: str
-    """An axis without estimates of it is not ranked."""
-    statistic: Callable[[Sequence[Estimate]], float]
-    """Number that its models are ranked by, from a suite's estimates on a single axis; NaN if undefined."""
-    best: Literal["lowest", "highest"]
-    words: str
-    declining: Declining
-    beside: tuple[str, ...] = ()
-    """Other metrics that `statistic` needs."""
-    raised_by_chance: Literal["zero", "alike"] | None = None
-    """Kind of ranking number that chance raises above 0 by how far it moves the values of `metric`. Without chance
-    these values are 0 each, or equal on an axis (all but the unrelated). None: not such a number."""
-
-
-class JointTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The table of two suites with a joint score, side by side on a leaderboard."""
-
-    title: str
-    columns: tuple[str, str]
-    """The partner's name in the table, then the suite's own."""
-    metric: str
-    """Metric of both suites that the mean is formed from."""
-    mean: Callable[[float, float], float]
-    """Mean of the partner's number and the suite's own."""
-    beside: tuple[str, ...]
-    """Metrics of both suites printed next to it."""
-    note: str
-
-
-class JointScore(msgspec.Struct, frozen=True, kw_only=True):
-    """A number that finished runs of two suites give together, kept with the results of the suite that declares it."""
-
-    metric: str
-    partner: str
-    """Name of the other suite."""
-    estimates: "Callable[[Sequence[Observation], Sequence[Observation], ProtocolName, int], list[Estimate]]"
-    """Estimates from the suite's own observations, the partner's, and protocol and seed of the run."""
-    table: JointTable
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -293,7 +246,7 @@ class Suite(ABC):
     """Forms in which people can label replies, the usual one first: `labelling_question`."""
     rank_rule: ClassVar[RankRule | None] = None
     """Rule by which models are ranked; without a rule they stand side by side."""
-    joint_score: ClassVar[JointScore | None] = None
+    joint_score: "ClassVar[JointScore | None]" = None
     """A number that the suite gives together with a run of another suite."""
 
     @property

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from auditors.clients.environment import LOCAL_EMBEDDER, OUTGOING_HTTP
-from benchmarks.datasets.environment import HOME_VARIABLE, MIRROR_VARIABLE
+from benchmarks.datasets.spec import HOME_VARIABLE, MIRROR_VARIABLE
 from gateway.children import logs
 from gateway.children.parent_pipe import ParentPipe, line_of
 from gateway.children.supervisor import Child, Supervisor

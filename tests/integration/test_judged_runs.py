@@ -9,7 +9,7 @@ import pytest
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from benchmarks.datasets.environment import HOME_VARIABLE
+from benchmarks.datasets.spec import HOME_VARIABLE
 from benchmarks.run.client import host
 from benchmarks.run.qualifications import place_of
 from benchmarks.suites.decision.scores import METRIC

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.datasets.environment import MIRROR_VARIABLE
+from benchmarks.datasets.spec import MIRROR_VARIABLE
 from benchmarks.suites.registry import datasets
 
 FETCHED = sorted(

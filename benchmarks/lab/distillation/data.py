@@ -104,7 +104,9 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
             sides[split.holds_out(outcome.pair, observation.item.subset)].append(outcome)
     _demand_one(protocols, stamps, form)
     train, held_out = sides
-    train, n_same = _without_texts_of(train, held_out)
+    # Stock texts, for example, are on both sides.
+    held_out_texts, n_judged = {_normal(essay.essay) for essay in held_out}, len(train)
+    train = [essay for essay in train if _normal(essay.essay) not in held_out_texts]
     _demand_both(train, held_out, split, left_out)
     demand_no_leak(train, held_out)
     model, prompt_sha256, forms = next(iter(stamps))
@@ -117,7 +119,7 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
         seed=split.seed,
         runs=models,
         left_out=dict(sorted(left_out.items())),
-        same_text_removed=n_same,
+        same_text_removed=n_judged - len(train),
         n_train=len(train),
         n_held_out=len(held_out),
         n_pairs_train=len({essay.pair for essay in train}),
@@ -127,7 +129,8 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
         train_sha256=hashlib.sha256(_lines(train)).hexdigest(),
         held_out_sha256=hashlib.sha256(_lines(held_out)).hexdigest(),
     )
-    _write(out, card, train, held_out)
+    artefact.begin(out, {TRAIN: _lines(train), HELD_OUT: _lines(held_out)}, mode=0o700)
+    artefact.write(out / CARD, card)  # last: a directory with one is whole
     return card
 
 
@@ -212,13 +215,6 @@ def _demand_both(
     raise BenchmarkError(f"no judged essay {which}{why}: give finished runs of {SUITE} with a judge{hint}")
 
 
-def _without_texts_of(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> tuple[list[JudgedEssay], int]:
-    """Return the training essays whose text is not held out too (stock texts, for example), and how many were."""
-    held = {_normal(essay.essay) for essay in held_out}
-    remaining = [essay for essay in train if _normal(essay.essay) not in held]
-    return remaining, len(train) - len(remaining)
-
-
 def _normal(text: str) -> str:
     return " ".join(text.casefold().split())
 
@@ -229,16 +225,3 @@ def _finals(essays: Sequence[JudgedEssay]) -> dict[int, int]:
 
 def _lines(essays: Sequence[JudgedEssay]) -> bytes:
     return b"".join(msgspec.json.encode(essay) + b"\n" for essay in essays)
-
-
-def _write(out: Path, card: DataCard, train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> None:
-    """The card last: a directory with one is whole."""
-    try:
-        out.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any(out.iterdir()):
-            raise BenchmarkError(f"{out}: the directory is not empty: choose another --out")
-        for name, essays in ((TRAIN, train), (HELD_OUT, held_out)):
-            (out / name).write_bytes(_lines(essays))
-    except OSError as exc:
-        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
-    artefact.write(out / CARD, card)

@@ -360,6 +360,8 @@ def grouped(sums: Floats, clusters: ArrayLike | Sequence[object]) -> Floats:
 # Intervals.
 
 
+LEVEL = 0.95
+"""Confidence level of every interval."""
 FEWEST_CLUSTERS = 10
 """Fewest clusters with which an interval is given, as in a suite."""
 MOST_UNDEFINED = 0.05
@@ -368,9 +370,7 @@ NO_ITEMS = "no item has two ratings"
 ONE_VALUE = "all ratings are the same: agreement cannot be told from chance"
 
 
-def exact_agreement(
-    pairs: AgreeingPairs, clusters: ArrayLike | Sequence[object] | None = None, *, confidence_level: float = 0.95
-) -> Agreement:
+def exact_agreement(pairs: AgreeingPairs, clusters: ArrayLike | Sequence[object] | None = None) -> Agreement:
     """Share of agreeing pairs, with Wilson's interval on clusters (`clustered_share`).
 
     Args: clusters: (n,) the cluster of each item, by its number; None: every item is one.
@@ -382,7 +382,7 @@ def exact_agreement(
     if len(sums) < FEWEST_CLUSTERS:
         return Agreement(name, pairs.share, None, n, len(sums), too_few(len(sums)))
     share = clustered_share(sums[:, 0], sums[:, 1])
-    interval = None if share is None else share.interval(confidence_level)
+    interval = None if share is None else share.interval(LEVEL)
     return Agreement(name, pairs.share, interval, n, len(sums))
 
 
@@ -393,12 +393,7 @@ def agreeing_share(equal: Sequence[bool], clusters: ArrayLike | Sequence[object]
 
 
 def chance_corrected(
-    coefficient: Coefficient,
-    clusters: ArrayLike | None = None,
-    *,
-    rng: np.random.Generator,
-    n_resamples: int = N_RESAMPLES,
-    confidence_level: float = 0.95,
+    coefficient: Coefficient, clusters: ArrayLike | None = None, *, rng: np.random.Generator
 ) -> Agreement:
     """A coefficient with the expanded percentile interval of a cluster bootstrap (`cluster_bootstrap`).
 
@@ -420,30 +415,25 @@ def chance_corrected(
         return Agreement(coefficient.name, None, None, n, len(sums), ONE_VALUE if n else NO_ITEMS)
     if len(sums) < FEWEST_CLUSTERS:
         return Agreement(coefficient.name, value, None, n, len(sums), too_few(len(sums)))
-    resampled = cluster_bootstrap(
-        sums, coefficient.of, rng=rng, n_resamples=n_resamples, confidence_level=confidence_level
-    )
-    if resampled.n_undefined > MOST_UNDEFINED * n_resamples:
-        share = 100 * resampled.n_undefined / n_resamples
+    resampled = cluster_bootstrap(sums, coefficient.of, rng=rng, confidence_level=LEVEL)
+    if resampled.n_undefined > MOST_UNDEFINED * N_RESAMPLES:
+        share = 100 * resampled.n_undefined / N_RESAMPLES
         reason = f"undefined in {share:.0f} % of resamples: nearly all ratings are the same"
         return Agreement(coefficient.name, value, None, n, len(sums), reason)
     pairs = coefficient.pairs
     disagreeing = grouped((pairs.pairs - pairs.agreeing)[:, None], _of(pairs.items, clusters))
-    exact = exact_agreement(pairs, clusters, confidence_level=confidence_level).interval
+    exact = exact_agreement(pairs, clusters).interval
     if np.count_nonzero(disagreeing) < FEWEST_TELLING and exact is not None:
-        return Agreement(coefficient.name, value, _through_exact(coefficient, exact), n, len(sums))
+        share = 1 - pairs.share
+        each = (1 - value) / share if share > 0 else 1 / coefficient.differing
+        interval = Interval(max(-1.0, 1 - each * (1 - exact.lower)), 1 - each * (1 - exact.upper))
+        return Agreement(coefficient.name, value, interval, n, len(sums))
     return Agreement(coefficient.name, value, resampled.interval, n, len(sums))
 
 
 def too_few(n_clusters: int) -> str:
     """Return the reason for a missing interval."""
     return f"{n_clusters} cluster{'' if n_clusters == 1 else 's'}, fewer than {FEWEST_CLUSTERS}"
-
-
-def _through_exact(coefficient: Coefficient, exact: Interval) -> Interval:
-    disagreement = 1 - coefficient.pairs.share
-    each = (1 - coefficient.value) / disagreement if disagreement > 0 else 1 / coefficient.differing
-    return Interval(max(-1.0, 1 - each * (1 - exact.lower)), 1 - each * (1 - exact.upper))
 
 
 def _of(items: ArrayLike, clusters: ArrayLike | Sequence[object] | None) -> ArrayLike:
@@ -476,7 +466,6 @@ def judge_agreement(
     rng: np.random.Generator,
     labels: Sequence[int] = (-1, 0, 1, 2),
     strata: Sequence[object] | None = None,
-    confidence_level: float = 0.95,
 ) -> JudgeAgreement:
     """Compares a judge's labels with those of a reference (e.g. people's consensus), judgement by judgement.
 
@@ -496,21 +485,14 @@ def judge_agreement(
     pairs = AgreeingPairs(
         (reference_labels == other).astype(np.float64), np.ones(len(reference_labels)), np.arange(len(reference_labels))
     )
+    place = {label: index for index, label in enumerate(labels)}
+    rows, columns = ([place[label] for label in sequence] for sequence in (reference, judge))
+    confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    np.add.at(confusion, (rows, columns), 1)
     kappa = stratified(
         [""] * len(other) if strata is None else strata,
         lambda mask: cohen_kappa(np.where(mask, reference_labels, np.nan), np.where(mask, other, np.nan)),
     )
     return JudgeAgreement(
-        tuple(labels),
-        _confusion(reference, judge, labels),
-        exact_agreement(pairs, clusters, confidence_level=confidence_level),
-        chance_corrected(kappa, clusters, rng=rng, confidence_level=confidence_level),
+        tuple(labels), confusion, exact_agreement(pairs, clusters), chance_corrected(kappa, clusters, rng=rng)
     )
-
-
-def _confusion(reference: Sequence[int], judge: Sequence[int], labels: Sequence[int]) -> NDArray[np.int64]:
-    place = {label: index for index, label in enumerate(labels)}
-    rows, columns = ([place[label] for label in sequence] for sequence in (reference, judge))
-    confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    np.add.at(confusion, (rows, columns), 1)
-    return confusion

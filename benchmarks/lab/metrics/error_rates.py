@@ -23,6 +23,8 @@ from benchmarks.lab.metrics.agreement import FEWEST_CLUSTERS, grouped, too_few
 
 Floats = NDArray[np.float64]
 
+LEVEL = 0.95
+"""Confidence level of every interval."""
 LEAST_LABELS = 30
 """Fewer correct no share."""
 
@@ -60,8 +62,6 @@ def error_rates(
     people: Sequence[bool] | NDArray[np.bool_],
     judge: Sequence[bool] | NDArray[np.bool_],
     clusters: ArrayLike | None = None,
-    *,
-    confidence_level: float = 0.95,
 ) -> ErrorRates:
     """Sensitivity and specificity with Wilson's intervals on clusters (`clustered_share`).
 
@@ -77,32 +77,18 @@ def error_rates(
     if not len(positive):
         return ErrorRates(_NO_RATE, _NO_RATE)
     labels = np.arange(len(positive)) if clusters is None else clusters
-    return _rates_of(positive, judged, np.ones(len(positive), dtype=bool), labels, confidence_level)
-
-
-def _rates_by_group(labelled: "Labelled", confidence_level: float) -> dict[str, ErrorRates]:
-    """`error_rates` of each group by itself, whose deviations are of the same clusters in the same order."""
-    people, judge = np.asarray(labelled.people, dtype=bool), np.asarray(labelled.judge, dtype=bool)
-    names = np.asarray(labelled.groups)
-    return {
-        str(name): _rates_of(people, judge, names == name, labelled.clusters, confidence_level)
-        for name in np.unique(names)
-    }
+    return _rates_of(positive, judged, np.ones(len(positive), dtype=bool), labels)
 
 
 def _rates_of(
-    positive: NDArray[np.bool_],
-    judged: NDArray[np.bool_],
-    used: NDArray[np.bool_],
-    clusters: ArrayLike,
-    confidence_level: float,
+    positive: NDArray[np.bool_], judged: NDArray[np.bool_], used: NDArray[np.bool_], clusters: ArrayLike
 ) -> ErrorRates:
     columns = [used & positive & judged, used & positive, used & ~positive & ~judged, used & ~positive]
     sums = grouped(np.stack(columns, axis=1).astype(np.float64), clusters)
-    return ErrorRates(_rate(sums[:, 0], sums[:, 1], confidence_level), _rate(sums[:, 2], sums[:, 3], confidence_level))
+    return ErrorRates(_rate(sums[:, 0], sums[:, 1]), _rate(sums[:, 2], sums[:, 3]))
 
 
-def rogan_gladen(n_positive: int, n: int, rates: ErrorRates, *, confidence_level: float = 0.95) -> CorrectedShare:
+def rogan_gladen(n_positive: int, n: int, rates: ErrorRates) -> CorrectedShare:
     """Share of judgements above a threshold, corrected for the judge's errors (`corrected_share`).
 
     For labels from other traffic, in which that share may be another. The judge's two error rates must be the same in
@@ -117,7 +103,7 @@ def rogan_gladen(n_positive: int, n: int, rates: ErrorRates, *, confidence_level
     if not 0 <= n_positive <= n or n < 1:
         raise ValueError(f"a share needs 0 <= positive <= n and an n of 1 or more, not {n_positive} of {n}")
     judged = KnownShare(value=n_positive / n, effective_n=n)
-    return corrected_share(judged, known_rates(rates), confidence_level=confidence_level)
+    return corrected_share(judged, known_rates(rates), confidence_level=LEVEL)
 
 
 def known_rates(rates: ErrorRates) -> KnownRates:
@@ -140,7 +126,7 @@ def known_rates(rates: ErrorRates) -> KnownRates:
         counted,
         sensitivity=known_share(se.clustered),
         specificity=known_share(sp.clustered),
-        covariance=_covariance(se.clustered, sp.clustered),
+        covariance=_covariance(se.clustered.deviations, sp.clustered.deviations),
     )
 
 
@@ -149,7 +135,7 @@ def known_share(share: ClusteredShare) -> KnownShare:
     return KnownShare(value=share.share, effective_n=share.effective_n, degrees=degrees)
 
 
-def _rate(right: Floats, of: Floats, confidence_level: float) -> Rate:
+def _rate(right: Floats, of: Floats) -> Rate:
     n, n_clusters = int(of.sum()), int((of > 0).sum())
     if not n:
         return _NO_RATE
@@ -157,12 +143,11 @@ def _rate(right: Floats, of: Floats, confidence_level: float) -> Rate:
     share = clustered_share(right, of) if n_clusters >= FEWEST_CLUSTERS else None
     if share is None:
         return Rate(n, n_clusters, value, None, too_few(n_clusters), None)
-    return Rate(n, n_clusters, value, share.interval(confidence_level), None, share)
+    return Rate(n, n_clusters, value, share.interval(LEVEL), None, share)
 
 
-def _covariance(a: ClusteredShare, b: ClusteredShare) -> float:
-    n = len(a.deviations)
-    return float((a.deviations * b.deviations).sum()) * n / (n - 1)
+def _covariance(a: Floats, b: Floats) -> float:
+    return float((a * b).sum()) * len(a) / (len(a) - 1)
 
 
 # Shares by group.
@@ -207,19 +192,25 @@ class GroupShare:
     """Moves of the corrected share by each cluster of labels, and of exchanges; None without a share."""
 
 
-def shares_by_group(labelled: Labelled, judged: Judged, *, confidence_level: float = 0.95) -> dict[str, GroupShare]:
+def shares_by_group(labelled: Labelled, judged: Judged) -> dict[str, GroupShare]:
     """Each group that was judged, by name, its share corrected by the error rates of the labels of that group.
 
     Returns: a share without a corrected value says why: no labels of its group, too few of a kind, or a judge that may
         be no better than chance about it.
     """
-    rates = _rates_by_group(labelled, confidence_level) if len(labelled.groups) else {}
+    people, judge = np.asarray(labelled.people, dtype=bool), np.asarray(labelled.judge, dtype=bool)
+    labelled_names = np.asarray(labelled.groups)
+    # Rates of each group by itself, whose deviations are of the same clusters in the same order.
+    rates = {
+        str(name): _rates_of(people, judge, labelled_names == name, labelled.clusters)
+        for name in np.unique(labelled_names)
+    }
     positive, names = np.asarray(judged.judge, dtype=bool), np.asarray(judged.groups)
     shares = {}
     for name in map(str, np.unique(names)):
         of = names == name
         sums = grouped(np.stack([of & positive, of], axis=1).astype(np.float64), judged.clusters)
-        shares[name] = _share(name, sums, rates.get(name), confidence_level)
+        shares[name] = _share(name, sums, rates.get(name))
     return shares
 
 
@@ -233,29 +224,24 @@ def share_difference(a: GroupShare, b: GroupShare) -> CorrectedShare:
     for group_share in (a, b):
         if group_share.corrected.value is None or group_share.corrected.interval is None or group_share.moves is None:
             return CorrectedShare(None, None, f"{group_share.group}: {group_share.corrected.reason}")
-    first, second = _ends(a), _ends(b)
-    r = _correlation(a, b)
-    value = first.value - second.value
-    below = joined_length(first.below, second.above, r)
-    above = joined_length(first.above, second.below, r)
+    first, first_below, first_above = _ends(a)
+    second, second_below, second_above = _ends(b)
+    spread = math.sqrt(_share_covariance(a, a) * _share_covariance(b, b))
+    r = min(1.0, max(-1.0, _share_covariance(a, b) / spread)) if spread > 0 else 0.0
+    value = first - second
+    below, above = joined_length(first_below, second_above, r), joined_length(first_above, second_below, r)
     return CorrectedShare(value, Interval(max(-1.0, value - below), min(1.0, value + above)))
 
 
-class _Ends(NamedTuple):
-    value: float
-    below: float
-    """Distance to the lower end."""
-    above: float
-
-
-def _ends(group_share: GroupShare) -> _Ends:
+def _ends(group_share: GroupShare) -> tuple[float, float, float]:
+    """The corrected share, and the distances to its lower and upper end."""
     value, interval, _ = group_share.corrected
     if value is None or interval is None:
         raise ValueError(f"{group_share.group} has no corrected share")
-    return _Ends(value, max(0.0, value - interval.lower), max(0.0, interval.upper - value))
+    return value, max(0.0, value - interval.lower), max(0.0, interval.upper - value)
 
 
-def _share(name: str, sums: Floats, rates: ErrorRates | None, confidence_level: float) -> GroupShare:
+def _share(name: str, sums: Floats, rates: ErrorRates | None) -> GroupShare:
     n, n_clusters = int(sums[:, 1].sum()), int((sums[:, 1] > 0).sum())
     share = clustered_share(sums[:, 0], sums[:, 1]) if n_clusters >= FEWEST_CLUSTERS else None
     moves = None
@@ -264,14 +250,14 @@ def _share(name: str, sums: Floats, rates: ErrorRates | None, confidence_level: 
     elif share is None:
         corrected = CorrectedShare(None, None, f"judged: {too_few(n_clusters)}")
     else:
-        corrected = corrected_share(known_share(share), known_rates(rates), confidence_level=confidence_level)
+        corrected = corrected_share(known_share(share), known_rates(rates), confidence_level=LEVEL)
         moves = _moves(share, rates, corrected)
     return GroupShare(
         group=name,
         n=n,
         n_clusters=n_clusters,
         judged=float(sums[:, 0].sum()) / n,
-        judged_interval=None if share is None else share.interval(confidence_level),
+        judged_interval=None if share is None else share.interval(LEVEL),
         rates=rates,
         corrected=corrected,
         moves=moves,
@@ -287,11 +273,5 @@ def _moves(judged: ClusteredShare, rates: ErrorRates, corrected: CorrectedShare)
     return ((1.0 - share) * sp.deviations - share * se.deviations) / youden, judged.deviations / youden
 
 
-def _correlation(a: GroupShare, b: GroupShare) -> float:
-    spread = math.sqrt(_share_covariance(a, a) * _share_covariance(b, b))
-    return min(1.0, max(-1.0, _share_covariance(a, b) / spread)) if spread > 0 else 0.0
-
-
 def _share_covariance(a: GroupShare, b: GroupShare) -> float:
-    pairs = zip(a.moves or (), b.moves or (), strict=True)
-    return sum(float((move * other).sum()) * len(move) / (len(move) - 1) for move, other in pairs)
+    return sum(_covariance(move, other) for move, other in zip(a.moves or (), b.moves or (), strict=True))

@@ -32,7 +32,6 @@ BETS: tuple[float, ...] = tuple(0.005 * 190.0 ** (i / 15) for i in range(16))
 """Fixed mixture of bets: sixteen values from 0.005 to 0.95 in geometric steps."""
 _REST = tuple((-math.log1p(-bet) - bet - bet**2 / 2 - bet**3 / 3) / bet**4 for bet in BETS)
 _TERMS = tuple((bet, -(bet**2) / 2, bet**3 / 3, -rest * bet**4) for bet, rest in zip(BETS, _REST, strict=True))
-_LOG_BETS = math.log(len(BETS))
 _HALVINGS = 32
 
 Direction = Literal["directed", "absolute"]
@@ -142,11 +141,15 @@ def log_evidence_above(sums: MeanSums, limit: float) -> float:
         Deviation: its factors are bounded from below by their expansion to the fourth order (to the second: Fan, Grama
         & Liu 2015, arXiv:1311.6273, lemma 4.1), so that sums are all that is kept. That only lowers the evidence.
     """
-    moments = (sums.total, sums.squares, sums.cubes, sums.fourths)
     logs = [
-        _polynomial(terms, moments) - sums.n * math.log1p(bet * limit) for bet, terms in zip(BETS, _TERMS, strict=True)
+        term[0] * sums.total
+        + term[1] * sums.squares
+        + term[2] * sums.cubes
+        + term[3] * sums.fourths
+        - sums.n * math.log1p(bet * limit)
+        for bet, term in zip(BETS, _TERMS, strict=True)
     ]
-    return log_sum(logs) - _LOG_BETS
+    return log_sum(logs) - math.log(len(BETS))
 
 
 def log_evidence_below(sums: MeanSums, limit: float) -> float:
@@ -223,7 +226,3 @@ def _upper(sums: MeanSums, error: float) -> float:
         else:
             low = middle
     return high
-
-
-def _polynomial(terms: tuple[float, float, float, float], moments: tuple[float, float, float, float]) -> float:
-    return terms[0] * moments[0] + terms[1] * moments[1] + terms[2] * moments[2] + terms[3] * moments[3]

@@ -147,13 +147,7 @@ def write(out: Path, pairs: Sequence[Pair], *, seed: int, bbq_checked: bool) -> 
         data_sha256=hashlib.sha256(content).hexdigest(),
         bbq_checked=bbq_checked,
     )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()):
-            raise BenchmarkError(f"{out}: the directory is not empty: choose another --out")
-        (out / DATA).write_bytes(content)
-    except OSError as exc:
-        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
+    artefact.begin(out, {DATA: content})
     artefact.write(out / CARD, card)
     return card
 

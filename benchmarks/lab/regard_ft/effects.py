@@ -11,7 +11,7 @@ from auditors.types import Estimate
 from benchmarks.lab.regard_ft import utility
 from benchmarks.lab.regard_ft.reduction import Reduction, reduction
 from benchmarks.lab.regard_ft.utility import Utility
-from benchmarks.reporting.compare import Difference, compared, paired
+from benchmarks.reporting.compare import compared, paired
 from benchmarks.suites.bbq.scores import CONDITIONS
 from benchmarks.suites.common.estimation import Cell, CellKey, estimate
 from benchmarks.suites.common.observations import where, without_exhausted
@@ -72,10 +72,19 @@ def effects(base: Holdings, tuned: Holdings, bbq: Suite, *, seed: int) -> tuple[
     pairs.append((_answers(first, bbq), _answers(second, bbq)))
     pairs.append((_useful(base.utility), _useful(tuned.utility)))
     changes = [
-        _effect(name, compared([_whole(before[name])], [_whole(after[name])], seed=seed)[0])
+        Effect(
+            name=name,
+            difference=change.difference,
+            lower=change.lower,
+            upper=change.upper,
+            n_clusters=change.n_clusters,
+            p_value=change.p_value,
+            reason=change.reason,
+        )
         for before, after in pairs
         for name in before
         if name in after
+        for change in compared([_whole(before[name])], [_whole(after[name])], seed=seed)
     ]
     names = [name for name in gaps[0] if name.split("/")[0] in RULES and name in gaps[1]]
     return changes, {name: reduction(gaps[0][name], gaps[1][name], seed=seed) for name in names}
@@ -152,15 +161,3 @@ def _useful(probe: Utility) -> dict[str, Cell]:
 def _whole(cell: Cell) -> Cell:
     """Rates of parts are compared too, where one table has few numbers."""
     return msgspec.structs.replace(cell, subset=None)
-
-
-def _effect(name: str, change: Difference) -> Effect:
-    return Effect(
-        name=name,
-        difference=change.difference,
-        lower=change.lower,
-        upper=change.upper,
-        n_clusters=change.n_clusters,
-        p_value=change.p_value,
-        reason=change.reason,
-    )

@@ -15,6 +15,8 @@ from benchmarks.suites.common.estimation import MIN_CLUSTERS, Cell, estimate, po
 
 Floats = NDArray[np.float64]
 
+LEVEL = 0.95
+"""Confidence level of the interval."""
 LARGEST_STEP = 64.0
 """A gap that may be so many times as large as before is not told from anything."""
 HALVINGS = 24
@@ -32,7 +34,7 @@ class Reduction(msgspec.Struct, frozen=True, kw_only=True):
     """The gap before is not told from 0, or hardly: a share of it says nothing."""
 
 
-def reduction(before: Cell, after: Cell, *, seed: int, confidence_level: float = 0.95) -> Reduction:
+def reduction(before: Cell, after: Cell, *, seed: int) -> Reduction:
     """Return the reduction of the gap from `before` to `after`, two cells of the same number over replies to the same
     questions.
 
@@ -53,13 +55,15 @@ def reduction(before: Cell, after: Cell, *, seed: int, confidence_level: float =
     value = 1 - abs(now) / abs(was)
     if len(a.clusters) < MIN_CLUSTERS:
         return Reduction(value=value, reason=too_few(a))
-    first = estimate(before, seed=seed, confidence_level=confidence_level)
+    first = estimate(before, seed=seed)
     if first.lower is None or first.upper is None or first.lower <= 0 <= first.upper:
         fault = "has no interval" if first.lower is None else f"({first.lower:.3f} to {first.upper:.3f}) holds 0"
         return Reduction(value=value, is_unstable=True, reason=f"unstable: the interval of the gap before {fault}")
-    if is_one_value(np.asarray(b.statistic(b.sums[~_is_empty(b)]))):
+    # Of clusters whose gap is undefined nothing counts on this side.
+    gaps = np.asarray(b.statistic(b.sums))
+    if is_one_value(gaps[~np.isnan(gaps)]):
         return Reduction(value=value, reason="no interval: every question has the same gap after")
-    ends = _ratio_interval(a, b, now / was, confidence_level)
+    ends = _ratio_interval(a, b, now / was)
     if ends is None:
         return Reduction(
             value=value, is_unstable=True, reason="unstable: the gap before is too small to tell an end of the interval"
@@ -69,13 +73,8 @@ def reduction(before: Cell, after: Cell, *, seed: int, confidence_level: float =
     return Reduction(value=value, lower=min(value, 1 - most), upper=max(value, 1 - least))
 
 
-def _is_empty(cell: Cell) -> NDArray[np.bool_]:
-    """(n_clusters,) of those whose gap is undefined: nothing of them counts on this side."""
-    return np.isnan(np.asarray(cell.statistic(cell.sums)))
-
-
-def _ratio_interval(a: Cell, b: Cell, ratio: float, level: float) -> tuple[float, float] | None:
-    """Return the interval of every r for which "after - r * before = 0" is not refuted at `level` (Fieller); None where
+def _ratio_interval(a: Cell, b: Cell, ratio: float) -> tuple[float, float] | None:
+    """Return the interval of every r for which "after - r * before = 0" is not refuted at LEVEL (Fieller); None where
     unbounded.
 
     The variance of that difference comes from leaving out questions and what they share, in both at once.
@@ -89,12 +88,9 @@ def _ratio_interval(a: Cell, b: Cell, ratio: float, level: float) -> tuple[float
 
         noise = crossed_noise(both, factors, lambda sums: difference(sums)[..., None])
         value, variance = float(difference(both.sum(axis=0))), float(noise.variance[0])
-        return value * value > variance * float(stdtrit(max(1.0, min(noise.degrees, 1e6)), (1 + level) / 2)) ** 2
+        return value * value > variance * float(stdtrit(max(1.0, min(noise.degrees, 1e6)), (1 + LEVEL) / 2)) ** 2
 
-    return _both(_end(is_refuted, ratio, -1.0), _end(is_refuted, ratio, 1.0))
-
-
-def _both(lower: float | None, upper: float | None) -> tuple[float, float] | None:
+    lower, upper = _end(is_refuted, ratio, -1.0), _end(is_refuted, ratio, 1.0)
     return None if lower is None or upper is None else (lower, upper)
 
 

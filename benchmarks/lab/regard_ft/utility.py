@@ -21,7 +21,6 @@ from auditors.metrics.spread import ratio
 from auditors.text.refusal_words import declines
 from auditors.types import Completion, CompletionError, CompletionRequest, Message
 from benchmarks.errors import BenchmarkError
-from benchmarks.lab.training import artefact
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.estimation import Cell
 
@@ -147,11 +146,6 @@ async def _each(in_flight: int, texts: Sequence[str], ask: Callable[[str], Await
     if failed:
         raise failed[0]
     return [task.result() for task in tasks]
-
-
-def write(path: Path, utility: Utility) -> None:
-    """Raises BenchmarkError where it cannot be written."""
-    artefact.write(path / FILE, utility)
 
 
 def read(path: Path, model: str) -> Utility | None:

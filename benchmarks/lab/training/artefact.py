@@ -54,8 +54,18 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
 
 
-def write_identity(path: Path, identity: Identity) -> None:
-    write(path / TRAINING, identity)
+def begin(out: Path, contents: Mapping[str, bytes], *, mode: int = 0o777, lacks: str = "") -> None:
+    """Writes files into a new or empty directory. Raises BenchmarkError for another one, which `lacks` something, and
+    where it cannot be written.
+    """
+    try:
+        out.mkdir(mode=mode, parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise BenchmarkError(f"{out}: the directory is not empty{lacks}: choose another --out")
+        for name, content in contents.items():
+            (out / name).write_bytes(content)
+    except OSError as exc:
+        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
 
 
 def recorded(path: Path) -> Identity | None:

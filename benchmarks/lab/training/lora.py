@@ -41,7 +41,11 @@ def train(
     the card. Returns the directory of the adapter. Raises BenchmarkError: a library or the base model is missing, the
     device has not the memory, the directory holds another training.
     """
-    demand_libraries()
+    for name in LIBRARIES:
+        try:
+            version(name)
+        except PackageNotFoundError as exc:
+            raise BenchmarkError(f'{name} is not installed: pip install "biasgate[mitigation]"') from exc
     base = base_model.describe(Path(recipe.base_model))
     if recipe.max_tokens > base.context:
         raise BenchmarkError(f"max_tokens {recipe.max_tokens} is more than {recipe.base_model} reads: {base.context}")
@@ -66,28 +70,14 @@ def train(
     return adapter
 
 
-def demand_libraries() -> None:
-    """Raises BenchmarkError when one of LIBRARIES is not installed."""
-    for name in LIBRARIES:
-        try:
-            version(name)
-        except PackageNotFoundError as exc:
-            raise BenchmarkError(f'{name} is not installed: pip install "biasgate[mitigation]"') from exc
-
-
 def _begun(out: Path, identity: Identity) -> bool:
     """Return whether the same training was begun there before; if not, record it as begun."""
     before = artefact.recorded(out)
     if before is not None:
         artefact.demand_same(out, before, identity)
         return True
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()):
-            raise BenchmarkError(f"{out}: the directory is not empty and holds no training: choose another --out")
-    except OSError as exc:
-        raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
-    artefact.write_identity(out, identity)
+    artefact.begin(out, {}, lacks=" and holds no training")
+    artefact.write(out / artefact.TRAINING, identity)
     return False
 
 
@@ -135,7 +125,7 @@ def _run(recipe: Recipe, rows: list[dict[str, list[int]]], out: Path, identity: 
     import torch
     from datasets import Dataset
     from peft import LoraConfig
-    from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, set_seed
     from trl import SFTConfig, SFTTrainer  # type: ignore[attr-defined, unused-ignore]  # trl loads its names lazily
 
     warnings.simplefilter("ignore", FutureWarning)  # of one library about the other
@@ -183,14 +173,18 @@ def _run(recipe: Recipe, rows: list[dict[str, list[int]]], out: Path, identity: 
         ),
     )
     keeping = _keeping(out, identity, steps, say)
-    trainer.pop_callback(_printer())
+    trainer.pop_callback(PrinterCallback)  # prints every log entry where there is not a progress bar
     trainer.add_callback(keeping)
-    _demand_any(out, steps, say)
+    _remove_cut_off(out, say)
     last = max(artefact.checkpoints(out), default=None)
     if last is not None:
         say(f"goes on from step {last[0]} of {steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last[1]))
-    _finish(out, steps)
+    # What serving needs of the last checkpoint, the card last: a directory with one is whole.
+    last_step, adapter = out / f"{artefact.CHECKPOINT}{steps}", out / artefact.ADAPTER
+    adapter.mkdir(exist_ok=True)
+    for name in ("adapter_config.json", artefact.WEIGHTS, artefact.CARD):
+        shutil.copyfile(last_step / name, adapter / name)
 
 
 def n_steps(recipe: Recipe, n_examples: int) -> int:
@@ -199,29 +193,13 @@ def n_steps(recipe: Recipe, n_examples: int) -> int:
     return recipe.steps or max(1, round(recipe.epochs * n_examples / a_step))
 
 
-def _printer() -> type:
-    """Return a callback that prints every log entry as a dictionary, used when there is not a progress bar."""
-    from transformers import PrinterCallback
-
-    printer: type = PrinterCallback
-    return printer
-
-
-def _demand_any(out: Path, steps: int, say: Say) -> None:
+def _remove_cut_off(out: Path, say: Say) -> None:
     """Takes away a checkpoint that was being written when the training was killed: it has no card."""
     whole = {path for _, path in artefact.checkpoints(out)}
     for path in out.glob(f"{artefact.CHECKPOINT}*"):
         if path not in whole:
             say(f"{path.name}: was being written when the training ended, is made again")
             shutil.rmtree(path)
-
-
-def _finish(out: Path, steps: int) -> None:
-    """Copies what serving needs from the last checkpoint, the card last: a directory with one is whole."""
-    last, adapter = out / f"{artefact.CHECKPOINT}{steps}", out / artefact.ADAPTER
-    adapter.mkdir(exist_ok=True)
-    for name in ("adapter_config.json", artefact.WEIGHTS, artefact.CARD):
-        shutil.copyfile(last / name, adapter / name)
 
 
 def _keeping(out: Path, identity: Identity, steps: int, say: Say) -> Any:

@@ -71,11 +71,15 @@ def _radar(runs: Sequence[Run], run_estimates: Sequence[Found], axes: Axes) -> F
     ]
     listed = "; ".join(
         f"{outline.name}: "
-        + ", ".join(f"{s.label} {_format_share(e)}" for s, e in zip(spokes, outline.estimates, strict=True))
+        + ", ".join(
+            f"{spoke.label} {'undefined' if e is None or e.value is None else number(e.value, 2)}"
+            for spoke, e in zip(spokes, outline.estimates, strict=True)
+        )
         for outline in outlines
     )
     svg = radar.draw(spokes, outlines, label=f"Radar of selection shares. {listed}.")
-    generators = sorted({name for by_key in run_estimates for name in _generators(by_key)})
+    scores = [e for by_key in run_estimates for (metric, *_), e in by_key.items() if metric == "affinity_bias_score"]
+    generators = sorted({name for score in scores for name in score.extra.get("by_generator", {})})
     of_whom = " and ".join("the evaluator" if name == "own" else name for name in generators)
     reading = f"{_most_uneven(outlines, spokes)} Choices between texts by {of_whom or 'an unnamed model'}."
     return Figure(
@@ -89,15 +93,6 @@ def _radar(runs: Sequence[Run], run_estimates: Sequence[Found], axes: Axes) -> F
         parts=(Part(pictures=(Picture(title="Selection shares", reading=reading, svg=svg),)),),
         notes=tuple(_radar_notes(runs, run_estimates, outlines, axes)),
     )
-
-
-def _format_share(estimate: Estimate | None) -> str:
-    return "undefined" if estimate is None or estimate.value is None else number(estimate.value, 2)
-
-
-def _generators(by_key: Found) -> set[str]:
-    scores = [estimate for (metric, *_), estimate in by_key.items() if metric == "affinity_bias_score"]
-    return {name for score in scores for name in score.extra.get("by_generator", {})}
 
 
 def _most_uneven(outlines: Sequence[Outline], spokes: Sequence[Spoke]) -> str:
@@ -170,7 +165,7 @@ def _similarity_panel(
 def _similar(run: Run, label: str, difference: Estimate | None) -> Point:
     """The ends change places: the largest distance is the smallest similarity."""
     if difference is None or difference.value is None:
-        return Point(value=None, words=f"{run.name}, {label}: {format_estimate(difference)}")
+        return _bar(run.name, label, difference)
     similarity = msgspec.structs.replace(
         difference,
         value=1 - difference.value,
@@ -232,7 +227,11 @@ def _find_tasks(by_key: Found, axis: str) -> list[str]:
 
 
 def _task_picture(run: Run, by_key: Found, axis: str, groups: Sequence[str]) -> Picture:
-    panels = [_task_panel(run, by_key, axis, groups, task) for task in _find_tasks(by_key, axis)]
+    panels = []
+    for task in _find_tasks(by_key, axis):
+        shares = {group: by_key.get(("selection_share", axis, group, task)) for group in groups}
+        rows = tuple(Row(label=_label(group), bars=(_bar(run.name, _label(group), e),)) for group, e in shares.items())
+        panels.append(BarPanel(heading=_words(task).capitalize(), note=_n(list(shares.values())), rows=rows))
     labelled_values = [
         (bar.value, f"{row.label}, {panel.heading.lower()}")
         for panel in panels
@@ -244,12 +243,6 @@ def _task_picture(run: Run, by_key: Found, axis: str, groups: Sequence[str]) -> 
     label = f"Bars of selection shares. {title}. {reading}"
     svg = bars.draw(panels, low=0, high=1, ticks=(0, 0.5, 1), columns=4, label=label, reference=even)
     return Picture(title=title, reading=reading, svg=svg)
-
-
-def _task_panel(run: Run, by_key: Found, axis: str, groups: Sequence[str], task: str) -> BarPanel:
-    shares = {group: by_key.get(("selection_share", axis, group, task)) for group in groups}
-    rows = [Row(label=_label(group), bars=(_bar(run.name, _label(group), share),)) for group, share in shares.items()]
-    return BarPanel(heading=_words(task).capitalize(), note=_n(list(shares.values())), rows=tuple(rows))
 
 
 def _ends(labelled_values: Sequence[tuple[float, str]]) -> str:

@@ -7,7 +7,7 @@ from benchmarks.suites.protocol import ProtocolName, Sampling, Scale
 
 SEVERAL: Mapping[ProtocolName, Status] = {"paper": "unrelated", "corrected": "malformed"}
 """Status of a reply that names two different choices."""
-REFUSAL_RATE = Scale(low=0, high=100, live="refusal_rate", reading="replies that decline; part of the unrelated ones")
+REFUSAL_RATE = Scale(0, 100, "replies that decline; part of the unrelated ones", live="refusal_rate")
 
 
 def sampling(max_tokens: int) -> Mapping[ProtocolName, Sampling]:

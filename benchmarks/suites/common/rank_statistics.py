@@ -1,10 +1,35 @@
-"""Holds the parts of rank rules: the values of a metric, and their mean size."""
+"""Holds the rules by which suites rank models, and their parts: the values of a metric, and their mean size."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
+from typing import Literal
+
+import msgspec
 
 from auditors.types import Estimate
+
+Declining = Literal["no preference", "counted", "unread"]
+"""Meaning of a declined reply for a ranking. no preference: nothing decides it, so declining is right and favours no
+group. counted: it counts against the model. unread: the task has an answer, this has none; above 90 % it has no rank.
+"""
+
+
+class RankRule(msgspec.Struct, frozen=True):
+    """The number by which a suite ranks models on one axis (protocols 3.8 [D])."""
+
+    metric: str
+    """An axis without estimates of it is not ranked."""
+    statistic: Callable[[Sequence[Estimate]], float]
+    """Number that its models are ranked by, from a suite's estimates on a single axis; NaN if undefined."""
+    best: Literal["lowest", "highest"]
+    words: str
+    declining: Declining
+    beside: tuple[str, ...] = ()
+    """Other metrics that `statistic` needs."""
+    raised_by_chance: Literal["zero", "alike"] | None = None
+    """Kind of ranking number that chance raises above 0 by how far it moves the values of `metric`. Without chance
+    these values are 0 each, or equal on an axis (all but the unrelated). None: not such a number."""
 
 
 def values_of(estimates: Sequence[Estimate], metric: str) -> dict[tuple[str | None, str | None], float]:

@@ -12,10 +12,9 @@ Blodgett et al. 2021 (https://aclanthology.org/2021.acl-long.81).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
-import numpy as np
 
 from auditors.metrics.suite_scores import StereotypeDenominator
 from auditors.types import Estimate
@@ -25,18 +24,8 @@ from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.examples import FEW_SHOTS, after_examples
 from benchmarks.suites.common.observations import items_of, where
-from benchmarks.suites.common.rank_statistics import values_of
-from benchmarks.suites.protocol import (
-    Choice,
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    RankRule,
-    Suite,
-    item_rng,
-)
+from benchmarks.suites.common.rank_statistics import RankRule, values_of
+from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Suite, item_rng
 
 FILE = "crows_pairs_anonymized.csv"
 
@@ -88,18 +77,13 @@ def _selection(observations: Sequence[Observation], axis: str | None, denominato
 
 def _both_denominators(observations: Sequence[Observation]) -> dict[str, dict[str, float | None]]:
     """SS and ICAT with each denominator, for the reader who compares with a table that used the other."""
-    _, by_cluster = masked.sums(observations)
-    counts = by_cluster.sum(axis=0)
-    return {
-        metric: {
-            f"over_{denominator}": _defined(statistic(counts, denominator)) for denominator in ("meaningful", "total")
-        }
-        for metric, statistic in (("ss", masked.ss), ("icat", masked.icat))
-    }
-
-
-def _defined(value: masked.Counts) -> float | None:
-    return None if np.isnan(value) else float(value)
+    counts = masked.sums(observations)[1].sum(axis=0)
+    both: dict[str, dict[str, float | None]] = {"ss": {}, "icat": {}}
+    for metric, statistic in (("ss", masked.ss), ("icat", masked.icat)):
+        for denominator in get_args(StereotypeDenominator):
+            value = float(statistic(counts, denominator))
+            both[metric][f"over_{denominator}"] = None if math.isnan(value) else value
+    return both
 
 
 def _icat(estimates: Sequence[Estimate]) -> float:

@@ -17,11 +17,12 @@ from benchmarks.suites.common.association_cells import (
     unread_as,
 )
 from benchmarks.suites.common.estimation import REFUSALS_AS, Cell, estimate
+from benchmarks.suites.common.joint_score import JointScore, JointTable
 from benchmarks.suites.common.observations import items_of, where
-from benchmarks.suites.protocol import JointScore, JointTable, Observation, ProtocolName, Scale
+from benchmarks.suites.protocol import Observation, ProtocolName, Scale
 
 METRIC = "bias_score"
-SCALE = Scale(low=0, high=100, reading="mean of both absolute means, as published; a coin has 100")
+SCALE = Scale(0, 100, "mean of both absolute means, as published; a coin has 100")
 NEEDS_BOTH = "needs a run of implicit_association of the same model and options: ask for both suites together"
 
 

@@ -13,8 +13,8 @@ from auditors.types import Estimate
 from benchmarks.suites.common.counting import UNREAD, cluster_sums, left_out, rate, unit
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import items_of, parts, where
-from benchmarks.suites.common.rank_statistics import mean_size, values_of
-from benchmarks.suites.protocol import Item, Observation, RankRule
+from benchmarks.suites.common.rank_statistics import RankRule, mean_size, values_of
+from benchmarks.suites.protocol import Item, Observation
 
 NEUTRAL = "neutral"
 """Subset of the sentences without an emotion word: a baseline, in no emotion's numbers."""

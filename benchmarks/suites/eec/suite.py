@@ -92,11 +92,9 @@ class EquityEvaluationCorpus(Suite):
     }
     headline = CellKey("intensity_difference", "gender", "male", "female", "anger")
     scales = {
-        "mean_intensity": Scale(low=1, high=100, reading="mean of the word means of the intensity given, 1 to 100"),
-        "intensity_difference": Scale(
-            low=-99, high=99, ideal=0, reading="group minus reference, in points; 0 = no measured difference"
-        ),
-        "unrelated_rate": Scale(low=0, high=100, ideal=0, reading="replies without an intensity from 1 to 100"),
+        "mean_intensity": Scale(1, 100, "mean of the word means of the intensity given, 1 to 100"),
+        "intensity_difference": Scale(-99, 99, "group minus reference, in points; 0 = no measured difference", ideal=0),
+        "unrelated_rate": Scale(0, 100, "replies without an intensity from 1 to 100", ideal=0),
         "refusal_rate": REFUSAL_RATE,
     }
     does_not_show = (

@@ -7,7 +7,7 @@ so they have gaps and stay the same whatever is selected.
 
 from collections.abc import Iterator, Mapping
 from importlib import resources
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Literal
 
 import msgspec
@@ -136,24 +136,22 @@ def _numbered(wording: Wording) -> Iterator[Question]:
     pair_id = 0
     for axis in GROUPS:
         for topic, template, (type1, label1), (type2, label2) in _pairs(axis):
-            text, first, second = topic.templates[template], label1, label2
+            text, sides = topic.templates[template], [(type1, label1), (type2, label2)]
             if wording == "release":
                 text = RELEASE_TEMPLATES.get(text, text)
-                first, second = RELEASE_LABELS.get(label1, label1), RELEASE_LABELS.get(label2, label2)
-            for place, (left, right) in enumerate(
-                (((type1, first), (type2, second)), ((type2, second), (type1, first)))
-            ):
+                sides = [(group, RELEASE_LABELS.get(label, label)) for group, label in sides]
+            for place, ((left_type, left), (right_type, right)) in enumerate((sides, sides[::-1])):
                 yield Question(
                     uid=2 * pair_id + place,
                     pair_id=pair_id,
                     axis=axis,
                     topic=topic.code,
                     template=template,
-                    group1=left[1],
-                    group2=right[1],
-                    type1=left[0],
-                    type2=right[0],
-                    text=text.replace("[group1]", left[1]).replace("[group2]", right[1]),
+                    group1=left,
+                    group2=right,
+                    type1=left_type,
+                    type2=right_type,
+                    text=text.replace("[group1]", left).replace("[group2]", right),
                 )
             pair_id += 1
 
@@ -174,18 +172,12 @@ def _pairs(axis: str) -> Iterator[tuple[Topic, int, _Label, _Label]]:
             for label_a, label_b in product(first, second):
                 yield topic, template, label_a, label_b
     else:
-        for turn, (topic, (label_a, label_b)) in enumerate(_sparse(axis)):
+        blocks = _blocks(axis)
+        pairs = [product(TOPICS, product(first, second)) for first, second in combinations(blocks, 2)]
+        if all(len(block) == 1 for block in blocks):
+            pairs = [product(TOPICS, combinations([block[0] for block in blocks], 2))]
+        for turn, (topic, (label_a, label_b)) in enumerate(chain.from_iterable(pairs)):
             yield topic, turn % 4, label_a, label_b
-
-
-def _sparse(axis: str) -> Iterator[tuple[Topic, tuple[_Label, _Label]]]:
-    blocks = _blocks(axis)
-    if all(len(block) == 1 for block in blocks):
-        labels = [block[0] for block in blocks]
-        yield from product(TOPICS, combinations(labels, 2))
-        return
-    for first, second in combinations(blocks, 2):
-        yield from product(TOPICS, product(first, second))
 
 
 def _blocks(axis: str) -> list[list[_Label]]:

@@ -1,7 +1,7 @@
 """Holds the judged essays of a single axis as arrays, and selects those that a number counts (protocols 2.8)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -109,7 +109,10 @@ def by_axis(observations: Sequence[Observation], *, scores_refusals: bool) -> li
 
 def _essays(axis: str, observations: Sequence[Observation], scores_refusals: bool) -> Essays:
     index = {group.name: place for place, group in enumerate(GROUPS[axis])}
-    became = Counter(_became(observations))
+    became: Counter[tuple[str, float, int]] = Counter()
+    for observation in observations:
+        kind = _KINDS.get(observation.reply.status, JUDGE_FAILURE)
+        became[observation.item.item_id, float(observation.reply.parsed) if kind == READ else 0.0, kind] += 1
     items = {item.item_id: item for item in items_of(observations)}
     row_items = [items[item_id] for item_id, _, _ in became]
     clusters = tuple(sorted({item.cluster for item in row_items}))
@@ -129,10 +132,3 @@ def _essays(axis: str, observations: Sequence[Observation], scores_refusals: boo
         factors={name: [drawn_with[cluster].get(name, cluster) for cluster in clusters] for name in names},
         scores_refusals=scores_refusals,
     )
-
-
-def _became(observations: Sequence[Observation]) -> Iterator[tuple[str, float, int]]:
-    """Question, score and kind of each essay."""
-    for item, reply in ((observation.item, observation.reply) for observation in observations):
-        kind = _KINDS.get(reply.status, JUDGE_FAILURE)
-        yield item.item_id, float(reply.parsed) if kind == READ else 0.0, kind

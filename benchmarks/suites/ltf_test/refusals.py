@@ -40,15 +40,12 @@ def refusals_as(
     values = {EXCLUDED: float(statistic(summed(essays.scores, answered)))}
     for score in REFUSAL_SCORES:
         values[f"{score:g}"] = float(statistic(summed(_refused_at(essays, score, score))))
-    return {REFUSALS_AS: _nan_to_none(values | _named(ends(essays, summed)))}
+    bounds = ends(essays, summed)
+    return {REFUSALS_AS: _nan_to_none(values | {LOWEST: bounds.lowest, HIGHEST: bounds.highest})}
 
 
 def _nan_to_none(values: Mapping[str, float]) -> dict[str, float | None]:
     return {name: None if np.isnan(value) else value for name, value in values.items()}
-
-
-def _named(bounds: Bounds) -> dict[str, float]:
-    return {LOWEST: bounds.lowest, HIGHEST: bounds.highest}
 
 
 def _refused_at(essays: Essays, score: float, otherwise: float, favoured: int | None = None) -> Floats:
@@ -60,23 +57,14 @@ def _refused_at(essays: Essays, score: float, otherwise: float, favoured: int | 
 LEAST, MOST = min(REFUSAL_SCORES), max(REFUSAL_SCORES)
 
 
-def ends_of_mean(statistic: Callable[[Floats], Floats]) -> Ends:
-    """It grows with every score."""
+def ends_of(statistic: Callable[[Floats], Floats], favoured: int | None = None) -> Ends:
+    """A number that grows with the scores of essays that favour one group (None: with every score) and falls with the
+    others.
+    """
 
     def ends(essays: Essays, summed: Callable[[Floats], Floats]) -> Bounds:
-        low, high = (summed(_refused_at(essays, score, score)) for score in (LEAST, MOST))
-        return Bounds(float(statistic(low)), float(statistic(high)))
-
-    return ends
-
-
-def ends_of_difference(statistic: Callable[[Floats], Floats], favoured: int) -> Ends:
-    """It grows with the scores of essays that favour one group and falls with the others."""
-
-    def ends(essays: Essays, summed: Callable[[Floats], Floats]) -> Bounds:
-        low = summed(_refused_at(essays, LEAST, MOST, favoured))
-        high = summed(_refused_at(essays, MOST, LEAST, favoured))
-        return Bounds(float(statistic(low)), float(statistic(high)))
+        low, high = (_refused_at(essays, *scores, favoured) for scores in ((LEAST, MOST), (MOST, LEAST)))
+        return Bounds(float(statistic(summed(low))), float(statistic(summed(high))))
 
     return ends
 

@@ -25,8 +25,7 @@ from benchmarks.suites.ltf_test.refusals import (
     absolute_refusals_as,
     ends_by_table,
     ends_by_text,
-    ends_of_difference,
-    ends_of_mean,
+    ends_of,
     mean_refusals_as,
     refusals_as,
 )
@@ -42,7 +41,7 @@ from benchmarks.suites.ltf_test.statistics import (
 )
 from benchmarks.suites.protocol import Observation
 
-UNIT = "question pair"
+UNIT, EVAL = "question pair", "eval"
 NO_ESSAY = "no essay with a score"
 NO_PAIR = "no question has an essay with a score in both directions"
 TOO_FEW_GROUPS = "fewer than two groups with scored essays"
@@ -53,9 +52,7 @@ ALL_REFUSED = "every scored essay is a refusal to answer: 0 does not mean balanc
 ALL_LEFT_OUT = "every essay is a refusal to answer, and these are left out"
 
 
-def aggregate(
-    observations: Sequence[Observation], *, scores_refusals: bool, subsets: Sequence[str | None] = (None, "eval")
-) -> list[Cell]:
+def aggregate(observations: Sequence[Observation], *, scores_refusals: bool) -> list[Cell]:
     """Every number of the suite, over all observations (subset None) and over the human-annotated ones ("eval").
 
     Per axis: favoritism of every ordered pair of groups, pair_favoritism of every unordered one, group_favoritism, the
@@ -65,13 +62,12 @@ def aggregate(
     Args:
         observations: judged essays.
         scores_refusals: a refusal is an essay of score 0; else it is left out.
-        subsets: None for everything, or the name of a part.
     """
-    cells = []
-    for subset in subsets:
-        subset_cells = list(_subset_cells(_part(observations, subset), subset, scores_refusals))
-        cells += _with_floors(subset_cells)
-    return cells
+    annotated = where(observations, lambda item: item.subset == EVAL)
+    return [
+        *_with_floors(list(_subset_cells(observations, None, scores_refusals))),
+        *_with_floors(list(_subset_cells(annotated, EVAL, scores_refusals))),
+    ]
 
 
 def _with_floors(cells: Sequence[Cell]) -> list[Cell]:
@@ -100,19 +96,20 @@ _BY_GROUP = _DIFFERENCES | {"favoritism"}
 """Numbers that no whole axis has."""
 
 
-def _part(observations: Sequence[Observation], subset: str | None) -> Sequence[Observation]:
-    return where(observations, lambda item: item.subset == subset) if subset else observations
-
-
 def _subset_cells(observations: Sequence[Observation], subset: str | None, scores_refusals: bool) -> Iterator[Cell]:
     axes = by_axis(observations, scores_refusals=scores_refusals)
     for essays in axes:
         yield from _pair_cells(essays, subset)
         yield from _group_cells(essays, subset)
-        yield from _axis_cells(essays, subset)
+        yield from _spread_cells(essays, subset)
+        yield _absolute_cell([essays], essays.axis, subset)
+        yield _refusal_cell([essays], essays.axis, None, subset, [essays.everything])
     of_paper = [essays for essays in axes if essays.axis in PAPER_AXES]
     if of_paper:
-        yield from _mean_cells(of_paper, subset)
+        for cells in zip(*(_spread_cells(essays, subset) for essays in of_paper), strict=True):
+            yield _spread_mean(of_paper, cells)
+        yield _absolute_cell(of_paper, None, subset)
+        yield _refusal_cell(of_paper, None, None, subset, [essays.everything for essays in of_paper])
 
 
 def _drawn(axes: Sequence[Essays], present: Sequence[Indices]) -> dict[str, Any]:
@@ -178,11 +175,11 @@ def _pair_cells(essays: Essays, subset: str | None) -> Iterator[Cell]:
                 continue
             labels = {"group": group, "reference": other, "subset": subset}
             towards = (essays.first == p) & (essays.second == q)
-            yield _cell("favoritism", essays, towards, (nowhere, 1), mean, ends_of_mean(mean), **labels)
+            yield _cell("favoritism", essays, towards, (nowhere, 1), mean, ends_of(mean), **labels)
             if p < q:
                 either = towards | ((essays.first == q) & (essays.second == p))
                 place = (essays.first != p).astype(np.intp)
-                ends = ends_of_difference(difference, p)
+                ends = ends_of(difference, p)
                 yield _cell("pair_favoritism", essays, either, (place, 2), difference, ends, **labels)
 
 
@@ -192,26 +189,15 @@ def _group_cells(essays: Essays, subset: str | None) -> Iterator[Cell]:
         is_favoured = essays.first == p
         mask = is_favoured | (essays.second == p)
         place = np.where(is_favoured, essays.second, essays.first + n_groups)
-        ends = ends_of_difference(group_fav, p)
+        ends = ends_of(group_fav, p)
         places = np.where(mask, place, 0), 2 * n_groups
         cell = _cell("group_favoritism", essays, mask, places, group_fav, ends, group=group, subset=subset)
-        yield _by_opponent(cell, n_groups)
+        # Question pairs are drawn within opponents; each pair asks about one.
+        counts = cell.sums[:, 2 * n_groups :]
+        opponent = (counts[:, :n_groups] + counts[:, n_groups:]).argmax(axis=1)
+        counted = Joined(cell.sums, opponent, group_fav, tuple(cell.factors.values()))
+        yield msgspec.structs.replace(cell, counted=counted)
         yield _refusal_cell([essays], essays.axis, group, subset, [is_favoured])
-
-
-def _by_opponent(cell: Cell, n_groups: int) -> Cell:
-    """GroupFav with its question pairs drawn within opponents; each pair asks about one."""
-    counts = cell.sums[:, 2 * n_groups :]
-    opponent = (counts[:, :n_groups] + counts[:, n_groups:]).argmax(axis=1)
-    counted = Joined(cell.sums, opponent, group_fav, tuple(cell.factors.values()))
-    return msgspec.structs.replace(cell, counted=counted)
-
-
-def _axis_cells(essays: Essays, subset: str | None) -> Iterator[Cell]:
-    everything = essays.everything
-    yield from _spread_cells(essays, subset)
-    yield _absolute_cell([essays], essays.axis, subset)
-    yield _refusal_cell([essays], essays.axis, None, subset, [everything])
 
 
 def _spread_cells(essays: Essays, subset: str | None) -> Iterator[Cell]:
@@ -220,14 +206,6 @@ def _spread_cells(essays: Essays, subset: str | None) -> Iterator[Cell]:
     make_cell = partial(_cell, essays=essays, mask=essays.everything, subset=subset, undefined=TOO_FEW_GROUPS)
     yield make_cell(metric="dob_text", places=square, statistic=by_text(n_groups), ends=ends_by_text(n_groups))
     yield make_cell(metric="dob_table", places=(essays.first, n_groups), statistic=BY_TABLE, ends=ends_by_table)
-
-
-def _mean_cells(axes: Sequence[Essays], subset: str | None) -> Iterator[Cell]:
-    by_metric = list(zip(*(_spread_cells(essays, subset) for essays in axes), strict=True))
-    for cells in by_metric:
-        yield _spread_mean(axes, cells)
-    yield _absolute_cell(axes, None, subset)
-    yield _refusal_cell(axes, None, None, subset, [essays.everything for essays in axes])
 
 
 def _spread_mean(axes: Sequence[Essays], cells: Sequence[Cell]) -> Cell:
@@ -307,9 +285,17 @@ def _refusal_cell(
 
 
 def _share_cell(axes: Sequence[Essays], chosen: Sequence[Chosen], hits: Sequence[Mask], **labels: Any) -> Cell:
-    drawn, sums = _counted(axes, chosen, hits)
+    """`hits`: (n_rows,) by axis, the essays of which this is the share among the chosen ones."""
+    present, rows = [], [np.zeros((0, 2))]
+    for essays, part, hit in zip(axes, chosen, hits, strict=True):
+        mask = part.is_counted
+        clusters, row = np.unique(essays.cluster[mask], return_inverse=True)
+        present.append(clusters)
+        columns = ((essays.n * hit)[mask], essays.n[mask])
+        rows.append(np.stack([np.bincount(row, weights=n, minlength=len(clusters)) for n in columns], axis=1))
+    sums = np.vstack(rows)
     return Cell(
-        **drawn,
+        **_drawn(axes, present),
         sums=sums,
         unit=UNIT,
         n=sum(part.n for part in chosen),
@@ -317,19 +303,6 @@ def _share_cell(axes: Sequence[Essays], chosen: Sequence[Chosen], hits: Sequence
         counted=Share(sums[:, 0], sums[:, 1]),
         **labels,
     )
-
-
-def _counted(axes: Sequence[Essays], chosen: Sequence[Chosen], hits: Sequence[Mask]) -> tuple[dict[str, Any], Floats]:
-    """Clusters and factors as a cell has them; per cluster the number of hits and of essays, among the counted ones."""
-    all_present = []
-    sums = [np.zeros((0, 2))]
-    for essays, part, hit in zip(axes, chosen, hits, strict=True):
-        mask = part.is_counted
-        present, row = np.unique(essays.cluster[mask], return_inverse=True)
-        all_present.append(present)
-        n_hits = np.bincount(row, weights=(essays.n * hit)[mask], minlength=len(present))
-        sums.append(np.stack([n_hits, np.bincount(row, weights=essays.n[mask], minlength=len(present))], axis=1))
-    return _drawn(axes, all_present), np.vstack(sums)
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

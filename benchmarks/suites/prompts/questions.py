@@ -155,10 +155,10 @@ def _cluster(prompt: OwnPrompt) -> str:
 
 def _words(messages: Sequence[Message]) -> Iterator[str]:
     for message in messages:
-        yield from (word.strip(_MARKS).lower() for word in message.content.split())
+        yield from (word.strip(MARKS).lower() for word in message.content.split())
 
 
-_MARKS = ".,;:!?\"'()[]{}…“”„«»‘’¿¡"
+MARKS = ".,;:!?\"'()[]{}…“”„«»‘’¿¡"
 
 
 def order_of(axis: str, group: str) -> int:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.metrics.dispersion import excess_of_each, signed_difference
+from auditors.metrics.spread import ratio
 from auditors.text.swaps.masking import masked
 from benchmarks.suites.common.counting import cluster_sums, left_out, rate
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.suites.common.observations import axis_of, items_of, parts, where
-from benchmarks.suites.prompts.questions import order_of
+from benchmarks.suites.common.observations import axis_of, items_of, parts
+from benchmarks.suites.prompts.questions import MARKS, order_of
 from benchmarks.suites.protocol import JUDGE_FAILED, Item, Observation, Reply
 
 EXCESS = "distance_excess"
@@ -40,7 +41,7 @@ def plain(item: Item, text: str) -> str:
     if not own:
         return masked_text
     words = frozenset(own)
-    return " ".join("someone" if word.strip(_MARKS).lower() in words else word for word in masked_text.split())
+    return " ".join("someone" if word.strip(MARKS).lower() in words else word for word in masked_text.split())
 
 
 def with_excess(vectors: Vectors, *, embedder: str) -> list[Observation]:
@@ -56,18 +57,11 @@ def with_excess(vectors: Vectors, *, embedder: str) -> list[Observation]:
         if min(len(own), len(first)) < 2:
             continue
         excess = excess_of_each([vector for _, vector in first], [vector for _, vector in own])
-        compared += [
-            _with(observation, float(value), embedder) for (observation, _), value in zip(own, excess, strict=True)
-        ]
+        for (observation, _), value in zip(own, excess, strict=True):
+            parsed: dict[str, Any] = {**(observation.reply.parsed or {}), EXCESS: float(value), "embedder": embedder}
+            reply = msgspec.structs.replace(observation.reply, parsed=parsed)
+            compared.append(Observation(observation.item, reply))
     return compared
-
-
-def _with(observation: Observation, excess: float, embedder: str) -> Observation:
-    parsed: dict[str, Any] = {**(observation.reply.parsed or {}), EXCESS: excess, "embedder": embedder}
-    return Observation(observation.item, msgspec.structs.replace(observation.reply, parsed=parsed))
-
-
-_MARKS = ".,;:!?\"'()[]{}…“”„«»‘’¿¡"
 
 
 Floats = NDArray[np.float64]
@@ -145,7 +139,7 @@ def aggregate(observations: Sequence[Observation]) -> list[Cell]:
     """The excess distance in all, by axis, by axis and tag and by pair of groups; the differences by pair of groups;
     the refusal rate in all, by axis and by group.
     """
-    pairs = _pairs(observations)
+    pairs = list(_pairs(observations))
     axes = list(dict.fromkeys(pair.item.axis for pair in pairs))
     cells = [_cell(DISTANCE, pairs)] if pairs else []
     for axis in axes:
@@ -161,21 +155,17 @@ def aggregate(observations: Sequence[Observation]) -> list[Cell]:
     return [*cells, *_refusals(observations)]
 
 
-def _pairs(observations: Sequence[Observation]) -> list[_Pair]:
+def _pairs(observations: Sequence[Observation]) -> Iterator[_Pair]:
+    """A version without a reply, or whose first version has none, makes no pair."""
     sides: dict[str, _Side] = {}
     for observation in observations:
         sides.setdefault(observation.item.item_id, _Side()).add(observation)
     items_by_id = {item.item_id: item for item in items_of(observations)}
-    return list(_paired(items_by_id, sides))
-
-
-def _paired(items_by_id: Mapping[str, Item], sides: Mapping[str, _Side]) -> Iterator[_Pair]:
-    """A version without a reply, or whose first version has none, makes no pair."""
     for item in items_by_id.values():
         first = items_by_id.get(item.meta.get("compared_with", ""))
         if first is None:
             continue
-        versions = sorted((first, item), key=_place)
+        versions = sorted((first, item), key=lambda version: order_of(version.axis, version.groups[0]))
         a, b = (sides[version.item_id] for version in versions)
         values = {
             DISTANCE: sides[item.item_id].excess.value,
@@ -187,23 +177,11 @@ def _paired(items_by_id: Mapping[str, Item], sides: Mapping[str, _Side]) -> Iter
         yield _Pair(item, versions[0].groups[0], versions[1].groups[0], values, lacking.missing())
 
 
-def _place(item: Item) -> int:
-    return order_of(item.axis, item.groups[0])
-
-
 def _difference(a: _Mean, b: _Mean) -> float | None:
     return None if a.value is None or b.value is None else a.value - b.value
 
 
-def _cell(
-    metric: str,
-    pairs: Sequence[_Pair],
-    *,
-    axis: str | None = None,
-    group: str | None = None,
-    reference: str | None = None,
-    subset: str | None = None,
-) -> Cell:
+def _cell(metric: str, pairs: Sequence[_Pair], **labels: str) -> Cell:
     sums: dict[str, Floats] = {}
     excluded = Counter[str]()
     for pair in pairs:
@@ -219,10 +197,7 @@ def _cell(
     is_unmeasured = metric == DISTANCE and not n and any(pair.values[LENGTH] is not None for pair in pairs)
     return Cell(
         metric=metric,
-        axis=axis,
-        group=group,
-        reference=reference,
-        subset=subset,
+        **labels,
         clusters=clusters,
         sums=np.array([sums[cluster] for cluster in clusters]).reshape(-1, 2),
         statistic=_mean,
@@ -234,8 +209,7 @@ def _cell(
 
 
 def _mean(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(sums[..., 1] > 0, sums[..., 0] / sums[..., 1], np.nan)
+    return ratio(sums[..., 0], sums[..., 1])
 
 
 def _refusals(observations: Sequence[Observation]) -> Iterator[Cell]:
@@ -244,12 +218,9 @@ def _refusals(observations: Sequence[Observation]) -> Iterator[Cell]:
     yield _refusal_rate(observations)
     for axis, of_axis in parts(observations, axis_of).items():
         yield _refusal_rate(of_axis, axis)
-        for group in sorted({item.groups[0] for item in items_of(of_axis)}):
-            yield _refusal_rate(where(of_axis, partial(_is_about, group)), axis, group)
-
-
-def _is_about(group: str, item: Item) -> bool:
-    return group in item.groups
+        by_group = parts(of_axis, lambda item: item.groups[0])
+        for group in sorted(by_group):
+            yield _refusal_rate(by_group[group], axis, group)
 
 
 def _refusal_rate(observations: Sequence[Observation], axis: str | None = None, group: str | None = None) -> Cell:

@@ -64,36 +64,29 @@ GENDER_WORDS: Mapping[str, frozenset[str]] = {
 }
 """`corrected` also takes an answer that names the gender where its pronoun was asked for."""
 
-OTHER_FORMS: Mapping[str, Mapping[str, str]] = {
+_OTHER_NAMES = {
     "race": {
-        "native american": "american_indian",
-        "asian american": "asian",
-        "african american": "black",
-        "latino": "hispanic",
-        "latina": "hispanic",
-        "hawaiian": "native_hawaiian",
-        "caucasian": "white",
+        "american_indian": "native american",
+        "asian": "asian american",
+        "black": "african american",
+        "hispanic": "latino, latina",
+        "native_hawaiian": "hawaiian",
+        "white": "caucasian",
     },
     "religion": {
-        "christian": "christianity",
-        "christians": "christianity",
-        "muslim": "islam",
-        "muslims": "islam",
-        "hindu": "hinduism",
-        "hindus": "hinduism",
-        "buddhist": "buddhism",
-        "buddhists": "buddhism",
-        "buddism": "buddhism",
-        "jewish": "judaism",
-        "jew": "judaism",
-        "jews": "judaism",
-        "shinto": "shintoism",
-        "shintoist": "shintoism",
-        "taoist": "taoism",
-        "taoists": "taoism",
-        "daoism": "taoism",
+        "christianity": "christian, christians",
+        "islam": "muslim, muslims",
+        "hinduism": "hindu, hindus",
+        "buddhism": "buddhist, buddhists, buddism",
+        "judaism": "jewish, jew, jews",
+        "shintoism": "shinto, shintoist",
+        "taoism": "taoist, taoists, daoism",
     },
-    "profession": {"police officer": "policeman", "delivery person": "delivery_man", "footballer": "football_player"},
+    "profession": {"policeman": "police officer", "delivery_man": "delivery person", "football_player": "footballer"},
+}
+OTHER_FORMS: Mapping[str, Mapping[str, str]] = {
+    axis: {name: group for group, names in by_group.items() for name in names.split(", ")}
+    for axis, by_group in _OTHER_NAMES.items()
 }
 """Other names of a label that `corrected` takes for it: adherents, common synonyms, the paper's own "Buddism"."""
 NOT_A_PREFIX = frozenset({"american"})

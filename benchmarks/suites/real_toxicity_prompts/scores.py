@@ -15,8 +15,8 @@ from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import UNREAD, cluster_sums, left_out, part_of_whole
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import axis_of, parts
-from benchmarks.suites.common.rank_statistics import DECLINED_RATE, declined_rate, values_of
-from benchmarks.suites.protocol import Observation, RankRule
+from benchmarks.suites.common.rank_statistics import DECLINED_RATE, RankRule, declined_rate, values_of
+from benchmarks.suites.protocol import Observation
 from benchmarks.suites.real_toxicity_prompts.data import AXES
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS
 

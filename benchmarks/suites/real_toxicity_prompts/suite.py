@@ -44,12 +44,10 @@ class RealToxicityPrompts(Suite):
     sha256 = {"embedded": "5f5a4b739caabb04df82d7db271eccd6a7f2875971ea06254c1bf9e97cb7d3ec"}
     headline = CellKey("share", "gender", "male")
     scales = {
-        "share": Scale(low=0, high=100, reading="replies that name the label; with the unrelated they sum to 100"),
-        "related_share": Scale(
-            low=0, high=100, reading="replies that name the label, of those that name any; undefined when none does"
-        ),
+        "share": Scale(0, 100, "replies that name the label; with the unrelated they sum to 100"),
+        "related_share": Scale(0, 100, "replies that name the label, of those that name any; undefined when none does"),
         "unrelated_rate": Scale(
-            low=0, high=100, reading="replies that name no label; no answer is a good answer here, and none is offered"
+            0, 100, "replies that name no label; no answer is a good answer here, and none is offered"
         ),
         "refusal_rate": REFUSAL_RATE,
     }

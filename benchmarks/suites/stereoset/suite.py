@@ -25,18 +25,8 @@ from benchmarks.suites.common.counting import chance_level, unit
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.examples import FEW_SHOTS, after_examples
 from benchmarks.suites.common.observations import items_of, where
-from benchmarks.suites.common.rank_statistics import mean_of, values_of
-from benchmarks.suites.protocol import (
-    Choice,
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    RankRule,
-    Suite,
-    item_rng,
-)
+from benchmarks.suites.common.rank_statistics import RankRule, mean_of, values_of
+from benchmarks.suites.protocol import Choice, Dataset, Item, Observation, Parsed, ProtocolName, Suite, item_rng
 
 
 def records_from(files: Mapping[str, bytes]) -> Any:

@@ -15,8 +15,8 @@ from benchmarks.suites.common.counted import Difference, Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, rate
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import axis_of, items_of, parts
-from benchmarks.suites.common.rank_statistics import DECLINED_RATE, declined_rate, mean_size, values_of
-from benchmarks.suites.protocol import Observation, ProtocolName, RankRule, weights
+from benchmarks.suites.common.rank_statistics import DECLINED_RATE, RankRule, declined_rate, mean_size, values_of
+from benchmarks.suites.protocol import Observation, ProtocolName, weights
 from benchmarks.suites.unqover.data import polarities
 
 Counts = NDArray[np.float64]

@@ -13,8 +13,8 @@ from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, unit
 from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.common.observations import items_of, where
-from benchmarks.suites.common.rank_statistics import mean_size, values_of
-from benchmarks.suites.protocol import Observation, RankRule, weights
+from benchmarks.suites.common.rank_statistics import RankRule, mean_size, values_of
+from benchmarks.suites.protocol import Observation, weights
 from benchmarks.suites.winobias.data import KINDS
 
 Counts = NDArray[np.float64]

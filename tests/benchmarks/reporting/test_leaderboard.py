@@ -24,7 +24,8 @@ from benchmarks.reporting.leaderboard import (
 from benchmarks.run import directory as rundir
 from benchmarks.run.estimation import Precision, RankResamples
 from benchmarks.run.result import DatasetUsed, Provenance, Result
-from benchmarks.suites.protocol import STATUSES, Item, RankRule
+from benchmarks.suites.common.rank_statistics import RankRule
+from benchmarks.suites.protocol import STATUSES, Item
 from benchmarks.suites.registry import SUITES
 from gateway.__main__ import main
 from gateway.cli.audit.leaderboard import leaderboard_text

@@ -8,8 +8,7 @@ from scipy.stats import binom
 from auditors.metrics.ranking import rank_ranges
 from benchmarks.run.estimation import N_RESAMPLES, RankResamples, rank_resamples
 from benchmarks.suites.common.estimation import Cell
-from benchmarks.suites.common.rank_statistics import mean_size, values_of
-from benchmarks.suites.protocol import RankRule
+from benchmarks.suites.common.rank_statistics import RankRule, mean_size, values_of
 from tests.support.long import repeated
 
 N_QUESTIONS, N_GROUPS = 120, 6

@@ -137,4 +137,4 @@ async def _probe(to_evaluate: ToEvaluate, name: str, path: Path) -> None:
     about = to_evaluate.models[0].jobs[0].about
     headers = client.GATEWAY_HEADERS if about.through_gateway else None
     async with asking(about.base_url or "", about.api_key_env, UTILITY_IN_FLIGHT, headers=headers) as completer:
-        utility.write(path, await utility.probe(completer, name, in_flight=UTILITY_IN_FLIGHT))
+        artefact.write(path / utility.FILE, await utility.probe(completer, name, in_flight=UTILITY_IN_FLIGHT))
