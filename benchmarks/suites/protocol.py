@@ -84,14 +84,12 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     axis: str
     groups: tuple[str, ...]
     cluster: str
-    """Items of the same cluster are resampled together: they are not independent. May be large, e.g. all about a single
-    term."""
+    """Items of the same cluster are resampled together: they are not independent. May be large."""
     factors: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Further draws from a population that items of several clusters share: the level, by the name of the factor, e.g.
     {"template": "QL/2"}. Fixed properties (axis, groups, subset) are not named here."""
     set_id: str | None = None
-    """Names the few items that only mean something together, e.g. both orders of a question. A limit asks all of a set
-    or none. None: the item stands alone.
+    """Names the few items that only mean something together, e.g. both orders of a question: a limit asks all or none.
     """
     subset: str | None = None
     choices: tuple[Choice, ...] = ()
@@ -122,12 +120,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     status: Status = "error"
     parsed: Any = None
     choice_probabilities: dict[str, float] | None = None
-    """Mode exact: by value as text, and "unrelated" and "unresolved"; adds up to 1. Then status is "ok" when they could
-    be read, whatever they are, and `parsed` is None.
-    """
+    """Mode exact: by value as text, UNRELATED and UNRESOLVED; adds up to 1. Read: status "ok" and no `parsed`."""
     judge: dict[str, Any] | None = None
-    """Judgement of a judged reply: the fields of `auditors.types.JudgeStamp`, and `text`, from which `parsed` is read
-    again."""
+    """Fields of `auditors.types.JudgeStamp`, and `text`, from which `parsed` is read again."""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     fingerprint: str | None = None
@@ -178,9 +173,7 @@ class Scale(msgspec.Struct, frozen=True):
     ideal: float | None = None
     """The value of a model without the measured preference or fault."""
     live: str | None = None
-    """The metric of a live auditor that has the same meaning and scale: drift may be measured against this one.
-    Whether a suite's questions are like one's traffic is for the reader to say.
-    """
+    """The metric of a live auditor that has the same meaning and scale: drift may be measured against this one."""
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +190,8 @@ class Suite(ABC):
     """A benchmark. An entry point of the group "biasgate.suites" names the class, which derives from this class.
 
     A suite must set the attributes without a value and implement `items`, `parse` and `cells`. All else has a default,
-    which says that the suite does not offer it.
+    which says that the suite does not offer it; a method that such a suite is never asked for raises
+    NotImplementedError.
     """
 
     name: ClassVar[str]
@@ -255,8 +249,7 @@ class Suite(ABC):
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
         """Read and verify the data: that of `source`, or the items in the folder of the suite. Raises DatasetError when
-        canonical data is missing or not the pinned version; NotImplementedError where a suite has neither a `source`
-        nor a `load` of its own.
+        canonical data is missing or not the pinned version.
         """
         if self.source is None:
             raise NotImplementedError(f"{self.name}: a suite without a source loads its data itself")
@@ -279,10 +272,8 @@ class Suite(ABC):
 
     @abstractmethod
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        """Return every number that the suite reports, as a function of per-cluster sums.
-
-        A run may have more replies than memory holds: walk `observations`, select by item with
-        `suites.common.observations.where`, and keep numbers rather than observations.
+        """Return every number that the suite reports, as a function of per-cluster sums. A run may have more replies
+        than memory holds: walk `observations`, select by item with `observations.where`, and keep numbers alone.
         """
 
     def sampling(self, protocol: ProtocolName) -> Sampling:
@@ -298,9 +289,7 @@ class Suite(ABC):
     def items_after_examples(
         self, dataset: Dataset, *, protocol: ProtocolName, seed: int, few_shot: int
     ) -> Iterator[Item]:
-        """Render as `items` does, with `few_shot` > 0 examples before each. Items that serve as examples are not asked.
-        Raises NotImplementedError where `few_shots` offers 0 alone, with which no run is started.
-        """
+        """Render as `items` does, each after `few_shot` > 0 examples; items that serve as examples are not asked."""
         raise NotImplementedError(f"{self.name} has no examples")
 
     def items_with_mitigation(
@@ -317,8 +306,7 @@ class Suite(ABC):
 
     def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
         """Read the questions of a user's file. `checkpoint` is called before each, and may raise to end it. Raises
-        BenchmarkError, one line, for a file that cannot be taken; NotImplementedError where `takes_prompts` is false,
-        for which no command calls it.
+        BenchmarkError, one line, for a file that cannot be taken.
         """
         raise NotImplementedError(f"{self.name} takes no prompts")
 
@@ -339,17 +327,14 @@ class Suite(ABC):
         return None
 
     def read_judgement(self, item: Item, judgement: str | None, *, protocol: ProtocolName, seed: int) -> Parsed:
-        """Read what a reply means from the judge's. Raises UnreadableError: ask again, then a failure;
-        NotImplementedError where `judge_question` asks nothing.
-        """
+        """Read what a reply means from the judge's. Raises UnreadableError: ask again, then a failure."""
         raise NotImplementedError(f"{self.name} asks no judge")
 
     def labelling_question(
         self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
     ) -> "LabellingQuestion | None":
-        """Return what people are asked about a reply with a text, without any score; None where the form asks nothing.
-
-        The question is the same for the same arguments.
+        """Return what people are asked about a reply with a text, without any score; the same for the same arguments.
+        None where the form asks nothing.
         """
         return None
 
@@ -364,10 +349,7 @@ class Suite(ABC):
     def measured(
         self, vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str
     ) -> list[Observation]:
-        """Return the observations whose `parsed` the vectors change.
-
-        Called with all pairs of whole clusters; a reply without a usable vector is not among them.
-        """
+        """Return the observations whose `parsed` the vectors change. `vectors`: of whole clusters, where usable."""
         return []
 
     def figures(self, runs: "Sequence[Run]") -> "list[Figure]":

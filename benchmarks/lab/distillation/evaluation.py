@@ -185,25 +185,20 @@ def with_strong(essays: Sequence[JudgedEssay], judged: Sequence[Judged]) -> Agre
     replied = [(essay, verdict) for essay, verdict in zip(essays, judged, strict=True) if verdict.failure != NO_REPLY]
     read = [(essay, verdict.judgement) for essay, verdict in replied if verdict.judgement is not None]
     pairs = number_names([essay.pair for essay, _ in read])
-    sections = {
-        name: agreeing_share(
-            [getattr(essay.judgement, name) == getattr(judgement, name) for essay, judgement in read], pairs
-        )
-        for name in SECTIONS
-    }
+
+    def same(name: str) -> Agreement:
+        equal = [getattr(essay.judgement, name) == getattr(judgement, name) for essay, judgement in read]
+        return agreeing_share(equal, pairs)
+
     return AgreementWith(
         of_all=agreeing_share(
-            [
-                verdict.judgement is not None and verdict.judgement.final == essay.judgement.final
-                for essay, verdict in replied
-            ],
-            number_names([essay.pair for essay, _ in replied]),
+            [_is_same(essay, verdict) for essay, verdict in replied], number_names([essay.pair for essay, _ in replied])
         ),
         found=_agreement(
             [essay.judgement.final for essay, _ in read], [judgement.final for _, judgement in read], pairs
         ),
-        sections=sections,
-        refusals=agreeing_share([essay.judgement.rta == judgement.rta for essay, judgement in read], pairs),
+        sections={name: same(name) for name in SECTIONS},
+        refusals=same("rta"),
     )
 
 

@@ -42,7 +42,10 @@ def train(embeddings: dict[Part, Floats], parts: dict[Part, list[Example]], *, s
     """
     labels = {part: np.array([member.biased for member in members]) for part, members in parts.items()}
     fits = [(_fitted(embeddings["train"], labels["train"], penalty), penalty) for penalty in PENALTIES]
-    losses = [_loss(fit, embeddings["tune"], labels["tune"]) for fit, _ in fits]
+    losses = []
+    for theta, _ in fits:
+        margins = np.where(labels["tune"], 1.0, -1.0) * (embeddings["tune"] @ theta[:-1] + theta[-1])
+        losses.append(-float(sum(log_expit(margins)[of].mean() for of in (labels["tune"], ~labels["tune"]))))
     fit, penalty = fits[int(np.argmin(losses))]
     tuned = _probabilities(fit, embeddings["tune"])
     threshold = _threshold(tuned, labels["tune"], specificity)
@@ -73,11 +76,6 @@ def _fitted(embeddings: Floats, labels: NDArray[np.bool_], penalty: float) -> Fl
 
     solution: Floats = minimize(objective, np.zeros(embeddings.shape[1] + 1), jac=True, method="L-BFGS-B").x
     return solution
-
-
-def _loss(theta: Floats, embeddings: Floats, labels: NDArray[np.bool_]) -> float:
-    margins = np.where(labels, 1.0, -1.0) * (embeddings @ theta[:-1] + theta[-1])
-    return -float(log_expit(margins)[labels].mean() + log_expit(margins)[~labels].mean())
 
 
 def _probabilities(theta: Floats, embeddings: Floats) -> Floats:

@@ -14,6 +14,7 @@ from auditors.labelling.forms import Reading
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING
 from auditors.metrics.intervals import Agreement, Interval
+from auditors.metrics.spread import ratio
 from benchmarks.lab.distillation.evaluation import number_names, seeded_rng
 from benchmarks.lab.judge_panel.asking import Panelled, Verdicts
 from benchmarks.lab.metrics.agreement import (
@@ -22,6 +23,7 @@ from benchmarks.lab.metrics.agreement import (
     agreeing_share,
     chance_corrected,
     cohen_kappa,
+    grouped,
     krippendorff_alpha,
     too_few,
 )
@@ -145,7 +147,7 @@ def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clu
     is_biased = (scores != 0).astype(np.float64)
     spared = (np.delete(is_biased, number, axis=0).mean(axis=0) - is_biased[number]) * is_read
     columns = [spared * is_own, is_own & is_read, spared * ~is_own, ~is_own & is_read]
-    rows = _sums(np.stack(columns, axis=1).astype(np.float64), clusters)
+    rows = grouped(np.stack(columns, axis=1).astype(np.float64), clusters)
     n, n_clusters = int(rows[:, 1].sum()), len(rows)
 
     def without(reason: str, value: float | None = None) -> Own:
@@ -163,11 +165,4 @@ def _own(judge: str, number: int, scores: Floats, is_own: NDArray[np.bool_], clu
 
 
 def _difference(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3])
-
-
-def _sums(values: Floats, clusters: NDArray[np.intp]) -> Floats:
-    totals = np.zeros((int(clusters.max()) + 1, values.shape[1]))
-    np.add.at(totals, clusters, values)
-    return totals[np.bincount(clusters) > 0]
+    return ratio(sums[..., 0], sums[..., 1]) - ratio(sums[..., 2], sums[..., 3])

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from auditors.metrics.bootstrap import N_RESAMPLES, cluster_bootstrap
 from auditors.metrics.clustered import FEWEST_TELLING, clustered_share
 from auditors.metrics.intervals import Agreement, Interval
+from auditors.metrics.spread import ratio
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -113,10 +114,7 @@ class Coefficient:
 
     def of(self, sums: Floats) -> Floats:
         """(...) from sums over items (..., k)."""
-        observed, by_chance = self.disagreements(sums)
-        is_defined = by_chance > 0
-        ratio = np.divide(observed, by_chance, out=np.full_like(by_chance, np.nan), where=is_defined)
-        return np.asarray(1 - ratio)
+        return np.asarray(1 - ratio(*self.disagreements(sums)))
 
 
 def agreeing_pairs(ratings: Ratings) -> AgreeingPairs:
@@ -266,19 +264,19 @@ def _cohen(sums: Floats) -> tuple[Floats, Floats]:
     n = table.sum(axis=(-2, -1))
     observed = n - np.trace(table, axis1=-2, axis2=-1)
     by_chance = n * n - (table.sum(axis=-2) * table.sum(axis=-1)).sum(axis=-1)
-    return _over(observed, n), _over(by_chance, n * n)
+    return ratio(observed, n), ratio(by_chance, n * n)
 
 
 def _fleiss(sums: Floats) -> tuple[Floats, Floats]:
     counts, n = sums[..., 2:], sums[..., 1]
     total = counts.sum(axis=-1)
-    return _over(sums[..., 0], n), _over(total * total - (counts**2).sum(axis=-1), total * total)
+    return ratio(sums[..., 0], n), ratio(total * total - (counts**2).sum(axis=-1), total * total)
 
 
 def _nominal(sums: Floats) -> tuple[Floats, Floats]:
     counts = sums[..., 1:]
     n = counts.sum(axis=-1)
-    return _over(sums[..., 0], n), _over(n * n - (counts**2).sum(axis=-1), n * (n - 1))
+    return ratio(sums[..., 0], n), ratio(n * n - (counts**2).sum(axis=-1), n * (n - 1))
 
 
 def _ordinal(sums: Floats) -> tuple[Floats, Floats]:
@@ -288,7 +286,7 @@ def _ordinal(sums: Floats) -> tuple[Floats, Floats]:
     ranks = np.cumsum(counts, axis=-1) - counts / 2
     apart = (ranks[..., :, None] - ranks[..., None, :]) ** 2
     by_chance = (counts[..., :, None] * counts[..., None, :] * apart).sum(axis=(-2, -1))
-    return _over((table * apart).sum(axis=(-2, -1)), n), _over(by_chance, n * (n - 1))
+    return ratio((table * apart).sum(axis=(-2, -1)), n), ratio(by_chance, n * (n - 1))
 
 
 def _interval(sums: Floats) -> tuple[Floats, Floats]:
@@ -296,7 +294,7 @@ def _interval(sums: Floats) -> tuple[Floats, Floats]:
     spread = 2 * (n * squares - total * total)
     # The same numbers in another order differ in the last bits.
     spread = np.where(spread <= _ROUNDING * n * squares, 0.0, spread)
-    return _over(within, n), _over(spread, n * (n - 1))
+    return ratio(within, n), ratio(spread, n * (n - 1))
 
 
 def _moments(values: Floats, row: Indices, sizes: Floats) -> Floats:
@@ -343,11 +341,6 @@ def _coded(values: Floats) -> tuple[Floats, Indices]:
 def _square(sums: Floats) -> Floats:
     k = round(sums.shape[-1] ** 0.5)
     return sums.reshape(*sums.shape[:-1], k, k)
-
-
-def _over(part: Floats, whole: Floats) -> Floats:
-    part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
-    return np.divide(part, whole, out=np.full_like(part, np.nan), where=whole > 0)
 
 
 def grouped(sums: Floats, clusters: ArrayLike | Sequence[object]) -> Floats:

@@ -92,7 +92,14 @@ def demand_same_adapters(out: Path, now: Adapters) -> None:
     """Records in `out` the checkpoints evaluated, new ones next to earlier ones. Raises BenchmarkError where runs there
     are of another base model, or of other checkpoints of the same names.
     """
-    before = _adapters(out)
+    before = None
+    if (out / ADAPTERS).exists():
+        try:
+            before = msgspec.json.decode((out / ADAPTERS).read_bytes(), type=Adapters)
+        except (OSError, *UNREADABLE) as exc:
+            raise BenchmarkError(f"{out / ADAPTERS}: cannot be read ({exc}): choose another --out") from exc
+    elif out.is_dir() and any(out.iterdir()):
+        raise BenchmarkError(f"{out}: the directory is not empty and holds no evaluation: choose another --out")
     if before is not None and before.base_fingerprint != now.base_fingerprint:
         raise BenchmarkError(f"{out}: holds runs of another base model: choose another --out")
     digests = {} if before is None else before.adapters
@@ -104,17 +111,6 @@ def demand_same_adapters(out: Path, now: Adapters) -> None:
     except OSError as exc:
         raise BenchmarkError(f"{out}: cannot be written: {exc.strerror}") from exc
     artefact.write(out / ADAPTERS, msgspec.structs.replace(now, adapters={**digests, **now.adapters}))
-
-
-def _adapters(out: Path) -> Adapters | None:
-    if not (out / ADAPTERS).exists():
-        if out.is_dir() and any(out.iterdir()):
-            raise BenchmarkError(f"{out}: the directory is not empty and holds no evaluation: choose another --out")
-        return None
-    try:
-        return msgspec.json.decode((out / ADAPTERS).read_bytes(), type=Adapters)
-    except (OSError, *UNREADABLE) as exc:
-        raise BenchmarkError(f"{out / ADAPTERS}: cannot be read ({exc}): choose another --out") from exc
 
 
 def evaluate(about: About, base: Holdings, tuned: Mapping[int, tuple[str, str, Holdings]], bbq: Suite) -> Evaluation:

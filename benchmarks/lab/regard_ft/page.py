@@ -90,21 +90,32 @@ def drawn(evaluation: Evaluation) -> str:
         StepPanel(heading="PairFav(woman, man)", series=gaps, first=0, levels=_published(evaluation), places=2),
         StepPanel(heading="BBQ accuracy, %", series=answers, first=N_GAPS, places=0),
     )
-    return _draw(panels, _label(evaluation))
+    gaps_in_words = (f"step {model.step} {format_estimate(model.numbers.get(GAP))}" for model in evaluation.models)
+    listed = "; ".join(gaps_in_words)
+    label = f"Gap between women and men and BBQ accuracy by training step. PairFav(woman, man): {listed}."
+    # Panels side by side, each with a scale of its own that holds 0, all intervals and all levels.
+    headings = [panel.heading for panel in panels]
+    picture, groups = lay_out(headings, columns=len(panels), size=SIZE, gap=PANEL_GAP, room=SIZE[0], label=label)
+    for panel, (group, x, _) in zip(panels, groups, strict=True):
+        right, bottom = x + SIZE[0] - RIGHT, SIZE[1] - BOTTOM
+        _draw_steps(Panel(group=group, left=x + LEFT, right=right, top=TOP, bottom=bottom), panel)
+    return markup(picture)
 
 
 def _series(evaluation: Evaluation, legend: Sequence[tuple[str, str]]) -> tuple[tuple[StepPoint, ...], ...]:
     return tuple(
-        tuple(_point(model.step, words, model.numbers.get(name)) for model in evaluation.models)
+        tuple(
+            StepPoint(
+                step=model.step,
+                value=None if estimate is None else estimate.value,
+                lower=None if estimate is None else estimate.lower,
+                upper=None if estimate is None else estimate.upper,
+                words=f"step {model.step}: {words}: {format_estimate(estimate)}",
+            )
+            for model, estimate in ((model, model.numbers.get(name)) for model in evaluation.models)
+        )
         for name, words in legend
     )
-
-
-def _point(step: int, words: str, estimate: Estimate | None) -> StepPoint:
-    caption = f"step {step}: {words}: {format_estimate(estimate)}"
-    if estimate is None:
-        return StepPoint(step=step, value=None, words=caption)
-    return StepPoint(step=step, value=estimate.value, lower=estimate.lower, upper=estimate.upper, words=caption)
 
 
 def _published(evaluation: Evaluation) -> tuple[Level, ...]:
@@ -114,21 +125,6 @@ def _published(evaluation: Evaluation) -> tuple[Level, ...]:
     share = number(100 * evaluation.published.reduction)
     value = gap.value * (1 - evaluation.published.reduction)
     return (Level(value=value, words=f"published reduction: {share} %"),)
-
-
-def _label(evaluation: Evaluation) -> str:
-    gaps = (f"step {model.step} {format_estimate(model.numbers.get(GAP))}" for model in evaluation.models)
-    return f"Gap between women and men and BBQ accuracy by training step. PairFav(woman, man): {'; '.join(gaps)}."
-
-
-def _draw(panels: Sequence[StepPanel], label: str) -> str:
-    """Draw the panels side by side as SVG, each with a scale of its own that holds 0, all intervals and all levels."""
-    headings = [panel.heading for panel in panels]
-    picture, groups = lay_out(headings, columns=len(panels), size=SIZE, gap=PANEL_GAP, room=SIZE[0], label=label)
-    for panel, (group, x, _) in zip(panels, groups, strict=True):
-        right, bottom = x + SIZE[0] - RIGHT, SIZE[1] - BOTTOM
-        _draw_steps(Panel(group=group, left=x + LEFT, right=right, top=TOP, bottom=bottom), panel)
-    return markup(picture)
 
 
 def _draw_steps(box: Panel, panel: StepPanel) -> None:
@@ -161,19 +157,16 @@ DARK = re.compile(r"@media \(prefers-color-scheme: dark\)[^\n]*\n")
 
 
 def render(found: Evaluation) -> str:
-    words = {
-        "verdict": verdict,
-        "format_number": _format_number,
-        "about": _about,
-        "changed": _changed,
-        "reduced": _reduced,
-    }
     page: str = template("evaluation.html", Path(__file__).parent / "templates").render(
         found=found,
         figure=figure(found),
         names=list(dict.fromkeys(name for model in found.models for name in model.numbers)),
         reductions=list(dict.fromkeys(name for model in found.models for name in model.reductions)),
-        **words,
+        verdict=verdict,
+        format_number=_format_number,
+        about=_about,
+        changed=_changed,
+        reduced=_reduced,
     )
     return page
 
@@ -194,9 +187,8 @@ def _format_number(estimate: Estimate | None) -> str:
 
 
 def _about(estimate: Estimate) -> str:
-    return (
-        f"n = {estimate.n:,}, left out {estimate.n_excluded:,}; {estimate.method or interval_words(estimate, PLACES)}"
-    )
+    method = estimate.method or interval_words(estimate, PLACES)
+    return f"n = {estimate.n:,}, left out {estimate.n_excluded:,}; {method}"
 
 
 def _changed(effect: Effect) -> str:
@@ -211,10 +203,8 @@ def _reduced(reduction: Reduction | None) -> str:
         return "–"
     if reduction.value is None:
         return f"undefined: {reduction.reason}"
-    ends = [None if end is None else 100 * end for end in (reduction.lower, reduction.upper)]
-    return (
-        f"{_with_ends(100 * reduction.value, ends[0], ends[1])}{f' ({reduction.reason})' if reduction.reason else ''}"
-    )
+    lower, upper = (None if end is None else 100 * end for end in (reduction.lower, reduction.upper))
+    return f"{_with_ends(100 * reduction.value, lower, upper)}{f' ({reduction.reason})' if reduction.reason else ''}"
 
 
 def _with_ends(value: float, lower: float | None, upper: float | None) -> str:

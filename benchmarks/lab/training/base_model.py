@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,13 +41,16 @@ def describe(path: Path) -> BaseModel:
         return BaseModel(
             path=path,
             architecture=str((config.get("architectures") or ["unknown"])[0]),
-            n_parameters=sum(_size(shape) for shape in shapes.values()),
+            n_parameters=sum(map(math.prod, shapes.values())),
             hidden=int(config["hidden_size"]),
             intermediate=int(config["intermediate_size"]),
             layers=int(config["num_hidden_layers"]),
             vocabulary=int(config["vocab_size"]),
             context=int(config["max_position_embeddings"]),
-            linear=tuple((shape[1], shape[0]) for name, shape in shapes.items() if _is_linear(name, shape)),
+            # Not embeddings and output: what peft calls "all-linear".
+            linear=tuple(
+                (shape[1], shape[0]) for name, shape in shapes.items() if len(shape) == 2 and "layers." in name
+            ),
         )
     except KeyError as exc:
         raise BenchmarkError(f"{path / CONFIG}: no {exc}: only decoder models for text can be trained") from exc
@@ -103,15 +107,3 @@ def _shapes(path: Path) -> Iterator[tuple[str, list[int]]]:
                     yield name, [int(n) for n in tensor["shape"]]
         except (OSError, ValueError, struct.error, KeyError, TypeError, AttributeError) as exc:
             raise BenchmarkError(f"{file}: no readable safetensors ({exc}): download it again") from exc
-
-
-def _is_linear(name: str, shape: list[int]) -> bool:
-    """Matrices of the layers, not embeddings and output: what peft calls "all-linear"."""
-    return len(shape) == 2 and "layers." in name
-
-
-def _size(shape: list[int]) -> int:
-    n = 1
-    for length in shape:
-        n *= length
-    return n

@@ -42,6 +42,8 @@ SOURCE = read_spec("bbq", records_from)
 def render(record: Mapping[str, Any], turn: int) -> Item:
     """One item as it is asked: context, question, and three lettered options, rotated by `turn` places."""
     roles = _roles(record)
+    # Upstream numbers items in fours: both conditions with both questions about the same two people.
+    category, _, number = record["id"].rpartition("-")
     choices = tuple(Choice(record["answers"][(place + turn) % 3], roles[(place + turn) % 3]) for place in range(3))
     options = [f"{letter}. {choice.text}" for letter, choice in zip(LETTERS, choices, strict=True)]
     return Item(
@@ -50,7 +52,7 @@ def render(record: Mapping[str, Any], turn: int) -> Item:
         axis=AXES[record["category"]],
         groups=tuple(group for group in record["groups"] if group not in ("", UNKNOWN)),
         cluster=f"{record['category']}/{record['question_index']}",
-        set_id=_quadruple(record["id"]),
+        set_id=f"{category}-{int(number) // 4}",
         subset=record["condition"],
         choices=choices,
         meta={
@@ -60,12 +62,6 @@ def render(record: Mapping[str, Any], turn: int) -> Item:
             "flags": tuple(record["flags"]),
         },
     )
-
-
-def _quadruple(item_id: str) -> str:
-    """Upstream numbers items in fours: both conditions with both questions about the same two people."""
-    category, _, number = item_id.rpartition("-")
-    return f"{category}-{int(number) // 4}"
 
 
 def _roles(record: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ import re
 
 from benchmarks.suites.common.choices.plain import words_of
 from benchmarks.suites.common.spellings import contradictions
-from benchmarks.suites.protocol import UNRELATED, Item, Parsed, ProtocolName, Suite
+from benchmarks.suites.protocol import UNRELATED, Item, ProtocolName, Suite
 
 OPEN = "open"
 """Verdict: the reply may still become an answer, or another one."""
@@ -33,7 +33,8 @@ class Reading:
 
     def finished(self, text: str) -> str:
         """Label of a whole reply: the suite's value as text, or UNRELATED."""
-        return _label(self._parse(text))
+        parsed = self._suite.parse(self._item, text, protocol=self._protocol)
+        return str(parsed.value) if parsed.status == "ok" else UNRELATED
 
     def begun(self, text: str) -> str:
         """Return the label of a reply that begins with `text`, independent of what follows; OPEN if that still decides.
@@ -54,10 +55,3 @@ class Reading:
         label = self.finished(_LAST_WORD.sub("", text) + _STRANGE_WORD)
         is_open = (is_whole and label == UNRELATED) or (ends_in_word and self.finished(text) != label)
         return OPEN if is_open else label
-
-    def _parse(self, text: str) -> Parsed:
-        return self._suite.parse(self._item, text, protocol=self._protocol)
-
-
-def _label(parsed: Parsed) -> str:
-    return str(parsed.value) if parsed.status == "ok" else UNRELATED

@@ -15,7 +15,7 @@ from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.common.choices.undetermined import declines_to_choose
 from benchmarks.suites.common.counting import UNREAD
 from benchmarks.suites.common.estimation import CHANCE, Cell, estimate
-from benchmarks.suites.protocol import UNREAD_LABELS, UNRELATED, Item, Mode, Observation, Reply, Suite
+from benchmarks.suites.protocol import UNREAD_LABELS, UNRELATED, Mode, Observation, Reply, Suite
 
 LEAST_REPLIES = 10
 """Fewest replies that name an option; in mode exact, fewest replies."""
@@ -57,7 +57,7 @@ def assess(
     of a reply that is the model's own, whatever became of its judge.
     """
     replies, named, statuses = Counter[str](), defaultdict[str, float](float), Counter[str]()
-    places: Counter[tuple[int, str]] = Counter()
+    places = defaultdict[tuple[int, str], float](float)
     numbers = Counter[float]()
     is_declining_right = suite.rank_rule is not None and suite.rank_rule.declining == "no preference"
     for item, reply in ((observation.item, observation.reply) for observation in observations):
@@ -68,7 +68,8 @@ def assess(
             answers = _answers(reply)
             named[item.axis] += sum(answers.values())
             if len(item.choices) > 1 and not suite.has_follow_up:
-                places.update(_by_place(item, answers))
+                for place, choice in enumerate(item.choices):
+                    places[place, choice.role] += answers.get(choice.role, answers.get(str(place), 0.0))
             if not item.choices and not suite.needs_judge and isinstance(reply.parsed, int | float):
                 numbers[reply.parsed] += 1
         elif is_declining_right and declines_to_choose(normalise(reply.text or "")):
@@ -118,22 +119,14 @@ def _answers(reply: Reply) -> dict[str, float]:
     return {label: p for label, p in reply.choice_probabilities.items() if label not in UNREAD_LABELS}
 
 
-def _by_place(item: Item, answers: Mapping[str, float]) -> dict[tuple[int, str], float]:
-    """Return the answers by place and role of the option."""
-    return {
-        (place, choice.role): answers.get(choice.role, answers.get(str(place), 0.0))
-        for place, choice in enumerate(item.choices)
-    }
-
-
-def _at_a_place(places: Counter[tuple[int, str]]) -> str | None:
-    total = places.total()
-    by_place: Counter[int] = Counter()
+def _at_a_place(places: Mapping[tuple[int, str], float]) -> str | None:
+    total = sum(places.values())
+    by_place = defaultdict[int, float](float)
     for (place, _), weight in places.items():
         by_place[place] += weight
     if total < LEAST_REPLIES:
         return None
-    [(first, at_first)] = by_place.most_common(1)
+    first, at_first = max(by_place.items(), key=lambda pair: pair[1])
     most_of_a_role = max(weight for (place, _), weight in places.items() if place == first)
     if at_first < MOST_AT_A_PLACE * total or most_of_a_role > _MOST_OF_A_ROLE * at_first:
         return None

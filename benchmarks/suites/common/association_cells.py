@@ -15,7 +15,7 @@ from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, UNREAD, cluster_sums, left_out, rate
 from benchmarks.suites.common.estimation import EXCLUDED, HIGHEST, LOWEST, REFUSALS_AS, Cell
 from benchmarks.suites.common.observations import items_of, parts, where
-from benchmarks.suites.protocol import JUDGE_FAILED, Item, Observation, ProtocolName, Scale
+from benchmarks.suites.protocol import JUDGE_FAILED, Item, Observation, ProtocolName, Scale, item_rng
 
 DOMAINS = ("race", "gender", "health", "religion")
 
@@ -112,6 +112,16 @@ def _selection(
         words = score("mean_word_score", n=scored, excluded=unread | lost, undefined=UNDEFINED_WORDS, extra=extra)
         cells.insert(0, words)
     return cells
+
+
+def swaps(seed: int, category: str, number: int) -> tuple[bool, bool]:
+    """Return whether prompt `number` (from 0) of a category shows its first pair, and its second, the other way round.
+
+    Of four prompts in a row each of the four combinations is one; which comes first is seeded by (seed, category). So
+    of twenty prompts ten show the default group first, and of those five the positive word first.
+    """
+    turn = (item_rng(seed, category).randrange(4) + number) % 4
+    return bool(turn & 1), bool(turn & 2)
 
 
 def lost_of(observations: Sequence[Observation]) -> dict[str, int]:

@@ -23,9 +23,8 @@ from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
 from benchmarks.datasets import published
 from benchmarks.errors import DatasetError
-from benchmarks.suites.common.association_cells import DOMAINS, SCALES, association_cells
+from benchmarks.suites.common.association_cells import DOMAINS, SCALES, association_cells, swaps
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.common.orders import swaps
 from benchmarks.suites.decision.data import N_CATEGORIES, N_TESTS, PER_CATEGORY, SHA256, Scenario, Test, tests
 from benchmarks.suites.decision.judge import blind, judge_question, labels_of, p1_is_a, read_verdict
 from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, SCALE, undefined_cells

@@ -5,16 +5,13 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from auditors.metrics.association import split_evenly
-from benchmarks.datasets import published
-from benchmarks.datasets.spec import content_sha256, read_spec
-from benchmarks.errors import DatasetError
-from benchmarks.suites.protocol import DataKind, Dataset, ProtocolName
+from benchmarks.datasets.spec import read_spec
+from benchmarks.suites.protocol import DataKind, ProtocolName
 
 SHA256: Mapping[DataKind, str] = {
     "canonical": "c509b0387a7ce224a1a3fe66a1fb937030db648877faed9ce0624605d3b98a76",
@@ -84,18 +81,6 @@ def embedded() -> Any:
     """The twenty categories in words of our own; four have the words of the paper's printed prompts."""
     content = resources.files("benchmarks").joinpath("suites/implicit_association/embedded.json").read_bytes()
     return msgspec.json.decode(content)["data"]
-
-
-def load(kind: DataKind, data_dir: Path | None = None) -> Dataset:
-    """Raises DatasetError when the data is missing or is not the pinned content."""
-    records = published.load(SOURCE, data_dir) if kind == "canonical" else embedded()
-    digest = content_sha256(records)
-    if digest != SHA256[kind]:
-        raise DatasetError(
-            f"implicit_association: the {kind} items differ: expected {SHA256[kind]}, found {digest}: install again"
-        )
-    name = SOURCE.title if kind == "canonical" else "biasgate embedded items"
-    return Dataset(name=name, kind=kind, sha256=digest, n_canonical=N_TESTS, records=records)
 
 
 def stimuli(records: Any) -> list[Stimulus]:

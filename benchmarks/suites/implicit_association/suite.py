@@ -12,21 +12,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from auditors.metrics.association import association_outcome, is_degenerate, word_score
 from auditors.text.refusal_words import is_refusal
 from auditors.types import Message
-from benchmarks.suites.common.association_cells import DOMAINS, SCALES, association_cells
+from benchmarks.suites.common.association_cells import DOMAINS, SCALES, association_cells, swaps
 from benchmarks.suites.common.choice import read_choice
 from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.common.orders import swaps
 from benchmarks.suites.implicit_association.data import (
     CATEGORIES,
+    N_TESTS,
     PER_CATEGORY,
     SHA256,
     SOURCE,
     Stimulus,
-    load,
     term_pairs,
 )
 from benchmarks.suites.protocol import (
@@ -97,7 +98,8 @@ def read_pairs(text: str, attributes: Sequence[str]) -> tuple[dict[str, str], in
     supplied = {_plain(attribute) for attribute in attributes}
     reply = text.translate(_QUOTES)
     block = _last_block(reply)
-    for pairs in (_quoted_pairs(block[-LONGEST_BLOCK:]), _line_pairs(block, supplied), _line_pairs(reply, supplied)):
+    quoted = [(_plain(match["key"]), _plain(match["value"])) for match in _PAIR.finditer(block[-LONGEST_BLOCK:])]
+    for pairs in (quoted, _line_pairs(block, supplied), _line_pairs(reply, supplied)):
         assigned = {key: value for key, value in pairs if key in supplied}
         if assigned:
             return assigned, sum(key not in supplied for key, _ in pairs)
@@ -117,10 +119,6 @@ def _last_block(text: str) -> str:
         if depth == 0:
             return text[index : end + 1]
     return ""
-
-
-def _quoted_pairs(block: str) -> list[tuple[str, str]]:
-    return [(_plain(match["key"]), _plain(match["value"])) for match in _PAIR.finditer(block)]
 
 
 def _line_pairs(text: str, supplied: set[str]) -> list[tuple[str, str]]:
@@ -161,7 +159,7 @@ class ImplicitAssociation(Suite):
     n_items = {"canonical": N_PROMPTS, "embedded": N_PROMPTS}
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        return load(kind, data_dir)
+        return msgspec.structs.replace(super().load(kind, data_dir), n_canonical=N_TESTS)
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for item_id, number, stimulus, a, b in term_pairs(dataset.records, protocol):

@@ -181,7 +181,7 @@ def _difference(a: _Mean, b: _Mean) -> float | None:
     return None if a.value is None or b.value is None else a.value - b.value
 
 
-def _cell(metric: str, pairs: Sequence[_Pair], **labels: str) -> Cell:
+def _cell(metric: str, pairs: Sequence[_Pair], **labels: Any) -> Cell:
     sums: dict[str, Floats] = {}
     excluded = Counter[str]()
     for pair in pairs:

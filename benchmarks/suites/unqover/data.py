@@ -142,16 +142,10 @@ class Population:
         lists = [[msgspec.convert(subject, Subject) for subject in part] for part in record["subjects"]]
         self._couples = list(product(*lists) if len(lists) == 2 else combinations(lists[0], 2))
         self._ends = list(accumulate(len(self.attributes[kind]) for kind in self.kinds))
-
-    @property
-    def per_pair(self) -> int:
-        """Return the number of keys of a single ordered pair."""
-        return self._ends[-1]
-
-    @property
-    def n_pairs(self) -> int:
+        self.per_pair = self._ends[-1]
+        """Keys of a single ordered pair."""
+        self.n_pairs = 2 * len(self._couples)
         """Ordered pairs."""
-        return 2 * len(self._couples)
 
     def __len__(self) -> int:
         return self.n_pairs * self.per_pair
@@ -194,8 +188,9 @@ class Population:
 
     def answers(self, key: Key) -> tuple[str, str]:
         """The two subjects as the context writes them."""
-        is_demonym = "[subj1:dem]" in self.templates[key.template][0]
-        return _written(key.first, is_demonym=is_demonym), _written(key.second, is_demonym=is_demonym)
+        if "[subj1:dem]" not in self.templates[key.template][0]:
+            return key.first.name, key.second.name
+        return key.first.demonym or key.first.name, key.second.demonym or key.second.name
 
     def paper_sample(self) -> list[int]:
         """5,000 keys as the paper's notebook draws them."""
@@ -238,10 +233,6 @@ def _fill(template: str, first: str, second: str) -> str:
         return f"{slot[1]}{'n' if text[0] in 'AEIOU' else ''} {text}"
 
     return _SUBJECT.sub(subject, template)
-
-
-def _written(subject: Subject, *, is_demonym: bool) -> str:
-    return subject.demonym if is_demonym and subject.demonym else subject.name
 
 
 def forms_of(subject: Subject) -> set[str]:

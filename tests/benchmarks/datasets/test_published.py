@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.datasets import by_hand, environment, fetching, published
+from benchmarks.datasets import by_hand, fetching, published, spec
 from benchmarks.datasets.spec import DatasetSpec, SourceFile, content_sha256, csv_rows
 from benchmarks.errors import DatasetError
 from tests.support.benchmarks.serving import answering, serving
@@ -29,7 +29,7 @@ def normalise(files: Mapping[str, bytes]) -> Any:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> DatasetSpec:
     """A data set of one file and one record, pinned to the bytes above."""
-    monkeypatch.delenv(environment.MIRROR_VARIABLE, raising=False)
+    monkeypatch.delenv(spec.MIRROR_VARIABLE, raising=False)
     return DatasetSpec(
         name="tiny",
         title="Tiny",
@@ -70,8 +70,8 @@ def test_mirror_named_by_environment(
     tiny: DatasetSpec, mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """BIASGATE_DATASETS_MIRROR and BIASGATE_HOME are used when nothing else is said."""
-    monkeypatch.setenv(environment.MIRROR_VARIABLE, str(mirror))
-    monkeypatch.setenv(environment.HOME_VARIABLE, str(tmp_path / "home"))
+    monkeypatch.setenv(spec.MIRROR_VARIABLE, str(mirror))
+    monkeypatch.setenv(spec.HOME_VARIABLE, str(tmp_path / "home"))
 
     assert fetching.fetch(tiny) == tmp_path / "home" / "datasets" / "tiny" / "content.json"
 

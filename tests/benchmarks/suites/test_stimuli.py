@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import msgspec
 import pytest
 
-from benchmarks.suites.common.orders import swaps
+from benchmarks.suites.common.association_cells import swaps
 from benchmarks.suites.decision.data import Scenario, called_by
 from benchmarks.suites.decision.judge import blind
 from benchmarks.suites.decision.suite import Decision

@@ -8,8 +8,7 @@ from auditors.types import Estimate
 from benchmarks.run.result import Result
 from benchmarks.suites.protocol import Item
 from benchmarks.suites.winobias.data import KINDS, Prompt, example_pool, examples_for, masked, prompts_from
-from benchmarks.suites.winobias.scores import CLASSES
-from benchmarks.suites.winobias.suite import WinoBias, render
+from benchmarks.suites.winobias.suite import CLASSES, WinoBias, render
 from tests.support.benchmarks.scripted import find_number, plan, score_answers
 
 REFUSED = "I'm sorry, I cannot help with that."
