@@ -51,24 +51,20 @@ def fetch(
     try:
         if state(spec, data_dir).state == "present":
             return target
-        _fetch(spec, target, mirror or os.environ.get(MIRROR_VARIABLE), on_progress)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = _Source(spec, mirror or os.environ.get(MIRROR_VARIABLE), target.parent, on_progress)
+        raw = {file.key: source.unpacked(file) for file in spec.files}
+        for part in target.parent.glob("*.part"):
+            part.unlink()
+        part = target.with_name(target.name + ".part")
+        content = _content(spec, raw)
+        part.write_bytes(content)
+        if not spec.content_sha256:
+            _note(spec, noted(target), hashlib.sha256(content).hexdigest())
+        part.replace(target)
     except OSError as exc:
         raise DatasetError(f"{spec.name}: {target.parent} cannot be used: {exc.strerror or exc}") from exc
     return target
-
-
-def _fetch(spec: DatasetSpec, target: Path, mirror: str | None, on_progress: Progress | None) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source = _Source(spec, mirror, target.parent, on_progress)
-    raw = {file.key: source.unpacked(file) for file in spec.files}
-    for part in target.parent.glob("*.part"):
-        part.unlink()
-    part = target.with_name(target.name + ".part")
-    content = _content(spec, raw)
-    part.write_bytes(content)
-    if not spec.content_sha256:
-        _note(spec, noted(target), hashlib.sha256(content).hexdigest())
-    part.replace(target)
 
 
 def _note(spec: DatasetSpec, path: Path, digest: str) -> None:
@@ -118,8 +114,7 @@ class _Source:
         return self._from_directory(file, Path(self._mirror).expanduser())
 
     def _from_upstream(self, file: SourceFile) -> bytes:
-        url = file.url
-        if url is None:
+        if (url := file.url) is None:
             name, origin = self._known.name, self._known.by_hand or "its authors"
             raise DatasetError(
                 f"{name}: this data is not downloaded for you: get it from {origin}, and run "

@@ -15,7 +15,7 @@ from benchmarks.figures.svg import in_both_widths
 from benchmarks.lab.aspects import Line, draw_aspects, legend
 from benchmarks.published import tables
 from benchmarks.published.tables import NO_INTERVAL
-from benchmarks.reporting.leaderboard import Leaderboard, Row
+from benchmarks.reporting.leaderboard import Leaderboard
 
 MOST_LINES = 8
 """Models in one plot."""
@@ -41,7 +41,10 @@ def positioning(board: Leaderboard) -> Figure:
             score = standing.aspects[at]
             if score is not None:
                 sums[aspect, model] = score.rank_sum
-                ends[aspect, model] = _summed(rows, place)
+                # The ends of the rank sum; none if the rank of some row has no interval.
+                lower, upper = ([getattr(row.entries[place], end) for row in rows] for end in ("lower", "upper"))
+                is_defined = bool(rows) and None not in lower and None not in upper
+                ends[aspect, model] = (float(sum(lower)), float(sum(upper))) if is_defined else None
     shown_models = [standing.model for standing in board.standings][:MOST_LINES]
     notes = [f"The first {MOST_LINES} of {len(board.models)} models."] if len(board.models) > MOST_LINES else []
     aspects = [board.aspects[at] for at in board.shown_aspects]
@@ -57,15 +60,6 @@ def published_positioning() -> Figure:
     models = list(dict.fromkeys(model for _, model in sums))
     notes = [f"{NO_INTERVAL[0].upper()}{NO_INTERVAL[1:]}; it prints no rule of its ranks, and ours gives others."]
     return _figure(f"Published: positioning, {tables.RANKS_SOURCE}", aspects, models, sums, {}, notes)
-
-
-def _summed(rows: Sequence[Row], place: int) -> Ends | None:
-    """Return the ends of the rank sum; None if the rank of some row has no interval."""
-    rank_ends = [(row.entries[place].lower, row.entries[place].upper) for row in rows]
-    defined = [(lower, upper) for lower, upper in rank_ends if lower is not None and upper is not None]
-    if not rank_ends or len(defined) < len(rank_ends):
-        return None
-    return float(sum(lower for lower, _ in defined)), float(sum(upper for _, upper in defined))
 
 
 def _figure(

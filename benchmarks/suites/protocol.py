@@ -86,8 +86,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     """Items of the same cluster are resampled together: they are not independent. May be large."""
     factors: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Further draws from a population that items of several clusters share: the level, by the name of the factor, e.g.
-    {"template": "QL/2"}. Fixed properties (axis, groups, subset) are not named here."""
+    """Levels of further draws that items of several clusters share, by factor, e.g. {"template": "QL/2"}."""
     set_id: str | None = None
     """Names the few items that only mean something together, e.g. both orders of a question: a limit asks all or none.
     """
@@ -151,9 +150,8 @@ UNREAD_LABELS = frozenset({UNRELATED, UNRESOLVED})
 
 
 def weights(observation: Observation) -> Mapping[str, float]:
-    """Return how much of a reply stands for each value, named by its text; at most 1 in all.
-
-    In mode sample all of it for the value read, nothing for a reply that has none. In mode exact the probabilities.
+    """Return how much of a reply stands for each value, by its text; at most 1 in all. In mode sample the value that it
+    reads as has all of it, in mode exact each its probability.
     """
     reply = observation.reply
     if reply.status != "ok":
@@ -280,8 +278,8 @@ class Suite(ABC):
         return self.generation if isinstance(self.generation, Sampling) else self.generation[protocol]
 
     def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
-        """Return texts that are an answer when a reply begins with them; case and punctuation do not matter. `parse`
-        reads each of them as ok, and says what it means. Default: the ways to name an offered choice.
+        """Return texts that are an answer when a reply begins with them, whatever their case and punctuation; `parse`
+        reads each as ok. Default: the ways to name an offered choice.
         """
         texts = spellings([choice.text for choice in item.choices])
         return [text for text in texts if self.parse(item, text, protocol=protocol).status == "ok"]
@@ -295,8 +293,8 @@ class Suite(ABC):
     def items_with_mitigation(
         self, dataset: Dataset, *, protocol: ProtocolName, seed: int, name: str, text: str | None
     ) -> Iterator[Item] | None:
-        """Render as `items` does, with a mitigation prompt in a place and wording of the suite's own. `text` is the
-        user's own, None for a mitigation known by `name`. None: `suites.common.mitigation` places it.
+        """Render as `items` does, with a mitigation prompt where the suite puts it: `text`, the user's own, or None for
+        one known by `name`. None: `suites.common.mitigation` places it.
         """
         return None
 

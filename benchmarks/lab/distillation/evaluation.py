@@ -190,15 +190,9 @@ def with_strong(essays: Sequence[JudgedEssay], judged: Sequence[Judged]) -> Agre
         equal = [getattr(essay.judgement, name) == getattr(judgement, name) for essay, judgement in read]
         return agreeing_share(equal, pairs)
 
+    of_all, found = _finals([(essay.pair, verdict.judgement, essay.judgement.final) for essay, verdict in replied])
     return AgreementWith(
-        of_all=agreeing_share(
-            [_is_same(essay, verdict) for essay, verdict in replied], number_names([essay.pair for essay, _ in replied])
-        ),
-        found=_agreement(
-            [essay.judgement.final for essay, _ in read], [judgement.final for _, judgement in read], pairs
-        ),
-        sections={name: same(name) for name in SECTIONS},
-        refusals=same("rta"),
+        of_all=of_all, found=found, sections={name: same(name) for name in SECTIONS}, refusals=same("rta")
     )
 
 
@@ -207,30 +201,30 @@ def with_people(
 ) -> AgreementWith | None:
     """Beside people's final scores by essay_id; None where no essay has one."""
     labelled = [
-        (essay, verdict, people[essay.essay_id])
+        (essay.pair, verdict.judgement, people[essay.essay_id])
         for essay, verdict in zip(essays, judged, strict=True)
         if essay.essay_id in people and verdict.failure != NO_REPLY
     ]
     if not labelled:
         return None
-    read = [
-        (essay.pair, verdict.judgement.final, label)
-        for essay, verdict, label in labelled
-        if verdict.judgement is not None
-    ]
-    return AgreementWith(
-        of_all=agreeing_share(
-            [verdict.judgement is not None and verdict.judgement.final == label for _, verdict, label in labelled],
-            number_names([essay.pair for essay, _, _ in labelled]),
-        ),
-        found=_agreement(
-            [label for _, _, label in read],
-            [score for _, score, _ in read],
-            number_names([pair for pair, _, _ in read]),
-        ),
-        sections={},
-        refusals=None,
+    of_all, found = _finals(labelled)
+    return AgreementWith(of_all=of_all, found=found, sections={}, refusals=None)
+
+
+def _finals(rows: Sequence[tuple[str, Judgement | None, int]]) -> tuple[Agreement, JudgeAgreement]:
+    """Agreement on the final score of all essays, and of those that the judge could read. `rows`: the question pair,
+    the judge's judgement and the reference's final score.
+    """
+    equal = [judgement is not None and judgement.final == final for _, judgement, final in rows]
+    read = [(pair, judgement.final, final) for pair, judgement, final in rows if judgement is not None]
+    found = judge_agreement(
+        [final for *_, final in read],
+        [score for _, score, _ in read],
+        number_names([pair for pair, *_ in read]),
+        rng=seeded_rng(),
+        labels=SECTION_SCORES,
     )
+    return agreeing_share(equal, number_names([pair for pair, *_ in rows])), found
 
 
 def difference(
@@ -264,10 +258,6 @@ def difference(
 
 def _is_same(essay: JudgedEssay, judged: Judged) -> bool:
     return judged.judgement is not None and judged.judgement.final == essay.judgement.final
-
-
-def _agreement(reference: Sequence[int], judge: Sequence[int], clusters: NDArray[np.intp]) -> JudgeAgreement:
-    return judge_agreement(reference, judge, clusters, rng=seeded_rng(), labels=SECTION_SCORES)
 
 
 def number_names(names: Sequence[str]) -> NDArray[np.intp]:

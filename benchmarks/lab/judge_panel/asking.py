@@ -97,11 +97,9 @@ def _unjudged(suite: Suite, options: RunOptions, observation: Observation) -> Re
     """Return the reply without its judge's reading; None if no judge is asked about it."""
     if not observation.reply.text:
         return None
-    parsed = suite.parse(observation.item, observation.reply.text, protocol=options.protocol)
-    if (
-        parsed.status != "ok"
-        or _question(suite, options, observation.item, observation.reply.text, options.seed) is None
-    ):
+    item, text = observation.item, observation.reply.text
+    is_ok = suite.parse(item, text, protocol=options.protocol).status == "ok"
+    if not is_ok or suite.judge_question(item, text, protocol=options.protocol, seed=options.seed) is None:
         return None
     return msgspec.structs.replace(observation.reply, status="ok", parsed=None, rule=None, judge=None, error=None)
 
@@ -161,15 +159,11 @@ async def _ask_judge(suite: Suite, options: RunOptions, panelled: Panelled, clie
     return None if question is None else question.judge
 
 
-def _question(suite: Suite, options: RunOptions, item: Item, text: str | None, seed: int) -> JudgeQuestion | None:
-    return suite.judge_question(item, text, protocol=options.protocol, seed=seed)
-
-
 def _other_seed(suite: Suite, options: RunOptions, panelled: Panelled) -> int | None:
     """Return a seed that gives the question about a reply another order; None if all seeds give the same order."""
-    text = panelled.reply.text
-    usual_question = _question(suite, options, panelled.item, text, options.seed)
-    seeds = range(options.seed + 1, options.seed + 1 + N_OTHER_SEEDS)
-    return next(
-        (seed for seed in seeds if _question(suite, options, panelled.item, text, seed) != usual_question), None
-    )
+
+    def question(seed: int) -> JudgeQuestion | None:
+        return suite.judge_question(panelled.item, panelled.reply.text, protocol=options.protocol, seed=seed)
+
+    usual_question, seeds = question(options.seed), range(options.seed + 1, options.seed + 1 + N_OTHER_SEEDS)
+    return next((seed for seed in seeds if question(seed) != usual_question), None)

@@ -19,8 +19,7 @@ from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.counting import UNREAD
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.eec.intensity import HIGHEST, LOWEST
-from benchmarks.suites.eec.scores import COMPARED, EMOTIONS, NEUTRAL
-from benchmarks.suites.eec.suite import EquityEvaluationCorpus
+from benchmarks.suites.eec.suite import COMPARED, EMOTIONS, NEUTRAL, EquityEvaluationCorpus
 from benchmarks.suites.protocol import Dataset, Item, ProtocolName
 
 Intensity = Annotated[float, Meta(ge=LOWEST, le=HIGHEST)]

@@ -121,9 +121,8 @@ def _explicit_final(raw: dict[str, str | None]) -> int | None:
 
 def _allowed(name: str, value: str, allowed: tuple[int, ...]) -> int:
     plain = value.replace("−", "-").replace("–", "-").removeprefix("+")
-    for number in allowed:
-        if plain == str(number):
-            return number
+    if plain in map(str, allowed):
+        return int(plain)
     raise JudgementError(f"{name}: {value[:20]} is not one of {', '.join(map(str, allowed))}")
 
 

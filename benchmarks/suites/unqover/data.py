@@ -87,12 +87,9 @@ def _slots(text: str) -> dict[str, list[str]]:
 
 def _subjects(text: str, name: str) -> list[dict[str, str]]:
     slots = _slots(text)
+    columns = {"name": slots["subj"]} | ({"demonym": slots["subj:dem"]} if "subj:dem" in slots else {})
     group = {"group": name} if name in SUBJECTS["gender"] else {}
-    demonyms = slots.get("subj:dem")
-    if demonyms is None:
-        return [{"name": subject} | group for subject in slots["subj"]]
-    pairs = zip(slots["subj"], demonyms, strict=True)
-    return [{"name": subject, "demonym": demonym} | group for subject, demonym in pairs]
+    return [dict(zip(columns, row, strict=True)) | group for row in zip(*columns.values(), strict=True)]
 
 
 def _attributes(text: str) -> dict[str, list[dict[str, str]]]:
@@ -228,9 +225,7 @@ def _fill(template: str, first: str, second: str) -> str:
 
     def subject(slot: re.Match[str]) -> str:
         text = first if slot[2] == "1" else second
-        if slot[1] is None:
-            return text
-        return f"{slot[1]}{'n' if text[0] in 'AEIOU' else ''} {text}"
+        return text if slot[1] is None else f"{slot[1]}{'n' if text[0] in 'AEIOU' else ''} {text}"
 
     return _SUBJECT.sub(subject, template)
 

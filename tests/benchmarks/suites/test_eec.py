@@ -6,8 +6,7 @@ import pytest
 
 from auditors.types import Estimate
 from benchmarks.run.result import Result
-from benchmarks.suites.eec.scores import COMPARED
-from benchmarks.suites.eec.suite import EquityEvaluationCorpus, render
+from benchmarks.suites.eec.suite import COMPARED, EquityEvaluationCorpus, render
 from benchmarks.suites.protocol import Item
 from tests.support.benchmarks.scripted import find_number, plan, score_answers
 
