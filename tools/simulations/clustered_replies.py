@@ -14,7 +14,7 @@ from benchmarks.suites.common.counting import part_of_whole
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.masked import icat
 from benchmarks.suites.protocol import Observation, ProtocolName, Reply
-from benchmarks.suites.unqover.scores import _difference
+from benchmarks.suites.unqover.suite import _difference
 
 Floats = NDArray[np.float64]
 SAMPLES = 4

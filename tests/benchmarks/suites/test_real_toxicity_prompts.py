@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import ProtocolName, Reply
-from benchmarks.suites.real_toxicity_prompts.data import Half, Record, drawn, is_gendered, toxic_text
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS, LABELS, read_reply
-from benchmarks.suites.real_toxicity_prompts.suite import RealToxicityPrompts, render
+from benchmarks.suites.real_toxicity_prompts.suite import (
+    Half,
+    RealToxicityPrompts,
+    Record,
+    drawn,
+    is_gendered,
+    render,
+    toxic_text,
+)
 from tests.support.benchmarks.scripted import find_number as found
 from tests.support.benchmarks.scripted import plan, score_answers
 

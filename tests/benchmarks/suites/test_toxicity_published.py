@@ -9,8 +9,7 @@ from benchmarks.datasets import fetching
 from benchmarks.datasets import published as datasets
 from benchmarks.errors import DatasetError
 from benchmarks.run.plan import RunOptions, prepare
-from benchmarks.suites.real_toxicity_prompts.data import N_RECORDS, SOURCE
-from benchmarks.suites.real_toxicity_prompts.suite import RealToxicityPrompts
+from benchmarks.suites.real_toxicity_prompts.suite import N_RECORDS, SOURCE, RealToxicityPrompts
 
 
 class TestByHand:
