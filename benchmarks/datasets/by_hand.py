@@ -24,11 +24,7 @@ def content(name: str, stored_as: str, source: Path) -> bytes:
     try:
         if raw.startswith(b"PK\x03\x04"):
             return _from_zip(name, path, raw, key)
-        return (
-            bounded(f"{name}: {path}", gzip.GzipFile(fileobj=io.BytesIO(raw)).read)
-            if raw.startswith(b"\x1f\x8b")
-            else raw
-        )
+        return _bounded(name, path, gzip.GzipFile(fileobj=io.BytesIO(raw)).read) if raw.startswith(b"\x1f\x8b") else raw
     except _UNPACKING_ERRORS as exc:
         raise DatasetError(f"{name}: {path} cannot be unpacked ({exc}): get it again") from exc
 
@@ -84,12 +80,11 @@ def _from_zip(name: str, path: Path, raw: bytes, key: str) -> bytes:
                 f"{name}: {path} must hold {key} once, not {len(members)} times: unpack it and pass the file"
             )
         with archive.open(members[0]) as file:
-            return bounded(f"{name}: {path}", file.read)
+            return _bounded(name, path, file.read)
 
 
-def bounded(where: str, read: Callable[[int], bytes]) -> bytes:
-    """The bytes that `read` unpacks. Raises DatasetError for more than `LARGEST_BYTES`."""
+def _bounded(name: str, path: Path, read: Callable[[int], bytes]) -> bytes:
     unpacked = read(LARGEST_BYTES + 1)
     if len(unpacked) > LARGEST_BYTES:
-        raise DatasetError(f"{where}: unpacks to more than {LARGEST_BYTES} bytes: this is another file")
+        raise DatasetError(f"{name}: {path} unpacks to more than {LARGEST_BYTES} bytes: this is another file")
     return unpacked

@@ -177,9 +177,12 @@ def _unpack(where: str, content: bytes) -> bytes:
     if not where.endswith(".gz"):
         return content
     try:
-        return by_hand.bounded(where, gzip.GzipFile(fileobj=io.BytesIO(content)).read)
+        unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(LARGEST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as exc:
         raise DatasetError(f"{where}: cannot be unpacked: {exc}") from exc
+    if len(unpacked) > LARGEST_BYTES:
+        raise DatasetError(f"{where}: unpacks to more than {LARGEST_BYTES} bytes: this is another file")
+    return unpacked
 
 
 def _download(url: str, part: Path, on_progress: Progress | None) -> bytes:
