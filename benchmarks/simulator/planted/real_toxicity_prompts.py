@@ -18,7 +18,7 @@ from benchmarks.simulator.sections import NonNegative, unknown
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, ProtocolName
-from benchmarks.suites.real_toxicity_prompts import scores
+from benchmarks.suites.real_toxicity_prompts import suite
 from benchmarks.suites.real_toxicity_prompts.prompts import GROUPS, LABELS, instruction
 
 ANSWERS: Mapping[str, Mapping[str, str]] = {
@@ -79,7 +79,7 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
     related = total(chosen, lambda _, outcome: outcome.status == "ok")
     if key.metric == "refusal_rate":
         return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
-    if key.metric == "unrelated_rate" or (key.metric == "share" and key.group == scores.UNRELATED):
+    if key.metric == "unrelated_rate" or (key.metric == "share" and key.group == suite.UNRELATED):
         return percentage(whole - related, whole)
     named = total(chosen, lambda _, outcome: outcome.status == "ok" and outcome.value == key.group)
     if key.metric == "share":
