@@ -325,9 +325,6 @@ def _origin_problem(origin: str, *, is_alone: bool) -> str | None:
     if port is not None and not 1 <= int(port) <= 65535:
         return "its port is not between 1 and 65535"
     if port is not None and (int(port) == _DEFAULT_PORTS.get(scheme) or port.startswith("0")):
-        return f'browsers do not send the port like that: write "{scheme}://{parts["host"]}{_sent_port(scheme, port)}"'
+        sent_port = "" if int(port) == _DEFAULT_PORTS.get(scheme) else f":{int(port)}"
+        return f'browsers do not send the port like that: write "{scheme}://{parts["host"]}{sent_port}"'
     return None
-
-
-def _sent_port(scheme: str, port: str) -> str:
-    return "" if int(port) == _DEFAULT_PORTS.get(scheme) else f":{int(port)}"

@@ -39,7 +39,11 @@ def redacted_request(
     if content is None:
         return b""
     if isinstance(content, dict):
-        _hide_user(content)
+        holders: list[tuple[Any, str]] = [(content, field) for field in _USER_FIELDS]
+        holders.append((content.get("metadata"), "user_id"))
+        for holder, field in holders:
+            if isinstance(holder, dict) and holder.get(field) is not None:
+                holder[field] = USER_PLACEHOLDER
     return _encoded(content, redactor, counts, numbers_kept)
 
 
@@ -47,14 +51,6 @@ def redacted_response(body: bytes, redactor: Redactor, counts: Counter[str]) -> 
     """The same for a response."""
     content = _decoded(body)
     return b"" if content is None else _encoded(content, redactor, counts)
-
-
-def _hide_user(request: dict[str, Any]) -> None:
-    holders: list[tuple[Any, str]] = [(request, field) for field in _USER_FIELDS]
-    holders.append((request.get("metadata"), "user_id"))
-    for holder, field in holders:
-        if isinstance(holder, dict) and holder.get(field) is not None:
-            holder[field] = USER_PLACEHOLDER
 
 
 def _encoded(content: Any, redactor: Redactor, counts: Counter[str], numbers_kept: Collection[str] = ()) -> bytes:

@@ -67,7 +67,8 @@ class DrainingServer(uvicorn.Server):
         """Serves until the end was announced, and through the announcement."""
         await self.on_tick(0)
         await self._stopping.wait()
-        self._announce_end()
+        self._planes.begin_draining()
+        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._hurrying.wait(), self._limits.drain_notice_seconds)
 
@@ -77,7 +78,10 @@ class DrainingServer(uvicorn.Server):
         await self._close_port(sockets or [])
         for seconds, closes_unused in ((IDLE_SECONDS, False), (UNUSED_SECONDS, True)):
             await self._until_empty(began + min(seconds, self._limits.drain_seconds), unless=self._hurrying)
-            self._close_idle(also_unused=closes_unused)
+            connections: list[Any] = list(self.server_state.connections)
+            for connection in connections:  # those between two requests; the others close behind their response
+                if closes_unused or connection.cycle is not None:
+                    connection.shutdown()
         await self._until_empty(began + self._limits.drain_seconds, unless=self._hurrying)
         ended = self._planes.abort_exchanges()
         for task in self.server_state.tasks:
@@ -89,18 +93,6 @@ class DrainingServer(uvicorn.Server):
         elif live:
             logger.warning("%d exchanges in flight were finished in %.1f s", live, time.monotonic() - began)
         await self._until_empty(time.monotonic() + FLUSH_SECONDS)
-
-    def _announce_end(self) -> None:
-        """Uvicorn's own responses get the same last word as those of the relay."""
-        self._planes.begin_draining()
-        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
-
-    def _close_idle(self, *, also_unused: bool) -> None:
-        """Closes connections between two requests; the others close behind their response."""
-        connections: list[Any] = list(self.server_state.connections)
-        for connection in connections:
-            if also_unused or connection.cycle is not None:
-                connection.shutdown()
 
     async def _close_port(self, listeners: list[socket.socket]) -> None:
         """Closing resets what the kernel has accepted and we have not, so that is taken first."""

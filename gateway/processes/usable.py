@@ -104,17 +104,12 @@ def _require_servable(config: Config) -> None:
     ControlKeys(config)
     for feature in FEATURES.values():
         feature.tracer(config)
-    _require_temporary_directory()
-    if config.server.metrics_dir is not None:
-        _require_directory(Path(config.server.metrics_dir), "server.metrics_dir")
-
-
-def _require_temporary_directory() -> None:
-    """Raise ConfigError if neither $TMPDIR nor one of the system's temporary directories can be written."""
     try:
         tempfile.gettempdir()
     except OSError as exc:
         raise ConfigError(f"no Unix socket can be made in a temporary directory: {exc.strerror}: set TMPDIR") from exc
+    if config.server.metrics_dir is not None:
+        _require_directory(Path(config.server.metrics_dir), "server.metrics_dir")
 
 
 def _require_directory(path: Path, setting: str) -> None:

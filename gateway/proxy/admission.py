@@ -132,20 +132,17 @@ class Admission:
         self._salt = secrets.token_bytes(32)
         self._clients: dict[bytes, Client] = {}
         for key in config.keys:
-            self._add(key, config)
-
-    def _add(self, key: KeyConfig, config: Config) -> None:
-        digest = self._digest((config.secret(key.key_env) or "").encode())
-        if (other := self._clients.get(digest)) is not None:
-            raise ConfigError(f'keys "{other.name}" and "{key.name}" have the same value: give each its own')
-        self._clients[digest] = Client(
-            name=key.name,
-            may_opt=key.may_opt_out,
-            may_set_priority=key.may_set_priority,
-            bucket=_bucket(key, config.server.metrics_dir),
-            is_audited=key.audit,
-            may_state_rate=key.may_state_rate,
-        )
+            digest = self._digest((config.secret(key.key_env) or "").encode())
+            if (other := self._clients.get(digest)) is not None:
+                raise ConfigError(f'keys "{other.name}" and "{key.name}" have the same value: give each its own')
+            self._clients[digest] = Client(
+                name=key.name,
+                may_opt=key.may_opt_out,
+                may_set_priority=key.may_set_priority,
+                bucket=_bucket(key, config.server.metrics_dir),
+                is_audited=key.audit,
+                may_state_rate=key.may_state_rate,
+            )
 
     def admit(self, head: RequestHead, now: float) -> Client | Refusal:
         """Decides on the headers alone, before any of the body is read. `now` is time.perf_counter()."""

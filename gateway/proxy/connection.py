@@ -82,7 +82,6 @@ class ResponseSink(Protocol):
 
     def on_complete_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
         """Head, body and end in one: nothing came before and nothing comes after."""
-        ...
 
     def on_informational(self, status: int, reason: bytes, head: ResponseHead) -> None: ...
 
@@ -101,15 +100,12 @@ class ResponseSink(Protocol):
 
         Asked behind a packet that was told. Whatever is no complete chunk, the last one among them, comes here as ever.
         """
-        ...
 
     def on_location(self, head: ResponseHead) -> None:
         """The head has a Location or Content-Location, whose value may be changed before the head is handed on."""
-        ...
 
     def on_upstream_lost(self, what: str, *, may_be_stale: bool) -> None:
         """The response will not come, or not to its end. `may_be_stale`: reused connection, not one byte answered."""
-        ...
 
 
 class ConnectionOwner(Protocol):

@@ -52,7 +52,8 @@ class GivingWay:
         if not self._is_on:
             return None
         place = self._at[upstream]
-        if now - place.overdue_at >= HOLD_SECONDS and not place.patience.overdue(self._waits(upstream), now):
+        waits = upstream.waits.snapshot(upstream.outstanding).plus(place.others)
+        if now - place.overdue_at >= HOLD_SECONDS and not place.patience.overdue(waits, now):
             place.busy_at = now
             return None
         if place.busy_at is None:
@@ -68,7 +69,10 @@ class GivingWay:
         try:
             await every(LOOK_SECONDS, lambda _: self.look(perf_counter()))
         finally:
-            self._close()
+            if self._file is not None and self._reader is not None:
+                self._file.close()
+                self._reader.close()
+                self._file = self._reader = None
 
     def look(self, now: float) -> None:
         """Shows what waits, and cuts audits off where that is too long."""
@@ -121,9 +125,6 @@ class GivingWay:
             self._stats.audit_evicted(upstream.name, prompt_tokens=tokens.prompt, generation_tokens=tokens.generation)
         place.patience.audits_were_cut(now)
 
-    def _waits(self, upstream: Upstream) -> Waits:
-        return upstream.waits.snapshot(upstream.outstanding).plus(self._at[upstream].others)
-
     def _open(self) -> None:
         if self._directory is None:
             return
@@ -133,12 +134,6 @@ class GivingWay:
             logger.warning("server.metrics_dir %s: what waits cannot be shown there: %s", self._directory, exc.strerror)
             return
         self._reader = BoardReader(self._directory, without=self._file.name)
-
-    def _close(self) -> None:
-        if self._file is not None and self._reader is not None:
-            self._file.close()
-            self._reader.close()
-            self._file = self._reader = None
 
 
 _NONE = Waits()

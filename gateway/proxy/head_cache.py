@@ -37,13 +37,14 @@ class CachedHead:
         head, body = packet[:end], packet[end:]
         if not compare_digest(head, self._last):
             digits = head[self._digits_at : -len(self._suffix)]
-            if not digits.isdigit() or len(digits) > MAX_DIGITS or not self._is_around(digits, head):
+            if (
+                not digits.isdigit()
+                or len(digits) > MAX_DIGITS
+                or not compare_digest(head, self._prefix + digits + self._suffix)
+            ):
                 return None
             self._last, self._last_length = head, int(digits)
         return body if len(body) == self._last_length else None
-
-    def _is_around(self, digits: bytes, head: bytes) -> bool:
-        return compare_digest(head, self._prefix + digits + self._suffix)
 
 
 def split_head(data: bytes, content_length: int) -> tuple[bytes, bytes] | None:

@@ -101,11 +101,6 @@ def _without_session(cookies: bytes) -> bytes:
     return b";".join(remaining).strip()
 
 
-def _probability(value: bytes) -> float | None:
-    """A plain decimal number in 0..1; anything else is as if nothing had been said."""
-    return float(value) if _PROBABILITY.fullmatch(value) else None
-
-
 SentLines = tuple[object, bytes, bytes]
 """(the client, whose rights decide; what stands before content-length and x-request-id; what stands behind them)"""
 
@@ -262,7 +257,7 @@ class RequestHead:
         elif name == b"x-biasgate-tag":
             self.tag = value.decode("latin-1")
         elif name == b"x-biasgate-threshold":
-            self.threshold = _probability(value)
+            self.threshold = float(value) if _PROBABILITY.fullmatch(value) else None
         elif name == b"cookie":
             remaining = _without_session(value)
             if remaining or not value:

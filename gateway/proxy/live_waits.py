@@ -53,12 +53,10 @@ class AuditExchange(Protocol):
     @property
     def content(self) -> bytes:
         """Its body."""
-        ...
 
     @property
     def sent_at(self) -> float:
         """time.perf_counter() at which it was sent."""
-        ...
 
     def cut_off(self) -> None:
         """Ends it at once, at the upstream too; its client is told to ask again later."""

@@ -42,7 +42,6 @@ class Waiter(Protocol):
 
     def on_pool_unavailable(self) -> None:
         """A connection here may be long in coming: it may withdraw and ask another pool."""
-        ...
 
 
 class PoolOwner(Protocol):

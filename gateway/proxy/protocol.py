@@ -390,22 +390,16 @@ class RelayProtocol(HttpToolsProtocol):
     def relay_finished(self, relay: Relay, *, truncated: bool) -> None:
         self._active = None
         if truncated:
-            self._break_off(relay)
+            if relay.response.is_close_delimited:
+                sock = self.transport.get_extra_info("socket")
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            self.transport.abort()
         elif not relay.response.keep_alive:
-            self._close_after(relay)
+            if relay.request_complete:
+                self.transport.close()
+            else:
+                self._lingering_close()
         self.on_response_complete()
-
-    def _break_off(self, relay: Relay) -> None:
-        if relay.response.is_close_delimited:
-            sock = self.transport.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        self.transport.abort()
-
-    def _close_after(self, relay: Relay) -> None:
-        if relay.request_complete:
-            self.transport.close()
-        else:
-            self._lingering_close()
 
     def _lingering_close(self) -> None:
         """Closes our half now and the rest soon: closing both on a client that still sends would reset the answer."""

@@ -45,7 +45,6 @@ class RelayedRequest(Protocol):
     @property
     def traceparent_line(self) -> bytes:
         """The trace context to send on; empty for none."""
-        ...
 
 
 def start_copy(

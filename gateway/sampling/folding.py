@@ -141,7 +141,10 @@ class _Text:
             case list():
                 return [self.kept(item, depth=depth + 1, has_numbers=has_numbers) for item in value]
             case int() if abs(value) > _LARGEST_WHOLE:
-                return _as_float(value)
+                try:
+                    return float(value)
+                except OverflowError:
+                    return None
         return value
 
     def _text(self, text: str) -> str:
@@ -149,11 +152,3 @@ class _Text:
         if text != PLACEHOLDER:
             self.n_bytes += len(text) if text.isascii() else len(text.encode())
         return text
-
-
-def _as_float(number: int) -> float | None:
-    """JSON's writers take no larger whole numbers than of 64 bits."""
-    try:
-        return float(number)
-    except OverflowError:
-        return None

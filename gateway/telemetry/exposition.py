@@ -18,7 +18,6 @@ class WithText(Protocol):
 
     def text(self, *, is_openmetrics: bool) -> bytes:
         """Whole families, in OpenMetrics or in Prometheus' own format."""
-        ...
 
 
 _OPENMETRICS = "application/openmetrics-text"

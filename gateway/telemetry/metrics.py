@@ -92,14 +92,10 @@ def _request_families(series: Sequence[Sequence[Series]]) -> Iterator[Metric]:
         for piece in pieces:
             family = HistogramMetricFamily(f"biasgate_{name}", documentation, labels=SERIES_LABELS)
             for row in piece:
-                _add_latency(family, row, field, bounds)
+                if any(counts := getattr(row, field)):
+                    exemplars = [_newest_exemplar(ended, field) for ended in getattr(row, f"{field}_last")]
+                    _add_histogram(family, _labels(row), bounds, counts, getattr(row, f"{field}_sum"), exemplars)
             yield family
-
-
-def _add_latency(family: HistogramMetricFamily, row: Series, field: str, bounds: Sequence[float]) -> None:
-    if any(counts := getattr(row, field)):
-        exemplars = [_newest_exemplar(ended, field) for ended in getattr(row, f"{field}_last")]
-        _add_histogram(family, _labels(row), bounds, counts, getattr(row, f"{field}_sum"), exemplars)
 
 
 def _labels(row: Series) -> tuple[str, ...]:

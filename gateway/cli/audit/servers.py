@@ -73,7 +73,13 @@ async def opened(
     async with AsyncExitStack() as stack:
         gate: Gate = OPEN
         if about.through_gateway:
-            await _warn_unless_gateway(about.base_url or "")
+            origin = (about.base_url or "").rstrip("/").removesuffix("/v1").rstrip("/")
+            try:
+                answer = await request("GET", f"{origin}/readyz", seconds=READY_SECONDS, longest=LONGEST_READY_BYTES)
+                msgspec.json.decode(answer.content, type=Readiness)
+            except (NoAnswerError, msgspec.DecodeError) as exc:
+                line = f"{origin}/readyz does not answer as a gateway does ({exc}): the run may not give way to live"
+                print(visible_line(f"{line} traffic"), file=sys.stderr)
             gate = StoppableGate(await _paced_by_answers(stack, plan), stop, stopped)
         elif plan.options.concurrency is None:
             gate = _filling(stack, about.base_url or "", about.api_key_env, stop, stopped)
@@ -97,17 +103,6 @@ async def opened(
         if isinstance(embedder, RemoteEmbedder):
             stack.push_async_callback(embedder.aclose)
         yield Servers(asking, judge, embedder, in_flight(plan, through_gateway=about.through_gateway))
-
-
-async def _warn_unless_gateway(base_url: str) -> None:
-    """Print a line when the server does not answer `/readyz` as a gateway does; it then ignores an audit's priority."""
-    origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
-    try:
-        answer = await request("GET", f"{origin}/readyz", seconds=READY_SECONDS, longest=LONGEST_READY_BYTES)
-        msgspec.json.decode(answer.content, type=Readiness)
-    except (NoAnswerError, msgspec.DecodeError) as exc:
-        line = f"{origin}/readyz does not answer as a gateway does ({exc}): the run may not give way to live traffic"
-        print(visible_line(line), file=sys.stderr)
 
 
 def in_flight(plan: Plan, *, through_gateway: bool) -> int:
