@@ -54,7 +54,6 @@ def redacted_response(body: bytes, redactor: Redactor, counts: Counter[str]) -> 
 
 
 def _encoded(content: Any, redactor: Redactor, counts: Counter[str], numbers_kept: Collection[str] = ()) -> bytes:
-    """Return the redacted content. `numbers_kept`: members of the body in which numbers are not text."""
     try:
         return msgspec.json.encode(_walked(content, redactor, counts, numbers_kept=numbers_kept))
     except RecursionError:
@@ -93,7 +92,6 @@ def _walked(
 
 
 def _decoded(body: bytes) -> Any:
-    """The JSON value, or None when it is none."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -106,7 +106,6 @@ class DrainingServer(uvicorn.Server):
                 await asyncio.get_running_loop().connect_accepted_socket(self._new_connection, client)
 
     def _new_connection(self) -> asyncio.Protocol:
-        """Make a protocol as uvicorn does."""
         make: Any = self.config.http_protocol_class
         protocol: asyncio.Protocol = make(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
@@ -121,7 +120,6 @@ class DrainingServer(uvicorn.Server):
 
 
 def _accepted(listener: socket.socket) -> Iterator[socket.socket]:
-    """The connections that wait on a listening socket."""
     listener.setblocking(False)
     while True:
         try:

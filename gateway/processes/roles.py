@@ -247,9 +247,15 @@ def _supervise(config: Config, placement: Placement, listener: socket.socket, *,
     ):
         family = _Family(config, Path(directory), with_auditor=with_auditor)
         children = [_worker(config, listener, writer_path, number) for number in range(1, config.server.workers + 1)]
-        children.append(launch.child(writer_socket, stage=1, environ=family.writer_environ))
+        children.append(
+            launch.child(
+                writer_socket,
+                stage=1,
+                environ=lambda: writer_environment(family.joined(family.config), family.environ),
+            )
+        )
         if with_auditor:
-            children.append(_auditor(family.auditor_environ))
+            children.append(_auditor(lambda: auditor_environment(family.joined(family.config), family.environ)))
         return asyncio.run(_run_children(config, family, placement, listener, children))
 
 
@@ -309,12 +315,6 @@ class _Family:
             self.environ[SECRET_VARIABLE] = secrets.token_hex(32)
         if self._draws_key:
             self.environ[DRAWN_KEY_VARIABLE] = drawn_key()
-
-    def writer_environ(self) -> dict[str, str]:
-        return writer_environment(self.joined(self.config), self.environ)
-
-    def auditor_environ(self) -> dict[str, str]:
-        return auditor_environment(self.joined(self.config), self.environ)
 
     def joined(self, config: Config) -> Config:
         """The configuration as the children get it."""

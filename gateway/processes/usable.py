@@ -113,7 +113,6 @@ def _require_servable(config: Config) -> None:
 
 
 def _require_directory(path: Path, setting: str) -> None:
-    """Raise ConfigError unless the directory can be written, or created."""
     nearest = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), path)
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise ConfigError(f'{setting} "{path}" cannot be written: make it writable for this user, or name another')

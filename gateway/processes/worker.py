@@ -28,7 +28,7 @@ from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.instrumentation import Tracer
 from gateway.proxy.protocol import make_protocol
 from gateway.proxy.types import Mitigation
-from gateway.sampling.secret import sampling_secret
+from gateway.sampling.decision import sampling_secret
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.remote import RemoteSink
 from gateway.store.database import Database

@@ -6,6 +6,7 @@ import hashlib
 import mmap
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -76,9 +77,14 @@ def read_encoded_body(
     Refused is what `read_body` refuses or changes, and what is too large when it is decompressed. A body that cannot be
     decompressed to its end is judged by its beginning, as a more lenient reader would see it.
     """
-    plain = _inflate(content, coding)
-    refusal = BodyLimit(MOST_INFLATED_BYTES).refusal(plain, plain)
-    if refusal is not None:
+    inflated = bytearray()
+    with suppress(InflateError):
+        for piece in Inflater(coding).pieces(content):
+            inflated += piece
+            if len(inflated) > MOST_INFLATED_BYTES:
+                break
+    plain = bytes(inflated)
+    if BodyLimit(MOST_INFLATED_BYTES).refusal(plain, plain) is not None:
         return encoded_body_to_change(f"more than {MOST_INFLATED_BYTES} bytes or too many values when decompressed")
     seen = read_body(plain, aliases, may_set_priority=may_set_priority)
     if isinstance(seen, Refusal):
@@ -86,19 +92,6 @@ def read_encoded_body(
     if seen.content != plain:
         return encoded_body_to_change("a priority that its key may not set, or a model with an alias")
     return RequestBody(content, seen.model, seen.served_model, seen.stream)
-
-
-def _inflate(content: bytes, coding: str) -> bytes:
-    """Decompress a body, up to one piece beyond MOST_INFLATED_BYTES."""
-    inflater, plain = Inflater(coding), bytearray()
-    try:
-        for piece in inflater.pieces(content):
-            plain += piece
-            if len(plain) > MOST_INFLATED_BYTES:
-                break
-    except InflateError:
-        pass
-    return bytes(plain)
 
 
 __all__ = ["PREFLIGHT", "Admission", "Client", "Refusal", "RequestBody", "RequestHead", "error_body"]

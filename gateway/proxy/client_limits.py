@@ -1,4 +1,4 @@
-"""Limits the head, the headers and the time that a client may take in sending a request.
+"""Limits the head, the headers and the time that a client may take in sending a request, and the bytes of all bodies.
 
 Sizes are checked where they are cheap: exactly once a head is complete and something about it is unusual, roughly while
 it is still coming. Time is looked at once a second for every connection, so a request that comes in one piece pays
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from gateway.config.schema import ServerConfig
 from gateway.proxy.headers import Header
-from gateway.proxy.refusals import Refusal, head_too_large, too_many_headers
+from gateway.proxy.refusals import BUFFERS_FULL, Refusal, head_too_large, too_many_headers
 
 CLIENT_TICK_SECONDS = 1.0
 """Seconds by which the notice of a slow client may be late."""
@@ -57,3 +57,52 @@ def require_small_head(url: bytes, headers: Iterable[Header], limits: ServerConf
         raise BadHead(head_too_large(limits.max_header_bytes))
     if count > limits.max_headers:
         raise BadHead(too_many_headers(limits.max_headers))
+
+
+class Buffered(Protocol):
+    """An exchange that holds (part of) its request's body."""
+
+    held_bytes: int
+    """Kept by BufferedBodies."""
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answers, forgets its body and calls `BufferedBodies.release`."""
+
+
+class BufferedBodies:
+    """The sum, and the bodies that are still coming.
+
+    When there is no room the largest of those is given up: whoever sends much and slowly keeps no one else out.
+    """
+
+    __slots__ = ("_growing", "held", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        """Bytes; `server.max_buffered_bytes`."""
+        self.held = 0
+        """Bytes, until their exchange ends or its answer begins."""
+        self._growing: set[Buffered] = set()
+
+    def add(self, body: Buffered, size: int) -> None:
+        self.held += size
+        body.held_bytes += size
+        self._growing.add(body)
+        if self.held > self.most:
+            self.make_room()
+
+    def make_room(self) -> bool:
+        """Gives up bodies that are still coming, the largest first; whether what is held is within the limit then."""
+        while self.held > self.most and self._growing:
+            largest = max(self._growing, key=lambda body: body.held_bytes)
+            self._growing.discard(largest)
+            largest.refuse(BUFFERS_FULL)
+        return self.held <= self.most
+
+    def completed(self, body: Buffered) -> None:
+        self._growing.discard(body)
+
+    def release(self, body: Buffered) -> None:
+        self.held -= body.held_bytes
+        body.held_bytes = 0
+        self._growing.discard(body)

@@ -27,20 +27,14 @@ _sizes: dict[bytes, int] = {}
 """Sizes that were read before: the sizes of tokens' events are few."""
 
 
-def _size_of(digits: bytes) -> int:
-    """Return the size; 0 if the digits are not a plain size."""
-    size = int(digits, 16) if _SIZE.fullmatch(digits) else 0
-    if size and len(_sizes) < _KNOWN_SIZES:
-        _sizes[digits] = size
-    return size
-
-
 def are_complete_chunks(packet: bytes) -> bool:
     """Return whether these are complete chunks, at least a single chunk, without the last, empty chunk."""
     position, length = 0, len(packet)
     while True:
         digits = packet[position : packet.find(b"\r\n", position, position + _MAX_SIZE_LINE)]
-        size = _sizes.get(digits) or _size_of(digits)
+        size = _sizes.get(digits) or (int(digits, 16) if _SIZE.fullmatch(digits) else 0)
+        if size and len(_sizes) < _KNOWN_SIZES:
+            _sizes[digits] = size
         end = position + len(digits) + 4 + size
         if not size or packet[end - 2 : end] != b"\r\n":
             return False

@@ -5,22 +5,21 @@ long.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx
+import msgspec
 
 from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.health import OK, UPSTREAMS
-from gateway.proxy import models
 from gateway.proxy.admission import Admission
 from gateway.proxy.affinity import Affinity
 from gateway.proxy.body import RequestBody
-from gateway.proxy.buffered_bodies import BufferedBodies
-from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, ClientConnection
+from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, BufferedBodies, ClientConnection
 from gateway.proxy.cors import cors_policy
 from gateway.proxy.giving_way import GivingWay
 from gateway.proxy.headers import RequestHead
@@ -37,7 +36,8 @@ TICK_SECONDS = 0.1
 """Seconds by which the notice of a time limit may be late, for each CHECKS_PER_TICK exchanges in flight."""
 CHECKS_PER_TICK = 256
 """All of thousands of streams at once, ten times a second, would cost a tenth of a core and stall the others."""
-_ASKING_MODELS = frozenset(endpoint.encode() for endpoint in LABELLED_ENDPOINTS) - {models.PATH}
+MODELS_PATH = b"/v1/models"
+_ASKING_MODELS = frozenset(endpoint.encode() for endpoint in LABELLED_ENDPOINTS) - {MODELS_PATH}
 """Endpoints whose 404 means that the model does not exist."""
 FIRST_CHECK_SECONDS = 1.0
 """Seconds that start() waits to know the upstreams; an upstream that has not answered by then is taken to be up."""
@@ -178,7 +178,7 @@ class DataPlane:
 
     def answers_itself(self, method: bytes, path: bytes) -> bool:
         """GET /v1/models is merged here, unless one upstream's own answer says it all."""
-        if path != models.PATH or method not in (b"GET", b"HEAD"):
+        if path != MODELS_PATH or method not in (b"GET", b"HEAD"):
             return False
         return len(self.upstreams) > 1 or bool(self.config.aliases)
 
@@ -202,7 +202,7 @@ class DataPlane:
     def models_body(self) -> bytes | None:
         """The merged model list as JSON; None when no upstream is up."""
         up = [upstream for upstream in self.upstreams if upstream.is_up]
-        return models.merged_models(up, self.config.aliases) if up else None
+        return merged_models(up, self.config.aliases) if up else None
 
     def ready(self) -> dict[str, str]:
         """Named checks; "ok" or what is wrong."""
@@ -244,3 +244,21 @@ class DataPlane:
                 exchange.check(now)
             except Exception:  # one broken exchange must not stop the clock of all others
                 logger.exception("checking the time limits of an exchange failed")
+
+
+def merged_models(upstreams: Iterable[Upstream], aliases: Mapping[str, str]) -> bytes:
+    """The OpenAI list of every model of the upstreams given (those up), each once, then the aliases."""
+    entries: dict[str, dict[str, Any]] = {}
+    for upstream in upstreams:
+        for entry in upstream.model_entries:
+            if upstream.is_wildcard or entry["id"] in upstream.models:
+                entries.setdefault(entry["id"], entry)
+        for name in sorted(upstream.models):
+            entries.setdefault(name, _entry(name, root=name))
+    for alias, target in aliases.items():
+        entries.setdefault(alias, {**_entry(alias, root=target), "created": entries.get(target, {}).get("created", 0)})
+    return msgspec.json.encode({"object": "list", "data": list(entries.values())})
+
+
+def _entry(name: str, *, root: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "biasgate", "root": root}

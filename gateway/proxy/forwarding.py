@@ -109,18 +109,13 @@ class Forwarding:
             self.was_sent = True
             self._plane.stats.started(self.upstream.name)
         exchange = self._exchange
-        content = exchange.body.content if not exchange.head.is_audit else self._audit_content()
+        content = exchange.body.content
+        if exchange.head.is_audit and self.upstream.config.priority_scheduling and exchange.path in TAKING_PRIORITY:
+            content = with_priority(content, self._plane.config.audits.priority)
         connection.send(self, self._request_head(content), content, bodiless=exchange.method == b"HEAD")
         self._sent_at = self._silent_since = connection.received_at
         if self._client.is_write_paused:
             connection.pause_reading()
-
-    def _audit_content(self) -> bytes:
-        """The body, at the priority of audits where the upstream has priorities."""
-        exchange = self._exchange
-        if not self.upstream.config.priority_scheduling or exchange.path not in TAKING_PRIORITY:
-            return exchange.body.content
-        return with_priority(exchange.body.content, self._plane.config.audits.priority)
 
     def _request_head(self, content: bytes) -> bytes:
         exchange = self._exchange
@@ -341,7 +336,6 @@ class Forwarding:
     # Failures.
 
     def _upstream_timed_out(self, what: str, limit: Literal["first_byte", "idle"]) -> None:
-        """The upstream itself was silent for too long."""
         what = f"{what} for {getattr(self.upstream.timeouts, limit):g} s"
         if not self._is_waiting:
             self.upstream.request_failed(what, self._sent_at)

@@ -96,7 +96,6 @@ class GivingWay:
             self._make_way(upstream, place, own[upstream].plus(place.others), now)
 
     def _is_still(self) -> bool:
-        """Return whether nothing is in flight, as at the last look, and nothing was answered since."""
         before, in_flight, answered = self._seen, 0, 0
         for upstream, place in self._at.items():
             in_flight += upstream.outstanding + place.spares_next

@@ -23,7 +23,6 @@ class CachedHead:
     __slots__ = ("_digits_at", "_last", "_last_length", "_prefix", "_suffix")
 
     def __init__(self, prefix: bytes, suffix: bytes) -> None:
-        """`prefix` goes up to the digits, `suffix` from the end of their line to the empty line."""
         self._prefix = prefix
         self._suffix = suffix
         self._digits_at = len(prefix)

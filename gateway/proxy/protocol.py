@@ -74,22 +74,9 @@ class RelayProtocol(HttpToolsProtocol):
     """An attribute of the class too. True: every response says `connection: close`, so that clients move."""
 
     __slots__ = (
-        "_active",
-        "_asks_websocket",
-        "_chunked_bytes",
-        "_discards_input",
-        "_heads_left",
-        "_idle_since",
-        "_in_head",
-        "_in_message",
-        "_is_chunked",
-        "_is_upgrade_ignored",
-        "_known",
-        "_measured_bytes",
-        "_messages",
-        "_packet_bytes",
-        "_wait",
-        "write",
+        *("_active", "_asks_websocket", "_chunked_bytes", "_discards_input", "_heads_left", "_idle_since", "_in_head"),
+        *("_in_message", "_is_chunked", "_is_upgrade_ignored", "_known", "_measured_bytes", "_messages"),
+        *("_packet_bytes", "_wait", "write"),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -285,7 +272,6 @@ class RelayProtocol(HttpToolsProtocol):
                 self.flow.pause_reading()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        """Called when it is the turn of a request that had to wait."""
         if isinstance(cycle, Relay):
             self._active = cycle
             # Not at once: a long pipeline of requests that are all refused would nest without end.

@@ -132,7 +132,6 @@ class BoardReader:
 
 
 def _read(descriptor: int) -> _Page | None:
-    """A file's page; None when it is being written."""
     data = os.pread(descriptor, LONGEST_BYTES, 0)
     length = int.from_bytes(data[_CHECKSUM_BYTES : _CHECKSUM_BYTES + _LENGTH_BYTES])
     page = data[_CHECKSUM_BYTES + _LENGTH_BYTES :][:length]

@@ -106,7 +106,6 @@ def _write_answer(answer: Any) -> _Body:
 
 
 def _written(content: Any, with_numbers: Collection[str] = ()) -> _Body:
-    """The body as JSON; in these of its members numbers stay, as a probe carries them on."""
     text = _Text(with_numbers)
     return _Body(msgspec.json.encode(text.kept(content)), text.n_bytes)
 

@@ -183,7 +183,6 @@ class SamplingTap:
         self.filtered["recorded"] += sum(n for (_, outcome), n in counts.items() if outcome == "filtered")
 
     def _within_share(self, stratum: str, rate: float, drawn: float, key_name: str | None) -> Sampled | None:
-        """The decision at this rate, lowered where the key has more than its share."""
         if drawn >= rate:
             return None
         shares = self._shares
@@ -288,7 +287,6 @@ class SamplingTap:
             journal.write(self._leftover())
 
     def _renew_journal(self) -> None:
-        """Whenever another delivery is in flight, or none."""
         if self._journal is not None:
             self._journal.write(self._leftover())
 
@@ -379,7 +377,6 @@ class SamplingTap:
             logger.warning("%d exchanges wait for an audit: sampling at %.2g of the configured rates", waiting, lowered)
 
     def _adapt(self) -> None:
-        """Sets the rates to what backlog and buffer leave of them."""
         buffer_factor = self.buffer_factor
         factor = self._factor * buffer_factor
         if factor != self._scaled_to:

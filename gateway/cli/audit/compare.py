@@ -72,7 +72,6 @@ def report(comparison: Comparison) -> str:
 
 
 def _table(comparison: Comparison, rows: Sequence[Difference]) -> str:
-    """A metric over the axes: the values of both runs, then signed differences."""
     decimals, sides = places(comparison.suite, rows[0].metric), comparison.names
     lines = [
         [

@@ -80,7 +80,10 @@ async def opened(
             except (NoAnswerError, msgspec.DecodeError) as exc:
                 line = f"{origin}/readyz does not answer as a gateway does ({exc}): the run may not give way to live"
                 print(visible_line(f"{line} traffic"), file=sys.stderr)
-            gate = StoppableGate(await _paced_by_answers(stack, plan), stop, stopped)
+            limiter = ConcurrencyLimiter(_NoGauges(), AuditsConfig())  # fewer while a gateway turns audits away
+            limiter.widen(plan.options.concurrency or AUTO_CONCURRENCY)
+            stack.push_async_callback(limiter.aclose)
+            gate = StoppableGate(limiter, stop, stopped)
         elif plan.options.concurrency is None:
             gate = _filling(stack, about.base_url or "", about.api_key_env, stop, stopped)
         completer = _client(plan, about.base_url or "", about.api_key_env, gate, through_gateway=about.through_gateway)
@@ -134,14 +137,6 @@ class _NoGauges:
 
     async def aclose(self) -> None:
         """Nothing is open."""
-
-
-async def _paced_by_answers(stack: AsyncExitStack, plan: Plan) -> ConcurrencyLimiter:
-    """Fewer requests in flight while a gateway turns audits away, then slowly as many as ever."""
-    limiter = ConcurrencyLimiter(_NoGauges(), AuditsConfig())
-    limiter.widen(plan.options.concurrency or AUTO_CONCURRENCY)
-    stack.push_async_callback(limiter.aclose)
-    return limiter
 
 
 def _client(
