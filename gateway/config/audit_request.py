@@ -1,6 +1,4 @@
-"""Defines which suite runs may be asked for, over HTTP, by a schedule or after a change of model, and the runs that
-follow from a request.
-"""
+"""Defines which suite runs may be asked for, over HTTP, by a schedule or a change of model, and what follows."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal

@@ -21,8 +21,7 @@ from gateway.proxy.data_planes import DataPlanes
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
-"""Connections between two requests stay open this long: a client that is busy sends its next one meanwhile, and learns
-from the response to leave."""
+"""Connections between two requests stay open this long: a busy client learns from its next response to leave."""
 UNUSED_SECONDS = 2.0
 """The same for connections on which no request has come yet: the client that opened it is about to send its request."""
 FLUSH_SECONDS = 2.0

@@ -1,6 +1,4 @@
-"""Turns a configuration into running processes: a single gateway worker in this process, or a supervised set of
-them.
-"""
+"""Turns a configuration into running processes: a gateway worker in this process, or a supervised set."""
 
 import asyncio
 import logging

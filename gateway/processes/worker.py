@@ -62,10 +62,7 @@ LEAST_SECONDS_PER_SECOND = 500.0
 
 @asynccontextmanager
 async def defer_garbage_collection(live: Callable[[], int]) -> AsyncIterator[None]:
-    """Run full garbage collections only while no exchange is in flight, or when overdue, until the block ends.
-
-    `live`: number of exchanges in flight.
-    """
+    """Run full garbage collections only while no exchange is in flight (`live` counts them), or when overdue."""
     young, middle, old = gc.get_threshold()
     gc.collect()
     gc.freeze()

@@ -1,6 +1,4 @@
-"""Decides which clients may send a request through, how often, and with which rights; the tests' oracle uses the same
-code.
-"""
+"""Decides which clients may send a request, how often, and with which rights; the tests' oracle uses it too."""
 
 import hashlib
 import mmap

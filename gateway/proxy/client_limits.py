@@ -6,11 +6,14 @@ nothing for it.
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from gateway.config.schema import ServerConfig
 from gateway.proxy.headers import Header
 from gateway.proxy.refusals import BUFFERS_FULL, Refusal, head_too_large, too_many_headers
+
+if TYPE_CHECKING:
+    from gateway.proxy.relay import Relay
 
 CLIENT_TICK_SECONDS = 1.0
 """Seconds by which the notice of a slow client may be late."""
@@ -22,13 +25,6 @@ class BadHead(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
-
-
-class ClientConnection(Protocol):
-    """A connection that owes its next bytes in time."""
-
-    def check_client(self, now: float) -> None:
-        """Ends what comes too slowly; `now` is time.perf_counter()."""
 
 
 class Wait:
@@ -59,21 +55,8 @@ def require_small_head(url: bytes, headers: Iterable[Header], limits: ServerConf
         raise BadHead(too_many_headers(limits.max_headers))
 
 
-class Buffered(Protocol):
-    """An exchange that holds (part of) its request's body."""
-
-    held_bytes: int
-    """Kept by BufferedBodies."""
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Answers, forgets its body and calls `BufferedBodies.release`."""
-
-
 class BufferedBodies:
-    """The sum, and the bodies that are still coming.
-
-    When there is no room the largest of those is given up: whoever sends much and slowly keeps no one else out.
-    """
+    """The sum, and the bodies still coming: without room the largest goes, so no slow sender keeps others out."""
 
     __slots__ = ("_growing", "held", "most")
 
@@ -82,9 +65,9 @@ class BufferedBodies:
         """Bytes; `server.max_buffered_bytes`."""
         self.held = 0
         """Bytes, until their exchange ends or its answer begins."""
-        self._growing: set[Buffered] = set()
+        self._growing: set[Relay] = set()
 
-    def add(self, body: Buffered, size: int) -> None:
+    def add(self, body: "Relay", size: int) -> None:
         self.held += size
         body.held_bytes += size
         self._growing.add(body)
@@ -99,10 +82,10 @@ class BufferedBodies:
             largest.refuse(BUFFERS_FULL)
         return self.held <= self.most
 
-    def completed(self, body: Buffered) -> None:
+    def completed(self, body: "Relay") -> None:
         self._growing.discard(body)
 
-    def release(self, body: Buffered) -> None:
+    def release(self, body: "Relay") -> None:
         self.held -= body.held_bytes
         body.held_bytes = 0
         self._growing.discard(body)

@@ -1,6 +1,4 @@
-"""The upstream half of a single exchange: get a connection, send the request, hand the response on, name the cause of a
-failure.
-"""
+"""The upstream half of an exchange: connects, sends the request, hands the response on, names failures."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -307,11 +305,11 @@ class Forwarding:
 
     @property
     def sent_at(self) -> float:
-        """See `gateway.proxy.live_waits.AuditExchange`; before it is sent, when it came."""
+        """time.perf_counter() at which it was sent; before that, when it came."""
         return self._sent_at or self._exchange.started_at
 
     def cut_off(self) -> None:
-        """An audit request makes way: see `gateway.proxy.live_waits.AuditExchange`."""
+        """End an audit request at once, at the upstream too; its client is told to ask again later."""
         self._fail(AUDIT_DEFERRED, "rejected")
 
     def on_drain_timeout(self) -> None:

@@ -1,6 +1,4 @@
-"""The interfaces that the relay needs from its surroundings, and the facts that it tells them. It knows no store and no
-web framework.
-"""
+"""The interfaces that the relay, which knows no store and no web framework, needs from its surroundings."""
 
 from typing import Literal, Protocol
 
@@ -105,9 +103,7 @@ class Tap(Protocol):
         """Hands over the copy of a sampled exchange that ended complete with status 200."""
 
     def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
-        """A sampled exchange that cannot be audited: cut off, not a 200 (filtered), over the cap (truncated), or lost
-        for want of memory (failed).
-        """
+        """Drop a copy: cut off or not a 200 (filtered), over the cap (truncated), without memory (failed)."""
 
     def filtered_for(self, reason: "FilteredReason") -> None:
         """Count why an exchange was dropped as filtered."""
@@ -153,9 +149,7 @@ class AnswerFilter(Protocol):
     def is_due(self, *, is_complete: bool) -> bool: ...
 
     async def look(self, *, is_complete: bool) -> Looked:
-        """Looks at what is held, within its time limit; more may come meanwhile. Never raises. `is_complete`: nothing
-        more comes, so nothing is held afterwards.
-        """
+        """Look at what is held, within its time limit; never raises. `is_complete`: nothing more comes or is held."""
 
     def close(self) -> None:
         """Forgets what is held. Called at the exchange's end."""

@@ -40,8 +40,7 @@ _OPTED_OUT = (UNCLASSIFIED, "opted_out")
 _OPTED_IN_OUT = (OPTED_IN, "sampled_out")
 
 BATCH_EXCHANGES = 256
-"""Most exchanges handed on together, which is done as soon as so many wait: the cost of a batch, apart from its copies,
-is that of about 20."""
+"""Most exchanges handed on together, as soon as so many wait: a batch costs as much as about 20 copies."""
 BATCH_SECONDS = 0.5
 BATCH_BYTES = 1024 * 1024
 """Bytes of bodies in a batch, unless a copy is larger: encoding more would hold up the relay."""

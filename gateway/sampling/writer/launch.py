@@ -57,9 +57,7 @@ def address() -> Iterator[tuple[str, socket.socket]]:
 
 
 def abandoned(directory: Path, store: str) -> Iterator[Path]:
-    """Directories of this user's dead gateways over the same store (`store_of`), but `directory`, of a living one; one
-    without journals goes.
-    """
+    """Directories of this user's other, dead gateways over a store (`store_of`); one without journals goes."""
     for folder in dict.fromkeys((directory.parent, Path(_SHORT_DIRECTORY))):
         for other in sorted(folder.glob(_PREFIX + "*")):
             with contextlib.suppress(OSError):  # others look as well
