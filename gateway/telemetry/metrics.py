@@ -80,9 +80,9 @@ class GatewayCollector(Collector):
                 family.add_metric([values] if isinstance(values, str) else values, count)
             yield family
         lag = sum_histograms([snapshot.lag for snapshot in snapshots])
-        family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of a worker's timers, every 0.05 s.")
-        _add_histogram(family, (), LAG_BUCKETS, lag.counts, lag.total)
-        yield family
+        lags = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of a worker's timers, every 0.05 s.")
+        _add_histogram(lags, (), LAG_BUCKETS, lag.counts, lag.total)
+        yield lags
         yield from _eviction_families(snapshots)
         yield _mitigation_seconds_family(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
