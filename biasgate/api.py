@@ -34,10 +34,7 @@ Rows = Literal["pandas", "polars", "rows"]
 
 
 def to_frame(records: Iterable[object], to: Rows = "pandas") -> Any:
-    """Return estimates, differences, verdicts or any other records as a data frame, a row each.
-
-    Raises ImportError when the library is not installed.
-    """
+    """Return records as a data frame, a row each. Raises ImportError when its library is not installed."""
     rows = [dict(msgspec.to_builtins(record)) for record in records]
     if to == "rows":
         return rows

@@ -31,8 +31,7 @@ class Holder(NamedTuple):
 class _Key(NamedTuple):
     holder: Holder
     digest: bytes
-    """Digest of the key, under the salt of this process: the time that comparing it takes tells nothing about the key.
-    """
+    """Digest of the key, under the salt of this process: comparing it takes a time that tells nothing."""
     signing: bytes
     """Key that signs this key's sessions. It follows from the key alone, so that all workers and gateways with the same
     keys take them, also after a restart; a replaced key takes its sessions with it."""

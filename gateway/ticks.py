@@ -29,10 +29,7 @@ async def next_tick(seconds: float) -> None:
 
 
 async def every(seconds: float, work: Callable[[float], None]) -> NoReturn:
-    """Calls `work` at each tick until it is cancelled, with the seconds by which the event loop comes late to it.
-
-    An error of `work` ends no clock. It is logged, but not again and again.
-    """
+    """Call `work` at each tick with the seconds that it comes late, until cancelled; errors of `work` are logged."""
     loop, has_failed = asyncio.get_running_loop(), False
     timer: asyncio.TimerHandle | None = None
 

@@ -1,6 +1,4 @@
-"""The additions of a feature to a gateway worker: objects that its route handlers take, started and stopped with the
-app.
-"""
+"""The additions of a feature to a gateway worker: objects for its route handlers, started with the app."""
 
 from collections.abc import Callable, Mapping
 

@@ -38,7 +38,7 @@ from gateway.errors import StoreError
 from gateway.health import OK, STORE, SUITES
 from gateway.jobs import open_queue
 from gateway.privacy.texts import texts_of
-from gateway.sampling.secret import sampling_secret
+from gateway.sampling.decision import sampling_secret
 from gateway.sampling.writer.direct import AUDIT_TASK
 from gateway.store import auditors_seen, damaged_streams, schedules
 from gateway.store.database import Database

@@ -37,8 +37,8 @@ def all_commands() -> Mapping[str, Command]:
 def all_actions(verb: str, own: Mapping[str, Command]) -> Mapping[str, Command]:
     """Return the actions of a command of the core, by name: its own, and those that features add or replace."""
     prefix = f"{verb} "
-    nested = ((name, command) for name, command in _of_features().items() if name.startswith(prefix))
-    return {**own, **{name.removeprefix(prefix): command for name, command in nested}}
+    nested = _of_features().items()
+    return {**own, **{name.removeprefix(prefix): command for name, command in nested if name.startswith(prefix)}}
 
 
 def _of_features() -> dict[str, Command]:

@@ -41,14 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
             return _fetch(arguments.names, arguments.mirror)
         if arguments.action == "verify":
             return _verify(arguments.names)
-        return _list()
-
-
-def _list() -> int:
-    states = [published.state(dataset) for _, dataset in sorted(datasets().items())]
-    head = ["name", "items", "state", "licence", "title"]
-    print(aligned([head, *([s.name, str(s.n_items), s.state, s.licence, s.title] for s in states)]))
-    return 0
+        states = [published.state(dataset) for _, dataset in sorted(datasets().items())]
+        head = ["name", "items", "state", "licence", "title"]
+        print(aligned([head, *([s.name, str(s.n_items), s.state, s.licence, s.title] for s in states)]))
+        return 0
 
 
 def _fetch(names: list[str], mirror: str | None) -> int:

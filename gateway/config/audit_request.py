@@ -1,6 +1,4 @@
-"""Defines which suite runs may be asked for, over HTTP, by a schedule or after a change of model, and the runs that
-follow from a request.
-"""
+"""Defines which suite runs may be asked for, over HTTP, by a schedule or a change of model, and what follows."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -96,7 +94,21 @@ def choose(request: AuditRequest, catalogue: Sequence[dict[str, Any]]) -> tuple[
     by_name = {str(suite["name"]): suite for suite in catalogue}
     names = list(by_name) if request.suites == "all" else _names(request.suites)
     if OWN_PROMPTS["name"] in names or (isinstance(request, AuditStart) and request.prompts is not None):
-        _require_own(request, names)
+        if names != [OWN_PROMPTS["name"]]:
+            raise RequestError('prompts are asked by the suite "prompts" alone: name no other')
+        if not isinstance(request, AuditStart) or request.prompts is None:
+            raise RequestError(
+                'prompts: its questions are yours: send the text of the file to POST /audits as "prompts", or use '
+                "biasgate audit prompts FILE.jsonl"
+            )
+        if request.samples < LEAST_SAMPLES:
+            raise RequestError(
+                f"prompts: samples must be at least {LEAST_SAMPLES}, not {request.samples}: asking the same prompt "
+                "again is the control"
+            )
+        for field, demanded in (("precision", request.precision), ("repeat_share", request.repeat_share)):
+            if demanded is not None:
+                raise RequestError(f"prompts: {field} is not offered: use a limit, and more samples")
         by_name = {OWN_PROMPTS["name"]: OWN_PROMPTS}
     for name in names:
         if name not in by_name:
@@ -114,33 +126,12 @@ def choose(request: AuditRequest, catalogue: Sequence[dict[str, Any]]) -> tuple[
     return chosen, left_out
 
 
-def _require_own(request: AuditRequest, names: Sequence[str]) -> None:
-    """Raises RequestError unless own prompts are there, asked alone and as they can be."""
-    if names != [OWN_PROMPTS["name"]]:
-        raise RequestError('prompts are asked by the suite "prompts" alone: name no other')
-    if not isinstance(request, AuditStart) or request.prompts is None:
-        raise RequestError(
-            'prompts: its questions are yours: send the text of the file to POST /audits as "prompts", or use '
-            "biasgate audit prompts FILE.jsonl"
-        )
-    if request.samples < LEAST_SAMPLES:
-        raise RequestError(
-            f"prompts: samples must be at least {LEAST_SAMPLES}, not {request.samples}: asking the same prompt "
-            "again is "
-            "the control"
-        )
-    for field, demanded in (("precision", request.precision), ("repeat_share", request.repeat_share)):
-        if demanded is not None:
-            raise RequestError(f"prompts: {field} is not offered: use a limit, and more samples")
-
-
 def require_askable(request: AuditRequest) -> None:
     """Raises RequestError for a mitigation, thinking, further fields or a mode that a suite does not take."""
     if request.mitigation not in MITIGATIONS:
         raise RequestError(
             f'mitigation "{request.mitigation}" is not offered{nearest(request.mitigation, set(MITIGATIONS))}; '
-            "offered: "
-            f"{', '.join(MITIGATIONS)}; a text of your own only with biasgate audit run --mitigation FILE"
+            f"offered: {', '.join(MITIGATIONS)}; a text of your own only with biasgate audit run --mitigation FILE"
         )
     try:
         thinking = parse_thinking(request.thinking)

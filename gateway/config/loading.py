@@ -18,7 +18,6 @@ import msgspec
 from auditors.addresses import mask_url
 from auditors.text.thinking import parse_thinking
 from auditors.text.user_files import read_utf8
-from gateway.config.header_names import is_passed_on
 from gateway.config.schema import (
     ADMIN,
     AUDITED_PATHS,
@@ -41,6 +40,10 @@ _ORIGIN = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?",
     re.IGNORECASE,
 )
+_TAKEN_HEADERS = frozenset(
+    {"authorization", "connection", "content-length", "cookie", "host", "traceparent", "x-request-id"}
+)
+_HEADER = re.compile(r"(?!x-biasgate-)[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -80,6 +83,11 @@ def validate(raw: Mapping[str, Any], *, where: str = "configuration") -> Config:
     return config
 
 
+def is_passed_on(name: str) -> bool:
+    """Return whether the gateway neither reads nor replaces a header of this name."""
+    return bool(_HEADER.fullmatch(name)) and name.lower() not in _TAKEN_HEADERS
+
+
 def _override(raw: dict[str, Any], name: str, text: str) -> None:
     if any("\udc80" <= sign <= "\udcff" for sign in name + text):  # how Python shows bytes that are no text
         raise ConfigError(f"environment variable {name!a} is not UTF-8: give its value as text")
@@ -115,7 +123,6 @@ def _refuse_unknown(raw: Any, kind: Any, where: str, path: tuple[str, ...]) -> N
 
 
 def _bare(kind: Any) -> Any:
-    """The struct inside Optional[...] and Annotated[...]."""
     if typing.get_origin(kind) is Annotated:
         kind = typing.get_args(kind)[0]
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
@@ -151,7 +158,6 @@ def _at(where: str, raw: Any) -> tuple[Any, Any]:
 
 
 def _words_of(kind: Any) -> list[str]:
-    """Return the words that a type lets through, if that is a few words or a truth value."""
     if kind is bool:
         return ["true", "false"]
     return [f'"{word}"' for word in typing.get_args(kind)] if typing.get_origin(kind) is Literal else []
@@ -325,9 +331,6 @@ def _origin_problem(origin: str, *, is_alone: bool) -> str | None:
     if port is not None and not 1 <= int(port) <= 65535:
         return "its port is not between 1 and 65535"
     if port is not None and (int(port) == _DEFAULT_PORTS.get(scheme) or port.startswith("0")):
-        return f'browsers do not send the port like that: write "{scheme}://{parts["host"]}{_sent_port(scheme, port)}"'
+        sent_port = "" if int(port) == _DEFAULT_PORTS.get(scheme) else f":{int(port)}"
+        return f'browsers do not send the port like that: write "{scheme}://{parts["host"]}{sent_port}"'
     return None
-
-
-def _sent_port(scheme: str, port: str) -> str:
-    return "" if int(port) == _DEFAULT_PORTS.get(scheme) else f":{int(port)}"

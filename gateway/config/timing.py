@@ -1,6 +1,4 @@
-"""Computes when something is due: a cron line in UTC, or every so many seconds. Missed times collapse into a single
-time.
-"""
+"""Computes when something is due: a cron line in UTC, or every so many seconds. Missed times become one."""
 
 import math
 import time

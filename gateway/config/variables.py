@@ -1,6 +1,4 @@
-"""Lists which environment variables a configuration names, which kinds of processes read each, and which are not
-set.
-"""
+"""Lists the environment variables that a configuration names, the processes that read each, and those not set."""
 
 import os
 import typing

@@ -39,7 +39,11 @@ def redacted_request(
     if content is None:
         return b""
     if isinstance(content, dict):
-        _hide_user(content)
+        holders: list[tuple[Any, str]] = [(content, field) for field in _USER_FIELDS]
+        holders.append((content.get("metadata"), "user_id"))
+        for holder, field in holders:
+            if isinstance(holder, dict) and holder.get(field) is not None:
+                holder[field] = USER_PLACEHOLDER
     return _encoded(content, redactor, counts, numbers_kept)
 
 
@@ -49,16 +53,7 @@ def redacted_response(body: bytes, redactor: Redactor, counts: Counter[str]) -> 
     return b"" if content is None else _encoded(content, redactor, counts)
 
 
-def _hide_user(request: dict[str, Any]) -> None:
-    holders: list[tuple[Any, str]] = [(request, field) for field in _USER_FIELDS]
-    holders.append((request.get("metadata"), "user_id"))
-    for holder, field in holders:
-        if isinstance(holder, dict) and holder.get(field) is not None:
-            holder[field] = USER_PLACEHOLDER
-
-
 def _encoded(content: Any, redactor: Redactor, counts: Counter[str], numbers_kept: Collection[str] = ()) -> bytes:
-    """Return the redacted content. `numbers_kept`: members of the body in which numbers are not text."""
     try:
         return msgspec.json.encode(_walked(content, redactor, counts, numbers_kept=numbers_kept))
     except RecursionError:
@@ -97,7 +92,6 @@ def _walked(
 
 
 def _decoded(body: bytes) -> Any:
-    """The JSON value, or None when it is none."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

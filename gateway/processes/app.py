@@ -40,11 +40,10 @@ from gateway.proxy.data_planes import DataPlanes
 from gateway.sampling.tap import SamplingTap
 from gateway.store import damaged_streams
 from gateway.store.database import Database
-from gateway.telemetry.event_loop import watch_lag
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SNAPSHOT_SECONDS, SharedCounts
-from gateway.telemetry.worker_stats import Gauges, WorkerStats
+from gateway.telemetry.worker_stats import LAG_SECONDS, Gauges, WorkerStats
 from gateway.ticks import every
 from gateway.worker_part import WorkerPart
 
@@ -120,7 +119,17 @@ def create_app(
         request_max_body_size=MAX_CONTROL_BODY_BYTES,
         exception_handlers=problems.HANDLERS,
         before_send=[forbid_sniffing, AccessLog(lambda: planes.current.config)],
-        openapi_config=_openapi(Router("/schema", route_handlers=[], guards=[require_json], include_in_schema=False)),
+        openapi_config=OpenAPIConfig(
+            title="biasgate control plane",
+            version="1",
+            description="Audits, live estimates and health. The data plane under /v1 is the OpenAI API of the "
+            "upstreams.",
+            openapi_router=Router("/schema", route_handlers=[], guards=[require_json], include_in_schema=False),
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+            components=Components(security_schemes={"control key": SecurityScheme(type="http", scheme="bearer")}),
+            security=[{"control key": []}],
+            use_handler_docstrings=True,
+        ),
         lifespan=[lambda _app: _lifespan(database, queue, planes, tap, parts, stats, counts)],
         logging_config=None,
     )
@@ -150,7 +159,7 @@ async def _lifespan(
         # The server has drained its connections before it comes here.
         stack.push_async_callback(planes.stop)
         await planes.start()
-        watching = asyncio.create_task(watch_lag(stats.lag.observe), name="event-loop-lag")
+        watching = asyncio.create_task(every(LAG_SECONDS, stats.lag.observe), name="event-loop-lag")
         stack.callback(watching.cancel)
         if counts.is_shared:
             flushing = asyncio.create_task(_flush_regularly(counts))
@@ -182,17 +191,4 @@ def _gauges(tap: SamplingTap, dataplane: DataPlane) -> Gauges:
         upstream_share={u.name: 0.0 if u.outliers.is_ejected else u.outliers.share for u in upstreams},
         sampling_rate=tap.rates,
         model_info=[(u.name, model, u.fingerprint or "") for u in upstreams for model in sorted(u.models)],
-    )
-
-
-def _openapi(router: Router) -> OpenAPIConfig:
-    return OpenAPIConfig(
-        title="biasgate control plane",
-        version="1",
-        description="Audits, live estimates and health. The data plane under /v1 is the OpenAI API of the upstreams.",
-        openapi_router=router,
-        render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        components=Components(security_schemes={"control key": SecurityScheme(type="http", scheme="bearer")}),
-        security=[{"control key": []}],
-        use_handler_docstrings=True,
     )

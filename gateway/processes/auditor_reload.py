@@ -113,7 +113,6 @@ class ReloadingAuditor:
 
 
 def _needs_restart(current: Config, change: Change) -> bool:
-    """Return whether anything but schedules and log level changed that an auditor works by."""
     audits = msgspec.structs.replace(current.audits, schedules=change.config.audits.schedules)
     telemetry = msgspec.structs.replace(current.telemetry, log_level=change.config.telemetry.log_level)
     alike = msgspec.structs.replace(current, audits=audits, telemetry=telemetry)

@@ -21,8 +21,7 @@ from gateway.proxy.data_planes import DataPlanes
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
-"""Connections between two requests stay open this long: a client that is busy sends its next one meanwhile, and learns
-from the response to leave."""
+"""Connections between two requests stay open this long: a busy client learns from its next response to leave."""
 UNUSED_SECONDS = 2.0
 """The same for connections on which no request has come yet: the client that opened it is about to send its request."""
 FLUSH_SECONDS = 2.0
@@ -67,7 +66,8 @@ class DrainingServer(uvicorn.Server):
         """Serves until the end was announced, and through the announcement."""
         await self.on_tick(0)
         await self._stopping.wait()
-        self._announce_end()
+        self._planes.begin_draining()
+        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._hurrying.wait(), self._limits.drain_notice_seconds)
 
@@ -77,7 +77,10 @@ class DrainingServer(uvicorn.Server):
         await self._close_port(sockets or [])
         for seconds, closes_unused in ((IDLE_SECONDS, False), (UNUSED_SECONDS, True)):
             await self._until_empty(began + min(seconds, self._limits.drain_seconds), unless=self._hurrying)
-            self._close_idle(also_unused=closes_unused)
+            connections: list[Any] = list(self.server_state.connections)
+            for connection in connections:  # those between two requests; the others close behind their response
+                if closes_unused or connection.cycle is not None:
+                    connection.shutdown()
         await self._until_empty(began + self._limits.drain_seconds, unless=self._hurrying)
         ended = self._planes.abort_exchanges()
         for task in self.server_state.tasks:
@@ -89,18 +92,6 @@ class DrainingServer(uvicorn.Server):
         elif live:
             logger.warning("%d exchanges in flight were finished in %.1f s", live, time.monotonic() - began)
         await self._until_empty(time.monotonic() + FLUSH_SECONDS)
-
-    def _announce_end(self) -> None:
-        """Uvicorn's own responses get the same last word as those of the relay."""
-        self._planes.begin_draining()
-        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
-
-    def _close_idle(self, *, also_unused: bool) -> None:
-        """Closes connections between two requests; the others close behind their response."""
-        connections: list[Any] = list(self.server_state.connections)
-        for connection in connections:
-            if also_unused or connection.cycle is not None:
-                connection.shutdown()
 
     async def _close_port(self, listeners: list[socket.socket]) -> None:
         """Closing resets what the kernel has accepted and we have not, so that is taken first."""
@@ -114,7 +105,6 @@ class DrainingServer(uvicorn.Server):
                 await asyncio.get_running_loop().connect_accepted_socket(self._new_connection, client)
 
     def _new_connection(self) -> asyncio.Protocol:
-        """Make a protocol as uvicorn does."""
         make: Any = self.config.http_protocol_class
         protocol: asyncio.Protocol = make(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
@@ -129,7 +119,6 @@ class DrainingServer(uvicorn.Server):
 
 
 def _accepted(listener: socket.socket) -> Iterator[socket.socket]:
-    """The connections that wait on a listening socket."""
     listener.setblocking(False)
     while True:
         try:

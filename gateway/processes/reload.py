@@ -16,17 +16,8 @@ from gateway.processes.usable import Role, require_usable, require_variables
 logger = logging.getLogger(__name__)
 
 RELOADED_SERVER_KEYS = frozenset(
-    {
-        "max_body_bytes",
-        "max_buffered_bytes",
-        "relayed_paths",
-        "admin_key_env",
-        "control_keys",
-        "protect_metrics",
-        "allowed_hosts",
-        "cors_origins",
-        "allow_open",
-    }
+    {"max_body_bytes", "max_buffered_bytes", "relayed_paths", "admin_key_env", "control_keys", "protect_metrics"}
+    | {"allowed_hosts", "cors_origins", "allow_open"}
 )
 HELD_KEYS = {
     "server": frozenset(Config().server.__struct_fields__) - RELOADED_SERVER_KEYS,

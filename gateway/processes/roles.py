@@ -1,6 +1,4 @@
-"""Turns a configuration into running processes: a single gateway worker in this process, or a supervised set of
-them.
-"""
+"""Turns a configuration into running processes: a gateway worker in this process, or a supervised set."""
 
 import asyncio
 import logging
@@ -25,7 +23,7 @@ from gateway.config.schema import Config, Process
 from gateway.config.variables import variables_of
 from gateway.feature import FEATURES
 from gateway.privacy.encryption import drawn_key
-from gateway.privacy.texts import DRAWN_KEY_VARIABLE, Texts, texts_of
+from gateway.privacy.texts import DRAWN_KEY_VARIABLE, texts_of
 from gateway.processes.listening import bind, reachable, root_url
 from gateway.processes.usable import Role, require_usable
 from gateway.sampling.writer import launch
@@ -247,9 +245,15 @@ def _supervise(config: Config, placement: Placement, listener: socket.socket, *,
     ):
         family = _Family(config, Path(directory), with_auditor=with_auditor)
         children = [_worker(config, listener, writer_path, number) for number in range(1, config.server.workers + 1)]
-        children.append(launch.child(writer_socket, stage=1, environ=family.writer_environ))
+        children.append(
+            launch.child(
+                writer_socket,
+                stage=1,
+                environ=lambda: writer_environment(family.joined(family.config), family.environ),
+            )
+        )
         if with_auditor:
-            children.append(_auditor(family.auditor_environ))
+            children.append(_auditor(lambda: auditor_environment(family.joined(family.config), family.environ)))
         return asyncio.run(_run_children(config, family, placement, listener, children))
 
 
@@ -257,10 +261,13 @@ async def _run_children(
     config: Config, family: "_Family", placement: Placement, listener: socket.socket, children: list[Child]
 ) -> int:
     from gateway.processes.reload import Change, Reloader, auditor_sections
+    from gateway.store.database import Database
     from gateway.telemetry.shared_counts import SharedCounts
     from gateway.telemetry.worker_stats import WorkerStats
 
-    await _migrate(config, None if DRAWN_KEY_VARIABLE in family.environ else texts_of(config))
+    # Once, before any child looks: two processes must not both find an old schema.
+    texts = None if DRAWN_KEY_VARIABLE in family.environ else texts_of(config)
+    await (await Database.open(config.store.url, migrate=True, texts=texts)).close()
     supervisor = Supervisor(children, family.environ, line_of(family.joined(config)))
 
     def hand_on(change: Change) -> None:
@@ -307,12 +314,6 @@ class _Family:
         if self._draws_key:
             self.environ[DRAWN_KEY_VARIABLE] = drawn_key()
 
-    def writer_environ(self) -> dict[str, str]:
-        return writer_environment(self.joined(self.config), self.environ)
-
-    def auditor_environ(self) -> dict[str, str]:
-        return auditor_environment(self.joined(self.config), self.environ)
-
     def joined(self, config: Config) -> Config:
         """The configuration as the children get it."""
         server = msgspec.structs.replace(config.server, metrics_dir=str(self.metrics_dir))
@@ -322,14 +323,6 @@ class _Family:
         if self._draws_key:
             store = msgspec.structs.replace(store, encryption_key_env=DRAWN_KEY_VARIABLE)
         return msgspec.structs.replace(config, server=server, sampling=sampling, store=store)
-
-
-async def _migrate(config: Config, texts: Texts | None) -> None:
-    """Once, before any child looks: two processes must not both find an old schema."""
-    from gateway.store.database import Database
-
-    database = await Database.open(config.store.url, migrate=True, texts=texts)
-    await database.close()
 
 
 def _worker(config: Config, listener: socket.socket, writer_path: str, number: int) -> Child:

@@ -104,21 +104,15 @@ def _require_servable(config: Config) -> None:
     ControlKeys(config)
     for feature in FEATURES.values():
         feature.tracer(config)
-    _require_temporary_directory()
-    if config.server.metrics_dir is not None:
-        _require_directory(Path(config.server.metrics_dir), "server.metrics_dir")
-
-
-def _require_temporary_directory() -> None:
-    """Raise ConfigError if neither $TMPDIR nor one of the system's temporary directories can be written."""
     try:
         tempfile.gettempdir()
     except OSError as exc:
         raise ConfigError(f"no Unix socket can be made in a temporary directory: {exc.strerror}: set TMPDIR") from exc
+    if config.server.metrics_dir is not None:
+        _require_directory(Path(config.server.metrics_dir), "server.metrics_dir")
 
 
 def _require_directory(path: Path, setting: str) -> None:
-    """Raise ConfigError unless the directory can be written, or created."""
     nearest = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), path)
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise ConfigError(f'{setting} "{path}" cannot be written: make it writable for this user, or name another')

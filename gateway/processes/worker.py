@@ -28,7 +28,7 @@ from gateway.proxy.data_planes import DataPlanes
 from gateway.proxy.instrumentation import Tracer
 from gateway.proxy.protocol import make_protocol
 from gateway.proxy.types import Mitigation
-from gateway.sampling.secret import sampling_secret
+from gateway.sampling.decision import sampling_secret
 from gateway.sampling.tap import SamplingTap
 from gateway.sampling.writer.remote import RemoteSink
 from gateway.store.database import Database
@@ -62,10 +62,7 @@ LEAST_SECONDS_PER_SECOND = 500.0
 
 @asynccontextmanager
 async def defer_garbage_collection(live: Callable[[], int]) -> AsyncIterator[None]:
-    """Run full garbage collections only while no exchange is in flight, or when overdue, until the block ends.
-
-    `live`: number of exchanges in flight.
-    """
+    """Run full garbage collections only while no exchange is in flight (`live` counts them), or when overdue."""
     young, middle, old = gc.get_threshold()
     gc.collect()
     gc.freeze()

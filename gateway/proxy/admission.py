@@ -1,11 +1,10 @@
-"""Decides which clients may send a request through, how often, and with which rights; the tests' oracle uses the same
-code.
-"""
+"""Decides which clients may send a request, how often, and with which rights; the tests' oracle uses it too."""
 
 import hashlib
 import mmap
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -76,9 +75,14 @@ def read_encoded_body(
     Refused is what `read_body` refuses or changes, and what is too large when it is decompressed. A body that cannot be
     decompressed to its end is judged by its beginning, as a more lenient reader would see it.
     """
-    plain = _inflate(content, coding)
-    refusal = BodyLimit(MOST_INFLATED_BYTES).refusal(plain, plain)
-    if refusal is not None:
+    inflated = bytearray()
+    with suppress(InflateError):
+        for piece in Inflater(coding).pieces(content):
+            inflated += piece
+            if len(inflated) > MOST_INFLATED_BYTES:
+                break
+    plain = bytes(inflated)
+    if BodyLimit(MOST_INFLATED_BYTES).refusal(plain, plain) is not None:
         return encoded_body_to_change(f"more than {MOST_INFLATED_BYTES} bytes or too many values when decompressed")
     seen = read_body(plain, aliases, may_set_priority=may_set_priority)
     if isinstance(seen, Refusal):
@@ -86,19 +90,6 @@ def read_encoded_body(
     if seen.content != plain:
         return encoded_body_to_change("a priority that its key may not set, or a model with an alias")
     return RequestBody(content, seen.model, seen.served_model, seen.stream)
-
-
-def _inflate(content: bytes, coding: str) -> bytes:
-    """Decompress a body, up to one piece beyond MOST_INFLATED_BYTES."""
-    inflater, plain = Inflater(coding), bytearray()
-    try:
-        for piece in inflater.pieces(content):
-            plain += piece
-            if len(plain) > MOST_INFLATED_BYTES:
-                break
-    except InflateError:
-        pass
-    return bytes(plain)
 
 
 __all__ = ["PREFLIGHT", "Admission", "Client", "Refusal", "RequestBody", "RequestHead", "error_body"]
@@ -132,20 +123,17 @@ class Admission:
         self._salt = secrets.token_bytes(32)
         self._clients: dict[bytes, Client] = {}
         for key in config.keys:
-            self._add(key, config)
-
-    def _add(self, key: KeyConfig, config: Config) -> None:
-        digest = self._digest((config.secret(key.key_env) or "").encode())
-        if (other := self._clients.get(digest)) is not None:
-            raise ConfigError(f'keys "{other.name}" and "{key.name}" have the same value: give each its own')
-        self._clients[digest] = Client(
-            name=key.name,
-            may_opt=key.may_opt_out,
-            may_set_priority=key.may_set_priority,
-            bucket=_bucket(key, config.server.metrics_dir),
-            is_audited=key.audit,
-            may_state_rate=key.may_state_rate,
-        )
+            digest = self._digest((config.secret(key.key_env) or "").encode())
+            if (other := self._clients.get(digest)) is not None:
+                raise ConfigError(f'keys "{other.name}" and "{key.name}" have the same value: give each its own')
+            self._clients[digest] = Client(
+                name=key.name,
+                may_opt=key.may_opt_out,
+                may_set_priority=key.may_set_priority,
+                bucket=_bucket(key, config.server.metrics_dir),
+                is_audited=key.audit,
+                may_state_rate=key.may_state_rate,
+            )
 
     def admit(self, head: RequestHead, now: float) -> Client | Refusal:
         """Decides on the headers alone, before any of the body is read. `now` is time.perf_counter()."""

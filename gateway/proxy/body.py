@@ -132,7 +132,6 @@ class BodyLimit:
 
 
 def _read(content: bytes) -> tuple[_Peek, list[Member] | None]:
-    """Return the fields that are looked at, and the members if they were gone through for it."""
     if len(content) <= LARGE_BYTES or not _MAY_BE_AN_OBJECT.match(content):
         return _peek(content), None
     members = list(members_of(content))
@@ -160,7 +159,6 @@ def _changed(content: bytes, members: Sequence[Member] | None, model: str | None
 
 
 def _edits(members: Sequence[Member], model: str | None, *, drops: bool) -> Iterator[tuple[int, int, bytes]]:
-    """Spans of the body and what comes in their place, in order."""
     remaining = [member for member in members if not (drops and member.key == "priority")]
     last = remaining[-1] if remaining else None
     for member, following in zip(members, [*members[1:], None], strict=True):

@@ -1,4 +1,4 @@
-"""Limits the head, the headers and the time that a client may take in sending a request.
+"""Limits the head, the headers and the time that a client may take in sending a request, and the bytes of all bodies.
 
 Sizes are checked where they are cheap: exactly once a head is complete and something about it is unusual, roughly while
 it is still coming. Time is looked at once a second for every connection, so a request that comes in one piece pays
@@ -6,11 +6,14 @@ nothing for it.
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from gateway.config.schema import ServerConfig
 from gateway.proxy.headers import Header
-from gateway.proxy.refusals import Refusal, head_too_large, too_many_headers
+from gateway.proxy.refusals import BUFFERS_FULL, Refusal, head_too_large, too_many_headers
+
+if TYPE_CHECKING:
+    from gateway.proxy.relay import Relay
 
 CLIENT_TICK_SECONDS = 1.0
 """Seconds by which the notice of a slow client may be late."""
@@ -22,13 +25,6 @@ class BadHead(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
-
-
-class ClientConnection(Protocol):
-    """A connection that owes its next bytes in time."""
-
-    def check_client(self, now: float) -> None:
-        """Ends what comes too slowly; `now` is time.perf_counter()."""
 
 
 class Wait:
@@ -57,3 +53,39 @@ def require_small_head(url: bytes, headers: Iterable[Header], limits: ServerConf
         raise BadHead(head_too_large(limits.max_header_bytes))
     if count > limits.max_headers:
         raise BadHead(too_many_headers(limits.max_headers))
+
+
+class BufferedBodies:
+    """The sum, and the bodies still coming: without room the largest goes, so no slow sender keeps others out."""
+
+    __slots__ = ("_growing", "held", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        """Bytes; `server.max_buffered_bytes`."""
+        self.held = 0
+        """Bytes, until their exchange ends or its answer begins."""
+        self._growing: set[Relay] = set()
+
+    def add(self, body: "Relay", size: int) -> None:
+        self.held += size
+        body.held_bytes += size
+        self._growing.add(body)
+        if self.held > self.most:
+            self.make_room()
+
+    def make_room(self) -> bool:
+        """Gives up bodies that are still coming, the largest first; whether what is held is within the limit then."""
+        while self.held > self.most and self._growing:
+            largest = max(self._growing, key=lambda body: body.held_bytes)
+            self._growing.discard(largest)
+            largest.refuse(BUFFERS_FULL)
+        return self.held <= self.most
+
+    def completed(self, body: "Relay") -> None:
+        self._growing.discard(body)
+
+    def release(self, body: "Relay") -> None:
+        self.held -= body.held_bytes
+        body.held_bytes = 0
+        self._growing.discard(body)

@@ -9,12 +9,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httptools
 
 from gateway.proxy.head_cache import CachedHead, split_head
 from gateway.proxy.headers import Header, ResponseHead
+
+if TYPE_CHECKING:
+    from gateway.proxy.pool import Pool
 
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,8}")
 """No extension, which would be a hop's own business, and no size that needs more digits than a packet can hold."""
@@ -27,20 +30,14 @@ _sizes: dict[bytes, int] = {}
 """Sizes that were read before: the sizes of tokens' events are few."""
 
 
-def _size_of(digits: bytes) -> int:
-    """Return the size; 0 if the digits are not a plain size."""
-    size = int(digits, 16) if _SIZE.fullmatch(digits) else 0
-    if size and len(_sizes) < _KNOWN_SIZES:
-        _sizes[digits] = size
-    return size
-
-
 def are_complete_chunks(packet: bytes) -> bool:
     """Return whether these are complete chunks, at least a single chunk, without the last, empty chunk."""
     position, length = 0, len(packet)
     while True:
         digits = packet[position : packet.find(b"\r\n", position, position + _MAX_SIZE_LINE)]
-        size = _sizes.get(digits) or _size_of(digits)
+        size = _sizes.get(digits) or (int(digits, 16) if _SIZE.fullmatch(digits) else 0)
+        if size and len(_sizes) < _KNOWN_SIZES:
+            _sizes[digits] = size
         end = position + len(digits) + 4 + size
         if not size or packet[end - 2 : end] != b"\r\n":
             return False
@@ -82,7 +79,6 @@ class ResponseSink(Protocol):
 
     def on_complete_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
         """Head, body and end in one: nothing came before and nothing comes after."""
-        ...
 
     def on_informational(self, status: int, reason: bytes, head: ResponseHead) -> None: ...
 
@@ -101,29 +97,18 @@ class ResponseSink(Protocol):
 
         Asked behind a packet that was told. Whatever is no complete chunk, the last one among them, comes here as ever.
         """
-        ...
 
     def on_location(self, head: ResponseHead) -> None:
         """The head has a Location or Content-Location, whose value may be changed before the head is handed on."""
-        ...
 
     def on_upstream_lost(self, what: str, *, may_be_stale: bool) -> None:
         """The response will not come, or not to its end. `may_be_stale`: reused connection, not one byte answered."""
-        ...
-
-
-class ConnectionOwner(Protocol):
-    """The owner that gets the connection back."""
-
-    def released(self, connection: "UpstreamConnection") -> None: ...
-
-    def lost(self, connection: "UpstreamConnection") -> None: ...
 
 
 class UpstreamConnection(asyncio.Protocol):
     """Carries one exchange at a time; `is_reusable` says whether another may follow."""
 
-    def __init__(self, owner: ConnectionOwner) -> None:
+    def __init__(self, owner: "Pool") -> None:
         self._owner = owner
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made, before any use
         self._parser: Any = httptools.HttpResponseParser(self)

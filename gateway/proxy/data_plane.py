@@ -1,26 +1,23 @@
-"""The data plane of a single worker: its upstreams, its gate, its tap, and the clock that ends requests that take too
-long.
-"""
+"""The data plane of a worker: its upstreams, gate and tap, and the clock that ends requests that take too long."""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 
 from gateway.config.effective import digest
 from gateway.config.schema import Config
 from gateway.health import OK, UPSTREAMS
-from gateway.proxy import models
 from gateway.proxy.admission import Admission
 from gateway.proxy.affinity import Affinity
 from gateway.proxy.body import RequestBody
-from gateway.proxy.buffered_bodies import BufferedBodies
-from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, ClientConnection
+from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, BufferedBodies
 from gateway.proxy.cors import cors_policy
 from gateway.proxy.giving_way import GivingWay
 from gateway.proxy.headers import RequestHead
@@ -31,26 +28,21 @@ from gateway.proxy.types import LABELLED_ENDPOINTS, Mitigation, RequestStats, Ta
 from gateway.proxy.upstreams import Upstream, Upstreams
 from gateway.ticks import every, next_tick
 
+if TYPE_CHECKING:
+    from gateway.proxy.protocol import RelayProtocol
+    from gateway.proxy.relay import Relay
+
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
 """Seconds by which the notice of a time limit may be late, for each CHECKS_PER_TICK exchanges in flight."""
 CHECKS_PER_TICK = 256
 """All of thousands of streams at once, ten times a second, would cost a tenth of a core and stall the others."""
-_ASKING_MODELS = frozenset(endpoint.encode() for endpoint in LABELLED_ENDPOINTS) - {models.PATH}
+MODELS_PATH = b"/v1/models"
+_ASKING_MODELS = frozenset(endpoint.encode() for endpoint in LABELLED_ENDPOINTS) - {MODELS_PATH}
 """Endpoints whose 404 means that the model does not exist."""
 FIRST_CHECK_SECONDS = 1.0
 """Seconds that start() waits to know the upstreams; an upstream that has not answered by then is taken to be up."""
-
-
-class Exchange(Protocol):
-    """One that has begun and not ended."""
-
-    def check(self, now: float) -> None:
-        """Ends it when a time limit has passed; `now` is time.perf_counter()."""
-
-    def on_drain_timeout(self) -> None:
-        """Ends it: the gateway's time to drain is over."""
 
 
 class DataPlane:
@@ -83,9 +75,9 @@ class DataPlane:
         self._balancer = Upstreams(config)
         self._affinity = Affinity(config.balancing) if config.balancing.policy == "consistent_hash" else None
         self.giving_way = GivingWay(config, self._balancer.all, stats)
-        self.clients: set[ClientConnection] = set()
+        self.clients: set[RelayProtocol] = set()
         """Open connections, each of which puts itself in and takes itself out."""
-        self._live: set[Exchange] = set()
+        self._live: set[Relay] = set()
         self._all_ended = asyncio.Event()
         self._http: httpx.AsyncClient | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -149,11 +141,11 @@ class DataPlane:
         if self._http is not None:
             await self._http.aclose()
 
-    def exchange_began(self, exchange: Exchange) -> None:
+    def exchange_began(self, exchange: "Relay") -> None:
         """The clock checks it from now on."""
         self._live.add(exchange)
 
-    def exchange_ended(self, exchange: Exchange) -> None:
+    def exchange_ended(self, exchange: "Relay") -> None:
         """Counterpart of `exchange_began`, also for exchanges that never began."""
         self._live.discard(exchange)
         if not self._live:
@@ -178,7 +170,7 @@ class DataPlane:
 
     def answers_itself(self, method: bytes, path: bytes) -> bool:
         """GET /v1/models is merged here, unless one upstream's own answer says it all."""
-        if path != models.PATH or method not in (b"GET", b"HEAD"):
+        if path != MODELS_PATH or method not in (b"GET", b"HEAD"):
             return False
         return len(self.upstreams) > 1 or bool(self.config.aliases)
 
@@ -202,7 +194,7 @@ class DataPlane:
     def models_body(self) -> bytes | None:
         """The merged model list as JSON; None when no upstream is up."""
         up = [upstream for upstream in self.upstreams if upstream.is_up]
-        return models.merged_models(up, self.config.aliases) if up else None
+        return merged_models(up, self.config.aliases) if up else None
 
     def ready(self) -> dict[str, str]:
         """Named checks; "ok" or what is wrong."""
@@ -224,7 +216,7 @@ class DataPlane:
                     logger.exception("checking a client's connection failed")
 
     async def _keep_time(self) -> None:
-        unchecked: list[Exchange] = []
+        unchecked: list[Relay] = []
 
         def tick(_: float) -> None:
             now = perf_counter()
@@ -236,7 +228,7 @@ class DataPlane:
 
         await every(TICK_SECONDS, tick)
 
-    def _check(self, exchanges: list[Exchange], now: float) -> None:
+    def _check(self, exchanges: "list[Relay]", now: float) -> None:
         for exchange in exchanges:
             if exchange not in self._live:
                 continue
@@ -244,3 +236,21 @@ class DataPlane:
                 exchange.check(now)
             except Exception:  # one broken exchange must not stop the clock of all others
                 logger.exception("checking the time limits of an exchange failed")
+
+
+def merged_models(upstreams: Iterable[Upstream], aliases: Mapping[str, str]) -> bytes:
+    """The OpenAI list of every model of the upstreams given (those up), each once, then the aliases."""
+    entries: dict[str, dict[str, Any]] = {}
+    for upstream in upstreams:
+        for entry in upstream.model_entries:
+            if upstream.is_wildcard or entry["id"] in upstream.models:
+                entries.setdefault(entry["id"], entry)
+        for name in sorted(upstream.models):
+            entries.setdefault(name, _entry(name, root=name))
+    for alias, target in aliases.items():
+        entries.setdefault(alias, {**_entry(alias, root=target), "created": entries.get(target, {}).get("created", 0)})
+    return msgspec.json.encode({"object": "list", "data": list(entries.values())})
+
+
+def _entry(name: str, *, root: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "biasgate", "root": root}

@@ -31,7 +31,7 @@ class DataPlanes:
         self.current = first
         self._protocol: type[RelayProtocol] | None = None
         self._retiring: dict[DataPlane, asyncio.Task[None]] = {}
-        self._mitigation_of: Callable[[Config], Mitigation | None] = _without_mitigation
+        self._mitigation_of: Callable[[Config], Mitigation | None] = lambda _: None
         self.is_draining = False
 
     def treat_by(self, mitigation_of: Callable[[Config], Mitigation | None]) -> None:
@@ -92,10 +92,6 @@ class DataPlanes:
         """Named checks; "ok" or what is wrong."""
         draining = {SERVER: "stopping: send new requests elsewhere"} if self.is_draining else {}
         return {**self.current.ready(), **draining}
-
-
-def _without_mitigation(_: Config) -> None:
-    """Relay every request as it is."""
 
 
 async def _retire(plane: DataPlane) -> None:

@@ -222,7 +222,6 @@ class FilteredForwarding(Forwarding):
         super().on_packet_end()
 
     def _finish(self) -> None:
-        """All that came went out."""
         self._head = None
         if self._cause is not None:
             self._fail(self._cause, "upstream_error")

@@ -1,6 +1,4 @@
-"""The upstream half of a single exchange: get a connection, send the request, hand the response on, name the cause of a
-failure.
-"""
+"""The upstream half of an exchange: connects, sends the request, hands the response on, names failures."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -109,18 +107,13 @@ class Forwarding:
             self.was_sent = True
             self._plane.stats.started(self.upstream.name)
         exchange = self._exchange
-        content = exchange.body.content if not exchange.head.is_audit else self._audit_content()
+        content = exchange.body.content
+        if exchange.head.is_audit and self.upstream.config.priority_scheduling and exchange.path in TAKING_PRIORITY:
+            content = with_priority(content, self._plane.config.audits.priority)
         connection.send(self, self._request_head(content), content, bodiless=exchange.method == b"HEAD")
         self._sent_at = self._silent_since = connection.received_at
         if self._client.is_write_paused:
             connection.pause_reading()
-
-    def _audit_content(self) -> bytes:
-        """The body, at the priority of audits where the upstream has priorities."""
-        exchange = self._exchange
-        if not self.upstream.config.priority_scheduling or exchange.path not in TAKING_PRIORITY:
-            return exchange.body.content
-        return with_priority(exchange.body.content, self._plane.config.audits.priority)
 
     def _request_head(self, content: bytes) -> bytes:
         exchange = self._exchange
@@ -312,11 +305,11 @@ class Forwarding:
 
     @property
     def sent_at(self) -> float:
-        """See `gateway.proxy.live_waits.AuditExchange`; before it is sent, when it came."""
+        """time.perf_counter() at which it was sent; before that, when it came."""
         return self._sent_at or self._exchange.started_at
 
     def cut_off(self) -> None:
-        """An audit request makes way: see `gateway.proxy.live_waits.AuditExchange`."""
+        """End an audit request at once, at the upstream too; its client is told to ask again later."""
         self._fail(AUDIT_DEFERRED, "rejected")
 
     def on_drain_timeout(self) -> None:
@@ -341,7 +334,6 @@ class Forwarding:
     # Failures.
 
     def _upstream_timed_out(self, what: str, limit: Literal["first_byte", "idle"]) -> None:
-        """The upstream itself was silent for too long."""
         what = f"{what} for {getattr(self.upstream.timeouts, limit):g} s"
         if not self._is_waiting:
             self.upstream.request_failed(what, self._sent_at)

@@ -15,9 +15,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from gateway.config.schema import Config
-from gateway.proxy.live_waits import AuditExchange, Waits
+from gateway.proxy.live_waits import Waits
 from gateway.proxy.patience import Patience
 from gateway.proxy.refusals import AUDIT_DEFERRED, Refusal
 from gateway.proxy.types import RequestStats
@@ -25,6 +26,9 @@ from gateway.proxy.upstreams import Upstream
 from gateway.proxy.waits_board import LOOK_SECONDS, BoardFile, BoardReader
 from gateway.proxy.wasted_tokens import wasted_tokens
 from gateway.ticks import every
+
+if TYPE_CHECKING:
+    from gateway.proxy.forwarding import Forwarding
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +56,8 @@ class GivingWay:
         if not self._is_on:
             return None
         place = self._at[upstream]
-        if now - place.overdue_at >= HOLD_SECONDS and not place.patience.overdue(self._waits(upstream), now):
+        waits = upstream.waits.snapshot(upstream.outstanding).plus(place.others)
+        if now - place.overdue_at >= HOLD_SECONDS and not place.patience.overdue(waits, now):
             place.busy_at = now
             return None
         if place.busy_at is None:
@@ -68,7 +73,10 @@ class GivingWay:
         try:
             await every(LOOK_SECONDS, lambda _: self.look(perf_counter()))
         finally:
-            self._close()
+            if self._file is not None and self._reader is not None:
+                self._file.close()
+                self._reader.close()
+                self._file = self._reader = None
 
     def look(self, now: float) -> None:
         """Shows what waits, and cuts audits off where that is too long."""
@@ -92,7 +100,6 @@ class GivingWay:
             self._make_way(upstream, place, own[upstream].plus(place.others), now)
 
     def _is_still(self) -> bool:
-        """Return whether nothing is in flight, as at the last look, and nothing was answered since."""
         before, in_flight, answered = self._seen, 0, 0
         for upstream, place in self._at.items():
             in_flight += upstream.outstanding + place.spares_next
@@ -121,9 +128,6 @@ class GivingWay:
             self._stats.audit_evicted(upstream.name, prompt_tokens=tokens.prompt, generation_tokens=tokens.generation)
         place.patience.audits_were_cut(now)
 
-    def _waits(self, upstream: Upstream) -> Waits:
-        return upstream.waits.snapshot(upstream.outstanding).plus(self._at[upstream].others)
-
     def _open(self) -> None:
         if self._directory is None:
             return
@@ -133,12 +137,6 @@ class GivingWay:
             logger.warning("server.metrics_dir %s: what waits cannot be shown there: %s", self._directory, exc.strerror)
             return
         self._reader = BoardReader(self._directory, without=self._file.name)
-
-    def _close(self) -> None:
-        if self._file is not None and self._reader is not None:
-            self._file.close()
-            self._reader.close()
-            self._file = self._reader = None
 
 
 _NONE = Waits()
@@ -155,5 +153,5 @@ class _AtUpstream:
         self.busy_at: float | None = None
         """When an audit was last in flight, or first turned away."""
         self.spares_next = False
-        self.spared: AuditExchange | None = None
+        self.spared: Forwarding | None = None
         """The one that was let through although live requests wait: it is not cut off."""

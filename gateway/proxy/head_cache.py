@@ -23,7 +23,6 @@ class CachedHead:
     __slots__ = ("_digits_at", "_last", "_last_length", "_prefix", "_suffix")
 
     def __init__(self, prefix: bytes, suffix: bytes) -> None:
-        """`prefix` goes up to the digits, `suffix` from the end of their line to the empty line."""
         self._prefix = prefix
         self._suffix = suffix
         self._digits_at = len(prefix)
@@ -37,13 +36,14 @@ class CachedHead:
         head, body = packet[:end], packet[end:]
         if not compare_digest(head, self._last):
             digits = head[self._digits_at : -len(self._suffix)]
-            if not digits.isdigit() or len(digits) > MAX_DIGITS or not self._is_around(digits, head):
+            if (
+                not digits.isdigit()
+                or len(digits) > MAX_DIGITS
+                or not compare_digest(head, self._prefix + digits + self._suffix)
+            ):
                 return None
             self._last, self._last_length = head, int(digits)
         return body if len(body) == self._last_length else None
-
-    def _is_around(self, digits: bytes, head: bytes) -> bool:
-        return compare_digest(head, self._prefix + digits + self._suffix)
 
 
 def split_head(data: bytes, content_length: int) -> tuple[bytes, bytes] | None:

@@ -12,18 +12,8 @@ from typing import Any
 Header = tuple[bytes, bytes]
 
 HOP_BY_HOP = frozenset(
-    {
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-        b"http2-settings",
-    }
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
+    b"upgrade http2-settings".split()
 )
 """Meant for one connection only. Trailers are dropped: their announcement would be a lie."""
 
@@ -33,56 +23,23 @@ PRIORITY = frozenset(
 """Headers with which a client could jump vLLM's queue or an inference gateway's, or choose an engine."""
 
 FORWARDED = frozenset(
-    {
-        b"forwarded",
-        b"x-forwarded-for",
-        b"x-forwarded-host",
-        b"x-forwarded-port",
-        b"x-forwarded-prefix",
-        b"x-forwarded-proto",
-        b"x-forwarded-server",
-        b"x-real-ip",
-        b"x-client-ip",
-        b"true-client-ip",
-    }
+    b"forwarded x-forwarded-for x-forwarded-host x-forwarded-port x-forwarded-prefix x-forwarded-proto "
+    b"x-forwarded-server x-real-ip x-client-ip true-client-ip".split()
 )
 """Headers that say which client asked, which anybody may write: a trusting upstream would believe them."""
 
 SESSION_COOKIE = b"biasgate_session"
 """The console's, which a browser adds to every path: like a key of the gateway it never reaches an upstream."""
 
-_READ_FROM_REQUEST = (
-    HOP_BY_HOP
-    | PRIORITY
-    | FORWARDED
-    | {
-        b"host",
-        b"content-length",
-        b"content-encoding",
-        b"expect",
-        b"authorization",
-        b"x-api-key",
-        b"x-request-id",
-        b"cookie",
-        b"origin",
-        b"traceparent",
-        b"x-biasgate-audit",
-        b"x-biasgate-priority",
-        b"x-biasgate-probe",
-        b"x-biasgate-tag",
-        b"x-biasgate-threshold",
-    }
-)
+_READ_FROM_REQUEST = frozenset(
+    b"host content-length content-encoding expect authorization x-api-key x-request-id cookie origin traceparent "
+    b"x-biasgate-audit x-biasgate-priority x-biasgate-probe x-biasgate-tag x-biasgate-threshold".split()
+).union(HOP_BY_HOP, PRIORITY, FORWARDED)
 LOCATIONS = frozenset({b"content-location", b"location"})
 """Response headers whose value is an address."""
-_READ_FROM_RESPONSE = HOP_BY_HOP | {
-    b"content-length",
-    b"content-type",
-    b"content-encoding",
-    *LOCATIONS,
-    b"x-request-id",
-    b"x-biasgate-upstream",
-}
+_READ_FROM_RESPONSE = frozenset(
+    b"content-length content-type content-encoding x-request-id x-biasgate-upstream".split()
+).union(HOP_BY_HOP, LOCATIONS)
 _VALID_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,200}")
 """Pattern of ids that may go unchanged into headers, logs and the store; others are replaced."""
 _PROBABILITY = re.compile(rb"0?\.[0-9]{1,20}|0|1(?:\.0{0,20})?")
@@ -101,31 +58,21 @@ def _without_session(cookies: bytes) -> bytes:
     return b";".join(remaining).strip()
 
 
-def _probability(value: bytes) -> float | None:
-    """A plain decimal number in 0..1; anything else is as if nothing had been said."""
-    return float(value) if _PROBABILITY.fullmatch(value) else None
-
-
 SentLines = tuple[object, bytes, bytes]
 """(the client, whose rights decide; what stands before content-length and x-request-id; what stands behind them)"""
 
 _ID_BYTES = 16
 
 
-class _RequestIds:
-    """128 random bits in hex for each request, drawn from the kernel many at a time."""
-
-    def __init__(self) -> None:
-        self._spare: list[str] = []
-
-    def draw(self) -> str:
-        if not self._spare:
-            digits = urandom(_ID_BYTES * 256).hex()
-            self._spare = [digits[start : start + 2 * _ID_BYTES] for start in range(0, len(digits), 2 * _ID_BYTES)]
-        return self._spare.pop()
+_spare_ids: list[str] = []
 
 
-_draw_id = _RequestIds().draw
+def _draw_id() -> str:
+    """Return 128 random bits in hex, drawn from the kernel many at a time."""
+    if not _spare_ids:
+        digits = urandom(_ID_BYTES * 256).hex()
+        _spare_ids.extend(digits[start : start + 2 * _ID_BYTES] for start in range(0, len(digits), 2 * _ID_BYTES))
+    return _spare_ids.pop()
 
 
 def without(lines: list[bytes], names: frozenset[bytes]) -> list[bytes]:
@@ -137,28 +84,9 @@ class RequestHead:
     """A client's request headers, sorted."""
 
     __slots__ = (
-        "_is_id_drawn",
-        "audit",
-        "authorization",
-        "content_encoding",
-        "content_length",
-        "credentials",
-        "exchange_id",
-        "expects_continue",
-        "has_body",
-        "identified",
-        "is_audit",
-        "key",
-        "lines",
-        "origin",
-        "priority",
-        "probe",
-        "request_id",
-        "sent",
-        "tag",
-        "threshold",
-        "traceparent",
-        "transfer_coding",
+        *("_is_id_drawn", "audit", "authorization", "content_encoding", "content_length", "credentials"),
+        *("exchange_id", "expects_continue", "has_body", "identified", "is_audit", "key", "lines", "origin"),
+        *("priority", "probe", "request_id", "sent", "tag", "threshold", "traceparent", "transfer_coding"),
     )
 
     def __init__(self, headers: Iterable[Header]) -> None:
@@ -262,7 +190,7 @@ class RequestHead:
         elif name == b"x-biasgate-tag":
             self.tag = value.decode("latin-1")
         elif name == b"x-biasgate-threshold":
-            self.threshold = _probability(value)
+            self.threshold = float(value) if _PROBABILITY.fullmatch(value) else None
         elif name == b"cookie":
             remaining = _without_session(value)
             if remaining or not value:
@@ -287,13 +215,8 @@ class ResponseHead:
     """An upstream's response headers, sorted."""
 
     __slots__ = (
-        "block",
-        "content_encoding",
-        "content_length",
-        "content_type",
-        "has_location",
-        "lines",
-        "transfer_encoding",
+        *("block", "content_encoding", "content_length", "content_type"),
+        *("has_location", "lines", "transfer_encoding"),
     )
 
     def __init__(self, headers: Iterable[Header]) -> None:

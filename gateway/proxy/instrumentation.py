@@ -177,5 +177,4 @@ def instrumentation_of(telemetry: TelemetryConfig, spans: SpanProcessor | None) 
 
 
 def _random_id(bits: int) -> int:
-    """Return a random id other than zero, which would mean "none"."""
     return random.getrandbits(bits) or 1

@@ -70,14 +70,9 @@ class OutlierDetector:
             self.uneject(now)
             return True
         if self._returned_at is not None:
-            self._grow(now - self._returned_at)
+            elapsed, window = now - self._returned_at, self._config.slow_start_seconds
+            if elapsed < window:
+                self.share = max(MIN_WEIGHT_SHARE, elapsed / window)
+            else:
+                self.share, self._returned_at, self._ejections = 1.0, None, 0
         return False
-
-    def _grow(self, elapsed: float) -> None:
-        window = self._config.slow_start_seconds
-        if elapsed < window:
-            self.share = max(MIN_WEIGHT_SHARE, elapsed / window)
-        else:
-            self.share = 1.0
-            self._returned_at = None
-            self._ejections = 0

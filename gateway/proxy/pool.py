@@ -11,8 +11,7 @@ from typing import Protocol
 from gateway.proxy.connection import UpstreamConnection
 
 IDLE_SECONDS = 4.0
-"""Idle seconds after which a connection is closed, below the 5 s after which vLLM's server closes it: so a request does
-not race with the server's close."""
+"""Idle seconds after which a connection is closed, below vLLM's 5 s: no request races with the server's close."""
 
 SLOW_CONNECT_SECONDS = 1.0
 """An attempt that takes longer is in trouble (TCP repeats a lost SYN after 1 s): requests may go elsewhere, while it
@@ -42,7 +41,6 @@ class Waiter(Protocol):
 
     def on_pool_unavailable(self) -> None:
         """A connection here may be long in coming: it may withdraw and ask another pool."""
-        ...
 
 
 class PoolOwner(Protocol):

@@ -74,22 +74,9 @@ class RelayProtocol(HttpToolsProtocol):
     """An attribute of the class too. True: every response says `connection: close`, so that clients move."""
 
     __slots__ = (
-        "_active",
-        "_asks_websocket",
-        "_chunked_bytes",
-        "_discards_input",
-        "_heads_left",
-        "_idle_since",
-        "_in_head",
-        "_in_message",
-        "_is_chunked",
-        "_is_upgrade_ignored",
-        "_known",
-        "_measured_bytes",
-        "_messages",
-        "_packet_bytes",
-        "_wait",
-        "write",
+        *("_active", "_asks_websocket", "_chunked_bytes", "_discards_input", "_heads_left", "_idle_since", "_in_head"),
+        *("_in_message", "_is_chunked", "_is_upgrade_ignored", "_known", "_measured_bytes", "_messages"),
+        *("_packet_bytes", "_wait", "write"),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -285,7 +272,6 @@ class RelayProtocol(HttpToolsProtocol):
                 self.flow.pause_reading()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        """Called when it is the turn of a request that had to wait."""
         if isinstance(cycle, Relay):
             self._active = cycle
             # Not at once: a long pipeline of requests that are all refused would nest without end.
@@ -390,22 +376,16 @@ class RelayProtocol(HttpToolsProtocol):
     def relay_finished(self, relay: Relay, *, truncated: bool) -> None:
         self._active = None
         if truncated:
-            self._break_off(relay)
+            if relay.response.is_close_delimited:
+                sock = self.transport.get_extra_info("socket")
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            self.transport.abort()
         elif not relay.response.keep_alive:
-            self._close_after(relay)
+            if relay.request_complete:
+                self.transport.close()
+            else:
+                self._lingering_close()
         self.on_response_complete()
-
-    def _break_off(self, relay: Relay) -> None:
-        if relay.response.is_close_delimited:
-            sock = self.transport.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        self.transport.abort()
-
-    def _close_after(self, relay: Relay) -> None:
-        if relay.request_complete:
-            self.transport.close()
-        else:
-            self._lingering_close()
 
     def _lingering_close(self) -> None:
         """Closes our half now and the rest soon: closing both on a client that still sends would reset the answer."""

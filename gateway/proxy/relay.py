@@ -13,11 +13,10 @@ import msgspec
 from gateway.proxy.admission import ANONYMOUS, Client
 from gateway.proxy.body import BodyLimit, RequestBody
 from gateway.proxy.cors import is_preflight
-from gateway.proxy.data_plane import DataPlane
+from gateway.proxy.data_plane import MODELS_PATH, DataPlane
 from gateway.proxy.filtered_forwarding import found_by, treated_forwarding
 from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead, ResponseHead
-from gateway.proxy.models import PATH as MODELS_PATH
 from gateway.proxy.refusals import (
     BUFFERS_FULL,
     WEBSOCKET_REFUSED,
@@ -149,7 +148,6 @@ class Relay:
             self._refusal = WEBSOCKET_REFUSED
 
     def _answers_preflight(self) -> bool:
-        """Answer a browser's preflight where the gateway has a CORS policy; return whether this was done."""
         plane = self._plane
         if plane.cors is None or not is_preflight(self.method, self.head):
             return False
@@ -212,7 +210,6 @@ class Relay:
 
     @property
     def _is_body_small(self) -> bool:
-        """Return whether the rest of the body is known to be little, and comes unasked."""
         head = self.head
         if not head.has_body:
             return True
@@ -277,7 +274,6 @@ class Relay:
         return True
 
     def _forward(self, content: bytes) -> None:
-        """Sends the body on; `content` is what the client sent."""
         plane, body = self._plane, self.body
         upstream = plane.choose(self.head, body)
         if upstream is None:
@@ -310,7 +306,6 @@ class Relay:
         self.end("rejected")
 
     def _close_behind_large_body(self) -> None:
-        """Keep the connection only if the rest of the request's body is little."""
         if not self.request_complete and not self._is_body_small:
             self.response.keep_alive = False
 

@@ -10,29 +10,12 @@ from gateway.proxy.headers import ResponseHead
 from gateway.proxy.refusals import Refusal
 
 
-def _phrase(status: int) -> bytes:
-    try:
-        return http.HTTPStatus(status).phrase.encode()
-    except ValueError:
-        return b""
-
-
 class ClientResponse:
     """The response side of a single exchange."""
 
     __slots__ = (
-        "_is_head_request",
-        "_is_http_1_0",
-        "_own_lines",
-        "_replaces_cors",
-        "can_append_event",
-        "has_head",
-        "is_chunked",
-        "is_close_delimited",
-        "keep_alive",
-        "note",
-        "request_id",
-        "status",
+        *("_is_head_request", "_is_http_1_0", "_own_lines", "_replaces_cors", "can_append_event", "has_head"),
+        *("is_chunked", "is_close_delimited", "keep_alive", "note", "request_id", "status"),
     )
 
     def __init__(
@@ -147,7 +130,7 @@ class ClientResponse:
             b"content-length: %d\r\nx-request-id: %b\r\n%b%b\r\n%b"
             % (
                 status,
-                _phrase(status),
+                http.HTTPStatus(status).phrase.encode(),
                 len(body),
                 self.request_id,
                 self.note + extra,

@@ -45,7 +45,6 @@ class RelayedRequest(Protocol):
     @property
     def traceparent_line(self) -> bytes:
         """The trace context to send on; empty for none."""
-        ...
 
 
 def start_copy(
@@ -96,10 +95,7 @@ def count_as_filtered(tap: Tap, head: RequestHead) -> None:
 
 
 def is_probe(tap: Tap, head: RequestHead, content: bytes) -> bool:
-    """Return whether an auditor, or a filter, asks this that holds the sampling secret.
-
-    Larger bodies are never copied: no client can make the gateway hash megabytes.
-    """
+    """Return whether a holder of the sampling secret asks this. No client can make the gateway hash megabytes."""
     mark = head.probe
     if mark is None or len(content) > min(tap.max_copy_bytes, LARGEST_PROBE_BYTES):
         return False

@@ -17,7 +17,6 @@ class TraceParent(msgspec.Struct, frozen=True):
     is_sampled: bool
 
     def __str__(self) -> str:
-        """Return the value of a header of version 00."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-{int(self.is_sampled):02x}"
 
 

@@ -1,6 +1,4 @@
-"""The interfaces that the relay needs from its surroundings, and the facts that it tells them. It knows no store and no
-web framework.
-"""
+"""The interfaces that the relay, which knows no store and no web framework, needs from its surroundings."""
 
 from typing import Literal, Protocol
 
@@ -91,33 +89,24 @@ class Tap(Protocol):
 
     def decide(self, request: SamplingRequest) -> Sampled | None:
         """Decides once per request, when its body is complete. Counts the outcome itself when the answer is None."""
-        ...
 
     def is_probe(self, request_id: str, mark: str, body: bytes) -> bool:
         """Return whether x-biasgate-probe shows that an auditor with this gateway's sampling secret asked."""
-        ...
 
     def reserve(self, size: int) -> bool:
         """Return whether a copy in the making may hold so many bytes more: memory for all copies is bounded."""
-        ...
 
     def release(self, size: int) -> None:
         """Gives back what was reserved: the copy is about to be offered, or is given up."""
-        ...
 
     def offer(self, exchange: Exchange) -> None:
         """Hands over the copy of a sampled exchange that ended complete with status 200."""
-        ...
 
     def drop(self, stratum: str, outcome: Literal["filtered", "truncated", "failed"]) -> None:
-        """A sampled exchange that cannot be audited: cut off, not a 200 (filtered), over the cap (truncated), or lost
-        for want of memory (failed).
-        """
-        ...
+        """Drop a copy: cut off or not a 200 (filtered), over the cap (truncated), without memory (failed)."""
 
     def filtered_for(self, reason: "FilteredReason") -> None:
         """Count why an exchange was dropped as filtered."""
-        ...
 
 
 class Mitigation(Protocol):
@@ -130,11 +119,9 @@ class Mitigation(Protocol):
         is. `key`: name of the client's key, None for an anonymous one. `model`: the name after aliases; None where the
         request names none. `head`: of the request; its exchange id, or what names its conversation, decides the arm.
         """
-        ...
 
     async def aclose(self) -> None:
         """Closes what is open, once no exchange is in flight any more."""
-        ...
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -155,23 +142,17 @@ class AnswerFilter(Protocol):
 
     def begin(self, status: int, head: ResponseHead) -> bool | Refusal:
         """Return whether the answer with this head is held; False for an answer that passes as it comes."""
-        ...
 
     def take(self, data: bytes) -> Looked | None:
         """A piece of the body; something to be done where no more can be held."""
-        ...
 
     def is_due(self, *, is_complete: bool) -> bool: ...
 
     async def look(self, *, is_complete: bool) -> Looked:
-        """Looks at what is held, within its time limit; more may come meanwhile. Never raises. `is_complete`: nothing
-        more comes, so nothing is held afterwards.
-        """
-        ...
+        """Look at what is held, within its time limit; never raises. `is_complete`: nothing more comes or is held."""
 
     def close(self) -> None:
         """Forgets what is held. Called at the exchange's end."""
-        ...
 
 
 class Treatment(Protocol):
@@ -199,16 +180,13 @@ class Treatment(Protocol):
 
     def apply(self, body: RequestBody) -> bytes | Refusal:
         """The body to send on, or why the request is refused. Called once."""
-        ...
 
     async def filtered(self, body: RequestBody) -> bytes | Refusal:
         """The same after a look at the request, within the policy's time limit. Never raises."""
-        ...
 
     @property
     def header_line(self) -> bytes:
         """Return a line of the response's headers that says what was done."""
-        ...
 
     def count(self, stats: "RequestStats") -> None:
         """Counts what was done. Called once, at the exchange's end."""
@@ -221,7 +199,6 @@ class RequestStats(Protocol):
 
     def withdrawn(self, upstream: str) -> None:
         """Takes `started` back: the request will be sent again, there or elsewhere."""
-        ...
 
     def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:
         """A client's audit was cut off for live requests; the tokens are an estimate of what that wasted."""

@@ -223,7 +223,6 @@ class Upstreams:
         return _balanced(candidates) if choice is None else choice(candidates)
 
     def _fallback(self, model: str | None, exclude: Sequence[Upstream]) -> list[Upstream]:
-        """Return the upstreams that could answer when none is available that is known to serve the model."""
         up = [upstream for upstream in self.all if upstream.is_up and upstream not in exclude]
         if model is None:
             return _not_ejected(up)

@@ -53,7 +53,10 @@ class BoardFile:
     def __init__(self, directory: Path) -> None:
         """Makes the file. Raises OSError when the directory cannot be written."""
         directory.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(directory)
+        for path in directory.glob(f"*{_SUFFIX}"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+                    path.unlink()
         self._path = directory / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._shown: Board = {}
@@ -105,7 +108,12 @@ class BoardReader:
         """Return the present knowledge; None when the workers have said nothing in the last second."""
         now = time.perf_counter() if now is None else now
         if now - self._listed_at >= LIST_SECONDS:
-            self._list()
+            there = {path.name for path in self._directory.glob(f"*{_SUFFIX}")} - {self._without}
+            for name in self._open.keys() - there:
+                os.close(self._open.pop(name))
+            for name in there - self._open.keys():
+                with suppress(OSError):  # it went away meanwhile
+                    self._open[name] = os.open(self._directory / name, os.O_RDONLY | os.O_CLOEXEC)
             self._listed_at = now
         pages = [page for page in map(_read, self._open.values()) if page is not None]
         fresh = [page for page in pages if -STALE_SECONDS < now - page.written_at < STALE_SECONDS]
@@ -122,17 +130,8 @@ class BoardReader:
             os.close(descriptor)
         self._open.clear()
 
-    def _list(self) -> None:
-        there = {path.name for path in self._directory.glob(f"*{_SUFFIX}")} - {self._without}
-        for name in self._open.keys() - there:
-            os.close(self._open.pop(name))
-        for name in there - self._open.keys():
-            with suppress(OSError):  # it went away meanwhile
-                self._open[name] = os.open(self._directory / name, os.O_RDONLY | os.O_CLOEXEC)
-
 
 def _read(descriptor: int) -> _Page | None:
-    """A file's page; None when it is being written."""
     data = os.pread(descriptor, LONGEST_BYTES, 0)
     length = int.from_bytes(data[_CHECKSUM_BYTES : _CHECKSUM_BYTES + _LENGTH_BYTES])
     page = data[_CHECKSUM_BYTES + _LENGTH_BYTES :][:length]
@@ -142,11 +141,3 @@ def _read(descriptor: int) -> _Page | None:
         return _decode(page)
     except msgspec.DecodeError:  # of another version
         return None
-
-
-def _remove_abandoned(directory: Path) -> None:
-    """Takes away what no process has written for long: a worker that was killed could not."""
-    for path in directory.glob(f"*{_SUFFIX}"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
-                path.unlink()

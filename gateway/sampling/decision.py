@@ -7,11 +7,20 @@ same secret marks what auditors ask, so that a gateway which holds it samples no
 
 import hashlib
 import hmac
+import secrets
 from collections.abc import Callable, Mapping
 from uuid import uuid4
 
+from gateway.config.schema import Config
+
 _RANGE = 2**53
 """Fractions are whole multiples of 1/2**53, so each one is exact in a float and none rounds up to 1."""
+
+
+def sampling_secret(config: Config) -> bytes:
+    """Return the configured secret, or a secret drawn for this start."""
+    configured = config.secret(config.sampling.secret_env)
+    return configured.encode() if configured else secrets.token_bytes(32)
 
 
 def fraction(secret: bytes, exchange_id: str, *, purpose: str = "") -> float:

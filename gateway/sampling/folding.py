@@ -106,7 +106,6 @@ def _write_answer(answer: Any) -> _Body:
 
 
 def _written(content: Any, with_numbers: Collection[str] = ()) -> _Body:
-    """The body as JSON; in these of its members numbers stay, as a probe carries them on."""
     text = _Text(with_numbers)
     return _Body(msgspec.json.encode(text.kept(content)), text.n_bytes)
 
@@ -141,7 +140,10 @@ class _Text:
             case list():
                 return [self.kept(item, depth=depth + 1, has_numbers=has_numbers) for item in value]
             case int() if abs(value) > _LARGEST_WHOLE:
-                return _as_float(value)
+                try:
+                    return float(value)
+                except OverflowError:
+                    return None
         return value
 
     def _text(self, text: str) -> str:
@@ -149,11 +151,3 @@ class _Text:
         if text != PLACEHOLDER:
             self.n_bytes += len(text) if text.isascii() else len(text.encode())
         return text
-
-
-def _as_float(number: int) -> float | None:
-    """JSON's writers take no larger whole numbers than of 64 bits."""
-    try:
-        return float(number)
-    except OverflowError:
-        return None

@@ -69,7 +69,6 @@ class KeyShares:
         return {key: count / seconds for key, count in (self._now + self._before).items()}
 
     def _renew(self) -> None:
-        """New factors, from all that was drawn so far."""
         if self._drawn >= WINDOW_DRAWS:
             self._before, self._now = self._now, Counter()
             self._kept_before, self._kept = self._kept, {}

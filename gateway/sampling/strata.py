@@ -34,7 +34,11 @@ class Strata:
         self.sampled_out = ("other" if has_one else UNCLASSIFIED, "sampled_out")
         """What becomes of an untagged request that is out at the largest rate."""
         self._configured = self.rates | {OPTED_IN: 1.0}
-        self._lowest = {stratum: _lowest_factor(rate, config.min_rate) for stratum, rate in self._configured.items()}
+        least = config.min_rate
+        self._lowest = {
+            stratum: LOWEST_FACTOR if least is None or not rate else min(1.0, least / rate)
+            for stratum, rate in self._configured.items()
+        }
         self.lowest_factor = min(self._lowest.values())
         """The smallest share of any rate that is ever left of it."""
         self.scale(1.0)
@@ -64,9 +68,3 @@ class Strata:
             if self._mentions_identity(searched):
                 return "identity_mention"
         return "other"
-
-
-def _lowest_factor(rate: float, min_rate: float | None) -> float:
-    if min_rate is None or not rate:
-        return LOWEST_FACTOR
-    return min(1.0, min_rate / rate)

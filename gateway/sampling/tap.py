@@ -40,8 +40,7 @@ _OPTED_OUT = (UNCLASSIFIED, "opted_out")
 _OPTED_IN_OUT = (OPTED_IN, "sampled_out")
 
 BATCH_EXCHANGES = 256
-"""Most exchanges handed on together, which is done as soon as so many wait: the cost of a batch, apart from its copies,
-is that of about 20."""
+"""Most exchanges handed on together, as soon as so many wait: a batch costs as much as about 20 copies."""
 BATCH_SECONDS = 0.5
 BATCH_BYTES = 1024 * 1024
 """Bytes of bodies in a batch, unless a copy is larger: encoding more would hold up the relay."""
@@ -183,7 +182,6 @@ class SamplingTap:
         self.filtered["recorded"] += sum(n for (_, outcome), n in counts.items() if outcome == "filtered")
 
     def _within_share(self, stratum: str, rate: float, drawn: float, key_name: str | None) -> Sampled | None:
-        """The decision at this rate, lowered where the key has more than its share."""
         if drawn >= rate:
             return None
         shares = self._shares
@@ -288,7 +286,6 @@ class SamplingTap:
             journal.write(self._leftover())
 
     def _renew_journal(self) -> None:
-        """Whenever another delivery is in flight, or none."""
         if self._journal is not None:
             self._journal.write(self._leftover())
 
@@ -379,7 +376,6 @@ class SamplingTap:
             logger.warning("%d exchanges wait for an audit: sampling at %.2g of the configured rates", waiting, lowered)
 
     def _adapt(self) -> None:
-        """Sets the rates to what backlog and buffer leave of them."""
         buffer_factor = self.buffer_factor
         factor = self._factor * buffer_factor
         if factor != self._scaled_to:

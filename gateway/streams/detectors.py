@@ -138,7 +138,10 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
 
     if rate is None:
         reasons |= dict.fromkeys(("audits_per_day", "within_days"), "too little traffic has been seen to tell")
-    n = _reference_n(state)
+    if detector is None or detector.next_look:
+        n: int | None = state.window.n
+    else:
+        n = detector.window.n if detector.window is not None else None
     if n is None:
         run = None if detector is None else detector.reference_run
         reasons["reference_n"] = f"the reference is the run {run}" if run else "it was made before this was kept"
@@ -163,7 +166,7 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
     evidence = detector.log_evidence if detector else None
     return ShownDetector(
         **labels_of(stream),
-        state=_state_of(state),
+        state="damaged" if state.damaged else "learning" if not detector else "alarm" if detector.alarm else "watching",
         reference_n=n,
         reference_window=settings.reference_window,
         reference_goes_on=bool(detector and detector.next_look),
@@ -194,14 +197,6 @@ def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> S
     )
 
 
-def _state_of(state: StreamState) -> State:
-    if state.damaged:
-        return "damaged"
-    if state.detector is None:
-        return "learning"
-    return "alarm" if state.detector.alarm else "watching"
-
-
 def smallest_change(detector: Detector, settings: DriftSettings, n_streams: int) -> float | None:
     """Return the change that it would find within `learning.WITHIN` audits among so many streams, on 0..1."""
     log_threshold = math.ceil(settings.log_threshold(n_streams) / _THRESHOLD_STEP) * _THRESHOLD_STEP
@@ -224,13 +219,6 @@ def reference_ratio(state: StreamState, settings: DriftSettings) -> float:
     return 1.0 if state.detector is not None else min(1.0, state.window.n / settings.reference_window)
 
 
-def _reference_n(state: StreamState) -> int | None:
-    detector = state.detector
-    if detector is None or detector.next_look:
-        return state.window.n
-    return detector.window.n if detector.window is not None else None
-
-
 def bounds_of(metric: str, interval: Interval) -> Bounds:
     return Bounds(unscaled(metric, interval.lower), unscaled(metric, interval.upper))
 
@@ -248,7 +236,6 @@ def _days_until_watching(
 
 
 def _shift(stream: Stream, settings: DriftSettings, reasons: dict[str, str], learning_words: str) -> dict[str, Any]:
-    """Return what is known of the size of a change where none is known to be."""
     state, detector, margin = stream.state, stream.state.detector, settings.equivalence_margin
     fields: dict[str, Any] = {"equivalence_margin": margin}
     if margin is None:

@@ -153,8 +153,18 @@ def since_change_of(stream: Stream) -> SinceChange | None:
 
 def with_labels(live_estimate: LiveEstimate, stream: Stream, pairs: Sequence[Pair]) -> LiveEstimate:
     """The estimate of a stream with what people's labels of some of its audits say."""
+    whole = error_rates(pairs, scaled(stream.key.metric, 0.0))
     return msgspec.structs.replace(
-        live_estimate, corrected=_corrected(stream, pairs), judge_errors=_errors(stream, pairs)
+        live_estimate,
+        corrected=_corrected(stream, pairs),
+        judge_errors=JudgeErrors(
+            n_positive=whole.n_positive,
+            sensitivity=whole.sensitivity,
+            sensitivity_interval=_ends(whole.sensitivity_interval),
+            n_negative=whole.n_negative,
+            specificity=whole.specificity,
+            specificity_interval=_ends(whole.specificity_interval),
+        ),
     )
 
 
@@ -220,18 +230,6 @@ def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
     lower, upper = (1.0 - share) * corrected.lower, (1.0 - share) * corrected.upper + share
     ends = {"value": corrected.value, "lower": lower, "upper": upper}
     return msgspec.structs.replace(corrected, **{name: unscaled(stream.key.metric, end) for name, end in ends.items()})
-
-
-def _errors(stream: Stream, pairs: Sequence[Pair]) -> JudgeErrors:
-    whole = error_rates(pairs, scaled(stream.key.metric, 0.0))
-    return JudgeErrors(
-        n_positive=whole.n_positive,
-        sensitivity=whole.sensitivity,
-        sensitivity_interval=_ends(whole.sensitivity_interval),
-        n_negative=whole.n_negative,
-        specificity=whole.specificity,
-        specificity_interval=_ends(whole.specificity_interval),
-    )
 
 
 def _ends(interval: Interval | None) -> tuple[float, float] | None:

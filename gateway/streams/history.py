@@ -85,10 +85,7 @@ def history_of(
     n_streams: int,
     changes: Iterable[ModelChange] = (),
 ) -> History:
-    """Return the history of a stream.
-
-    `n_streams`: number of streams in the store, for the threshold.
-    """
+    """Return the history of a stream. `n_streams`: number of streams in the store, for the threshold."""
     key, detector = stream.key, stream.state.detector
     buckets = [] if read is None else [_bucket(stream, read.length, *period) for period in read.periods.items()]
     first_start = buckets[0].start if buckets else math.inf

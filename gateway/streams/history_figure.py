@@ -1,6 +1,4 @@
-"""The figure of a stream's history; draws with the benchmarks, so that a process that serves live traffic imports it
-when asked.
-"""
+"""The figure of a stream's history. It imports the benchmarks' drawing, so it is imported when asked for."""
 
 from auditors.streams.scales import scale_of
 from benchmarks.figures import history as drawing

@@ -80,7 +80,19 @@ async def record_all(
             for settling in settlings
         }
         settled, moved = await store.settle_all(connection, states, keep_text=keep_text)
-        counted = await updates.update(connection, [_audited(recording) for recording in new], settings)
+        audits = [
+            Audited(
+                found=recording.found,
+                exchange_id=recording.exchange.id,
+                at=recording.exchange.received_at,
+                model=recording.exchange.series_model,
+                probability=recording.probability,
+                rate_factor=recording.exchange.rate_factor,
+                sender_rate=recording.exchange.sender_rate,
+            )
+            for recording in new
+        ]
+        counted = await updates.update(connection, audits, settings)
         await measurements.insert(connection, new, counted)
         qualities = [each.quality for each in settlings if each.quality is not None and each.exchange_id in settled]
         for follow in followers:
@@ -90,34 +102,21 @@ async def record_all(
     return is_first
 
 
-def _audited(recording: Recording) -> Audited:
-    return Audited(
-        found=recording.found,
-        exchange_id=recording.exchange.id,
-        at=recording.exchange.received_at,
-        model=recording.exchange.series_model,
-        probability=recording.probability,
-        rate_factor=recording.exchange.rate_factor,
-        sender_rate=recording.exchange.sender_rate,
-    )
-
-
-def _why(result: Sequence[Measurement] | AuditFailure) -> tuple[str, ...]:
-    """The reason, of what is not auditable: a label of its own."""
-    if isinstance(result, AuditFailure) and result.kind == "not_auditable":
-        return (result.reason or "other",)
-    return ()
-
-
 def counted(recording: Recording) -> Iterator[tuple[str, tuple[str, ...], float]]:
     """Yield what a recording adds to counters: name, label values, and the observed value: the bucket's value, or 1."""
     auditor, result = recording.auditor, recording.result
-    yield "exchanges", (outcome_of(result), auditor, *_why(result)), 1.0
+    why = (result.reason or "other",) if isinstance(result, AuditFailure) and result.kind == "not_auditable" else ()
+    yield "exchanges", (outcome_of(result), auditor, *why), 1.0
     if isinstance(result, AuditFailure):
         if (reason := _GIVEN_UP.get(result.kind)) is not None:
             yield "abstentions", (auditor, reason), 1.0
         return
-    for reason in _left_alone(result):
+    left_alone = {  # words of the auditors' own, from a closed set
+        measurement.reason.removeprefix(NOT_SWAPPED)
+        for measurement in result
+        if measurement.reason and (measurement.status == "unrelated" or measurement.reason in UNREAD)
+    }
+    for reason in left_alone:
         yield "abstentions", (auditor, reason), 1.0
     for measurement in result:
         if measurement.judge is None or measurement.value is None or measurement.metric not in SCALES:
@@ -141,13 +140,3 @@ def _increments(recordings: Iterable[Recording]) -> dict[tuple[str, tuple[str, .
                 series = ("live_score_sum", labels[:-1])
                 totals[series] = totals.get(series, 0.0) + value
     return {**raised, **totals}
-
-
-def _left_alone(result: Sequence[Measurement]) -> set[str]:
-    """Why an auditor left an exchange, or a part of it, alone: words of its own, from a closed set."""
-    ours = [
-        measurement.reason
-        for measurement in result
-        if measurement.reason and (measurement.status == "unrelated" or measurement.reason in UNREAD)
-    ]
-    return {reason.removeprefix(NOT_SWAPPED) for reason in ours}

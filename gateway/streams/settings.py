@@ -1,6 +1,4 @@
-"""The [drift] section as the detectors take it, for processes that need no suite run: its intervals are the
-auditor's.
-"""
+"""The [drift] section as the detectors take it, for processes that need no suite run."""
 
 from auditors.streams.drift import DriftSettings
 from gateway.config.schema import DriftConfig

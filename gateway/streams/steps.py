@@ -35,10 +35,6 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     sender_rate: float | None = 1.0
     """The part of the probability that its sender stated; None: unknown, and it moves streams of their own."""
 
-    @property
-    def is_sampling_known(self) -> bool:
-        return self.sender_rate is not None
-
 
 Counted = dict[int, float]
 """Mapping of the id() of a measurement that moves a stream to the probability whose inverse it weighs there. It is
@@ -57,11 +53,11 @@ class Part(NamedTuple):
 
     @classmethod
     def of(cls, audit: Audited) -> "Part":
-        is_known = audit.is_sampling_known
-        measurements = [measurement for measurement in audit.found if measurement.metric in SCALES]
+        is_known = audit.sender_rate is not None
         keyed = [
             (live.stream_key(measurement, audit.model, is_sampling_known=is_known), measurement)
-            for measurement in measurements
+            for measurement in audit.found
+            if measurement.metric in SCALES
         ]
         own: dict[str, list[Measurement]] = {}
         for key, measurement in keyed:
@@ -192,7 +188,6 @@ class Score(NamedTuple):
 
 
 def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Family, list[Score]]:
-    """Return the scores of a single exchange, by the family of gap streams that they concern."""
     scores_by_family: dict[Family, list[Score]] = {}
     for key, measurement in keyed:
         if _has_gap(measurement):
@@ -204,7 +199,6 @@ def _scores_by_family(keyed: Iterable[tuple[StreamKey, Measurement]]) -> dict[Fa
 
 
 def _has_gap(measurement: Measurement) -> bool:
-    """Return whether it moves gap streams: a group's score, known or missing."""
     return (
         SCALES[measurement.metric].has_gap
         and bool(measurement.group)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -68,7 +68,12 @@ async def update(connection: Connection, audits: Sequence[Audited], settings: Dr
     identities = {family_of(key) for key in keys.values() if key.metric in IDENTITIES}
     await _ensure_all(connection, keys, {family_of(key) for part in parts for key in part.with_gaps})
     other_streams = await others_of(connection, settings)
-    all_families = [*families, *_with_their_scores(identities)]
+    of_axes = {
+        (auditor, name, axis, model, instrument)
+        for auditor, _, axis, model, instrument in identities
+        for name in IDENTITIES
+    }
+    all_families = [*families, *of_axes]
     locked = {stream.id: stream for stream in await streams.lock(connection, list(keys), all_families)}
     gaps: dict[Family, list[str]] = {}
     for stream in locked.values():
@@ -189,15 +194,6 @@ def _estimate_streams(moved: Sequence[Stream], beside: Sequence[Stream]) -> dict
         axis_distances = distances.get(family_of(msgspec.structs.replace(stream.key, metric=DISTANCE)), [])
         estimates[stream.id] = with_most_normal(estimates.get(stream.id) or estimate_of(stream), axis_distances)
     return estimates
-
-
-def _with_their_scores(families: Iterable[Family]) -> set[Family]:
-    """The families of distances and of scores of the same axes."""
-    return {
-        (auditor, metric, axis, model, instrument)
-        for auditor, _, axis, model, instrument in families
-        for metric in IDENTITIES
-    }
 
 
 def _json(value: object) -> str:

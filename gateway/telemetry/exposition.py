@@ -18,7 +18,6 @@ class WithText(Protocol):
 
     def text(self, *, is_openmetrics: bool) -> bytes:
         """Whole families, in OpenMetrics or in Prometheus' own format."""
-        ...
 
 
 _OPENMETRICS = "application/openmetrics-text"
@@ -36,10 +35,7 @@ class Exposition:
         self._collector = collector
 
     async def render(self, accept: str) -> tuple[bytes, str]:
-        """(body, content type) in the format that the scraper's Accept header asks for, in short steps.
-
-        Families of the same name that follow each other are one on the page.
-        """
+        """Return (body, content type) as the Accept header asks. Neighbours of one name are one family."""
         encode, content_type = choose_encoder(accept)
         is_openmetrics = content_type.startswith(_OPENMETRICS)
         pieces = await in_turns(lambda family: (family.name, encode(_Only(family))), self._collector.collect())

@@ -10,15 +10,21 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
 from gateway.telemetry.exemplars import exemplar
-from gateway.telemetry.shared_counts import SharedCounts, is_living
-from gateway.telemetry.sums import by_labels, sum_by_key, sum_filters, sum_histograms, sum_series
+from gateway.telemetry.shared_counts import (
+    SharedCounts,
+    by_labels,
+    is_living,
+    sum_by_key,
+    sum_filters,
+    sum_histograms,
+    sum_series,
+)
 from gateway.telemetry.worker_stats import (
     DURATION_BUCKETS,
     LAG_BUCKETS,
     OVERHEAD_BUCKETS,
     Ended,
     Gauges,
-    Histogram,
     Series,
     Snapshot,
 )
@@ -73,7 +79,10 @@ class GatewayCollector(Collector):
             for values, count in sorted(counts.items()):
                 family.add_metric([values] if isinstance(values, str) else values, count)
             yield family
-        yield _lag_family(sum_histograms([snapshot.lag for snapshot in snapshots]))
+        lag = sum_histograms([snapshot.lag for snapshot in snapshots])
+        lags = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of a worker's timers, every 0.05 s.")
+        _add_histogram(lags, (), LAG_BUCKETS, lag.counts, lag.total)
+        yield lags
         yield from _eviction_families(snapshots)
         yield _mitigation_seconds_family(snapshots)
         yield from _gauge_families([snapshot.gauges for snapshot in snapshots if is_living(snapshot)])
@@ -92,14 +101,10 @@ def _request_families(series: Sequence[Sequence[Series]]) -> Iterator[Metric]:
         for piece in pieces:
             family = HistogramMetricFamily(f"biasgate_{name}", documentation, labels=SERIES_LABELS)
             for row in piece:
-                _add_latency(family, row, field, bounds)
+                if any(counts := getattr(row, field)):
+                    exemplars = [_newest_exemplar(ended, field) for ended in getattr(row, f"{field}_last")]
+                    _add_histogram(family, _labels(row), bounds, counts, getattr(row, f"{field}_sum"), exemplars)
             yield family
-
-
-def _add_latency(family: HistogramMetricFamily, row: Series, field: str, bounds: Sequence[float]) -> None:
-    if any(counts := getattr(row, field)):
-        exemplars = [_newest_exemplar(ended, field) for ended in getattr(row, f"{field}_last")]
-        _add_histogram(family, _labels(row), bounds, counts, getattr(row, f"{field}_sum"), exemplars)
 
 
 def _labels(row: Series) -> tuple[str, ...]:
@@ -108,12 +113,6 @@ def _labels(row: Series) -> tuple[str, ...]:
 
 def _newest_exemplar(ended: Ended | None, field: str) -> Exemplar | None:
     return exemplar(ended.request_id, ended.trace_id, getattr(ended, field), ended.at) if ended else None
-
-
-def _lag_family(total: Histogram) -> Metric:
-    family = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of a worker's timers, every 0.05 s.")
-    _add_histogram(family, (), LAG_BUCKETS, total.counts, total.total)
-    return family
 
 
 def _add_histogram(

@@ -18,6 +18,8 @@ OVERHEAD_BUCKETS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01
 
 LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds; no step of an event loop should take more than 0.05."""
+LAG_SECONDS = 0.05
+"""Between two timers, at most: of a longer step what comes after a timer was due is always seen."""
 
 
 class Histogram(msgspec.Struct, array_like=True):
@@ -89,7 +91,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     spans: dict[str, int] = {}
     """Trace spans by their outcome (gateway.proxy.instrumentation.Tracer)."""
     lag: Histogram = msgspec.field(default_factory=Histogram)
-    """Lateness of the event loop's turns (gateway.telemetry.event_loop)."""
+    """Lateness of the event loop's turns."""
     evicted: dict[str, int] = {}
     """Clients' audits that were cut off, by upstream."""
     wasted_prompt_tokens: dict[str, int] = {}
@@ -180,7 +182,10 @@ class WorkerStats:
         key = (upstream, request.model, request.endpoint, request.outcome)
         series = self._series.get(key)
         if series is None:
-            series = self._series[key] = new_series(key)
+            n, n_overhead = len(DURATION_BUCKETS) + 1, len(OVERHEAD_BUCKETS) + 1
+            last_ended: list[list[Ended | None]] = [[None] * n, [None] * n_overhead, [None] * n]
+            series = Series(*key, [0] * n, 0.0, [0] * n_overhead, 0.0, [0] * n, 0.0, *last_ended)
+            self._series[key] = series
         last = Ended(request.request_id, request.trace_id, time.time(), duration, overhead, first_chunk)
         bucket = bisect_left(DURATION_BUCKETS, duration)
         series.duration[bucket] += 1
@@ -220,11 +225,3 @@ class WorkerStats:
             ignored_rates=self._ignored_rates,
             filtered=self.filtered,
         )
-
-
-def new_series(key: tuple[str, str, str, str]) -> Series:
-    """Nothing counted yet."""
-    sizes = [len(bounds) + 1 for bounds in (DURATION_BUCKETS, OVERHEAD_BUCKETS, DURATION_BUCKETS)]
-    duration, overhead, first_chunk = ([0] * size for size in sizes)
-    last: list[list[Ended | None]] = [[None] * size for size in sizes]
-    return Series(*key, duration, 0.0, overhead, 0.0, first_chunk, 0.0, last[0], last[1], last[2])

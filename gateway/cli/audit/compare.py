@@ -72,10 +72,12 @@ def report(comparison: Comparison) -> str:
 
 
 def _table(comparison: Comparison, rows: Sequence[Difference]) -> str:
-    """A metric over the axes: the values of both runs, then signed differences."""
     decimals, sides = places(comparison.suite, rows[0].metric), comparison.names
     lines = [
-        [heading(rows[0].metric), *(_axis(row) for row in rows)],
+        [
+            heading(rows[0].metric),
+            *(row.axis.replace("_", " ") if row.axis else f"mean ({row.over_axes})" for row in rows),
+        ],
         [f"A {sides['a']}", *(_value(row.value_a, decimals) for row in rows)],
         [f"B {sides['b']}", *(_value(row.value_b, decimals) for row in rows)],
         ["B − A", *(signed(row.difference, decimals) + _star(row) for row in rows)],
@@ -85,10 +87,6 @@ def _table(comparison: Comparison, rows: Sequence[Difference]) -> str:
     ]
     reasons = dict.fromkeys(row.reason for row in rows if row.reason)
     return "\n".join([aligned(lines), *(f"  {reason}" for reason in reasons)])
-
-
-def _axis(row: Difference) -> str:
-    return row.axis.replace("_", " ") if row.axis else f"mean ({row.over_axes})"
 
 
 def _value(value: float | None, decimals: int) -> str:

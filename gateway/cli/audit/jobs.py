@@ -22,20 +22,8 @@ from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import Observation, Suite
 
 GIVEN = (
-    "model",
-    "mode",
-    "protocol",
-    "data",
-    "limit",
-    "seed",
-    "samples",
-    "few_shot",
-    "subset",
-    "judge_model",
-    "embedder",
-    "thinking",
-    "precision",
-    "repeat_share",
+    *("model", "mode", "protocol", "data", "limit", "seed", "samples", "few_shot", "subset", "judge_model"),
+    *("embedder", "thinking", "precision", "repeat_share"),
 )
 """Options of a run that are arguments of the same name; an omitted argument keeps what the run has."""
 
@@ -112,26 +100,14 @@ def api_key(variable: str | None) -> str | None:
 
 def _plan(arguments: argparse.Namespace, suite: Suite) -> Plan:
     options = _options(arguments, RunOptions(suite=suite.name, model=arguments.model))
-    if arguments.data is None or arguments.suite == "all":
-        options = _with_data_it_has(options, suite)
+    if (arguments.data is None or arguments.suite == "all") and options.data not in suite.n_items:
+        print(f"{suite.name}: its items are built in, no {options.data} data exists: running these", file=sys.stderr)
+        options = msgspec.structs.replace(options, data="embedded")
     check(options, suite)
-    if arguments.mirror and options.data == "canonical":
-        _fetch(suite, arguments.mirror)
+    source = suite.source if arguments.mirror and options.data == "canonical" else None
+    if source is not None and published.state(source).state != "present":
+        fetching.fetch(source, mirror=arguments.mirror)
     return prepare(options, outputs=outputs(options))
-
-
-def _with_data_it_has(options: RunOptions, suite: Suite) -> RunOptions:
-    """A suite whose items were never published has its own only, and is run on them."""
-    if options.data in suite.n_items:
-        return options
-    print(f"{suite.name}: its items are built in, no {options.data} data exists: running these", file=sys.stderr)
-    return msgspec.structs.replace(options, data="embedded")
-
-
-def _fetch(suite: Suite, mirror: str) -> None:
-    if suite.source is None or published.state(suite.source).state == "present":
-        return
-    fetching.fetch(suite.source, mirror=mirror)
 
 
 def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
@@ -161,7 +137,6 @@ def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
 
 
 def _servers(arguments: argparse.Namespace, base_url: str | None) -> dict[str, Any]:
-    """Returns the fields of a manifest about the servers that are asked."""
     return {
         "base_url": without_password(base_url),
         "through_gateway": bool(arguments.gateway),
@@ -190,33 +165,24 @@ def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
         **_servers(arguments, arguments.base_url or arguments.gateway),
     )
     directory.demand_same(path, recorded, now)
-    if missing := _not_said_again(recorded, now, plan.suite):
-        raise BenchmarkError(
-            f"{path}: servers and keys are not taken from a run directory: give {', '.join(missing)} again with "
-            f"--resume{_keys_used(recorded)}"
-        )
-    return Job(path, plan, now)
-
-
-def _not_said_again(recorded: directory.Manifest, now: directory.Manifest, suite: Suite) -> list[str]:
-    """Arguments without which the rest would be asked of another server than the beginning."""
-    needed = (
+    suite = plan.suite
+    needed = (  # without these the rest would be asked of another server than the beginning
         (now.base_url is None, "--base-url URL or --gateway URL"),
         (suite.needs_judge and recorded.judge_base_url and not now.judge_base_url, "--judge-base-url URL"),
         (suite.needs_embedder and recorded.embedder_base_url and not now.embedder_base_url, "--embedder-base-url URL"),
     )
-    return [argument for is_missing, argument in needed if is_missing]
-
-
-def _keys_used(recorded: directory.Manifest) -> str:
-    """Names the key arguments with which the run was begun; their values are not repeated."""
-    used = (("--api-key-env VAR", recorded.api_key_env), ("--judge-api-key-env VAR", recorded.judge_api_key_env))
-    names = [argument for argument, value in used if value]
-    return f", and {' and '.join(names)} where the server wants a key" if names else ""
+    if missing := [argument for is_missing, argument in needed if is_missing]:
+        used = (("--api-key-env VAR", recorded.api_key_env), ("--judge-api-key-env VAR", recorded.judge_api_key_env))
+        names = [argument for argument, value in used if value]
+        keys = f", and {' and '.join(names)} where the server wants a key" if names else ""
+        raise BenchmarkError(
+            f"{path}: servers and keys are not taken from a run directory: give {', '.join(missing)} again with "
+            f"--resume{keys}"
+        )
+    return Job(path, plan, now)
 
 
 def _options(arguments: argparse.Namespace, base: RunOptions) -> RunOptions:
-    """`base` with every option that was given on the command line."""
     changes = {name: value for name in GIVEN if (value := getattr(arguments, name)) is not None}
     if arguments.mitigation is not None:
         added = mitigation.find(arguments.mitigation)

@@ -142,7 +142,6 @@ def _say_left_out(left_out: Sequence[LeftOut]) -> None:
 
 
 def _say_unused(arguments: argparse.Namespace, planned_jobs: Sequence[Job]) -> None:
-    """Prints which options no suite uses, and which options a suite needs and does without."""
     suites = [job.plan.suite for job in planned_jobs]
     judged, compared = ([s.name for s in suites if s.needs_judge], [s.name for s in suites if s.needs_embedder])
     if (arguments.judge_model or arguments.judge_base_url) and not judged:
@@ -183,9 +182,11 @@ async def _run_all(
         has_probe_cache=not arguments.probe_again,
         is_quiet=arguments.quiet,
     )
-    for job in sorted(planned_jobs, key=_builds_on_another):
+    # A run comes last if it has a score together with another run of the same command.
+    for job in sorted(planned_jobs, key=lambda job: job.plan.suite.joint_score is not None):
         try:
-            result = await unless_stopped(stop, _run_one(job, stop, arguments, manner), _stopped, within=END_SECONDS)
+            asking = run_one(job, stop, manner, title=job.plan.suite.name, again=_resuming(job.path, arguments))
+            result = await unless_stopped(stop, asking, _stopped, within=END_SECONDS)
             done[job.plan.suite.name] = job.path
             result = await unless_stopped(stop, in_thread(_joined, job, result, done), _stopped, within=END_SECONDS)
         except (RunStopped, asyncio.CancelledError) as exc:
@@ -196,10 +197,6 @@ async def _run_all(
         if not arguments.quiet:
             _show(job.path, result)
     return 0
-
-
-async def _run_one(job: Job, stop: asyncio.Event, arguments: argparse.Namespace, manner: Manner) -> Result:
-    return await run_one(job, stop, manner, title=job.plan.suite.name, again=_resuming(job.path, arguments))
 
 
 def _stopped() -> RunStopped:
@@ -215,11 +212,6 @@ def _joined(job: Job, result: Result, done: Mapping[str, Path]) -> Result:
     together = joined(result, joint, own, partners, directory.read_result(done[joint.partner]).dataset.kind)
     finish(job.path, together)
     return together
-
-
-def _builds_on_another(job: Job) -> bool:
-    """Returns whether the run comes last: it has a score together with another run of the same command."""
-    return job.plan.suite.joint_score is not None
 
 
 def _resuming(path: Path, arguments: argparse.Namespace) -> str:

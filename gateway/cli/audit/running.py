@@ -3,8 +3,6 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,7 +11,6 @@ from auditors.judge_validation import Validation
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.reporting import report
 from benchmarks.run import directory, qualifications
-from benchmarks.run.plan import Plan
 from benchmarks.run.result import Addresses, Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.stopping import LIMIT_SECONDS, in_thread
@@ -45,18 +42,20 @@ async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, 
     path, plan, about = job
     await in_thread(directory.complete_items, path, plan)
     log = directory.DirectoryLog(path)
-    say, probed = _say_thinking(title, manner), list[ThinkingFound]()
+    probed: list[ThinkingFound] = []
 
     def note_probe(probe: ThinkingFound) -> None:
         probed.append(probe)
-        say(probe)
+        if not manner.is_quiet:
+            print(f"{title}: {probe.words}", file=sys.stderr)
 
     line = ProgressLine(title, sys.stderr, quiet=manner.is_quiet)
     try:
-        stopped = partial(_stopped_at, line, plan)
         replies_before = directory.began(path) if manner.has_reply_cache else None
         async with opened(
-            plan, about, stop, stopped, replies_before=replies_before, has_probe_cache=manner.has_probe_cache
+            *(plan, about, stop, lambda: RunStopped(line.done, plan.total)),
+            replies_before=replies_before,
+            has_probe_cache=manner.has_probe_cache,
         ) as servers:
             options = msgspec.structs.replace(plan.options, concurrency=servers.in_flight)
             result = await run_plan(
@@ -96,18 +95,6 @@ def _with_earlier_times(path: Path, result: Result) -> Result:
     names = ("started", "finished", "seconds", "requests", "thinking", "server_defaults", "judge_defaults")
     earlier = {name: getattr(before, name) for name in names}
     return msgspec.structs.replace(result, provenance=msgspec.structs.replace(result.provenance, **earlier))
-
-
-def _stopped_at(line: ProgressLine, plan: Plan) -> RunStopped:
-    return RunStopped(line.done, plan.total)
-
-
-def _say_thinking(title: str, manner: Manner) -> Callable[[ThinkingFound], None]:
-    def say(probe: ThinkingFound) -> None:
-        if not manner.is_quiet:
-            print(f"{title}: {probe.words}", file=sys.stderr)
-
-    return say
 
 
 def stop_on_signal() -> asyncio.Event:

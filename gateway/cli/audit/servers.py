@@ -73,8 +73,17 @@ async def opened(
     async with AsyncExitStack() as stack:
         gate: Gate = OPEN
         if about.through_gateway:
-            await _warn_unless_gateway(about.base_url or "")
-            gate = StoppableGate(await _paced_by_answers(stack, plan), stop, stopped)
+            origin = (about.base_url or "").rstrip("/").removesuffix("/v1").rstrip("/")
+            try:
+                answer = await request("GET", f"{origin}/readyz", seconds=READY_SECONDS, longest=LONGEST_READY_BYTES)
+                msgspec.json.decode(answer.content, type=Readiness)
+            except (NoAnswerError, msgspec.DecodeError) as exc:
+                line = f"{origin}/readyz does not answer as a gateway does ({exc}): the run may not give way to live"
+                print(visible_line(f"{line} traffic"), file=sys.stderr)
+            limiter = ConcurrencyLimiter(_NoGauges(), AuditsConfig())  # fewer while a gateway turns audits away
+            limiter.widen(plan.options.concurrency or AUTO_CONCURRENCY)
+            stack.push_async_callback(limiter.aclose)
+            gate = StoppableGate(limiter, stop, stopped)
         elif plan.options.concurrency is None:
             gate = _filling(stack, about.base_url or "", about.api_key_env, stop, stopped)
         completer = _client(plan, about.base_url or "", about.api_key_env, gate, through_gateway=about.through_gateway)
@@ -97,17 +106,6 @@ async def opened(
         if isinstance(embedder, RemoteEmbedder):
             stack.push_async_callback(embedder.aclose)
         yield Servers(asking, judge, embedder, in_flight(plan, through_gateway=about.through_gateway))
-
-
-async def _warn_unless_gateway(base_url: str) -> None:
-    """Print a line when the server does not answer `/readyz` as a gateway does; it then ignores an audit's priority."""
-    origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
-    try:
-        answer = await request("GET", f"{origin}/readyz", seconds=READY_SECONDS, longest=LONGEST_READY_BYTES)
-        msgspec.json.decode(answer.content, type=Readiness)
-    except (NoAnswerError, msgspec.DecodeError) as exc:
-        line = f"{origin}/readyz does not answer as a gateway does ({exc}): the run may not give way to live traffic"
-        print(visible_line(line), file=sys.stderr)
 
 
 def in_flight(plan: Plan, *, through_gateway: bool) -> int:
@@ -139,14 +137,6 @@ class _NoGauges:
 
     async def aclose(self) -> None:
         """Nothing is open."""
-
-
-async def _paced_by_answers(stack: AsyncExitStack, plan: Plan) -> ConcurrencyLimiter:
-    """Fewer requests in flight while a gateway turns audits away, then slowly as many as ever."""
-    limiter = ConcurrencyLimiter(_NoGauges(), AuditsConfig())
-    limiter.widen(plan.options.concurrency or AUTO_CONCURRENCY)
-    stack.push_async_callback(limiter.aclose)
-    return limiter
 
 
 def _client(

@@ -3,7 +3,7 @@
 import json
 import re
 
-from gateway.config.header_names import is_passed_on
+from gateway.config.loading import is_passed_on
 from gateway.config.schema import QUESTION_MEMBERS, Config
 from gateway.errors import ConfigError, nearest
 from gateway.features.mitigation.config import FILTERED_ENDPOINTS, MITIGATION, MitigationConfig

@@ -1,6 +1,4 @@
-"""Frames the messages between workers and writer: MessagePack behind four bytes of its length, a single answer a
-delivery.
-"""
+"""Frames the messages between workers and writer: MessagePack behind four bytes of its length."""
 
 import asyncio
 import struct

@@ -41,7 +41,10 @@ def address() -> Iterator[tuple[str, socket.socket]]:
     """
     with contextlib.ExitStack() as stack:
         try:
-            directory = _make_directory()
+            directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            if len(os.fsencode(directory / "socket")) > _LONGEST_PATH:
+                directory.rmdir()
+                directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_SHORT_DIRECTORY))
             stack.callback(_remove, directory)
             stack.callback(os.close, _owned(directory))
             listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
@@ -54,23 +57,13 @@ def address() -> Iterator[tuple[str, socket.socket]]:
 
 
 def abandoned(directory: Path, store: str) -> Iterator[Path]:
-    """Directories of this user's dead gateways over the same store (`store_of`), but `directory`, of a living one; one
-    without journals goes.
-    """
+    """Directories of this user's other, dead gateways over a store (`store_of`); one without journals goes."""
     for folder in dict.fromkeys((directory.parent, Path(_SHORT_DIRECTORY))):
         for other in sorted(folder.glob(_PREFIX + "*")):
             with contextlib.suppress(OSError):  # others look as well
                 if _is_private(other) and not _is_owned(other) and store_of(other) == store:
                     yield other
                     _remove(other)
-
-
-def _make_directory() -> Path:
-    directory = tempfile.mkdtemp(prefix=_PREFIX)
-    if len(os.fsencode(directory)) + len("/socket") > _LONGEST_PATH:
-        Path(directory).rmdir()
-        directory = tempfile.mkdtemp(prefix=_PREFIX, dir=_SHORT_DIRECTORY)
-    return Path(directory)
 
 
 def _owned(directory: Path) -> int:
@@ -95,7 +88,6 @@ def _is_owned(directory: Path) -> bool:
 
 
 def _is_private(directory: Path) -> bool:
-    """Return whether other users cannot have put anything there."""
     status = directory.lstat()
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 

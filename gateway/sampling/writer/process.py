@@ -1,6 +1,4 @@
-"""The writer process: a process for each gateway, of low priority, started and restarted by the owner of the
-workers.
-"""
+"""The writer process: one for each gateway, of low priority, started by the owner of the workers."""
 
 import asyncio
 import contextlib

@@ -10,8 +10,7 @@ from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas
 
 PIECE_BYTES = 256 * 1024
-"""Most bytes of a frame written at once: a transport copies the bytes that a socket does not take yet, which takes long
-for a large frame."""
+"""Most bytes of a frame written at once: a transport copies what a socket does not take yet."""
 
 
 _NAMELESS = Delivery("", 0, 0.0)

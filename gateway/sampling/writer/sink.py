@@ -24,13 +24,11 @@ class ExchangeSink(Protocol):
 
         Raises: StoreError when the same call may succeed later; anything else when it never will.
         """
-        ...
 
     async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
         """Stores and counts exchanges that others recorded, each once, even if sent again. `verdicts`: (stratum,
         outcome) of every exchange by its id, those of the batch as "queued". Returns what was added to the ledger, and
         how many were DUPLICATE. Raises as `write`.
         """
-        ...
 
     async def close(self) -> None: ...

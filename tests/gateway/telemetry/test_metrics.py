@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway.telemetry.event_loop import watch_lag
 from gateway.telemetry.exposition import Exposition
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
-from gateway.telemetry.worker_stats import Snapshot, WorkerStats
+from gateway.telemetry.worker_stats import LAG_SECONDS, Snapshot, WorkerStats
+from gateway.ticks import every
 from tests.support.ended_requests import end_one
 from tests.support.waiting import eventually
 
@@ -91,7 +91,7 @@ def test_gauges_of_a_silent_worker_are_dropped(tmp_path: Path) -> None:
 async def test_a_long_step_is_seen() -> None:
     """A step of 0.3 s makes the next timer late by most of it."""
     seen: list[float] = []
-    watching = asyncio.create_task(watch_lag(seen.append))
+    watching = asyncio.create_task(every(LAG_SECONDS, seen.append))
     await eventually(lambda: len(seen) >= 2)
     time.sleep(0.3)  # noqa: ASYNC251 - the very thing that is to be noticed
     before = len(seen)
