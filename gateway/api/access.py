@@ -5,7 +5,9 @@ which role.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from litestar import Request
 from litestar.connection import ASGIConnection
+from litestar.datastructures import State
 from litestar.exceptions import NotAuthorizedException, PermissionDeniedException
 from litestar.handlers import BaseRouteHandler
 
@@ -16,6 +18,9 @@ from gateway.control_keys import ControlKeys, Holder
 from gateway.invitations import PREFIX, Invitations
 from gateway.proxy import headers
 from gateway.proxy.refusals import CHALLENGE
+from gateway.store import access
+from gateway.store.access import Action
+from gateway.store.database import Database
 
 SESSION_COOKIE = headers.SESSION_COOKIE.decode()
 NOBODY = Holder("anybody", "admin")
@@ -178,3 +183,16 @@ def _unauthorized() -> NotAuthorizedException:
         detail="the control key is missing or wrong: send it as Authorization: Bearer KEY",
         headers={"WWW-Authenticate": CHALLENGE},
     )
+
+
+async def note(
+    request: Request[Any, Any, State], database: Database, action: Action, asked: dict[str, Any], n_exchanges: int
+) -> None:
+    """Note an access by the name of the key and the address."""
+    await access.note(
+        database, who=name_of(request), client=client_of(request), action=action, asked=asked, n_exchanges=n_exchanges
+    )
+
+
+def client_of(request: Request[Any, Any, State]) -> str | None:
+    return request.client.host if request.client else None

@@ -12,14 +12,13 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
 from gateway.api.dependencies import Asked, Plane, Queue, Settings, Store
-from gateway.api.problems import announced
-from gateway.api.suites import known_suites
+from gateway.api.problems import UnavailableError, announced
 from gateway.config.audit_request import AuditStart, choose, options_of, require_prompts
 from gateway.control_keys import Holder
 from gateway.errors import ConflictError, NotFoundError, RequestError, nearest
 from gateway.proxy.data_plane import DataPlane
 from gateway.reading import viewer_forms
-from gateway.store import run_responses, runs
+from gateway.store import catalogue, run_responses, runs
 from gateway.store.database import Database
 from gateway.store.runs import Run, Status
 
@@ -231,11 +230,11 @@ def audit_of(run: Run, holder: Holder) -> Audit:
         mode=run.mode,
         protocol=run.protocol,
         status=run.status,
-        progress=_progress(run),
-        options=viewer_forms.shown_options(run.options, holder),
         created_at=run.created_at,
         started_at=run.started_at,
         finished_at=run.finished_at,
+        progress=_progress(run),
+        options=viewer_forms.shown_options(run.options, holder),
         error=viewer_forms.shown_error(run.error, holder),
     )
 
@@ -246,3 +245,26 @@ def _progress(run: Run) -> AuditProgress:
     rate = done / seconds if seconds > 0 and done else None
     eta = (total - done) / rate if rate and total is not None and run.status == "running" else None
     return AuditProgress(done=done, total=total, rate=rate, eta_seconds=eta)
+
+
+NO_AUDITOR = (
+    "no auditor has reported its suites yet: start one with `biasgate auditor` (or `biasgate serve`) and try again"
+)
+
+
+class SuitesController(Controller):
+    """Names, versions, items, modes and metrics of the benchmark suites."""
+
+    tags = ("audits",)
+
+    @get("/suites", summary="Suites with items, modes, protocols, metrics, axes", responses=announced())
+    async def suites(self, database: Store) -> list[dict[str, Any]]:
+        return await known_suites(database)
+
+
+async def known_suites(database: Database) -> list[dict[str, Any]]:
+    """The catalogue, by name. Raises UnavailableError while it is empty."""
+    published = await catalogue.read(database)
+    if not published:
+        raise UnavailableError(NO_AUDITOR)
+    return sorted(published, key=lambda suite: str(suite["name"]))

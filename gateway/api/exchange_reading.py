@@ -9,14 +9,14 @@ import structlog
 from litestar import Request
 from litestar.datastructures import State
 
-from gateway.api.access_record import client_of, note
+from gateway.api.access import client_of, note
 from gateway.config.schema import Config, SamplingConfig
 from gateway.errors import NotFoundError, RequestError
 from gateway.reading import exchange_pages
-from gateway.reading.encoded import Encoded
 from gateway.reading.exchange_comparison import Compared, Comparison, make_comparison
 from gateway.reading.exchange_forms import ExchangeRecord
 from gateway.reading.exchange_pages import Page, Wanted
+from gateway.reading.process import Encoded
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria, Place
 
@@ -41,7 +41,8 @@ async def read_list(
     """
     place = None if before is None else _read_place(before)
     page = await exchange_pages.make_page(config, Wanted(criteria=criteria, before=place, limit=limit, excerpt=excerpt))
-    filter_fields = _describe_filter(criteria) | {"before": before, "limit": limit}
+    fields = msgspec.structs.asdict(criteria)
+    filter_fields = {"exchange_id": fields.pop("exchange_ids"), **fields} | {"before": before, "limit": limit}
     await note(request, database, "read", filter_fields, len(set(page.ids)))
     log.info("exchanges read", client=client_of(request), exchanges=page.ids)
     if not page.has_request:
@@ -98,11 +99,6 @@ def _sampled(sampling: SamplingConfig) -> str:
     rates = {sampling.rate, *sampling.strata.values()}
     least, most = f"{100 * min(rates):.3g}", f"{100 * max(rates):.3g}"
     return f"{most} % of requests are sampled" if least == most else f"{least} to {most} % of requests are sampled"
-
-
-def _describe_filter(criteria: Criteria) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(criteria)
-    return {"exchange_id": fields.pop("exchange_ids"), **fields}
 
 
 def _read_place(text: str) -> Place:

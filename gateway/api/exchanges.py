@@ -9,10 +9,10 @@ from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, QueryParameter
 
-from gateway.api.access_record import client_of, note
+from gateway.api.access import client_of, note
 from gateway.api.dependencies import Settings, Store
 from gateway.api.exchange_reading import read_comparison, read_list, read_record, written
-from gateway.api.names import refuse_unknown
+from gateway.api.live import refuse_unknown
 from gateway.api.problems import announced
 from gateway.errors import RequestError
 from gateway.reading.alarms import MOST_SHOWN

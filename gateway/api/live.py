@@ -12,14 +12,17 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
 
+from auditors import plugins
+from auditors.judge_reference import AUDITOR as JUDGE_REFERENCE
+from auditors.text.identity import AXES
 from gateway.api.dependencies import Settings, Store
-from gateway.api.names import refuse_unknown
 from gateway.api.problems import announced
-from gateway.errors import NotFoundError, RequestError
+from gateway.config.schema import AuditorsConfig
+from gateway.errors import NotFoundError, RequestError, nearest
 from gateway.health import circuit_text
 from gateway.reading import stream_pages
 from gateway.reading.alarms import Alarm
-from gateway.reading.encoded import EncodedPage
+from gateway.reading.process import EncodedPage
 from gateway.store import acknowledgements, circuits, histories, ledger, served, streams
 from gateway.store.acknowledgements import Acknowledgement
 from gateway.store.database import Database
@@ -301,3 +304,14 @@ def _parsed(window: str) -> Window:
         )
     number, unit = int(match[1]), match[2]
     return Window(audits=number) if not unit else Window(seconds=float(number * SECONDS[unit]))
+
+
+def refuse_unknown(auditor: str | None, axis: str | None, sections: AuditorsConfig) -> None:
+    """Raises RequestError for a name that no number can have: an empty answer would look like nothing found. Any axis
+    passes where a section names a file of own axes, which may lie with the auditors alone.
+    """
+    axis = None if sections.has_own_axes else axis
+    auditors = [*plugins.names("biasgate.auditors"), JUDGE_REFERENCE]
+    for what, name, valid_names in (("auditor", auditor, auditors), ("axis", axis, list(AXES))):
+        if name is not None and name not in valid_names:
+            raise RequestError(f'unknown {what} "{name}"{nearest(name, valid_names)}; known: {", ".join(valid_names)}')

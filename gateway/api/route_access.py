@@ -9,6 +9,10 @@ from enum import Enum
 
 from litestar.routes import BaseRoute
 
+from gateway.feature import FEATURES
+from gateway.invitations import Invitations
+from gateway.store.database import Database
+
 
 class Audience(Enum):
     """The callers that a route admits. The value is the manual's wording."""
@@ -119,3 +123,19 @@ def require_entries(routes: Iterable[BaseRoute], entries: Mapping[tuple[str, str
     if missing:
         names = ", ".join(f"{method} {path}" for method, path in missing)
         raise LookupError(f"gateway/api/route_access.py has no entry for {names}: say who may call it")
+
+
+def all_routes() -> dict[tuple[str, str], Audience]:
+    """Return the audience of each route, by method and path."""
+    routes = dict(ROUTES)
+    for feature in FEATURES.values():
+        for route, audience in feature.routes().items():
+            method, path = route.split()
+            routes[method, path] = Audience[audience]
+    return routes
+
+
+def all_invitations(database: Database) -> list[Invitations]:
+    """Return the links of raters, of each installed feature that keeps some."""
+    optional_links = (feature.invitations(database) for feature in FEATURES.values())
+    return [links for links in optional_links if links is not None]

@@ -7,10 +7,9 @@ from litestar import Controller, delete, get, post
 from litestar.params import FromPath, JSONBody
 from msgspec import Meta
 
-from gateway.api.audits import require_model
+from gateway.api.audits import known_suites, require_model
 from gateway.api.dependencies import Asked, Plane, Store
 from gateway.api.problems import announced
-from gateway.api.suites import known_suites
 from gateway.config.audit_request import AuditRequest, choose
 from gateway.config.timing import SHORTEST_SECONDS, Timing
 from gateway.reading.viewer_forms import shown_schedule

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from gateway.console.rendering import number, whole, words
-from gateway.reading.same_change import by_change, by_measure
+from gateway.reading.alarms import by_change, by_measure
 from gateway.streams.detectors import ShownDetector
 
 SUBJECTS = {

@@ -17,7 +17,7 @@ from auditors import plugins
 from auditors.text.identity import AXES
 from gateway.api.dependencies import Asked, Settings, Store
 from gateway.api.exchange_reading import read_comparison, read_list, read_record, written
-from gateway.api.names import refuse_unknown
+from gateway.api.live import refuse_unknown
 from gateway.config.schema import Config
 from gateway.console.alarm_words import subject_of
 from gateway.console.rendering import View
@@ -159,7 +159,15 @@ async def _search(
     request: Asked, database: Database, config: Config, filled: Mapping[str, str], ids: Sequence[str], before: str
 ) -> Results:
     try:
-        criteria = msgspec.structs.replace(_criteria(filled, config), exchange_ids=list(ids) or None)
+        refuse_unknown(filled.get("auditor"), filled.get("axis"), config.auditors)
+        fields: dict[str, Any] = {name: text[:200] for name, text in filled.items()}
+        for name in ("min_score", "max_score"):
+            if name in fields:
+                fields[name] = _number(name.removesuffix("_score"), fields[name])
+        state = fields.pop("state", None)
+        if state is not None and state not in get_args(State):
+            raise RequestError(f'unknown state "{state[:40]}"; known: {", ".join(get_args(State))}')
+        criteria = msgspec.structs.replace(Criteria(**fields, state=state), exchange_ids=list(ids) or None)
         page = await read_list(request, database, config, criteria, before=before or None, limit=ROWS, excerpt=EXCERPT)
     except (NotFoundError, RequestError) as exc:
         return Results(None, problem=str(exc))
@@ -167,19 +175,6 @@ async def _search(
     return Results(
         [list(of_one) for _, of_one in groupby(rows, key=lambda row: row.id)], page.next and written(page.next)
     )
-
-
-def _criteria(filled: Mapping[str, str], config: Config) -> Criteria:
-    """Return the criteria. Raises RequestError for values that are not a number, state, auditor or axis."""
-    refuse_unknown(filled.get("auditor"), filled.get("axis"), config.auditors)
-    fields: dict[str, Any] = {name: text[:200] for name, text in filled.items()}
-    for name in ("min_score", "max_score"):
-        if name in fields:
-            fields[name] = _number(name.removesuffix("_score"), fields[name])
-    state = fields.pop("state", None)
-    if state is not None and state not in get_args(State):
-        raise RequestError(f'unknown state "{state[:40]}"; known: {", ".join(get_args(State))}')
-    return Criteria(**fields, state=state)
 
 
 def _number(what: str, text: str) -> float:

@@ -67,8 +67,13 @@ TEXT_PAGES = ("/console/exchanges",)
 
 def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
     """Return the frame of a page that shows nothing of the store, such as that for logging in."""
+    is_viewer = holder is not None and holder.role == "viewer"
+    tabs, text_pages = dict(NAVIGATION), {*TEXT_PAGES}
+    for feature in FEATURES.values():
+        tabs |= feature.tabs()
+        text_pages |= {*feature.text_pages()}
     return {
-        "navigation": _navigation(holder),
+        "navigation": {path: name for path, name in (tabs | LAST).items() if not (is_viewer and path in text_pages)},
         "holder": holder,
         "is_admin": holder is not None and holder.role == "admin",
         "is_locked": is_locked,
@@ -76,15 +81,6 @@ def surroundings(holder: Holder | None, *, is_locked: bool) -> dict[str, Any]:
         "n_alarms": None,
         "at": time.time(),
     }
-
-
-def _navigation(holder: Holder | None) -> dict[str, str]:
-    is_viewer = holder is not None and holder.role == "viewer"
-    tabs, text_pages = dict(NAVIGATION), {*TEXT_PAGES}
-    for feature in FEATURES.values():
-        tabs |= feature.tabs()
-        text_pages |= {*feature.text_pages()}
-    return {path: name for path, name in (tabs | LAST).items() if not (is_viewer and path in text_pages)}
 
 
 async def _auditors(database: Database) -> list[Part]:

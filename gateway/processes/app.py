@@ -15,19 +15,16 @@ from litestar.openapi.spec import Components, SecurityScheme
 from gateway.api import problems
 from gateway.api.access import Access
 from gateway.api.audit_views import AuditViewsController
-from gateway.api.audits import AuditsController
+from gateway.api.audits import AuditsController, SuitesController
 from gateway.api.exchanges import ExchangesController
-from gateway.api.feature_routes import all_invitations, all_routes
-from gateway.api.health import HealthController
+from gateway.api.health import HealthController, MetricsController
 from gateway.api.judges import JudgesController
 from gateway.api.live import LiveController
-from gateway.api.metrics import MetricsController
 from gateway.api.origin import require_json
 from gateway.api.replies import AccessLog, forbid_sniffing
-from gateway.api.route_access import require_entries
+from gateway.api.route_access import all_invitations, all_routes, require_entries
 from gateway.api.schedules import SchedulesController
 from gateway.api.sessions import SessionsController
-from gateway.api.suites import SuitesController
 from gateway.config.schema import Config
 from gateway.console.routes import console
 from gateway.console.showing import Pages

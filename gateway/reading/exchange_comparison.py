@@ -7,9 +7,9 @@ from auditors.streams.scales import GAP_SUFFIX
 from gateway.config.schema import Config
 from gateway.errors import ConflictError, NotFoundError
 from gateway.reading import process
-from gateway.reading.encoded import Encoded
 from gateway.reading.exchange_forms import Counterpart, Shown, ShownExchange, shown_counterpart, shown_reason
 from gateway.reading.exchange_pages import asked_of
+from gateway.reading.process import Encoded
 from gateway.store import audit_texts, exchange_search, streams
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria

@@ -11,7 +11,6 @@ from auditors.types import Message
 from gateway.config.schema import Config
 from gateway.errors import NotFoundError
 from gateway.reading import process
-from gateway.reading.encoded import Encoded
 from gateway.reading.exchange_forms import (
     Counterpart,
     ExchangeRecord,
@@ -23,6 +22,7 @@ from gateway.reading.exchange_forms import (
     shown_record,
     why_no_score,
 )
+from gateway.reading.process import Encoded
 from gateway.store import audit_texts, exchange_search
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria, Place, Score, Stored

@@ -5,11 +5,13 @@ together with its process.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.to_process
+import msgspec
+from msgspec import Struct
 
 from gateway.config.schema import Config
 from gateway.errors import StoreError
@@ -61,3 +63,27 @@ async def _make(make: Callable[[Database, Config, W], Awaitable[P]], config: Con
         return await make(database, config, query)
     finally:
         await database.close()
+
+
+class Encoded(Struct, Generic[T], frozen=True):
+    """A value as JSON, written by another process or into the store: the API hands it on unread."""
+
+    json: bytes
+    kind: Any
+    """The type of the value, as msgspec takes it."""
+
+    def read(self) -> T:
+        value: T = msgspec.json.decode(self.json, type=self.kind)
+        return value
+
+
+class EncodedPage(Encoded[list[T]], Generic[T], frozen=True):
+    """Entries of a list as JSON."""
+
+    total: int
+    """Entries on all pages."""
+
+    @classmethod
+    def join(cls, kind: type[list[T]], total: int, parts: Sequence[bytes]) -> "EncodedPage[T]":
+        """Return a page of entries of the type `list[T]`, each entry given as JSON."""
+        return cls(b"[" + b",".join(parts) + b"]", kind, total)

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 import anyio
 
 from gateway.config.schema import Config
-from gateway.reading.encoded import Encoded
-from gateway.reading.process import call_apart
+from gateway.reading.process import Encoded, call_apart
 from gateway.reading.run_forms import CostWanted, Gate, GateWanted, ItemsPage, ItemsWanted
 
 T = TypeVar("T")

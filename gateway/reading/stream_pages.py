@@ -11,9 +11,8 @@ from auditors.streams import moves
 from auditors.streams.calibration import Pair
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamKey
-from gateway.reading.alarms import Alarm, alarm_of, exchanges_link
-from gateway.reading.encoded import EncodedPage
-from gateway.reading.same_change import by_change, by_measure
+from gateway.reading.alarms import Alarm, alarm_of, by_change, by_measure, exchanges_link
+from gateway.reading.process import EncodedPage
 from gateway.store import calibrations, judge_passes, labels, replicas, served, streams, windows
 from gateway.store.calibrations import Kept
 from gateway.store.database import Database

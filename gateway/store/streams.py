@@ -130,28 +130,15 @@ async def page(database: Database, column: Column, selection: Selection) -> Page
 
 async def heads(database: Database, selection: Selection) -> list[Stream]:
     """The selected streams of all pages, without their state."""
-    columns = streams.c
-    names = ("key", "auditor", "metric", "axis", "group_name", "model", "instrument", "updated_at", "alarm_since")
-    query = sa.select(*(columns[name] for name in names)).where(*_where(selection)).order_by(*ORDER)
-    return await in_turns(_head, await database.fetch_rows(query))
+    without_state = [column for column in streams.c if column.name not in ("state", "estimate", "detector")]
+    query = sa.select(*without_state).where(*_where(selection)).order_by(*ORDER)
+    return await in_turns(lambda row: _stream(row, _NO_STATE), await database.fetch_rows(query))
 
 
 def _row(key: str, model: str, alarm_since: float | None, alarm_exchange_id: str | None, text: str | None) -> Row:
     """A text that was cut off is as good as none; a whole page of others would be unreadable with it."""
     is_whole = text is not None and text.startswith("{") and text.endswith("}")
     return Row(key, model, alarm_since, alarm_exchange_id, text if is_whole else None)
-
-
-def _head(row: sa.Row[Any]) -> Stream:
-    return Stream(
-        id=row.key,
-        key=key_of(row),
-        state=_NO_STATE,
-        updated_at=row.updated_at,
-        alarm_since=row.alarm_since,
-        alarm_exchange_id=None,
-        acknowledged_at=None,
-    )
 
 
 def _where(selection: Selection) -> list[sa.ColumnElement[bool]]:
@@ -266,11 +253,11 @@ def key_of(row: sa.Row[Any]) -> StreamKey:
     )
 
 
-def _stream(row: sa.Row[Any]) -> Stream:
+def _stream(row: sa.Row[Any], state: StreamState | None = None) -> Stream:
     return Stream(
         id=row.key,
         key=key_of(row),
-        state=read_state(row.state),
+        state=read_state(row.state) if state is None else state,
         updated_at=row.updated_at,
         alarm_since=row.alarm_since,
         alarm_exchange_id=row.alarm_exchange_id,

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gateway.api.feature_routes import all_routes
-from gateway.api.route_access import Audience
+from gateway.api.route_access import Audience, all_routes
 from tests.support.gateway.control_plane import control_plane
 from tools.reference.markdown import table
 

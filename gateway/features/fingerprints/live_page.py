@@ -13,7 +13,7 @@ from gateway.console.rendering import View, words
 from gateway.console.showing import PageFrame
 from gateway.feature import templates_at
 from gateway.reading import stream_pages
-from gateway.reading.encoded import EncodedPage
+from gateway.reading.process import EncodedPage
 from gateway.store.streams import Selection
 from gateway.streams.estimates import LiveEstimate, leaves_out_neutral
 

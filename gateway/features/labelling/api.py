@@ -19,7 +19,7 @@ from msgspec import Meta
 from auditors.labelling.forms import FormName, Reading
 from auditors.labelling.tasks import Origin, Task
 from auditors.types import JudgeStamp
-from gateway.api import access_record
+from gateway.api import access
 from gateway.api.access import Access, rater_token
 from gateway.api.dependencies import Asked, Entry, Settings, Store
 from gateway.api.problems import announced
@@ -330,7 +330,7 @@ class _Viewer(NamedTuple):
         query = Wanted(criteria=Criteria(auditor=AUDITOR, exchange_ids=[exchange_id]), limit=1)
         page = (await make_page(self.config, query)).rows.read()
         criteria = {"exchange_id": [exchange_id], "for": "labelling"}
-        await access_record.note(self.request, self.database, "read", criteria, len(page))
+        await access.note(self.request, self.database, "read", criteria, len(page))
         if not page:
             raise NotFoundError(f'the exchange "{exchange_id}" has been deleted')
         return content | {"question": page[0].prompt, "text": page[0].reply, "no_text_because": page[0].no_text_because}

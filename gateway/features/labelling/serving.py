@@ -10,10 +10,9 @@ from litestar.response import Redirect
 
 from gateway.api import problems
 from gateway.api.access import Access
-from gateway.api.feature_routes import all_routes
 from gateway.api.origin import require_json
 from gateway.api.replies import forbid_sniffing
-from gateway.api.route_access import require_entries
+from gateway.api.route_access import all_routes, require_entries
 from gateway.api.sessions import SessionsController
 from gateway.config.schema import Config
 from gateway.console.static_files import StaticController

@@ -8,7 +8,7 @@ from litestar.params import FromQuery, QueryParameter
 
 from auditors.answer_quality import NAME as QUALITY
 from gateway.api.dependencies import Settings, Store
-from gateway.api.names import refuse_unknown
+from gateway.api.live import refuse_unknown
 from gateway.api.problems import announced
 from gateway.features.mitigation import store
 from gateway.features.mitigation.effects import PolicyEffect, effect_of

@@ -14,8 +14,7 @@ from auditors.labelling.tasks import Origin, Task
 from benchmarks.reporting import report
 from benchmarks.run import directory as run_directory
 from benchmarks.run.result import Result
-from gateway.api.feature_routes import all_routes
-from gateway.api.route_access import Audience
+from gateway.api.route_access import Audience, all_routes
 from gateway.features.fingerprints import finished_runs
 from gateway.features.labelling import labels, projects
 from gateway.store import runs, tables

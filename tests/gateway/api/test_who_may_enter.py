@@ -8,8 +8,7 @@ import pytest
 from litestar import Litestar, get
 
 from gateway.api.access import Access
-from gateway.api.feature_routes import all_routes
-from gateway.api.route_access import Audience, require_entries, served_routes
+from gateway.api.route_access import Audience, all_routes, require_entries, served_routes
 from gateway.config.loading import validate
 from gateway.control_keys import ControlKeys
 from gateway.errors import ConfigError

@@ -6,8 +6,7 @@ from auditors.metrics.intervals import Interval
 from auditors.streams import drift
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamKey, StreamState
-from gateway.reading.alarms import Alarm, alarm_of
-from gateway.reading.same_change import by_change, by_measure
+from gateway.reading.alarms import Alarm, alarm_of, by_change, by_measure
 from gateway.store.streams import Stream
 
 SETTINGS = DriftSettings(average_run_length=100.0)

@@ -44,16 +44,12 @@ def upgrade() -> None:
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             index.create(op.get_bind())
     if op.get_bind().dialect.name == "postgresql":
-        _create_partitions()
-
-
-def _create_partitions() -> None:
-    op.create_primary_key("pk_measurements", "measurements", ["created_at", "id"])
-    op.create_index("ix_measurements_id", "measurements", ["id"])
-    op.execute("CREATE TABLE measurements_other PARTITION OF measurements DEFAULT")
-    midnight = (int(time.time()) // _DAY + 1) * _DAY
-    for start in range(midnight - _DAYS_BEFORE * _DAY, midnight + _DAYS_AHEAD * _DAY, _DAY):
-        name = time.strftime("measurements_d%Y%m%d", time.gmtime(start))
-        op.execute(f"CREATE TABLE {name} PARTITION OF measurements FOR VALUES FROM ({start}) TO ({start + _DAY})")
-    for statement in _UNLINK:
-        op.execute(statement)
+        op.create_primary_key("pk_measurements", "measurements", ["created_at", "id"])
+        op.create_index("ix_measurements_id", "measurements", ["id"])
+        op.execute("CREATE TABLE measurements_other PARTITION OF measurements DEFAULT")
+        midnight = (int(time.time()) // _DAY + 1) * _DAY
+        for start in range(midnight - _DAYS_BEFORE * _DAY, midnight + _DAYS_AHEAD * _DAY, _DAY):
+            name = time.strftime("measurements_d%Y%m%d", time.gmtime(start))
+            op.execute(f"CREATE TABLE {name} PARTITION OF measurements FOR VALUES FROM ({start}) TO ({start + _DAY})")
+        for statement in _UNLINK:
+            op.execute(statement)
