@@ -132,7 +132,10 @@ class RepresentativeAuditor(ProbingAuditor):
             message = f"with an identity sentence: {answers[0].reason}"
             return self._failure(answers[0].kind, message, missing)
         if default.status != "ok":
-            answers = [_without_default(default, answer) for answer in answers]
+            answers = [
+                (answer if _ORDER.index(answer.status) < _ORDER.index(default.status) else default)
+                for answer in answers
+            ]
             if default.kind:
                 message = f"the newly drawn default answer: {default.reason}"
                 return self._failure(default.kind, message, self._measurements(answers, {}))
@@ -243,11 +246,6 @@ class RepresentativeAuditor(ProbingAuditor):
 
 def _is_refused(conversation: Conversation) -> bool:
     return bool(conversation.refusal) and not conversation.reply_text.strip()
-
-
-def _without_default(default: Answer, answer: Answer) -> Answer:
-    """An answer that there is nothing to compare with, for the reason that stands earlier in _ORDER."""
-    return answer if _ORDER.index(answer.status) < _ORDER.index(default.status) else default
 
 
 def _askable(exchange: Exchange, conversation: Conversation, max_tokens: int) -> Conversation:

@@ -54,11 +54,8 @@ def most_normal(distances: Mapping[str, Distance]) -> MostNormal | None:
         runner_up=runner_up,
         gap=next_value - value,
         not_told_apart=sorted(
-            other for other, distance in distances.items() if other != group and _reaches(distance, upper)
+            other
+            for other, distance in distances.items()
+            if other != group and (distance.lower is None or upper is None or distance.lower <= upper)
         ),
     )
-
-
-def _reaches(other: Distance, upper: float | None) -> bool:
-    """Return whether an interval begins at or below that end; an unknown interval may be anywhere."""
-    return other.lower is None or upper is None or other.lower <= upper

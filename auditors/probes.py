@@ -231,7 +231,19 @@ async def answers(
 
     async def answer_in_slot(request: CompletionRequest) -> Answer:
         async with slots:
-            return await _answer(completer, request, is_begun)
+            try:
+                completion = told_apart(await completer.complete(request), is_begun=is_begun)
+            except CompletionError as exc:
+                return Answer("", kind=exc.kind, reason=str(exc))
+            if is_exhausted(completion):
+                return Answer("", kind="thinking_exhausted", reason=str(exhausted(request.max_tokens)))
+            text = (completion.text or "").strip()
+            if len(text) > LONGEST_ANSWER_CHARS:
+                return Answer("", kind="malformed", reason=f"an answer of more than {LONGEST_ANSWER_CHARS} characters")
+            is_refusal = bool(completion.refusal) or declines(text)
+            if not text and not is_refusal and not completion.tool_calls:
+                return Answer("", kind="malformed", reason="an empty answer")
+            return Answer(text, is_refusal, is_cut=completion.finish_reason == "length", calls=completion.tool_calls)
 
     return await within_context(answer_in_slot, requests, least)
 
@@ -266,19 +278,3 @@ async def within_context(
             msgspec.structs.replace(request, max_tokens=max(min(least, request.max_tokens), request.max_tokens // 2))
             for request in requests
         ]
-
-
-async def _answer(completer: Completer, request: CompletionRequest, is_begun: bool) -> Answer:
-    try:
-        completion = told_apart(await completer.complete(request), is_begun=is_begun)
-    except CompletionError as exc:
-        return Answer("", kind=exc.kind, reason=str(exc))
-    if is_exhausted(completion):
-        return Answer("", kind="thinking_exhausted", reason=str(exhausted(request.max_tokens)))
-    text = (completion.text or "").strip()
-    if len(text) > LONGEST_ANSWER_CHARS:
-        return Answer("", kind="malformed", reason=f"an answer of more than {LONGEST_ANSWER_CHARS} characters")
-    is_refusal = bool(completion.refusal) or declines(text)
-    if not text and not is_refusal and not completion.tool_calls:
-        return Answer("", kind="malformed", reason="an empty answer")
-    return Answer(text, is_refusal, is_cut=completion.finish_reason == "length", calls=completion.tool_calls)

@@ -138,14 +138,9 @@ class RefusalAuditor(MeasuringAuditor):
         return self._measurement(metric, axis, group, value, detail=detail)
 
 
-def _is_withheld(conversation: Conversation) -> bool:
-    """Return whether the server says that it withheld the answer, for any wording."""
-    return bool(conversation.refusal) or conversation.finish_reason == "content_filter"
-
-
 def _verdict(conversation: Conversation) -> Verdict | None:
     """Return the verdict on the answer; None without an answer. One that ended within thoughts is unreadable."""
-    if _is_withheld(conversation):
+    if bool(conversation.refusal) or conversation.finish_reason == "content_filter":
         return Verdict("declined", NONE)
     if conversation.reply_text.strip():
         return verdict_on(conversation.reply_text)

@@ -30,7 +30,7 @@ def failure(status_code: int, body: bytes, api_key: str | None = None) -> Comple
 
     Some servers repeat the key that they did not take; `api_key` is left out of the words.
     """
-    kind: FailureKind = "unavailable" if is_worth_retrying(status_code) else "rejected"
+    kind: FailureKind = "unavailable" if (status_code == 429 or status_code >= 500) else "rejected"
     words, code = _server_words(body)
     words = words.replace(api_key, "[key]") if api_key else words
     message = f"status {status_code}: {words[:LONGEST_MESSAGE]}"
@@ -51,11 +51,6 @@ def is_for_tokens(exc: CompletionError) -> bool:
     """Return whether a server refused a request because it asks for more tokens than its model's context has left."""
     is_refused = exc.kind == "rejected" and exc.status_code in REFUSED_FOR_WORDS
     return is_refused and LIMIT_OF_TOKENS in str(exc)
-
-
-def is_worth_retrying(status_code: int) -> bool:
-    """429 and 5xx pass; any other status would fail the same way again."""
-    return status_code == 429 or status_code >= 500
 
 
 def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) -> float:

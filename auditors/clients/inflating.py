@@ -45,7 +45,12 @@ class Inflater:
                     return
                 if not chunk:
                     return
-                self._decoder = self._next_decoder(chunk)
+                self._n_members += 1
+                if self._n_members > 1 and (self._encoding == DEFLATE or not chunk.startswith(b"\x1f")):
+                    raise InflateError(self._trailing())
+                if self._n_members > MOST_MEMBERS:
+                    raise InflateError(f"the body has more than {MOST_MEMBERS} gzip members: compress it in one")
+                self._decoder = zlib.decompressobj(_window_bits(self._encoding, chunk))
             try:
                 piece = self._decoder.decompress(chunk, PIECE_BYTES)
             except zlib.error as exc:
@@ -64,14 +69,6 @@ class Inflater:
         is_complete = not self._head if self._decoder is None else self._decoder.eof
         if not is_complete:
             raise InflateError(f"the body ends in the middle of its {self._encoding}")
-
-    def _next_decoder(self, chunk: bytes) -> "zlib._Decompress":
-        self._n_members += 1
-        if self._n_members > 1 and (self._encoding == DEFLATE or not chunk.startswith(b"\x1f")):
-            raise InflateError(self._trailing())
-        if self._n_members > MOST_MEMBERS:
-            raise InflateError(f"the body has more than {MOST_MEMBERS} gzip members: compress it in one")
-        return zlib.decompressobj(_window_bits(self._encoding, chunk))
 
     def _trailing(self) -> str:
         """The message about bytes behind the first member; empty while the first one is decoded."""

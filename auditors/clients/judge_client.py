@@ -121,7 +121,14 @@ class JudgeClient:
                 continue
             if completion.finish_reason == "length" and has_room:
                 longer *= MORE_TOKENS
-            stamp = self._stamp(judge_question, form, attempt, completion.fingerprint)
+            stamp = JudgeStamp(
+                model=self.model,
+                prompt_sha256=judge_question.prompt_sha256,
+                attempts=attempt,
+                form=form,
+                thinking=self._thinking,
+                fingerprint=completion.fingerprint,
+            )
             text = completion.refusal if completion.text is None else completion.text
             try:
                 value = read(completion.text)
@@ -176,16 +183,6 @@ class JudgeClient:
             max_tokens=question.max_tokens,
             temperature=question.temperature,
             response_schema=question.schema if is_held else None,
-        )
-
-    def _stamp(self, question: JudgeQuestion, form: JudgeForm, attempts: int, fingerprint: str | None) -> JudgeStamp:
-        return JudgeStamp(
-            model=self.model,
-            prompt_sha256=question.prompt_sha256,
-            attempts=attempts,
-            form=form,
-            thinking=self._thinking,
-            fingerprint=fingerprint,
         )
 
 

@@ -33,13 +33,9 @@ def ranks(values: Sequence[float], *, best: Best, ties: Ties = "lower") -> list[
     Returns: the place of each model, in the given order, 1 is the least biased; None for NaN.
     Source: the papers print no rule; this is protocols 3.8 [D], which does not reproduce Table 14 (X-NLF-10).
     """
-    keys = [_key(value, best) for value in values]
+    keys = [round(value if best == "lowest" else -value, _DECIMALS) for value in values]
     placed = [key for key in keys if not math.isnan(key)]
     return [None if math.isnan(key) else _place(key, placed, ties) for key in keys]
-
-
-def _key(value: float, best: Best) -> float:
-    return round(value if best == "lowest" else -value, _DECIMALS)
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,6 @@ NOTICED = 0.05
 """Share of its weight that an exchange must lose to count as cut: L moves up and down by less between heavy ones."""
 
 
-def check_sender_rate(sender_rate: float) -> None:
-    """Raise ValueError for a sender's rate outside (0, 1]."""
-    if not 0.0 < sender_rate <= 1.0:
-        raise ValueError(f"sender's rate {sender_rate} is outside (0, 1]")
-
-
 def is_cut(sender_rate: float, largest: float) -> bool:
     """Return whether an exchange weighs noticeably less than its sender's rate says."""
     return sender_rate * largest < 1.0 - NOTICED
@@ -76,5 +70,6 @@ def next_largest(largest: float, sender_rate: float, share: float) -> float:
 def _own(probability: float, sender_rate: float) -> float:
     """Probability of the draws that are not the sender's."""
     check_probability(probability)
-    check_sender_rate(sender_rate)
+    if not 0.0 < sender_rate <= 1.0:
+        raise ValueError(f"sender's rate {sender_rate} is outside (0, 1]")
     return min(1.0, probability / sender_rate)

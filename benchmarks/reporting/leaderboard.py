@@ -435,12 +435,15 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
     for index, model in enumerate(models):
         own = [row.entries[index] for row in rows]
         total = sum(sums.get((aspect, model), 0.0) for aspect in aspects)
+        reasons = dict.fromkeys(entry.reason for entry in own if not entry.is_assessable and entry.reason)
         standings.append(
             Standing(
                 model=model,
                 mean_rank=None if not complete or (model in idle) else mean_rank(total, len(complete)),
                 n_not_assessable=sum(not entry.is_assessable for entry in own),
-                not_assessable=_no_place(own),
+                not_assessable=None
+                if any(entry.is_assessable and entry.reason != NO_RUN for entry in own)
+                else "; ".join(reasons),
                 n_without_rank=sum(entry.rank is None for entry in own),
                 unrelated=_mean([entry.unrelated for entry in own]),
                 refused=_mean([entry.refused for entry in own]),
@@ -452,11 +455,6 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
 
 def _order(standing: Standing) -> tuple[bool, bool, float]:
     return standing.not_assessable is not None, standing.mean_rank is None, standing.mean_rank or 0.0
-
-
-def _no_place(entries: Sequence[Entry]) -> str | None:
-    reasons = dict.fromkeys(entry.reason for entry in entries if not entry.is_assessable and entry.reason)
-    return None if any(entry.is_assessable and entry.reason != NO_RUN for entry in entries) else "; ".join(reasons)
 
 
 def _placed(standings: Sequence[Standing]) -> list[Standing]:

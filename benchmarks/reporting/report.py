@@ -146,9 +146,11 @@ def render(results: Sequence[Result]) -> str:
         raise ValueError("a report needs at least one result")
     named = zip(names(results), results, strict=True)
     sections = [_section(f"run-{number}", name, result) for number, (name, result) in enumerate(named, 1)]
+    kinds = alike([section.result for section in sections])
+    standings = [_standing([sections[place] for place in together]) for together in kinds]
     page: str = template("report.html").render(
         sections=sections,
-        standings=_standings(sections),
+        standings=[standing for standing in standings if len(standing.runs) > 1 or standing.grids],
         boards=leaderboards(results),
         separation=separation(results),
         has_embedded=any(section.result.dataset.kind == "embedded" for section in sections),
@@ -244,12 +246,6 @@ def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
     axes = [estimate for estimate in alike if estimate.group is None]
     estimates = axes or alike or [estimate for estimate in whole.estimates if key_of(estimate) == suite.headline]
     return msgspec.structs.replace(whole, estimates=estimates) if estimates else None
-
-
-def _standings(sections: Sequence[Section]) -> list[Comparable]:
-    kinds = alike([section.result for section in sections])
-    standings = [_standing([sections[place] for place in together]) for together in kinds]
-    return [standing for standing in standings if len(standing.runs) > 1 or standing.grids]
 
 
 def _standing(together: Sequence[Section]) -> Comparable:

@@ -55,11 +55,6 @@ _tokens_decoder = msgspec.json.Decoder(_Tokens)
 _decoder = msgspec.json.Decoder(_Completion)
 
 
-def tokenize_body(model: str, text: str) -> bytes:
-    """JSON body of POST /tokenize."""
-    return msgspec.json.encode({"model": model, "prompt": text})
-
-
 def read_tokens(body: bytes) -> list[int]:
     """Raises CompletionError of kind "malformed" for a reply without tokens."""
     try:
@@ -195,7 +190,9 @@ class SuiteClient:
 
     async def tokenized(self, model: str, text: str) -> list[int]:
         """The tokens of a text, as the server begins one. Raises CompletionError where it does not tell."""
-        return read_tokens(await self._endpoint.post(TOKENIZE_PATH, tokenize_body(model, text)))
+        return read_tokens(
+            await self._endpoint.post(TOKENIZE_PATH, msgspec.json.encode({"model": model, "prompt": text}))
+        )
 
     async def count_tokens(self, model: str, messages: Sequence[Message]) -> int:
         """Return the tokens of a conversation, as vLLM's /tokenize counts them. Raises CompletionError otherwise."""

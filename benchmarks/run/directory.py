@@ -172,7 +172,9 @@ def observations(path: Path) -> Observations:
         return Observations((), lambda _: (), lambda _: 0)
     with (path / RESPONSES).open("rb") as file:
         log = ReplyLines(file, str(path / RESPONSES))
-    samples = n_samples(path) or max((reply.sample + 1 for batch in log.batches() for _, reply in batch), default=0)
+    samples = (read_manifest(path).options.samples if (path / MANIFEST).exists() else None) or max(
+        (reply.sample + 1 for batch in log.batches() for _, reply in batch), default=0
+    )
     replies = Replies(items, samples, log.reply)
     for batch in log.batches():
         for place, reply in batch:
@@ -192,11 +194,6 @@ def n_items(path: Path) -> int:
         return 0
     with (path / ITEMS).open("rb") as file:
         return sum(1 for _ in file)
-
-
-def n_samples(path: Path) -> int | None:
-    """Replies an item of the run in a directory; further ones are repeats (--repeat-share). None: no run is there."""
-    return read_manifest(path).options.samples if (path / MANIFEST).exists() else None
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,7 +219,17 @@ class DirectoryLog:
         except OSError as exc:
             raise BenchmarkError(f"{self._path}: cannot be written: {exc.strerror}") from exc
         self._last_reply_at = os.fstat(self._file.fileno()).st_mtime  # cutting a line changes it
-        self._cut_torn_line()
+        descriptor = self._file.fileno()
+        end = whole = os.fstat(descriptor).st_size
+        while whole:
+            start = max(0, whole - BLOCK_BYTES)
+            newline = os.pread(descriptor, whole - start, start).rfind(b"\n")
+            if newline >= 0:
+                whole = start + newline + 1
+                break
+            whole = start
+        if whole < end:
+            os.truncate(self._path, whole)
         self._lines = ReplyLines(self._file, str(self._path))
         self._session: Session | None = None
 
@@ -273,20 +280,6 @@ class DirectoryLog:
             _write(path, msgspec.json.encode(session) + b"\n")
         except OSError as exc:
             raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
-
-    def _cut_torn_line(self) -> None:
-        """A process killed while writing leaves half a line; its reply is asked again."""
-        descriptor = self._file.fileno()
-        end = whole = os.fstat(descriptor).st_size
-        while whole:
-            start = max(0, whole - BLOCK_BYTES)
-            newline = os.pread(descriptor, whole - start, start).rfind(b"\n")
-            if newline >= 0:
-                whole = start + newline + 1
-                break
-            whole = start
-        if whole < end:
-            os.truncate(self._path, whole)
 
 
 def read_recorded(path: Path) -> list[Reply]:

@@ -94,7 +94,9 @@ async def _vectors(
 ) -> list[tuple[Observation, NDArray[np.float32]]]:
     """A batch; text by text when the embedder refuses it, so that one bad vector costs one text."""
     try:
-        vectors = await embedder.embed(await _texts(chosen, suite))
+        vectors = await embedder.embed(
+            await asyncio.to_thread(lambda: [suite.text_to_embed(observation) for observation in chosen])
+        )
     except CompletionError as exc:
         raise BenchmarkError(f"embedder {embedder.name}: {exc}") from exc
     except ValueError:
@@ -102,10 +104,6 @@ async def _vectors(
             return []
         return [pair for observation in chosen for pair in await _vectors([observation], embedder, suite)]
     return list(zip(chosen, vectors, strict=True))
-
-
-async def _texts(chosen: Sequence[Observation], suite: Suite) -> list[str]:
-    return await asyncio.to_thread(lambda: [suite.text_to_embed(observation) for observation in chosen])
 
 
 # Embedding beside the questions.

@@ -85,12 +85,8 @@ def stamps(replies: Iterable[Reply]) -> list[JudgeStamp]:
         for reply in replies
         if (fields := reply.judge) and {"model", "prompt_sha256", "form"} <= fields.keys()
     }
-    return in_order(distinct_stamps)
-
-
-def in_order(stamps: Iterable[JudgeStamp]) -> list[JudgeStamp]:
     return sorted(
-        stamps,
+        distinct_stamps,
         key=lambda stamp: (stamp.model, stamp.prompt_sha256, stamp.form, stamp.thinking or "", stamp.fingerprint or ""),
     )
 

@@ -71,13 +71,6 @@ class Simulator:
             return
 
 
-def create_simulator(profile: Profile, seed: int = 0) -> Simulator:
-    """A simulated model server; the same profile and seed give the same replies to the same requests. Raises
-    ProfileError when the profile names benchmark data that cannot be read.
-    """
-    return Simulator(Engine(profile, seed, AnswerKey(known_items(profile.data_dir))))
-
-
 async def _lifespan(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
@@ -109,7 +102,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def make_server(profile: Profile, seed: int) -> uvicorn.Server:
     config = uvicorn.Config(
-        create_simulator(profile, seed),
+        Simulator(Engine(profile, seed, AnswerKey(known_items(profile.data_dir)))),
         http="httptools",
         ws="none",
         access_log=False,
