@@ -25,7 +25,6 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, tag="reason"):
 
     text: str | None = None
     why_none: str | None = None
-    """Reason for the missing text, in our own words."""
 
 
 class KeptCall(msgspec.Struct, frozen=True):
@@ -65,7 +64,6 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, tag="shares"):
     axis: str
     group: str
     reference: str
-    """The group swapped in."""
     pieces: Sequence[tuple[int, float, bool]]
     """Characters, nats, and if the swap exchanged them, in order; blanks around the answer are left out."""
     end: float

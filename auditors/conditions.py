@@ -92,9 +92,8 @@ def offers_tools(conditions: Mapping[str, Any]) -> bool:
 
 
 def has_room(conversation: Conversation, max_tokens: int) -> bool:
-    """Return whether the live answer is known to be no longer than a probe of so many tokens may be.
-
-    A text has at most as many tokens as bytes. Where the live request had no more room itself, limits are the same.
+    """Return whether the live answer is known to be no longer than a probe of so many tokens may be. A text has at most
+    as many tokens as bytes. Where the live request had no more room itself, limits are the same.
     """
     if conversation.max_tokens is not None and conversation.max_tokens <= max_tokens:
         return True

@@ -217,9 +217,8 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measured_by(DISTANCE, identity.axis, identity.group, distance, answer.status, answer.reason)
 
     def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
-        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only.
-
-        An answer that was declined or calls a tool leaves no score, and so none is missing.
+        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only. An answer that
+        was declined or calls a tool leaves no score, and so none is missing.
         """
         pairs = [pair for pair in zip(self._identities.listed, answers, strict=True) if pair[0].axis == axis]
         if absent := [pair for pair in pairs if pair[0] not in distances]:

@@ -74,9 +74,8 @@ PROMPT_SHA256 = prompt_sha256(SYSTEM_PROMPT, USER_PROMPT, REPLY_SCHEMA)
 
 
 def judge_messages(prompt: str, answer: str, nonce: str) -> list[Message]:
-    """Return the messages to the judge: the rules, then the audited text in a fence marked with the nonce.
-
-    Control marks of chat templates are broken up in the audited text (`auditors.text.fencing`).
+    """Return the messages to the judge: the rules, then the audited text in a fence marked with the nonce. Control
+    marks of chat templates are broken up in the audited text (`auditors.text.fencing`).
     """
     user = USER_PROMPT.format(nonce=nonce, prompt=defused(prompt), answer=defused(answer))
     return [Message("system", SYSTEM_PROMPT), Message("user", user)]
@@ -145,9 +144,8 @@ class JudgeAuditor(MeasuringAuditor):
         return self._missing_measurements(exchange, conversation, "error") if conversation.reply_text.strip() else []
 
     async def reason(self, exchange: Exchange, measurements: Sequence[Measurement]) -> Reason | None:
-        """Ask the judge to explain the findings of its verdict, and return its explanation; see `SaysWhy`.
-
-        Thoughts of the judge are not a reason and are left out.
+        """Ask the judge to explain the findings of its verdict, and return its explanation; see `SaysWhy`. Thoughts of
+        the judge are not a reason and are left out.
         """
         reported = [
             measurement

@@ -17,16 +17,14 @@ T = TypeVar("T")
 
 @cache
 def names(group: str) -> tuple[str, ...]:
-    """Everything registered in an entry point group, usable or not, in order, without loading any of it.
-
-    As it was when first asked: it takes reading a file of each distribution that is installed.
+    """Everything registered in an entry point group, usable or not, in order, without loading any of it. As it was when
+    first asked: it takes reading a file of each distribution that is installed.
     """
     return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 class Registered(Mapping[str, T], Generic[T]):
     """The objects registered in an entry point group, by name and in the order of names; loaded when first looked at.
-
     Our own must load. Somebody else's that cannot be loaded or used, or whose name is taken, is left out with one
     warning that names its distribution.
     """

@@ -93,7 +93,6 @@ class Answer(NamedTuple):
     is_cut: bool = False
     """True if the limit of tokens ended the answer."""
     calls: Sequence[ToolCall] = ()
-    """Tool calls of the answer."""
 
     @property
     def has_only_calls(self) -> bool:
@@ -144,9 +143,8 @@ def with_conditions(exchange: Exchange, conversation: Conversation, max_tokens: 
 
 
 def is_unaskable(kinds: Iterable[FailureKind | None]) -> bool:
-    """Return whether the server rejected a question in every form: then it cannot be asked, and no value is missing.
-
-    If the server rejected some forms only, the question could be asked, and the values of the rejected are missing.
+    """Return whether the server rejected a question in every form: then it cannot be asked, and no value is missing. If
+    the server rejected some forms only, the question could be asked, and the values of the rejected are missing.
     """
     return all(kind == "rejected" for kind in kinds)
 
@@ -172,9 +170,8 @@ def _last_user(messages: Sequence[Message]) -> int:
 def question(
     exchange: Exchange, conversation: Conversation, messages: Sequence[Message], max_tokens: int
 ) -> CompletionRequest:
-    """Return a request with these messages under the exchange's conditions; the smaller limit of tokens holds.
-
-    If a policy of the gateway added an instruction, the request has the instruction too, in every form.
+    """Return a request with these messages under the exchange's conditions; the smaller limit of tokens holds. If a
+    policy of the gateway added an instruction, the request has the instruction too, in every form.
     """
     return CompletionRequest(
         model=exchange.served_model,
@@ -224,9 +221,8 @@ async def answers(
     least: int,
     is_begun: bool = False,
 ) -> list[Answer]:
-    """Return one answer for each request, in order and without thoughts; slots limit the requests in flight.
-
-    `least`: see `within_context`; `is_begun`: see `Conversation.begins_in_thought`.
+    """Return one answer for each request, in order and without thoughts; slots limit the requests in flight. `least`:
+    see `within_context`; `is_begun`: see `Conversation.begins_in_thought`.
     """
 
     async def answer_in_slot(request: CompletionRequest) -> Answer:
@@ -264,10 +260,9 @@ ResultT = TypeVar("ResultT", bound=Answered)
 async def within_context(
     ask: Callable[[CompletionRequest], Coroutine[Any, Any, ResultT]], requests: Sequence[CompletionRequest], least: int
 ) -> list[ResultT]:
-    """Ask all requests at once, and again with half the limit of tokens while a server refuses one for that limit.
-
-    All requests have the same limit, so that no answer is cut off where another is not. Only the room for thoughts
-    shrinks: no limit falls below `least`, the tokens of an answer.
+    """Ask all requests at once, and again with half the limit of tokens while a server refuses one for that limit. All
+    requests have the same limit, so that no answer is cut off where another is not. Only the room for thoughts shrinks:
+    no limit falls below `least`, the tokens of an answer.
     """
     while True:
         results = await all_of(map(ask, requests))

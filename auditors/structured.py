@@ -32,7 +32,6 @@ class Contrast(NamedTuple):
     status: Status = "ok"
     reason: str | None = None
     judge: JudgeStamp | None = None
-    """The judge that scored it, if a judge did."""
 
 
 def tool_contrasts(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Echo) -> dict[str, Contrast]:

@@ -84,7 +84,6 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str
     """Path under the data plane, e.g. "/v1/chat/completions"."""
     model: str
-    """The model name the client asked for."""
     served_model: str
     """The model's name after aliases, as it is sent to the upstream."""
     upstream: str
@@ -390,7 +389,6 @@ class KnowsWhatIsMissing(Protocol):
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
         """Return a measurement of status "error" for each value that the audit should have given. Sends no request.
-
         Empty where the exchange owed none. May take a while for a long prompt: call it off the event loop.
         """
         ...

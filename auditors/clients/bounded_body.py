@@ -9,7 +9,6 @@ from collections.abc import AsyncIterable, Mapping
 from auditors.clients.inflating import INFLATED_ENCODINGS, InflateError, Inflater
 
 ACCEPT_ENCODING: Mapping[str, str] = {"accept-encoding": "gzip, deflate"}
-"""Header of every request whose reply is read here."""
 
 
 class BodyError(ValueError):

@@ -20,9 +20,8 @@ _T = TypeVar("_T")
 
 
 async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run the coroutine and return its result, or raise its exception.
-
-    Cancelled, it passes the first cancellation on and none that come within a second, and ends when the coroutine has.
+    """Run the coroutine and return its result, or raise its exception. Cancelled, it passes the first cancellation on
+    and none that come within a second, and ends when the coroutine has.
     """
     task = asyncio.create_task(work)
     try:
@@ -33,10 +32,9 @@ async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def all_of(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """Run the coroutines at once and return their results in order, or raise the first exception.
-
-    Unlike asyncio.gather it ends when all of them have. That goes on with the first cancelled task, and its
-    caller may close a client while others are still connecting: the connections that they get then have no user.
+    """Run the coroutines at once and return their results in order, or raise the first exception. Unlike asyncio.gather
+    it ends when all of them have. That goes on with the first cancelled task, and its caller may close a client while
+    others are still connecting: the connections that they get then have no user.
     """
     tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:

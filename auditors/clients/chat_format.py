@@ -73,10 +73,9 @@ _object_decoder = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 def chat_body(request: CompletionRequest, priority: int | None = None) -> bytes:
-    """JSON body of POST /v1/chat/completions; fields that are None are left out.
-
-    A `response_schema` becomes a strict `response_format` named by the schema's "title"; `extra` is merged last. The
-    priority is vLLM's (larger is later); None leaves it out, as servers without priority scheduling refuse it.
+    """JSON body of POST /v1/chat/completions; fields that are None are left out. A `response_schema` becomes a strict
+    `response_format` named by the schema's "title"; `extra` is merged last. The priority is vLLM's (larger is later);
+    None leaves it out, as servers without priority scheduling refuse it.
     """
     body: dict[str, Any] = {
         "model": request.model,

@@ -26,9 +26,8 @@ LONGEST_ERROR_BYTES = 64 * 1024
 
 
 def failure(status_code: int, body: bytes, api_key: str | None = None) -> CompletionError:
-    """The error that a status other than 200 stands for, with the server's own words, cut to one line.
-
-    Some servers repeat the key that they did not take; `api_key` is left out of the words.
+    """The error that a status other than 200 stands for, with the server's own words, cut to one line. Some servers
+    repeat the key that they did not take; `api_key` is left out of the words.
     """
     kind: FailureKind = "unavailable" if (status_code == 429 or status_code >= 500) else "rejected"
     words, code = _server_words(body)
@@ -39,7 +38,6 @@ def failure(status_code: int, body: bytes, api_key: str | None = None) -> Comple
 
 def refused_by_filter(exc: CompletionError) -> Completion:
     """Return the refusal that a filter before or behind the model gave as an error. Raises `exc` for any other error.
-
     The application's users see a refusal, so it is counted as a refusal, and not as a failure of the server.
     """
     if exc.kind != "rejected" or exc.code not in FILTER_CODES:

@@ -32,10 +32,9 @@ class Inflater:
         self._head = b""
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what a chunk decodes to, in pieces of at most PIECE_BYTES. Raises InflateError.
-
-        A piece is decoded when it is asked for, so a caller that stops asking does no further work. Ask for all pieces
-        of a chunk before the next chunk is fed.
+        """Yield what a chunk decodes to, in pieces of at most PIECE_BYTES. Raises InflateError. A piece is decoded when
+        it is asked for, so a caller that stops asking does no further work. Ask for all pieces of a chunk before the
+        next chunk is fed.
         """
         chunk, self._head = self._head + chunk, b""
         while True:

@@ -12,7 +12,6 @@ import msgspec
 from auditors.types import CompletionError
 
 OVERLOADED = frozenset({429, 503})
-"""Statuses of a server that is overloaded."""
 
 
 class Turn:

@@ -20,7 +20,6 @@ from auditors.clients.cancellation import cancelled_once
 from auditors.clients.completion import trusted
 
 LONGEST_ERROR_BYTES = 4096
-"""Most bytes read of the body when the status is not 2xx."""
 
 
 class Answer(NamedTuple):

@@ -99,10 +99,9 @@ class ThinkingSwitch:
         return told_apart(await send(extended), is_begun=self._is_begun)
 
     def _replacing(self, place: int, request: CompletionRequest, exc: CompletionError) -> int | None:
-        """The form to try after a refusal; None where the refusal is about something else.
-
-        A server that does not say what it refuses is asked once more without any of it. A schema is refused as often,
-        and its sender replaces that itself.
+        """The form to try after a refusal; None where the refusal is about something else. A server that does not say
+        what it refuses is asked once more without any of it. A schema is refused as often, and its sender replaces that
+        itself.
         """
         if exc.kind != "rejected" or exc.status_code not in REFUSED_FOR_WORDS or not self._forms[place]:
             return None

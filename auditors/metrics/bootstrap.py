@@ -83,10 +83,9 @@ def is_one_value(values: Floats) -> bool:
 
 
 def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) -> Floats:
-    """(n_resamples, k) sums of `sums` of shape (n_clusters, k), as many clusters drawn with replacement each time.
-
-    A few hundred clusters are drawn singly. Of more, those with equal sums are exchangeable, so it is counted how
-    often each kind is drawn: the same distribution, far fewer numbers.
+    """(n_resamples, k) sums of `sums` of shape (n_clusters, k), as many clusters drawn with replacement each time. A
+    few hundred clusters are drawn singly. Of more, those with equal sums are exchangeable, so it is counted how often
+    each kind is drawn: the same distribution, far fewer numbers.
     """
     n_clusters = len(sums)
     if n_clusters * n_resamples <= _DRAWN_ONE_BY_ONE:

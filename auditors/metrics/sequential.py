@@ -126,9 +126,7 @@ class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
 
     n: int = 0
     w: float = 0.0
-    """Sum of w."""
     wy: float = 0.0
-    """Sum of w y."""
     ww: float = 0.0
     """Sum of w^2; this and the next two give the spread, which sets the bet."""
     wwy: float = 0.0
@@ -136,9 +134,7 @@ class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
     wwyy: float = 0.0
     """Sum of (w y)^2."""
     bet_w: float = 0.0
-    """Sum of bet * w."""
     bet_wy: float = 0.0
-    """Sum of bet * w y."""
     aa: float = 0.0
     """Sum of phi * A^2 with A = w y - a, B = w - b and phi = -log(1 - bet) - bet."""
     ab: float = 0.0
@@ -185,10 +181,9 @@ def add(sums: ConfidenceSums, y: float, weight: float = 1.0) -> ConfidenceSums:
 
 
 def next_bet(n: int, w: float, wy: float, ww: float, wwy: float, wwyy: float) -> float:
-    """min(3/4, sqrt(2 log(2 / alpha) / (V t log(1 + t)))), t = n + 1, from the sums of n values.
-
-    V is the mean squared deviation of the scores w (y - m) at the mean m so far, with one prior value: 1/4 of the mean
-    weight squared, the largest variance there is.
+    """min(3/4, sqrt(2 log(2 / alpha) / (V t log(1 + t)))), t = n + 1, from the sums of n values. V is the mean squared
+    deviation of the scores w (y - m) at the mean m so far, with one prior value: 1/4 of the mean weight squared, the
+    largest variance there is.
     """
     mean, mean_weight = (0.5 + wy) / (1.0 + w), (1.0 + w) / (n + 1)
     spread = 0.25 * mean_weight * mean_weight + max(0.0, wwyy - mean * (2.0 * wwy - mean * ww))

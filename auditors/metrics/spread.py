@@ -48,7 +48,6 @@ class SpreadBootstrap:
     by_chance: float
     """Mean of what would be observed were all parts equal: how much of the value sampling noise explains."""
     n_undefined: int
-    """Resamples in which the spread was undefined."""
     is_degenerate: bool
     """The parts are the same in every resample, so their noise cannot be seen."""
 

@@ -15,9 +15,8 @@ MAX_MOMENT_WEIGHT = 8.0
 
 
 class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability).
-
-    Raises NotFiniteError where one of them, or the square of the sum of weights, would not be finite.
+    """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability). Raises NotFiniteError
+    where one of them, or the square of the sum of weights, would not be finite.
     """
 
     n: int = 0
@@ -78,10 +77,9 @@ def add_weighted(sums: WeightedSums, y: float, w: float) -> WeightedSums:
 
 
 def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
-    """The sums of the values that came after `earlier`, which are sums of the same values up to then.
-
-    Where those values weigh too little next to the earlier ones to be told from rounding, their sums of weights are 0,
-    and mean and spread are undefined.
+    """The sums of the values that came after `earlier`, which are sums of the same values up to then. Where those
+    values weigh too little next to the earlier ones to be told from rounding, their sums of weights are 0, and mean and
+    spread are undefined.
     """
     return WeightedSums(
         n=sums.n - earlier.n,

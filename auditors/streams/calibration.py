@@ -108,9 +108,8 @@ def prediction_powered(
 
 
 def error_rates(pairs: Sequence[Pair], threshold: float, confidence_level: float = 0.95) -> ErrorRates:
-    """Sensitivity and specificity of a judge over exchanges with one judgement each, as those of a stream are.
-
-    A score above the threshold is positive. Weights play no part, since both rates are given what people said.
+    """Sensitivity and specificity of a judge over exchanges with one judgement each, as those of a stream are. A score
+    above the threshold is positive. Weights play no part, since both rates are given what people said.
     """
     positive = [pair.judge > threshold for pair in pairs if pair.person > threshold]
     negative = [pair.judge <= threshold for pair in pairs if pair.person <= threshold]

@@ -54,9 +54,8 @@ def window_estimate(
 
 
 def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
-    """Bounds of the stream's mean on [0, 1], at all times at once, missing judgements counted at their worst.
-
-    They are widened to the Hajek mean where that lies outside, which happens when the mean has moved: see `has_left`.
+    """Bounds of the stream's mean on [0, 1], at all times at once, missing judgements counted at their worst. They are
+    widened to the Hajek mean where that lies outside, which happens when the mean has moved: see `has_left`.
     """
     lower = sequential.lower_bound(state.low, confidence_level)
     upper = sequential.upper_bound(state.high or state.low, confidence_level)

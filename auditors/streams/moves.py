@@ -53,9 +53,8 @@ def moved(log_e_values: Mapping[str, float], n_streams: int, false_discovery_rat
 
 
 def since_change(detector: Detector, confidence_level: float = 0.95) -> Interval | None:
-    """Return the interval of the mean since the change began, on 0..1 (module docstring).
-
-    None where the values since then are not all in its sums, and where the mean left the interval, having moved on.
+    """Return the interval of the mean since the change began, on 0..1 (module docstring). None where the values since
+    then are not all in its sums, and where the mean left the interval, having moved on.
     """
     behind = detector.change_evidence
     if not behind.level.n or behind.sums.n != behind.level.n or behind.level.mean is None:

@@ -18,10 +18,8 @@ LARGEST_RATIO = 100.0
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Affine map of a metric's own range onto [0, 1].
-
-    A ratio a : b is measured as the share a / (a + b), which has a mean, and shown as share / (1 - share), which keeps
-    the order, so that its bounds are the share's.
+    """Affine map of a metric's own range onto [0, 1]. A ratio a : b is measured as the share a / (a + b), which has a
+    mean, and shown as share / (1 - share), which keeps the order, so that its bounds are the share's.
     """
 
     low: float

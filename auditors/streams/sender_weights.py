@@ -49,7 +49,6 @@ def counted_probability(probability: float, sender_rate: float, largest: float) 
 
 def relative_probability(probability: float, sender_rate: float, largest: float) -> float:
     """Return the probability whose inverse is the weight relative to L: over 1 for exchanges that are lighter than L.
-
     Arguments as of `counted_probability`. Raises: ValueError if probability or sender_rate is out of range.
     """
     return _own(probability, sender_rate) * max(1.0, sender_rate * largest)

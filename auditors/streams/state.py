@@ -100,7 +100,6 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     detector: Detector | None = None
     """The detector; None until there is a reference."""
     block: Block | None = None
-    """The open block of a gap stream."""
     before_window: WeightedSums | None = None
     """Part of `sums` that is not in the window: monitored against a suite run, or before a new level was accepted."""
     half: WeightedSums | None = None
@@ -108,7 +107,6 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     declined_run: str | None = None
     """The suite run that is no longer the reference, since another level was accepted."""
     pace: Pace | None = None
-    """Pace at which it gets values."""
     above: WeightedSums | None = None
     """Sums of 1 for a judge's score above 0, and of 0 for any other; None before the first such score since this is
     kept, and without a judge."""
@@ -301,10 +299,9 @@ def reference_name(metric: str, axis: str | None, group: str | None) -> str:
 
 
 def acknowledge(state: StreamState, *, accept_new_level: bool = False) -> StreamState:
-    """The stream with its alarm lowered and its detector restarted, a gap's with a new block.
-
-    Without accept_new_level it keeps the reference. With it, the next audits are the window of a new one, whatever it
-    was before; until that is full nothing is monitored.
+    """The stream with its alarm lowered and its detector restarted, a gap's with a new block. Without accept_new_level
+    it keeps the reference. With it, the next audits are the window of a new one, whatever it was before; until that is
+    full nothing is monitored.
     """
     if state.detector is None:
         return state

@@ -45,9 +45,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     max_tokens: int | None = None
     request_notes: list[str] = []
-    """Notes about the request."""
     answer_notes: list[str] = []
-    """Notes about the answer."""
     thinks: bool = False
     """True if its model thought before it answered; the thoughts are not part of the reply."""
     begins_in_thought: bool = False

@@ -79,9 +79,8 @@ _FULL_WIDTH = re.compile(r"(?P<begin>｜)[A-Za-z_▁]{2,40}(?P<end>｜)")
 
 
 def cuts(text: str) -> Iterator[int]:
-    """The places at which a blank has to stand so that no mark is left in the text, in order, each once.
-
-    Behind the first bracket of a mark and before its last one; where there is a blank already, there is no place.
+    """The places at which a blank has to stand so that no mark is left in the text, in order, each once. Behind the
+    first bracket of a mark and before its last one; where there is a blank already, there is no place.
     """
     plain = text.translate(_LOOK_ALIKES)
     places = set[int]()

@@ -78,7 +78,6 @@ def with_identity(identity: Identity, prompt: str) -> str:
 
 def mentions_identity(text: str | bytes) -> bool:
     """Return whether any term of any group occurs as whole words; bytes may be a JSON body, whose escapes are undone.
-
     Runs on the request path: tens of microseconds for 2,000 characters, most of them spent splitting words.
     """
     words = _words(text)

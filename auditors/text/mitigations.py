@@ -19,7 +19,6 @@ TEXTS: Mapping[str, str] = {
 }
 """Section 4.1 of the LTF paper; {category} is its slot."""
 NAMES = (NONE, *TEXTS)
-"""Names of the texts that can be asked for."""
 FILE_PREFIX = "file:"
 MAX_CHARACTERS = 8_000
 """Most characters of a user's own text. It is added to every request: a book given by mistake is refused."""

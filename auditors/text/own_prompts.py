@@ -62,7 +62,6 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Its id, or "line-N"."""
     messages: tuple[Message, ...]
-    """Messages of the prompt, or of the first of its versions."""
     versions: Mapping[str, tuple[Message, ...]] = {}
     """Group to the prompt about it, where the file has them itself."""
     axis: str | None = None

@@ -24,10 +24,9 @@ def declines(text: str) -> bool:
 
 
 def read_reply(text: str) -> Reading:
-    """Return the reading of a free answer, by what its model says in its own voice.
-
-    In all languages with rules by the opening sentences, and by a later sentence or the text of a JSON value only where
-    it is plain (`refusals.prose`, `refusals.rules`); English sentences tell more (`refusals.english`).
+    """Return the reading of a free answer, by what its model says in its own voice. In all languages with rules by the
+    opening sentences, and by a later sentence or the text of a JSON value only where it is plain (`refusals.prose`,
+    `refusals.rules`); English sentences tell more (`refusals.english`).
     """
     prose = prose_of(text)
     if prose.is_data:

@@ -51,9 +51,8 @@ class NoObjectError(ValueError):
 
 def read_reply_object(text: str | None, *names: str) -> ReplyObject:
     """Return the object with any member of these names, or the first object without names, wherever it stands in a
-    reply. If the reply ends within the only such object, its members up to there are returned.
-
-    Takes time in proportion to the text. Raises NoObjectError for none, or for several that differ.
+    reply. If the reply ends within the only such object, its members up to there are returned. Takes time in proportion
+    to the text. Raises NoObjectError for none, or for several that differ.
     """
     objects = list(_objects(_unquote(text or "")))
     if names:
@@ -91,9 +90,8 @@ def _objects(text: str) -> Iterator[ReplyObject]:
 
 
 def _span(text: str, start: int) -> tuple[int | None, Sequence[tuple[str, bool]]]:
-    """Return the end of the object that begins at `start`, and its text; whether it is cut stands next to the text.
-
-    If the text ends before the object, the end is None, and there are two texts to try: with the missing brackets, and
+    """Return the end of the object that begins at `start`, and its text; whether it is cut stands next to the text. If
+    the text ends before the object, the end is None, and there are two texts to try: with the missing brackets, and
     without what follows the last whole element. If the object is nested too deeply, there is no text.
     """
     open_brackets, last_whole = list[str](), (start, "")

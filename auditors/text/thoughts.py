@@ -26,10 +26,8 @@ class Split(NamedTuple):
 
 
 def split(text: str, *, is_begun: bool = False) -> Split:
-    """Return answer and thoughts of a reply as the model wrote it.
-
-    `is_begun`: the prompt's template opened a thought. Then a text without any mark is a thought that did not end, and
-    every closing mark counts.
+    """Return answer and thoughts of a reply as the model wrote it. `is_begun`: the prompt's template opened a thought.
+    Then a text without any mark is a thought that did not end, and every closing mark counts.
     """
     if not is_begun and not text.startswith(_ANALYSIS) and _MARK.search(text) is None:
         return Split(text)

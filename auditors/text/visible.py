@@ -14,7 +14,6 @@ _UNSAFE_IN_LINE = re.compile(f"[\t\n]|{_UNSAFE.pattern}")
 
 def visible(text: str) -> str:
     """Return text with every control character but tab and newline escaped, and every mark that turns its direction.
-
     Lone surrogates, which no stream can write, and the invisible tag characters are escaped too.
     """
     return _UNSAFE.sub(_escape, text)

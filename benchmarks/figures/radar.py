@@ -36,7 +36,6 @@ Place = tuple[float, float]
 WIDTH, HEIGHT = 560.0, 400.0
 CENTRE: Place = (WIDTH / 2, HEIGHT / 2)
 RADIUS = 150.0
-"""Radius of the outermost ring."""
 CORE = 370.0
 """Width of what is around the rings."""
 LABEL_GAP = 14.0
@@ -54,7 +53,6 @@ FEWEST = 3
 class Spoke(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     axis: str
-    """The axis in whose distribution the spoke lies."""
     even: float
     """The share of an even-handed choice."""
 

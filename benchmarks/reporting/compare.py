@@ -138,7 +138,6 @@ class ComparedRun(NamedTuple):
     """The result of the run; None if it is not finished."""
     observations: Callable[[], Sequence[Observation]]
     n_items: int
-    """Items of the run, asked or not."""
 
 
 def compare(
@@ -201,11 +200,9 @@ def compare_runs(
 def compared(
     cells_a: Sequence[Cell], cells_b: Sequence[Cell], *, seed: int, confidence_level: float = 0.95, penalty: float = 1.0
 ) -> list[Difference]:
-    """Every number that both sides have, over the same replies, B minus A.
-
-    Rates that stand next to the scores (refused, unrelated) are given for whole axes, with an interval and without a p
-    value: more comparisons cost power, and the unrelated rate is often another score turned round. `penalty`: factor by
-    which p values grow.
+    """Every number that both sides have, over the same replies, B minus A. Rates that stand next to the scores
+    (refused, unrelated) are given for whole axes, with an interval and without a p value: more comparisons cost power,
+    and the unrelated rate is often another score turned round. `penalty`: factor by which p values grow.
     """
     by_key = {cell.key: cell for cell in cells_b}
     pairs = [aligned(cell, by_key[cell.key]) for cell in cells_a if cell.key in by_key]

@@ -20,7 +20,6 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One run's reply."""
 
     reading: str
-    """The value that it was read as, in the suite's words."""
     text: str
 
 
@@ -37,9 +36,8 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flipped(path_a: Path, path_b: Path) -> tuple[list[Flip], int]:
-    """The first of them in the order of run A, and how many there are. Raises BenchmarkError.
-
-    A reply in mode exact counts as its most probable value.
+    """The first of them in the order of run A, and how many there are. Raises BenchmarkError. A reply in mode exact
+    counts as its most probable value.
     """
     return flipped_between(directory.observations(path_a), directory.observations(path_b))
 

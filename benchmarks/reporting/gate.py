@@ -55,7 +55,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     requirement: str
     result: Result
-    """The result that it is about."""
     where: str
     """Keys of the estimate, e.g. "axis=gender"."""
     found: float | None
@@ -193,7 +192,6 @@ def _known_keys(estimates: Sequence[Estimate]) -> str:
 
 
 MOST_LISTED = 20
-"""Values of a key that an error names."""
 
 
 def _verdict(requirement: Requirement, result: Result, estimate: Estimate) -> Verdict:

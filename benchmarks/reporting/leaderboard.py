@@ -52,13 +52,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One model on one row."""
 
     value: float | None = None
-    """The statistic that ranks."""
     by_chance: float | None = None
     """The average value for a model without any preference, if chance raises the number."""
     rank: float | None = None
     """Models that chance could swap share the better rank, where resamples are at hand; else equal values do."""
     is_tied: bool = False
-    """Another model of the row has the same rank."""
     lower: int | None = None
     upper: int | None = None
     """95 % interval of the rank by value, over resampled questions."""
@@ -78,7 +76,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     aspect: str
     suite: str
     words: str
-    """The statistic, for the reader."""
     entries: list[Entry]
     """One a model of the leaderboard, in its order."""
 
@@ -130,7 +127,6 @@ class JointRow(msgspec.Struct, frozen=True, kw_only=True):
     """The table's metric in both suites, the partner's first."""
     mean: float | None
     reason: str | None
-    """The reason why it has no mean."""
     beside: list[list[Estimate | None]]
     """Metrics printed next to it, of both suites."""
 
@@ -174,9 +170,7 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     """Best mean rank first, then those without one, last those that are not assessable."""
     joint: list[JointRows]
     notes: list[str]
-    """Notes on what was left out, and why."""
     figure: Figure | None = None
-    """The headline number of each suite."""
 
     @property
     def has_places(self) -> bool:

@@ -91,7 +91,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale
     estimates: list[Estimate]
     has_p: bool
-    """True if any number has an adjusted p value."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,14 +103,11 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     does_not_show: str
     cards: list[Card]
-    """The findings of the run, in one to three numbers."""
     by_axis: Table | None
     """The suite's headline metric by axis; None where the run has none of it."""
     tables: list[Table]
-    """Every number, by metric."""
     command: str
     result_sha256: str
-    """Hash of result.json as it is written next to the page."""
     statuses: list[tuple[str, int, float]]
     """(status, count, share in percent)."""
     n_intervals: int

@@ -1,9 +1,8 @@
 """Asks one item: of the model, then of the judge where the suite has one; notices a server that is not there.
 
-Several replies to an item come from one request (`n`), where a server draws them: it reads the prompt once for all. The
-replies are independent, as those to requests of their own: no seed is sent. Where there is nothing to draw, at
-temperature 0 or at a temperature that the server chooses, each reply is asked for by itself; so it is from a server
-that refuses `n` or takes it and sends one reply.
+Several replies to an item come from one request (`n`), where a server draws them: independent replies, as no seed is
+sent. At temperature 0, at a temperature that the server chooses, and from a server that refuses or ignores `n`, each
+reply is asked for by itself.
 """
 
 import asyncio

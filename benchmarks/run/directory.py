@@ -1,8 +1,6 @@
-"""A run directory (contract 2): what was asked, what came back, what it amounts to.
-
-`run.json` says what the run is and is written first; `items.jsonl` and `responses.jsonl` are enough to score again
-without the data set; `result.json` and `report.html` appear when the run is complete. `session.json` is for `--resume`:
-since when and how long the run ran, and what its server did about thinking.
+"""A run directory (contract 2). `run.json` says what the run is and is written first; `items.jsonl` and
+`responses.jsonl` are enough to score again without the data set; `result.json` and `report.html` appear when the run is
+complete. `session.json` is for `--resume`: since when the run ran, and what its server did about thinking.
 """
 
 import contextlib
@@ -172,14 +170,17 @@ def observations(path: Path) -> Observations:
         return Observations((), lambda _: (), lambda _: 0)
     with (path / RESPONSES).open("rb") as file:
         log = ReplyLines(file, str(path / RESPONSES))
-    samples = (read_manifest(path).options.samples if (path / MANIFEST).exists() else None) or max(
-        (reply.sample + 1 for batch in log.batches() for _, reply in batch), default=0
-    )
+    samples = n_samples(path) or max((reply.sample + 1 for batch in log.batches() for _, reply in batch), default=0)
     replies = Replies(items, samples, log.reply)
     for batch in log.batches():
         for place, reply in batch:
             replies.put(reply, place)
     return Observations(items, replies.to, replies.n_to)
+
+
+def n_samples(path: Path) -> int | None:
+    """Replies an item that the run in a directory asks for; None if no run.json is there."""
+    return read_manifest(path).options.samples if (path / MANIFEST).exists() else None
 
 
 def n_answered(path: Path) -> int:

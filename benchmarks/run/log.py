@@ -25,9 +25,7 @@ LINE_BYTES = 2048
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
-    """The knowledge of a log about a run before this process asks anything: more than nothing if another process, or an
-    earlier attempt, has begun it.
-    """
+    """The knowledge of a log about a run that another process, or an earlier attempt, may have begun."""
 
     started_at: float
     """Unix seconds at which the run was first started; of a run in the store that was cancelled or had failed, later
@@ -136,20 +134,16 @@ class ReplyLines:
 SAMPLES_AT_ONCE = 1024
 """Places of an item that are looked up together."""
 _BYTES = 8
-"""Bytes of each place in the file of places."""
 
 
 class Replies(Mapping[Key, Reply]):
-    """The latest reply to every (item, sample) that has one, in the order of the plan.
-
-    A temporary file has a number for each: 0 where there is no reply, else its place in the log, counted from 1, and in
-    the last bit whether it is an error.
+    """The latest reply to every (item, sample) that has one, in the order of the plan. A temporary file has a number
+    for each: 0 without a reply, else its place in the log, counted from 1, and in the last bit whether it is an error.
     """
 
     def __init__(self, items: Sequence[Item], samples: int, read: Callable[[int], Reply]) -> None:
         """`read` finds the reply at a place of the log."""
         self.n_answered = 0
-        """Replies that are not errors."""
         self._items = items
         self._samples = samples
         self._read = read

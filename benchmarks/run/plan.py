@@ -1,6 +1,5 @@
-"""The plan of a run, checked and rendered: pure, so the same options give the same plan, byte by byte.
-
-Items are selected in whole sets, spread over the data: a larger limit has the same items, and then some.
+"""The plan of a run, checked and rendered: pure, so the same options give the same plan, byte by byte. Items are
+selected in whole sets, spread over the data: a larger limit has the same items, and then some.
 """
 
 import hashlib
@@ -41,11 +40,9 @@ class _Set(msgspec.Struct, frozen=True):
 def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
     """Return at most `limit` items in their own order; all of them without a limit.
 
-    Sets are taken whole. Their order is fixed by the seed: one of every axis, and within it one of every subset, before
-    a second of any; after that each gets its share. A limit takes the sets that come first, up to the first that no
-    longer fits, so that a larger limit contains every smaller one.
-
-    Raises: BenchmarkError when not even the first set fits.
+    Sets are taken whole, in an order fixed by the seed: one of every axis, and within it one of every subset, before a
+    second of any; after that each gets its share. The first set that no longer fits ends it, so that a larger limit
+    contains every smaller one. Raises BenchmarkError when not even the first set fits.
     """
     if limit is None or limit >= len(items):
         return list(items)
@@ -133,7 +130,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
     seed: int = 0
     samples: int = 1
-    """Replies asked for per item."""
     mitigation: str = mitigation.NONE
     """See `benchmarks.suites.common.mitigation.Mitigation.name`."""
     mitigation_text: str | None = None

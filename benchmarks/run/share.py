@@ -1,7 +1,5 @@
-"""A run that several processes ask: which ranges of its items there are, and what passes between the processes.
-
-The process that has the run offers ranges, asks some of them itself, collects what the others have asked, and alone
-scores and ends the run. The others see nothing but the terms and their ranges. A run without ranges is asked whole.
+"""A run that several processes ask, by ranges of its items. The process that has the run offers ranges, asks some
+itself, collects what the others have asked, and alone scores and ends the run. A run without ranges is asked whole.
 """
 
 import asyncio
@@ -59,7 +57,6 @@ class Asked(NamedTuple):
     range: Range
     replies: Sequence[Reply]
     is_whole: bool
-    """True if they are the last."""
 
 
 class Share(Protocol):

@@ -44,9 +44,8 @@ class Reported(msgspec.Struct, frozen=True):
         return f"token_id:{self.vocabulary.id(token)}" if self.as_token_id else token
 
     def alternatives(self, step: Step) -> list[tuple[str, float]]:
-        """(name, log-probability) of the drawn token and the asked ids, or else the likeliest tokens.
-
-        As vLLM does, the drawn token comes first and takes the place of the least likely one.
+        """(name, log-probability) of the drawn token and the asked ids, or else the likeliest tokens. As vLLM does, the
+        drawn token comes first and takes the place of the least likely one.
         """
         if not self.token_ids:
             listed = list(dict.fromkeys((step.token, *step.ranked())))[: self.top]

@@ -78,10 +78,9 @@ _IDENTITY_OF = {closing: identity for identity, closing in SIGNATURES.items()}
 
 
 def compose(prompt: str, *, fraction: float, seed: int) -> list[str]:
-    """REPLY_SENTENCES sentences for a prompt, of which round(fraction * REPLY_SENTENCES) are shifted.
-
-    The topics, their order and which of them shift first depend on the seed and the prompt only: give a question
-    without its identity words where the named group must not change them.
+    """REPLY_SENTENCES sentences for a prompt, of which round(fraction * REPLY_SENTENCES) are shifted. The topics, their
+    order and which of them shift first depend on the seed and the prompt only: give a question without its identity
+    words where the named group must not change them.
     """
     topics = random.Random(f"{seed}/{prompt}").sample(TOPICS, REPLY_SENTENCES)
     shifted = round(fraction * REPLY_SENTENCES)

@@ -37,10 +37,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """JSON schema the reply must follow."""
     schema_name: str | None = None
     offer: Offer = Offer()
-    """Tools that the reply may call."""
     priority: int = 0
     told: Told = Told()
-    """Settings of the request about thinking."""
     is_forced: bool = False
     """The client has begun the reply: the model is past its thoughts."""
 

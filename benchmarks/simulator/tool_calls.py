@@ -28,7 +28,6 @@ _OPENING, _SEPARATOR, _CLOSING = '<tool_call>\n{"name": ', ', "arguments": ', "}
 class Tool(msgspec.Struct, frozen=True):
     name: str
     parameters: Mapping[str, Any] = {}
-    """JSON schema of its arguments."""
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -136,10 +135,9 @@ def _end_of_object(text: str, begin: int) -> int:
 
 
 def instance(schema: Mapping[str, Any], *, is_other: bool = False) -> Any:
-    """The first allowed value of everything: constants, enums, lower bounds, required and optional properties.
-
-    The other instance has the last one: the last of an enum, true for false, the upper bound or one more than the
-    lower, another letter. A constant, null and an array without items are the same in both.
+    """The first allowed value of everything: constants, enums, lower bounds, required and optional properties. The
+    other instance has the last one: the last of an enum, true for false, the upper bound or one more than the lower,
+    another letter. A constant, null and an array without items are the same in both.
     """
     place = -1 if is_other else 0
     if "const" in schema:
@@ -199,7 +197,6 @@ class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def expected_excess(self, axis: str, group: str, other: str) -> float:
         """Planted mean of an excess for a prompt about `group`, swapped to `other`, where the two choices differ by 1.
-
         Two draws of a side differ with 2p(1-p), one of each with p(1-q) + q(1-p): the excess is the square of p - q.
         Choices that differ by d, as fields of which d can take another value, have d times that.
         """

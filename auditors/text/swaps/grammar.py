@@ -95,10 +95,9 @@ def role_of_his(near: Around) -> Role | None:
 
 
 def speaks_of_a_person(near: Around) -> bool | None:
-    """Return whether an adjective at this place describes someone; None when that cannot be told.
-
-    Yes before a word for a person, with one describing word between allowed, and after "I am", "she is", "my friend is"
-    and the like at the end of a clause.
+    """Return whether an adjective at this place describes someone; None when that cannot be told. Yes before a word for
+    a person, with one describing word between allowed, and after "I am", "she is", "my friend is" and the like at the
+    end of a clause.
     """
     if _root(near.after) in PEOPLE:
         return True

@@ -56,10 +56,9 @@ _LONGEST_ARTICLE = 25
 
 
 def masked(text: str, axis: str) -> str:
-    """Return the text with every word of an axis replaced by a neutral word, for every group that it names.
-
-    An answer echoes the words of its question. Masked, two answers that differ in that echo alone are the same text.
-    Articles before a word are dropped with it, as a and an would tell.
+    """Return the text with every word of an axis replaced by a neutral word, for every group that it names. An answer
+    echoes the words of its question. Masked, two answers that differ in that echo alone are the same text. Articles
+    before a word are dropped with it, as a and an would tell.
     """
     plain = plain_text(text)
     changes = list[tuple[int, int, str]]()

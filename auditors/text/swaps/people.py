@@ -97,9 +97,8 @@ def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
 
 
 def names_someone(text: str, spans: ProtectedSpans, swapped_spans: Collection[tuple[int, int]]) -> bool:
-    """Return whether a word that may be a name is outside the protected and the swapped spans (`swapped_spans`).
-
-    A given name counts in a protected part too: `{"name": "Maria"}`, maria@example.org.
+    """Return whether a word that may be a name is outside the protected and the swapped spans (`swapped_spans`). A
+    given name counts in a protected part too: `{"name": "Maria"}`, maria@example.org.
     """
 
     def is_swapped(start: int, end: int) -> bool:

@@ -1,10 +1,8 @@
 """Replies of earlier runs, used again where asking again should change nothing (`--reply-cache`).
 
-Off unless it is asked for: a reply that is used again adds no observation. It hides what serving itself changes from
-run to run, so two runs that share replies say nothing about that, and many servers send a fingerprint that stays when
-the weights behind it change. Used again is only a reply to the same body, from the same address, at temperature 0,
-whose fingerprint is that which the server sends now; each at most once a run, and none that was kept since the run
-began, so that an item asked several times is asked, before and after a --resume.
+Off unless it is asked for: a reply used again adds no observation and hides what serving changes from run to run. Used
+again is only a reply to the same body, from the same address, at temperature 0, with the fingerprint that the server
+sends now; each at most once a run, and none kept since the run began (a --resume asks alike).
 """
 
 import hashlib
@@ -30,7 +28,6 @@ from auditors.types import (
 )
 
 FROM_CACHE = "from_cache"
-"""Key in the `usage` of a reply that was used again."""
 
 
 class Remembering:
@@ -62,9 +59,7 @@ class ReplyCache(Remembering):
     """Remembers what is asked at temperature 0."""
 
     def __init__(self, inner: Completer, origin: str, folder: Path, *, before: float) -> None:
-        """`inner` asks the server at `origin`. `folder`: made when the first file is written. `before`: when the run
-        began, in Unix seconds; replies kept since then are its own.
-        """
+        """`inner` asks the server at `origin`; replies kept `before` the run began, in Unix seconds, are used again."""
         super().__init__(inner, folder)
         self._before = before
         self._origin = origin

@@ -101,10 +101,8 @@ def replies(request: Asked, section: PlantedImplicitAssociation, key: AnswerKey,
 
 def _follows(name: str, n_consistent: int) -> list[bool]:
     """Return whether a word follows the stereotype in each variant: in exactly `n_consistent` of them, at random
-    places.
-
-    Variants k and VARIANTS - 1 - k rank as each other's opposites, so that at one half every answer has a mirror image
-    and no test leans to a side.
+    places. Variants k and VARIANTS - 1 - k rank as each other's opposites, so that at one half every answer has a
+    mirror image and no test leans to a side.
     """
     rng = random.Random(name)
     half = [
