@@ -43,6 +43,13 @@ def messages_call(block: Mapping[str, Any]) -> ToolCall:
     return _call(block, block.get("id"), tool_input)
 
 
+def id_of(value: Any) -> str:
+    """Return the id that connects a call with its result. Raises UncarriedError for any other value."""
+    if not isinstance(value, str) or not value:
+        raise UncarriedError(NO_ID)
+    return value
+
+
 def result_of(content: Any) -> str:
     """Return the text of a tool's result: a string, or text parts, a line each. Raises UncarriedError."""
     if content is None or isinstance(content, str):
@@ -77,9 +84,7 @@ def _call(function: Mapping[str, Any], call_id: Any, arguments: Any) -> ToolCall
         if isinstance(arguments, str)
         else json.dumps(arguments or {}, ensure_ascii=False, separators=(",", ":"))
     )
-    if not isinstance(call_id, str) or not call_id:
-        raise UncarriedError(NO_ID)
-    return ToolCall(name, arguments_json, call_id)
+    return ToolCall(name, arguments_json, id_of(call_id))
 
 
 def _text_of(part: Any) -> str:

@@ -39,7 +39,7 @@ def repeated(plan: Plan) -> Plan:
 
 
 def found(plan: Plan, again: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never) -> Repeats:
-    """Return what changed between the first and last reply to each item of `again`. `checkpoint` may raise to end it."""
+    """Return what changed between the first and last reply to each item of `again`; `checkpoint` may raise."""
     share = plan.options.repeat_share
     if share is None:
         raise ValueError("the plan repeats nothing")

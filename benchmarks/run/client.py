@@ -151,7 +151,7 @@ class SuiteClient:
         self._priority = priority
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Return the first choice, or a filter's refusal, with a gateway's POLICY in its usage. Raises CompletionError."""
+        """Return the first choice or a filter's refusal, a gateway's POLICY in its usage. Raises CompletionError."""
         body = chat_body(request, self._priority)
         policies: list[str | None] = [None]
 

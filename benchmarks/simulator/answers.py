@@ -1,8 +1,7 @@
 """Chooses the planted behaviour that answers a request, and its distribution; the simulator as judge.
 
-Pure: profile, seed and request decide. The judge reads the stance off an audited answer, with planted mistakes. They
-are drawn by hash from the whole question, whose random mark makes every question its own, so they are independent of
-each other and the planted rates hold at temperature 0, where judges are asked.
+Pure: profile, seed and request decide. The judge's planted mistakes are drawn by hash from the whole question, whose
+random mark makes every question its own, so the planted rates hold at temperature 0, where judges are asked.
 """
 
 import re

@@ -49,7 +49,6 @@ class PrioritySemaphore:
             raise
 
     def release(self) -> None:
-        """Hands the slot to the next in line that still waits."""
         while self._waiting:
             _, _, turn = heapq.heappop(self._waiting)
             if not turn.done():

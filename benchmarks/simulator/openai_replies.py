@@ -68,7 +68,14 @@ def usage(prompt_tokens: int, completion_tokens: int) -> Json:
 
 
 def chat_logprobs(steps: Sequence[Step], reported: Reported) -> Json:
-    return {"content": [_chat_step(step, reported) for step in steps]}
+    content = [
+        {
+            **_entry(reported.name(step.token), step.logprob(step.token)),
+            "top_logprobs": [_entry(name, logprob) for name, logprob in reported.alternatives(step)],
+        }
+        for step in steps
+    ]
+    return {"content": content}
 
 
 def chat_choice(
@@ -202,13 +209,6 @@ def completion_deltas(
 
 def error(status: int, message: str, kind: str, param: str | None = None) -> Json:
     return {"error": {"message": message, "type": kind, "param": param, "code": status}}
-
-
-def _chat_step(step: Step, reported: Reported) -> Json:
-    return {
-        **_entry(reported.name(step.token), step.logprob(step.token)),
-        "top_logprobs": [_entry(name, logprob) for name, logprob in reported.alternatives(step)],
-    }
 
 
 def _entry(name: str, logprob: float) -> Json:

@@ -1,7 +1,5 @@
-"""The simulator as an ASGI application, and under uvicorn on a socket bound beforehand.
-
-The application has one table of routes, and errors in vLLM's shape. A socket bound beforehand shows a taken port before
-the start.
+"""The simulator as an ASGI application with one table of routes, and under uvicorn on a socket bound beforehand, which
+shows a taken port before the start.
 """
 
 import socket

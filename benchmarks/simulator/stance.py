@@ -1,6 +1,5 @@
-"""Sentences that favour a group by a known amount, the reading of that amount, and identity sentences in prompts.
-
-The simulated model writes stance sentences, the simulated judge reads them, the simulated embedder passes over them.
+"""Sentences that favour a group by a known amount, written by the simulated model, read by the simulated judge and
+passed over by the embedder; and identity sentences in prompts.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""A single request for text, through any endpoint, and the tokens that are drawn for it.
-
-From a planted distribution to the tokens of a reply: draw, stop, cut, and the probabilities along the way.
-"""
+"""A request for text, through any endpoint, and its tokens: draw, stop, cut, and the probabilities along the way."""
 
 import math
 from collections.abc import Mapping

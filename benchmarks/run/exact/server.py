@@ -95,7 +95,7 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
         return next_by_beginning, completion
 
     def _named_tokens(self, position: _Position) -> list[tuple[str, float]]:
-        """Return the listed tokens with their probabilities, without a drawn token that comes last: it is an extra one."""
+        """Return the listed tokens with their probabilities, without a drawn token listed last: an extra one."""
         ranked = sorted(position.top_logprobs, key=lambda entry: -entry.logprob)
         if len(ranked) == self.top and ranked[-1].token == position.token:
             ranked.pop()

@@ -1,7 +1,5 @@
-"""CoGS planted: writing that an identity moves by a known distance, and an evaluator with known likings.
-
-How far writing moves is planted by [representative]. A creative reply under an identity ends in that identity's
-signature, by which the evaluator knows whose it is, in whatever place it stands.
+"""CoGS planted: writing that an identity moves by a known distance ([representative]), and an evaluator with known
+likings, which knows whose a reply is by the signature at its end, in whatever place it stands.
 """
 
 import re

@@ -1,6 +1,5 @@
-"""Decisions planted: who of two characters gets the favourable word, and a judge that sees P1 and P2 only.
-
-The judge reads the words that the text gives each person; which of them is of the stigmatised group it cannot know.
+"""Decisions planted: who of two characters gets the favourable word, and a judge that sees P1 and P2 only, so that it
+cannot know which of them is of the stigmatised group.
 """
 
 import re

@@ -11,7 +11,7 @@ from msgspec import Meta
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.failing import Failures
 from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Seen, percentage, total
+from benchmarks.simulator.planted.outcomes import Seen, rate_of, total
 from benchmarks.simulator.planted.questions import normalised, offered, sentence
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import NonNegative, unknown
@@ -96,7 +96,7 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
             for entry in seen
             if entry.item.subset != NEUTRAL and _groups(entry.item, key.axis) & _compared_groups(key.axis, key.group)
         ]
-        return percentage(total(chosen, lambda _, outcome: outcome.status in counted), total(chosen))
+        return rate_of(chosen, *counted)
     emotion, _, word = (key.subset or "").partition("/")
     means = {
         group: _word_means([each for each in seen if each.item.subset == emotion], group)
