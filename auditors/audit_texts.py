@@ -1,8 +1,5 @@
-"""Texts that an audit may leave with its numbers: a judge's reason for its scores, and a model's answers about both
-groups.
-
-No number depends on it. Whoever wants it listens (`listening`) while an audit runs; else nothing is made. All of it is
-what models wrote, each text cut to LONGEST_CHARS.
+"""Texts that an audit may leave with its numbers: a judge's reason, and a model's answers about both groups. No number
+depends on them; without a listener (`listening`) none is made. Each is cut to LONGEST_CHARS.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -79,7 +76,6 @@ class SaysWhy(Protocol):
 
     async def reason(self, exchange: Exchange, measurements: Sequence[Measurement]) -> Reason | None:
         """Asks its judge once more, after the verdict, which stays as it is. None where there is nothing to explain."""
-        ...
 
 
 _listener: ContextVar[list[AuditText] | None] = ContextVar("audit_texts", default=None)

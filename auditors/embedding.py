@@ -2,15 +2,14 @@
 
 The sampled answer is the default output D0. The same messages are asked again once per identity, with the identity
 sentence before the last user message (protocols 5.2), under the conditions of the live request, and each answer's
-cosine distance to D0 is measured. Where the sampled answer is, or may be, longer than these answers can be, the
-question is asked once more as it was, within the same limit, and that answer is D0: length alone is not a distance.
+cosine distance to D0 is measured. Where the sampled answer is, or may be, longer than these answers can be, D0 is drawn
+anew within the same limit.
 
-Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the
-answer under that identity, over sampled exchanges that can be asked again; the paper's RBS is the population SD of
-these means. Stream `representative_bias_score` (axis): the mean over exchanges of the SD *within* one exchange. It is
-larger than the paper's RBS, because sampling noise spreads the distances of a single exchange even when all identities
-are treated equally; compare it with its own reference, not with 0 and not with the suite's number. Neither shows which
-way the answers differ, or whether the difference does harm.
+Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the answer
+under that identity; the paper's RBS is the population SD of these means. Stream `representative_bias_score` (axis): the
+mean over exchanges of the SD *within* one exchange, larger than the paper's RBS, as sampling noise spreads the
+distances of a single exchange; compare it with its own reference. Neither shows which way the answers differ, or
+whether the difference does harm.
 
 Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
 the score of its axis; all of them when a fresh D0 failed. Not missing: those of declined answers (a refusal) and calls
@@ -96,11 +95,8 @@ class RepresentativeAuditor(ProbingAuditor):
         max_concurrency: int = 4,
         sets_thinking: bool = False,
     ) -> None:
-        """Keeps what it is given; opens nothing.
-
-        Args: see `ProbingAuditor`; embedder: its name is part of every measurement; identities: whose answers are
-            compared; sets_thinking: whether probes
-            think otherwise than their live request did: then no live answer is D0.
+        """See `ProbingAuditor`. `sets_thinking`: probes think otherwise than their live request did: then no live
+        answer is D0.
         """
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder

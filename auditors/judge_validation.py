@@ -1,7 +1,4 @@
-"""A judge's comparison with people: what it found, and whether it validates the judge (protocols 2.11).
-
-Plain numbers: the gateway reads it without numpy and without the suites.
-"""
+"""A judge's comparison with people, and whether it validates the judge (protocols 2.11); read without numpy."""
 
 from datetime import UTC, datetime
 

@@ -24,9 +24,8 @@ def names(group: str) -> tuple[str, ...]:
 
 
 class Registered(Mapping[str, T], Generic[T]):
-    """The objects registered in an entry point group, by name and in the order of names; loaded when first looked at.
-    Our own must load. Somebody else's that cannot be loaded or used, or whose name is taken, is left out with one
-    warning that names its distribution.
+    """The objects registered in an entry point group, by name, loaded when first looked at. Our own must load; another
+    distribution's that cannot be used, or whose name is taken, is left out with one warning.
     """
 
     def __init__(self, group: str, usable: Callable[[str, object], T]) -> None:

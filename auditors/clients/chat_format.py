@@ -1,7 +1,5 @@
-"""Chat completions as bytes: the body that asks for one, and what a reply says. Pure functions.
-
-A 200 that cannot be read, or of which a part is longer than any that was asked for, is a `CompletionError` of kind
-"malformed".
+"""Chat completions as bytes: the body that asks for one, and what a reply says. Pure functions. A 200 that cannot be
+read, or has a part longer than any that was asked for, is a `CompletionError` of kind "malformed".
 """
 
 from collections.abc import Sequence
@@ -73,9 +71,8 @@ _object_decoder = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 def chat_body(request: CompletionRequest, priority: int | None = None) -> bytes:
-    """JSON body of POST /v1/chat/completions; fields that are None are left out. A `response_schema` becomes a strict
-    `response_format` named by the schema's "title"; `extra` is merged last. The priority is vLLM's (larger is later);
-    None leaves it out, as servers without priority scheduling refuse it.
+    """JSON body of POST /v1/chat/completions, without fields that are None. A `response_schema` becomes a strict
+    `response_format`; `extra` is merged last; the priority is vLLM's (larger is later).
     """
     body: dict[str, Any] = {
         "model": request.model,

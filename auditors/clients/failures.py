@@ -1,6 +1,4 @@
-"""Maps statuses other than 200 to kinds of failure, and computes the wait before a request is sent again. Pure
-functions.
-"""
+"""Maps statuses other than 200 to kinds of failure, and computes the wait before a request is sent again."""
 
 import math
 import random
@@ -52,10 +50,7 @@ def is_for_tokens(exc: CompletionError) -> bool:
 
 
 def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) -> float:
-    """Wait before retry number `attempt` (from 1): Retry-After in seconds when sent, else doubling with full jitter.
-
-    Returns: seconds, at most LONGEST_PAUSE_SECONDS.
-    """
+    """Seconds before retry number `attempt` (from 1): Retry-After when sent, else doubling with full jitter."""
     try:
         pause = float(headers["retry-after"])
     except (KeyError, ValueError):

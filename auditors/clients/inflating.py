@@ -1,7 +1,5 @@
-"""Decodes gzip and deflate piece by piece, within bounds that the caller sets.
-
-A gzip body is one or more members (RFC 1952, 2.2), and all of them are decoded. Bytes that belong to no member, and a
-body that ends inside a member, are errors: text that is silently left out would be audited as if it had not been said.
+"""Decodes gzip (all members, RFC 1952, 2.2) and deflate piece by piece. Bytes that belong to no member, and a body that
+ends inside a member, are errors: text left out in silence would be audited as if it had not been said.
 """
 
 import zlib
@@ -32,9 +30,8 @@ class Inflater:
         self._head = b""
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what a chunk decodes to, in pieces of at most PIECE_BYTES. Raises InflateError. A piece is decoded when
-        it is asked for, so a caller that stops asking does no further work. Ask for all pieces of a chunk before the
-        next chunk is fed.
+        """Yield what a chunk decodes to, in pieces of at most PIECE_BYTES, each decoded when it is asked for. Ask for
+        all pieces before the next chunk. Raises InflateError.
         """
         chunk, self._head = self._head + chunk, b""
         while True:

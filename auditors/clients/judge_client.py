@@ -1,9 +1,8 @@
 """Client of a judge model, shared by the live judge auditor and the suites that a judge scores.
 
-A reply is held to a JSON schema where the server can do that; where it refuses such requests, the question is asked in
-free text from then on. A reply that cannot be read is asked for again, as another draw; then what could be read of it
-counts, and without that it is a failure of the judge: it never becomes a number. Every judgement says which model gave
-it, to which question, in which form.
+A reply is held to a JSON schema where the server can do that, else the question is asked in free text. A reply that
+cannot be read is asked for again, as another draw; then what could be read of it counts, and without that it is a
+failure of the judge, never a number. Every judgement says which model gave it, to which question, in which form.
 """
 
 import asyncio
@@ -89,19 +88,15 @@ class JudgeClient:
     """
 
     def __init__(self, completer: Completer, model: str, *, form: JudgeForm | None = None) -> None:
-        """Keeps what it is given; opens nothing, and closes nothing.
-
-        Args: form: the form that earlier judgements of the same run took; None tries a schema first.
-        """
+        """`form`: the form that earlier judgements of the same run took; None tries a schema first."""
         self.model = model
         self._completer = completer
         self._form = form
         self._thinking = str(completer.thinking if isinstance(completer, ThinkingCompleter) else DEFAULT)
 
     async def ask(self, question: Callable[[], JudgeQuestion], read: Callable[[str | None], T]) -> Judgement[T]:
-        """Asks up to ATTEMPTS times, until `read` accepts a reply (raises no UnreadableError); each time in another
-        draw with a new question and, where a reply was cut off, with more tokens, if the server has them. Raises
-        CompletionError when the judge's server gives no reply.
+        """Asks up to ATTEMPTS times, until `read` accepts a reply; each time in another draw with a new question and,
+        where a reply was cut off, with more tokens. Raises CompletionError when the judge's server gives no reply.
         """
         attempt, longer, has_room, partial = 0, 1, True, None
         while True:

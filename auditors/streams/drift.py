@@ -246,9 +246,7 @@ def limits_of(reference: Interval, settings: DriftSettings) -> Interval:
 
 
 def close_in(detector: Detector, reference: Interval, window: WeightedSums, settings: DriftSettings) -> Detector:
-    """Return the detector with a reference inside its own, computed from `window`; its counts and its evidence stay.
-    Sound as long as `reference` is made of audits that the detector has seen already: see the module's docstring.
-    """
+    """Return the detector with a reference inside its own, made of audits of `window` that it has seen already."""
     limits = limits_of(reference, settings)
     return msgspec.structs.replace(
         detector,

@@ -1,7 +1,4 @@
-"""The ranges of the live metrics, and their linear maps onto [0, 1] and back.
-
-A metric with gaps has a stream of differences next to each group's own: a group against the others of its axis.
-"""
+"""The ranges of the live metrics and of gaps (a group against the others), and their linear maps onto [0, 1]."""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -37,10 +37,7 @@ def is_cut(sender_rate: float, largest: float) -> bool:
 
 def counted_probability(probability: float, sender_rate: float, largest: float) -> float:
     """Return the probability whose inverse an exchange weighs: its own, with the sender's rate 1 / largest or more.
-
-    Args: probability: of reaching the auditor, the sender's rate included; largest: L of the module, 1 or more.
-
-    Raises: ValueError if probability or sender_rate is outside (0, 1].
+    `probability` includes the sender's rate. Raises ValueError outside (0, 1].
     """
     if sender_rate == 1.0:
         return probability
@@ -48,9 +45,7 @@ def counted_probability(probability: float, sender_rate: float, largest: float) 
 
 
 def relative_probability(probability: float, sender_rate: float, largest: float) -> float:
-    """Return the probability whose inverse is the weight relative to L: over 1 for exchanges that are lighter than L.
-    Arguments as of `counted_probability`. Raises: ValueError if probability or sender_rate is out of range.
-    """
+    """Return the probability whose inverse is the weight relative to L: over 1 for exchanges lighter than L."""
     return _own(probability, sender_rate) * max(1.0, sender_rate * largest)
 
 

@@ -1,8 +1,5 @@
-"""Checks that a stored state of a stream can be read and moved on: the single place that tells damaged states from
-sound states.
-
-Numbers of the wrong kind are refused by the types; this module adds what the types cannot say, such as a sum of weights
-that is 0 behind fifty values.
+"""Checks that a stored state of a stream can be moved on: the single place that tells damaged from sound states, by
+what types cannot say, such as a sum of weights that is 0 behind fifty values.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""An exchange as text: what was asked and answered, or why that cannot be audited.
-
-`auditors.text.readers` makes one of the bodies that the gateway kept.
-"""
+"""An exchange as text, made by `auditors.text.readers`: what was asked and answered, or why that cannot be audited."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,6 +1,5 @@
-"""Sentences that ask a model not to stereotype (protocols 2.10): the paper's two by name, or a user's own file.
-
-Suites add them to their questions, a gateway's policies to live requests.
+"""Sentences that ask a model not to stereotype (protocols 2.10), by name or from a user's file, for suites and
+policies.
 """
 
 import hashlib

@@ -1,7 +1,5 @@
-"""Reads replies for refusals and admonitions by their wording: one recogniser for suites and for live auditors.
-
-`lectures` finds the English admonitions with which an answer warns of a group instead of just answering. Word lists are
-ours, from general knowledge of how models decline, and are the same for every group.
+"""Reads replies for refusals and admonitions by their wording, for suites and for live auditors. Word lists are ours,
+from general knowledge of how models decline, and are the same for every group.
 """
 
 import re

@@ -1,10 +1,9 @@
-"""Separates the thoughts in the text of a reply from its answer, if the server did not separate them.
+"""Separates the thoughts in the text of a reply from its answer, if the server did not separate them: between two marks
+(`<think>…</think>`), before a closing mark alone (the template opened the thought), after an opening mark alone (the
+reply ended within it), or in the channels of a format that has several.
 
-A server without a parser for its model's thoughts leaves them in the text: between two marks (`<think>…</think>`),
-before a closing mark alone (the prompt's template opened the thought), after an opening mark alone (the reply ended
-within the thought), or in the channels of a format that has several. A mark counts where it begins a line or follows a
-thought; a closing mark alone counts at the beginning or end of a line, so that a tag within a sentence does not count.
-The time is linear in the length of the text.
+A mark counts where it begins a line or follows a thought; a closing mark alone at the beginning or end of a line.
+Linear time.
 """
 
 import re

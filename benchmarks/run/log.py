@@ -42,27 +42,21 @@ class RunLog(Protocol):
 
     async def begin(self) -> Beginning:
         """Notes that the run goes on from now, and returns what was kept of it. Called once, before anything else."""
-        ...
 
     async def keep_thinking(self, thinking: ThinkingFound) -> None:
         """Keeps what the model's server does about thinking, in place of what was kept before."""
-        ...
 
     def read(self) -> AsyncIterator[Sequence[Placed]]:
         """Replies kept so far, some at a time; of two to the same (item_id, sample) the later one comes later."""
-        ...
 
     async def append(self, replies: Sequence[Reply]) -> Sequence[int]:
         """Keeps replies; when it returns, they survive the death of this process. Returns the place of each."""
-        ...
 
     def reply(self, place: int) -> Reply:
         """Return the reply at a place. May be called from any thread."""
-        ...
 
     async def keep_items(self, items: Sequence[Item]) -> None:
         """Keeps all items of a plan that has grown since the log was made."""
-        ...
 
 
 class ReplyLines:
