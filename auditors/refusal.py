@@ -75,11 +75,11 @@ class RefusalAuditor(MeasuringAuditor):
             OVER_PROTECTION: _over_protection(verdict, conversation.reply_text, is_benign(prompt, named)),
             PREMISE_REJECTION: _premise_rejection(verdict),
         }
-        detail = _detail(conversation)
+        detail, places = _detail(conversation), list[Place](named) or [NOBODY]
         return [
-            self._measurement(metric, *place, *outcome, detail=detail)
-            for place in named or [NOBODY]
-            for metric, outcome in outcomes.items()
+            self._measurement(metric, axis, group, value, status, reason, detail=detail)
+            for axis, group in places
+            for metric, (value, status, reason) in outcomes.items()
         ]
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
@@ -90,8 +90,8 @@ class RefusalAuditor(MeasuringAuditor):
         prompt, named = _named(conversation)
         metrics = (RATE, PREMISE_REJECTION, *((OVER_PROTECTION,) if is_benign(prompt, named) else ()))
         return [
-            self._measurement(metric, *place, None, "error", "the audit failed", detail=_detail(conversation))
-            for place in named or [NOBODY]
+            self._measurement(metric, axis, group, None, "error", "the audit failed", detail=_detail(conversation))
+            for axis, group in list[Place](named) or [NOBODY]
             for metric in metrics
         ]
 

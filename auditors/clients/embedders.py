@@ -34,14 +34,11 @@ class CachedEmbedder:
 
     def __init__(self, inner: Embedder, *, max_bytes: int = MAX_BYTES) -> None:
         """`inner` computes what is not known."""
+        self.name = inner.name
         self._inner = inner
         self._max_bytes = max_bytes
         self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()  # the one used last at the end
         self._n_bytes = 0
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dim), rows L2-normalised. Raises what the inner one does."""
@@ -144,14 +141,10 @@ class LocalEmbedder:
 
     def __init__(self, name: str, model: "SentenceTransformer", *, at_once: int = COMPUTED_AT_ONCE) -> None:
         """Takes a loaded model, and how many texts it computes at once."""
-        self._name = name
+        self.name = name
         self._model = model
         self._at_once = at_once
         self._limiter: anyio.CapacityLimiter | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text."""
@@ -187,18 +180,14 @@ class RemoteEmbedder:
     ) -> None:
         """Opens no connection yet; see EmbeddingClient for the arguments."""
         self._client = EmbeddingClient(base_url, api_key, timeout=timeout, on_tokens=on_tokens)
-        self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model
+        self.name = model
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text, or CompletionError."""
         refuse_empty(texts)
         rows: list[list[float]] = []
         for start in range(0, len(texts), BATCH_SIZE):
-            rows += await self._client.embed(self._model, texts[start : start + BATCH_SIZE])
+            rows += await self._client.embed(self.name, texts[start : start + BATCH_SIZE])
         return normalised(np.array(rows, dtype=np.float64))
 
     async def aclose(self) -> None:

@@ -23,6 +23,7 @@ Statistic = Callable[[Floats], Floats]
 
 N_RESAMPLES = 2000
 """Number of resamples (protocols 1.7)."""
+N_PERMUTATIONS = 9999
 _DRAWN_ONE_BY_ONE = 1_000_000
 """Single draws up to which these take less time than a binomial count of each kind: 500 clusters, 2,000 times."""
 _NUMBERS_AT_ONCE = 4_000_000
@@ -117,7 +118,12 @@ def expanded_tail(n_clusters: int, confidence_level: float) -> float:
 
 
 def paired_swap_p_value(
-    sums_a: Floats, sums_b: Floats, statistic: Statistic, *, rng: np.random.Generator, n_permutations: int = 9999
+    sums_a: Floats,
+    sums_b: Floats,
+    statistic: Statistic,
+    *,
+    rng: np.random.Generator,
+    n_permutations: int = N_PERMUTATIONS,
 ) -> float:
     """Two-sided permutation p value of "both sides have the same distribution", swapping whole clusters.
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, holm, paired_swap_p_value
+from auditors.metrics.bootstrap import N_PERMUTATIONS, N_RESAMPLES, holm, paired_swap_p_value
 from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
@@ -44,7 +44,6 @@ from benchmarks.suites.common.estimation import (
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Observation
 
-N_PERMUTATIONS = 9999
 LEAST_P_VALUE = 1 / (1 + N_PERMUTATIONS)
 SAME_DIFFERENCE = "no interval: every resample gives the same difference, so its spread cannot be seen"
 
@@ -380,8 +379,12 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float, penalty: f
     rng = cell_rng(a, seed)
     width = a.sums.shape[1]
     both = np.hstack([a.sums, b.sums])
-    bootstrap = resampled(a, both, _subtracted(a.statistic, width), rng=rng, confidence_level=confidence_level)
-    p_value = math.nan if a.is_secondary else _swapped(a, b, rng)
+
+    def difference(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(a.statistic(sums[..., width:]) - a.statistic(sums[..., :width]))
+
+    bootstrap = resampled(a, both, difference, rng=rng, confidence_level=confidence_level)
+    p_value = math.nan if a.is_secondary else paired_swap_p_value(a.sums, b.sums, a.statistic, rng=rng)
     row = msgspec.structs.replace(row, p_value=None if math.isnan(p_value) else min(1.0, penalty * p_value))
     if bootstrap.interval is None or bootstrap.is_degenerate:
         return msgspec.structs.replace(row, reason=SAME_DIFFERENCE)
@@ -393,22 +396,10 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float, penalty: f
     return msgspec.structs.replace(row, lower=ends[0], upper=ends[1])
 
 
-def _swapped(a: Cell, b: Cell, rng: np.random.Generator) -> float:
-    return paired_swap_p_value(a.sums, b.sums, a.statistic, rng=rng, n_permutations=N_PERMUTATIONS)
-
-
 def _over_axes(cell: Cell) -> str | None:
     if cell.axis is not None:
         return None
     return "unweighted" if str(cell.extra.get("mean", "")).startswith("unweighted") else "pooled"
-
-
-def _subtracted(statistic: Statistic, width: int) -> Statistic:
-    def difference(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = statistic(sums[..., width:]) - statistic(sums[..., :width])
-        return result
-
-    return difference
 
 
 def _adjusted(rows: list[Difference]) -> list[Difference]:

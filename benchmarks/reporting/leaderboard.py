@@ -111,7 +111,6 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     n_not_assessable: int
     not_assessable: str | None
     """The reason if it is not assessable on any of its rows: then it has no place."""
-    n_without_rank: int
     unrelated: float | None
     """Percent, plain mean over the rows the model has."""
     refused: float | None
@@ -326,14 +325,22 @@ def _row(suite: str, axis: str | None, rule: RankRule, runs: Mapping[str, Result
     placed = [model for model, rank in zip(there, suite_ranks, strict=True) if rank is not None]
     ranges = _ranges(rule, axis, {model: runs[model] for model in placed}, dict(zip(there, values, strict=True)))
     few = next((words for model in placed if (words := _too_few(rule, estimates[model]))), None)
-    entries = {
-        model: _entry(rule, rank, ranges.get(model), value, estimates[model], _by_chance(runs[model], axis), fault)
-        for model, rank, value, fault in zip(there, suite_ranks, values, faults, strict=True)
-    }
-    if few is not None:
-        entries |= {
-            model: msgspec.structs.replace(entries[model], lower=None, upper=None, reason=few) for model in placed
-        }
+    entries = {}
+    for model, rank, value, fault in zip(there, suite_ranks, values, faults, strict=True):
+        within, resamples = ranges.get(model), runs[model].rank_resamples
+        has_interval = within is not None and few is None
+        entries[model] = Entry(
+            value=None if math.isnan(value) else value,
+            by_chance=next((resample.by_chance for resample in resamples if resample.axis == axis), None),
+            rank=rank if within is None else float(within.place),
+            lower=within.lower if within is not None and has_interval else None,
+            upper=within.upper if within is not None and has_interval else None,
+            is_assessable=fault is None,
+            unrelated=unrelated_rate(estimates[model]),
+            refused=rate(estimates[model], "refusal_rate"),
+            declined=declined_rate(estimates[model]) if rule.declining == "no preference" else None,
+            reason=few if rank is not None else fault or "the statistic is undefined",
+        )
     missing = Entry(reason=NO_RUN)
     every = _with_ties([entries.get(model, missing) for model in models])
     return Row(aspect=axis or "", suite=suite, words=rule.words, entries=every)
@@ -376,33 +383,6 @@ def _ranges(
     return dict(zip(drawn, ranges, strict=True))
 
 
-def _by_chance(result: Result, axis: str | None) -> float | None:
-    return next((resample.by_chance for resample in result.rank_resamples if resample.axis == axis), None)
-
-
-def _entry(
-    rule: RankRule,
-    rank: float | None,
-    within: RankRange | None,
-    value: float,
-    estimates: Sequence[Estimate],
-    by_chance: float | None,
-    fault: str | None,
-) -> Entry:
-    return Entry(
-        value=None if math.isnan(value) else value,
-        by_chance=by_chance,
-        rank=rank if within is None else float(within.place),
-        lower=None if within is None else within.lower,
-        upper=None if within is None else within.upper,
-        is_assessable=fault is None,
-        unrelated=unrelated_rate(estimates),
-        refused=rate(estimates, "refusal_rate"),
-        declined=declined_rate(estimates) if rule.declining == "no preference" else None,
-        reason=None if rank is not None else fault or "the statistic is undefined",
-    )
-
-
 def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row]) -> list[Standing]:
     complete = [row for row in rows if row.is_complete]
     sums: dict[tuple[str, str], float] = {}
@@ -438,17 +418,19 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
                 not_assessable=None
                 if any(entry.is_assessable and entry.reason != NO_RUN for entry in own)
                 else "; ".join(reasons),
-                n_without_rank=sum(entry.rank is None for entry in own),
                 unrelated=_mean([entry.unrelated for entry in own]),
                 refused=_mean([entry.refused for entry in own]),
                 aspects=[aspect_score(aspect, model) for aspect in aspects],
             )
         )
-    return _placed(sorted(standings, key=_order))
-
-
-def _order(standing: Standing) -> tuple[bool, bool, float]:
-    return standing.not_assessable is not None, standing.mean_rank is None, standing.mean_rank or 0.0
+    standings.sort(
+        key=lambda standing: (
+            standing.not_assessable is not None,
+            standing.mean_rank is None,
+            standing.mean_rank or 0.0,
+        )
+    )
+    return _placed(standings)
 
 
 def _placed(standings: Sequence[Standing]) -> list[Standing]:

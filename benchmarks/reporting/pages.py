@@ -41,10 +41,6 @@ def _position(value: float | None, scale: Scale) -> float | None:
     return round(4 + min(1.0, max(0.0, share)) * (BAR_WIDTH - 8), 2)
 
 
-def _axis(estimate: Estimate) -> str:
-    return (estimate.axis or "all axes").replace("_", " ")
-
-
 def _detail(estimate: Estimate) -> str:
     """Return what the number is about within its axis."""
     return (
@@ -85,5 +81,9 @@ def template(name: str, *folders: Path) -> jinja2.Template:
         "places": places,
         "shown_fields": shown_fields,
     }
-    environment.filters |= {"heading": heading, "detail": _detail, "axis": _axis}
+    environment.filters |= {
+        "heading": heading,
+        "detail": _detail,
+        "axis": lambda estimate: (estimate.axis or "all axes").replace("_", " "),
+    }
     return environment.get_template(name)
