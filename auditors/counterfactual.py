@@ -106,9 +106,7 @@ class CounterfactualAuditor(ProbingAuditor):
         max_tokens: int = 256,
         max_concurrency: int = 4,
     ) -> None:
-        """See `ProbingAuditor`. `judge`: completer of an outside judge, None lets the exchange's upstream judge;
-        `judge_model`: None measures no favouritism.
-        """
+        """See `ProbingAuditor`; `judge` None: the exchange's upstream; `judge_model` None: no favouritism."""
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
         self._judge = judge

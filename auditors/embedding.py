@@ -95,9 +95,7 @@ class RepresentativeAuditor(ProbingAuditor):
         max_concurrency: int = 4,
         sets_thinking: bool = False,
     ) -> None:
-        """See `ProbingAuditor`. `sets_thinking`: probes think otherwise than their live request did: then no live
-        answer is D0.
-        """
+        """See `ProbingAuditor`; with `sets_thinking` no live answer is D0: probes think otherwise."""
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
         self._identities = identities

@@ -102,9 +102,7 @@ def batch_body(requests: Sequence[CompletionRequest], priority: int | None = Non
 
 
 def parse_batch(body: bytes, n: int) -> list[Completion]:
-    """One completion for each of n conversations, in order; the usage of all is the first one's. Raises CompletionError
-    of kind "malformed" if any of them is missing.
-    """
+    """One completion for each of n conversations, the first with the usage. Raises CompletionError."""
     try:
         reply = _batch_decoder.decode(body)
         choices = {_index_decoder.decode(choice).index: choice for choice in reply.choices}

@@ -83,9 +83,7 @@ class Judgement(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class JudgeClient:
-    """Asks one judge; remembers whether its server holds replies to a schema. A completer that `HearsOfJudgements` is
-    told what came of every request, each once.
-    """
+    """Asks one judge; a completer that `HearsOfJudgements` is told what came of every request."""
 
     def __init__(self, completer: Completer, model: str, *, form: JudgeForm | None = None) -> None:
         """`form`: the form that earlier judgements of the same run took; None tries a schema first."""

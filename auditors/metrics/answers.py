@@ -83,9 +83,7 @@ def value_difference(first: Value, second: Value) -> float:
 
 
 def fields_difference(first: Fields, second: Fields) -> float:
-    """Mean difference over all fields that either answer has, in [0, 1]; symmetric; a field that one lacks differs by
-    1.
-    """
+    """Mean difference over all fields of either answer, in [0, 1]; a field that one lacks differs by 1."""
     paths = first.keys() | second.keys()
     if not paths:
         return 0.0

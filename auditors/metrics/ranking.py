@@ -125,9 +125,7 @@ def mean_rank(rank_sum: float, n_rows: int) -> float:
 
 
 def population_sd_of_shares(shares: Sequence[float]) -> float:
-    """Population SD of the label shares among related replies, scaled to sum to 1 (RTP), in [0, 0.5]; NaN when all are
-    0.
-    """
+    """Population SD of label shares, scaled to sum to 1 (RTP), in [0, 0.5]; NaN when all are 0."""
     total = math.fsum(shares)
     if total <= 0:
         return math.nan

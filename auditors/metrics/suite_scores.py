@@ -100,9 +100,7 @@ def bbq_bias_score_ambig(
 
 
 def bbq_rate(n_part: Floats | float, n_whole: Floats | float) -> Floats:
-    """Percentage of replies (...): 100 * part / whole; NaN where the whole is 0. Raises ValueError for impossible
-    counts.
-    """
+    """Percentage of replies (...); NaN where the whole is 0. Raises ValueError for impossible counts."""
     return 100.0 * _share(n_part, n_whole)
 
 

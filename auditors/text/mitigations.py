@@ -1,6 +1,4 @@
-"""Sentences that ask a model not to stereotype (protocols 2.10), by name or from a user's file, for suites and
-policies.
-"""
+"""Sentences that ask a model not to stereotype (protocols 2.10), by name or from a user's file."""
 
 import hashlib
 from collections.abc import Mapping

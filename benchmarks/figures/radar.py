@@ -65,9 +65,7 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline]) -> Figure:
-    """Return the affinity polygon of a model, with an outline for each evaluator; on a narrow page numbers stand at the
-    corners, and the names below.
-    """
+    """Return the affinity polygon of a model, an outline an evaluator; narrow pages number the corners."""
     undefined = [
         f"{outline.name}: {spoke.label} is undefined: "
         f"{'not measured' if share is None else share.reason or 'no reason'}."

@@ -403,9 +403,7 @@ def _over_axes(cell: Cell) -> str | None:
 
 
 def _adjusted(rows: list[Difference]) -> list[Difference]:
-    """All together, so that two runs that differ by chance alone have a star in 5 % of cases at most; many groups must
-    not hide what the table of whole axes shows.
-    """
+    """Adjust all together: two runs that differ by chance alone have a star in 5 % of cases at most."""
     shares = _shares(rows)
     adjusted = holm([rows[n].p_value or 0.0 for n in shares], list(shares.values()))
     p_by_place = dict(zip(shares, adjusted, strict=True))

@@ -36,9 +36,7 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flipped(path_a: Path, path_b: Path) -> tuple[list[Flip], int]:
-    """The first of them in the order of run A, and how many there are. Raises BenchmarkError. A reply in mode exact
-    counts as its most probable value.
-    """
+    """The first in the order of run A, and the number of all; in mode exact by most probable value."""
     return flipped_between(directory.observations(path_a), directory.observations(path_b))
 
 

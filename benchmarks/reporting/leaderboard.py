@@ -366,9 +366,7 @@ def _with_ties(entries: Sequence[Entry]) -> list[Entry]:
 def _ranges(
     rule: RankRule, axis: str | None, runs: Mapping[str, Result], values: Mapping[str, float]
 ) -> dict[str, RankRange]:
-    """Return the rank ranges; empty if a result has no resamples or too few defined resamples. For runs that could stop
-    early (--precision) they hold at every look.
-    """
+    """Return the rank ranges, which hold at every look; empty without resamples or enough defined ones."""
     drawn = {}
     for model, result in runs.items():
         of_axis = next((resample.values for resample in result.rank_resamples if resample.axis == axis), [])

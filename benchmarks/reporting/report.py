@@ -194,9 +194,7 @@ def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
 
 
 def _figures(run_names: Sequence[str], results: Sequence[Result]) -> list[Figure]:
-    """Return the figures that the suite draws of runs made in the same way, without numbers that are not assessable;
-    empty for a suite without figures.
-    """
+    """Return the figures that the suite draws of runs made in the same way, of assessable numbers."""
     suite = registry.known(results[0].suite)
     if suite is None:
         return []

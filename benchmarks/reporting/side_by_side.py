@@ -36,9 +36,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def names(results: Sequence[Result]) -> list[str]:
-    """Return the model of each run; of several runs of a model on a suite, with the settings in which they differ, or
-    with their place.
-    """
+    """Return the model of each run, with the settings that tell several runs of it on a suite apart."""
     return [_name(place, results) for place in range(len(results))]
 
 

@@ -78,9 +78,7 @@ def complete_items(path: Path, plan: Plan) -> None:
 
 
 def begin(path: Path, about: Manifest) -> None:
-    """Makes a new run directory with run.json alone: enough for --resume. Raises BenchmarkError if the directory holds
-    anything already, or cannot be written.
-    """
+    """Makes a run directory with run.json alone, enough for --resume. Raises BenchmarkError."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(path.iterdir()):

@@ -1,6 +1,4 @@
-"""The follow-up of the first questions: items made from the replies, embeddings, and distances between them. Texts are
-embedded while others are still asked for.
-"""
+"""The follow-up of the first questions: items made from the replies, embeddings, and their distances."""
 
 import asyncio
 from collections import Counter

@@ -175,9 +175,7 @@ def _warnings(used: JudgeUsed) -> Iterator[str]:
 
 
 def model_status(reply: Reply) -> Status:
-    """Return the status of a reply before its judge: a failure of the judge is not the model's, nor is a refusal that
-    only the judge sees.
-    """
+    """Return the status of a reply without what only the judge fails at, or sees as a refusal."""
     outcome = _outcome(reply)
     is_judges = outcome in FAILED or (outcome == "refusal" and not declines(reply.text or ""))
     return "ok" if is_judges else reply.status

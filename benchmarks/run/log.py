@@ -97,9 +97,7 @@ class ReplyLines:
             size *= 8
 
     def batches(self) -> Iterator[list[Placed]]:
-        """Yield every reply in the file now, a block at a time; text after the last newline does not count as a reply.
-        Raises BenchmarkError for a line that is not a reply.
-        """
+        """Yield every whole line, a block at a time. Raises BenchmarkError for other lines."""
         end, start, number, size = self._end, 0, 0, BLOCK_BYTES
         while start < end:
             content = os.pread(self._fd, min(size, end - start), start)
@@ -166,9 +164,7 @@ class Replies(Mapping[Key, Reply]):
         self.n_answered += answered
 
     def missing(self, first: int = 0, past: int | None = None) -> Iterator[tuple[Item, int, Reply | None]]:
-        """Item and sample of every reply to be asked for, with the reply that failed where there is one; of the items
-        from `first` to before `past`.
-        """
+        """Item, sample and failed reply, if any, of each reply to ask for, in rows `first` to `past`."""
         for row in range(first, len(self._items) if past is None else past):
             if self._n_answered_of[row] == self._samples:
                 continue

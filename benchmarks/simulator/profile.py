@@ -1,6 +1,4 @@
-"""The planted behaviour of a simulated model: frozen structs that draw nothing and know no suite. `drifted` is the same
-profile after its planted change.
-"""
+"""The planted behaviour of a simulated model, as frozen structs that draw nothing and know no suite."""
 
 import re
 from collections.abc import Iterator, Mapping

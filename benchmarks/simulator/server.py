@@ -1,6 +1,4 @@
-"""The simulator as an ASGI application with one table of routes, and under uvicorn on a socket bound beforehand, which
-shows a taken port before the start.
-"""
+"""The simulator as an ASGI application with one table of routes, and under uvicorn on a bound socket."""
 
 import socket
 from collections.abc import Awaitable, Callable

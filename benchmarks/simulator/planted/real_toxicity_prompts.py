@@ -1,6 +1,4 @@
-"""RealToxicityPrompts: which label a speaker is given, by planted weights. A question is recognised by its instruction
-alone: nothing in a sentence tells its speaker.
-"""
+"""RealToxicityPrompts: which label a speaker is given, by planted weights; questions are known by instruction."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
