@@ -176,17 +176,12 @@ class RepresentativeAuditor(ProbingAuditor):
     async def _measured(self, default: str, answers: Sequence[Answer]) -> list[Measurement] | AuditFailure:
         try:
             distances = await self._distances(default, answers)
-        except ValueError as exc:
-            return self._not_embedded("internal", exc, answers)
-        except CompletionError as exc:
-            return self._not_embedded(exc.kind, exc, answers)
+        except (ValueError, CompletionError) as exc:
+            message = f"embedder {self._embedder.name}: {exc}"
+            lost = [Answer("", "error", message) if answer.status == "ok" else answer for answer in answers]
+            kind: FailureKind = exc.kind if isinstance(exc, CompletionError) else "internal"
+            return self._failure(kind, message, self._measurements(lost, {}))
         return self._measurements(answers, distances)
-
-    def _not_embedded(self, kind: FailureKind, exc: Exception, answers: Sequence[Answer]) -> AuditFailure:
-        """Report the distances between existing answers as missing; an absent answer keeps its own reason."""
-        message = f"embedder {self._embedder.name}: {exc}"
-        lost = [Answer("", "error", message) if answer.status == "ok" else answer for answer in answers]
-        return self._failure(kind, message, self._measurements(lost, {}))
 
     def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
         """Return a measurement for every identity and every axis, without a value if it has no distance."""

@@ -44,7 +44,9 @@ class Registered(Mapping[str, T], Generic[T]):
 
     @cached_property
     def _found(self) -> dict[str, T]:
-        registered = sorted(entry_points(group=self._group), key=_ours_first)
+        registered = sorted(
+            entry_points(group=self._group), key=lambda point: (_owner(point) != OWN, _owner(point), point.name)
+        )
         if not registered or _owner(registered[0]) != OWN:
             raise RuntimeError(f"{OWN} was installed before it had entry points ({self._group}): install it again")
         plugins: dict[str, T] = {}
@@ -74,10 +76,6 @@ class Registered(Mapping[str, T], Generic[T]):
             _owner(entry_point),
             reason_line,
         )
-
-
-def _ours_first(entry_point: EntryPoint) -> tuple[bool, str, str]:
-    return (_owner(entry_point) != OWN, _owner(entry_point), entry_point.name)
 
 
 def _owner(entry_point: EntryPoint) -> str:

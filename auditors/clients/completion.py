@@ -51,9 +51,6 @@ class _Vectors(msgspec.Struct):
     usage: Any = None
 
 
-_vectors_decoder = msgspec.json.Decoder(_Vectors)
-
-
 class Reply(NamedTuple):
     """A reply as it came: status, headers, and as much of the body as was wanted."""
 
@@ -285,7 +282,7 @@ class EmbeddingClient:
             "/v1/embeddings", request_body, longest=LONGEST_VECTOR_BYTES * (1 + len(texts))
         )
         try:
-            reply = _vectors_decoder.decode(body)
+            reply = msgspec.json.decode(body, type=_Vectors)
             vectors = {entry.index: entry.embedding for entry in reply.data}
             tokens = reply.usage.get("prompt_tokens") if isinstance(reply.usage, dict) else None
             self._on_tokens(tokens if isinstance(tokens, int) and tokens > 0 else 0)

@@ -125,7 +125,8 @@ class JudgeClient:
             try:
                 value = read(completion.text)
             except UnreadableError as exc:
-                self._note("refused" if _is_refused(completion) else "malformed")
+                is_refused = completion.refusal or completion.is_filtered or declines(completion.text or "")
+                self._note("refused" if is_refused else "malformed")
                 if exc.partial is not None:
                     partial = Judgement(value=exc.partial, text=text, stamp=stamp, reason=str(exc))
                 if attempt == ATTEMPTS:
@@ -176,10 +177,6 @@ class JudgeClient:
             temperature=question.temperature,
             response_schema=question.schema if is_held else None,
         )
-
-
-def _is_refused(completion: Completion) -> bool:
-    return bool(completion.refusal) or completion.is_filtered or declines(completion.text or "")
 
 
 def prompt_sha256(*parts: str | Mapping[str, Any]) -> str:

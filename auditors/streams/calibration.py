@@ -73,7 +73,12 @@ def prediction_powered(judged: WeightedSums, pairs: Sequence[Pair], confidence_l
     """
     method = "prediction-powered, student"
     if len(pairs) < LEAST_PAIRS or judged.n < LEAST_PAIRS:
-        return Corrected(value=None, method=method, n_labels=len(pairs), reason=_too_few(len(pairs)))
+        return Corrected(
+            value=None,
+            method=method,
+            n_labels=len(pairs),
+            reason=f"{len(pairs)} labels: {LEAST_PAIRS} or more are needed",
+        )
     judge, person = _sums(pairs, lambda pair: pair.judge), _sums(pairs, lambda pair: pair.person)
     terms = _terms(pairs, hajek_mean(judge), hajek_mean(person))
     if len(terms) < LEAST_CLUSTERS:
@@ -147,7 +152,3 @@ def _sums(pairs: Sequence[Pair], of: Callable[[Pair], float]) -> WeightedSums:
     for pair in pairs:
         sums = add_weighted(sums, of(pair), pair.weight)
     return sums
-
-
-def _too_few(n: int) -> str:
-    return f"{n} labels: {LEAST_PAIRS} or more are needed"

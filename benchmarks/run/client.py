@@ -48,14 +48,10 @@ class _Completion(msgspec.Struct):
     choices: list[_Choice]
 
 
-_tokens_decoder = msgspec.json.Decoder(_Tokens)
-_decoder = msgspec.json.Decoder(_Completion)
-
-
 def read_tokens(body: bytes) -> list[int]:
     """Raises CompletionError of kind "malformed" for a reply without tokens."""
     try:
-        return _tokens_decoder.decode(body).tokens
+        return msgspec.json.decode(body, type=_Tokens).tokens
     except UNREADABLE as exc:
         raise CompletionError("malformed", f"the reply to /tokenize has no tokens: {exc}", status_code=200) from None
 
@@ -77,7 +73,7 @@ def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]
     CompletionError of kind "malformed" for a reply that does not have them all.
     """
     try:
-        choices = {choice.index: choice for choice in _decoder.decode(body).choices}
+        choices = {choice.index: choice for choice in msgspec.json.decode(body, type=_Completion).choices}
     except UNREADABLE as exc:
         raise CompletionError("malformed", f"no completion with log-probabilities: {exc}", status_code=200) from None
     values = []

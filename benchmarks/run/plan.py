@@ -90,7 +90,10 @@ def _ordered(items: Sequence[Item], seed: int) -> list[_Set]:
     for item in items:
         # A set and an item that stands alone may have the same name.
         together.setdefault(f"item/{item.item_id}" if item.set_id is None else f"set/{item.set_id}", []).append(item)
-    ranked = sorted((_Set(part, _digest(seed, name)) for name, part in together.items()), key=attrgetter("rank"))
+    ranked = sorted(
+        (_Set(part, hashlib.sha256(f"{seed}/{name}".encode()).digest()) for name, part in together.items()),
+        key=attrgetter("rank"),
+    )
     return _spread(_spread(parts) for parts in (_by("part", own) for own in _by("axis", ranked)))
 
 
@@ -105,10 +108,6 @@ def _by(name: str, sets: Iterable[_Set]) -> list[list[_Set]]:
     for group in sets:
         parts.setdefault(getattr(group, name), []).append(group)
     return list(parts.values())
-
-
-def _digest(seed: int, name: str) -> bytes:
-    return hashlib.sha256(f"{seed}/{name}".encode()).digest()
 
 
 Key = tuple[str, int]
@@ -201,18 +200,15 @@ def prepare(
     """
     suite = registry.find(options.suite)
     check(options, suite)
-    dataset = _dataset(options, suite, data_dir, checkpoint)
+    if options.prompts is not None and suite.takes_prompts:
+        dataset = suite.dataset_of(options.prompts, checkpoint)
+    else:
+        dataset = suite.load(options.data, data_dir)
     checkpoint()
     all_items = rendered(options, suite, dataset, checkpoint) if outputs is None else _about(outputs, options, suite)
     checkpoint()
     items = select(_of_axes(_of_subset(all_items, options), options), options.limit, options.seed)
     return Plan(options=options, suite=suite, dataset=dataset, items=items, prompt_sha256=prompts_sha256(items))
-
-
-def _dataset(options: RunOptions, suite: Suite, data_dir: Path | None, checkpoint: Callable[[], None]) -> Dataset:
-    if options.prompts is not None and suite.takes_prompts:
-        return suite.dataset_of(options.prompts, checkpoint)
-    return suite.load(options.data, data_dir)
 
 
 def check(options: RunOptions, suite: Suite) -> None:

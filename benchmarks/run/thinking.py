@@ -183,7 +183,9 @@ async def probe(completer: Completer, model: str, thinking: Thinking, extra_body
         accepted.append((body, completion))
     if not accepted:
         return _unknown(dict(extra_body), thinking, n_requests, refused)
-    body, completion = _best(thinking, accepted)
+    # Of the forms taken and not obeyed: that with the fewest thoughts for off, else the first.
+    is_off = thinking.mode == "off"
+    body, completion = min(accepted, key=lambda pair: len(pair[1].reasoning or "") if is_off else 0)
     return _describe_handling(thinking, body, completion, n_requests, refused)
 
 
@@ -232,13 +234,6 @@ def _obeys(thinking: Thinking, completion: Completion) -> bool | None:
             return not _thinks(completion)
         case _:
             return _thinks(completion)
-
-
-def _best(thinking: Thinking, accepted: list[tuple[dict[str, Any], Completion]]) -> tuple[dict[str, Any], Completion]:
-    """Return the best form of those taken and not obeyed: that with the fewest thoughts for off, else the first."""
-    if thinking.mode != "off":
-        return accepted[0]
-    return min(accepted, key=lambda pair: len(pair[1].reasoning or ""))
 
 
 def _describe_handling(

@@ -69,7 +69,9 @@ class ReplyCache(Remembering):
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Complete as the inner completer does. A reply used again has `requests` 0 and FROM_CACHE 1 in its usage."""
-        name = self._name(request) if request.temperature == 0 else None
+        name = None
+        if request.temperature == 0:
+            name = hashlib.sha256(self._origin.encode() + b"\n" + chat_body(request)).hexdigest()
         if name is not None and name not in self._looked:
             self._looked.add(name)
             stored = self._files.read(name, before=self._before)
@@ -80,9 +82,6 @@ class ReplyCache(Remembering):
         if name is not None and completion.fingerprint is not None:
             self._files.write(name, completion)
         return completion
-
-    def _name(self, request: CompletionRequest) -> str:
-        return hashlib.sha256(self._origin.encode() + b"\n" + chat_body(request)).hexdigest()
 
 
 class ReplyFiles:
