@@ -64,7 +64,7 @@ def prediction_powered(judged: WeightedSums, pairs: Sequence[Pair], confidence_l
     """Prediction-powered mean: trust * (mean of all judged) + mean of (person - trust * judge) over the labelled.
 
     Args: judged: sums of the judge's scores over all audited exchanges, the labelled ones (pairs) among them, all on
-    one scale from low to high, to which the result is clipped. Returns: the estimate, in the unit of the scores;
+    one scale from 0 to 1, to which the result is clipped. Returns: the estimate, in the unit of the scores;
     `trust` makes the variance least, assuming that few of the judged are labelled. No value with fewer than LEAST_PAIRS
     labels or LEAST_CLUSTERS clusters. Source: Angelopoulos et al. 2023, arXiv:2301.09633; trust: Angelopoulos, Duchi &
     Zrnic 2023, arXiv:2311.01453. Deviation: weights, by Hajek means, whose variance is that of their linear terms
