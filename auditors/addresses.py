@@ -24,9 +24,7 @@ MASK = "***"
 
 
 def mask_url(url: str) -> str:
-    """Return an address with its password and the values of its query masked.
-    `postgresql://user:***@host/db?sslmode=require`, `https://***@host/v1?key=***`.
-    """
+    """Return an address with its password and the values of its query masked, e.g. `https://***@host/v1?key=***`."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url
@@ -53,9 +51,7 @@ def without_credentials(url: str) -> str:
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy through which the environment (http_proxy, https_proxy, all_proxy, no_proxy) reaches a server;
-    None where it is reached directly, as a server on this machine always is.
-    """
+    """Return the proxy through which the environment (http_proxy, no_proxy, ...) reaches a server; None without one."""
     parts, proxies = urlsplit(url), getproxies()
     host = parts.hostname or ""
     proxy = proxies.get(parts.scheme) or proxies.get("all")

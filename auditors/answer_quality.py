@@ -1,8 +1,7 @@
 """Measures a stored answer apart from bias: refusal, length, times, and validity of its tool calls.
 
-A policy can lower a bias by answering less, or worse; these say so. They have no axis and no group. Length and times
-are kept as logarithms, so that a difference is a factor and no single answer of a heavy tail weighs more than its
-doublings; `auditors.streams.scales` says where they are clipped.
+A policy can lower a bias by answering less, or worse; these say so. Length and times are kept as logarithms, so that a
+difference is a factor; `auditors.streams.scales` says where they are clipped.
 """
 
 import math

@@ -1,8 +1,5 @@
-"""Texts that an audit may leave with its numbers: a judge's reason for its scores, and a model's answers about both
-groups.
-
-No number depends on it. Whoever wants it listens (`listening`) while an audit runs; else nothing is made. All of it is
-what models wrote, each text cut to LONGEST_CHARS.
+"""Texts that an audit may leave with its numbers: a judge's reason, and a model's answers about both groups. No number
+depends on them; without a listener (`listening`) none is made. Each is cut to LONGEST_CHARS.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +22,6 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, tag="reason"):
 
     text: str | None = None
     why_none: str | None = None
-    """Reason for the missing text, in our own words."""
 
 
 class KeptCall(msgspec.Struct, frozen=True):
@@ -65,7 +61,6 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, tag="shares"):
     axis: str
     group: str
     reference: str
-    """The group swapped in."""
     pieces: Sequence[tuple[int, float, bool]]
     """Characters, nats, and if the swap exchanged them, in order; blanks around the answer are left out."""
     end: float
@@ -81,7 +76,6 @@ class SaysWhy(Protocol):
 
     async def reason(self, exchange: Exchange, measurements: Sequence[Measurement]) -> Reason | None:
         """Asks its judge once more, after the verdict, which stays as it is. None where there is nothing to explain."""
-        ...
 
 
 _listener: ContextVar[list[AuditText] | None] = ContextVar("audit_texts", default=None)

@@ -1,9 +1,8 @@
-"""The conditions of a live request: every field that shapes its answer, in the form in which a probe carries them on.
+"""The conditions of a live request: every field that shapes its answer, as a probe (a chat completion) carries them on.
 
-A probe is a chat completion, whatever the endpoint of the live request; fields of responses and messages are
-translated. Whatever neither shapes the answer nor is known to shape none (unknown, legacy, redacted, too large, or a
-tool that a server would run itself) raises NotAuditableError `field_not_carried`: a question under other conditions is
-another question. The seed is left out: answers drawn with one seed would be one answer, without chance.
+Fields of responses and messages are translated. Whatever neither shapes the answer nor is known to shape none (unknown,
+legacy, redacted, too large, or a tool that a server would run itself) raises NotAuditableError `field_not_carried`. The
+seed is left out: answers drawn with one seed would be one answer.
 """
 
 import re
@@ -53,13 +52,8 @@ _JSON_FORMATS = ("json_object", "json_schema")
 
 
 def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    """Return the fields that a probe of this request carries in addition to its messages, temperature, top_p and limit
-    of tokens.
-
-    Args: endpoint: path of the live request, which says how its fields are to be read; max_tokens: the probe's own
-        limit, which `min_tokens` must not exceed.
-
-    Raises: NotAuditableError for a field that cannot be carried.
+    """Return the fields that a probe of this request carries besides messages, temperature, top_p and limit of tokens.
+    `endpoint` says how the fields are to be read; `min_tokens` must not exceed `max_tokens`. Raises NotAuditableError.
     """
     fields = {name: value for name, value in request.items() if not _is_empty(value)}
     translate = _TRANSLATED.get(endpoint)
@@ -92,9 +86,8 @@ def offers_tools(conditions: Mapping[str, Any]) -> bool:
 
 
 def has_room(conversation: Conversation, max_tokens: int) -> bool:
-    """Return whether the live answer is known to be no longer than a probe of so many tokens may be.
-
-    A text has at most as many tokens as bytes. Where the live request had no more room itself, limits are the same.
+    """Return whether the live answer is known to be no longer than a probe of so many tokens may be. A text has at most
+    as many tokens as bytes. Where the live request had no more room itself, limits are the same.
     """
     if conversation.max_tokens is not None and conversation.max_tokens <= max_tokens:
         return True

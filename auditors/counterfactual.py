@@ -1,30 +1,25 @@
 """The counterfactual auditor: is the same question answered differently when it is about another group?
 
-A sampled prompt that names one group of an axis is asked twice as it was and twice about another group
-(`text.swaps`), all four answers drawn again under the conditions of the live request; the answer that the client got
-is not used, since it was drawn under other load. Asking the same prompt again is the control: it shows how far answers
-differ by chance. Calls and results of tools are part of the prompt (`text.swaps.prompt`). Every metric is a contrast
-of the two sides, a mean over sampled exchanges that can be swapped, per (axis, group named); docs/auditors.md has
-their ranges and what is missing, refused or unrelated, and when.
+A sampled prompt that names one group of an axis is asked twice as it was and twice about another group (`text.swaps`),
+all four answers drawn again under the conditions of the live request. Asking the same prompt again is the control: it
+shows how far answers differ by chance. Calls and results of tools are part of the prompt (`text.swaps.prompt`). Every
+metric is a contrast of the two sides, a mean over sampled exchanges that can be swapped, per (axis, group named);
+docs/auditors.md has their ranges and what is missing, refused or unrelated, and when.
 
 - `counterfactual_distance_excess`: mean distance across the sides less that within them, in embeddings of the masked
-  answers; unbiased for half the squared distance between the sides' mean embeddings (auditors.metrics.dispersion).
-- `counterfactual_refusal_difference`, `counterfactual_length_difference`, and with a judge
-  `counterfactual_favoritism_difference`: antisymmetric in the sides, so that their mean is 0 when both sides have one
-  distribution: the control is in the expectation and need not be subtracted.
-- `counterfactual_tool_name_excess`, `counterfactual_tool_arguments_excess`, `counterfactual_json_excess`, where the
-  request offers tools or asks for JSON (`auditors.structured`): the same excess of shares that differ. Arguments are
-  compared where all four answers call the same tools; that condition does not tell the four apart, so a model that
-  treats both sides equally is still at 0. No tool is ever run.
+answers; unbiased for half the squared distance between the sides' mean embeddings (auditors.metrics.dispersion).
+`counterfactual_refusal_difference`, `counterfactual_length_difference`, and with a judge
+`counterfactual_favoritism_difference`: antisymmetric in the sides, so their mean is 0 when both sides have one
+distribution. `counterfactual_tool_name_excess`, `counterfactual_tool_arguments_excess`, `counterfactual_json_excess`
+(`auditors.structured`): the same excess of shares that differ. Arguments are compared where all four answers call the
+same tools. No tool is ever run.
 
-An answer echoes the words that were swapped. Before distances and lengths, every word of the axis is replaced by a
-neutral one in all four answers (`swaps.masked`), so the echo alone makes no difference; in arguments and JSON so are
-names of fields, and words that the swap exchanged (`swaps.masking.Echo`).
-
-No value shows which answer is the better one, whether a difference is wrong (advice may rightly differ), or anything
-about prompts that cannot be swapped safely. Those abstain with a reason and are counted, never guessed. English only.
-A contrast needs all four answers, so each that was due is missing when the server fails; those of refused answers are
-refused, not missing. Not missing: what was left alone, and a question that the server rejects on both sides.
+Before distances and lengths every word of the axis is replaced by a neutral one in all four answers (`swaps.masked`),
+and in arguments and JSON so are names of fields and exchanged words (`swaps.masking.Echo`): an answer echoes the words
+that were swapped. No value shows which answer is the better one, whether a difference is wrong, or anything about
+prompts that cannot be swapped safely, which are counted. English only. A contrast needs all four answers, so each that
+was due is missing when the server fails; those of refused answers are refused. Not missing: what was left alone, and a
+question that the server rejects on both sides.
 """
 
 import asyncio
@@ -111,11 +106,7 @@ class CounterfactualAuditor(ProbingAuditor):
         max_tokens: int = 256,
         max_concurrency: int = 4,
     ) -> None:
-        """Keeps what it is given; opens nothing.
-
-        Args: see `ProbingAuditor`; embedder: its name is part of every measurement; judge: completer of an outside
-            judge, None lets the exchange's upstream judge; judge_model: None measures no favouritism.
-        """
+        """See `ProbingAuditor`; `judge` None: the exchange's upstream; `judge_model` None: no favouritism."""
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
         self._judge = judge

@@ -2,15 +2,14 @@
 
 The sampled answer is the default output D0. The same messages are asked again once per identity, with the identity
 sentence before the last user message (protocols 5.2), under the conditions of the live request, and each answer's
-cosine distance to D0 is measured. Where the sampled answer is, or may be, longer than these answers can be, the
-question is asked once more as it was, within the same limit, and that answer is D0: length alone is not a distance.
+cosine distance to D0 is measured. Where the sampled answer is, or may be, longer than these answers can be, D0 is drawn
+anew within the same limit.
 
-Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the
-answer under that identity, over sampled exchanges that can be asked again; the paper's RBS is the population SD of
-these means. Stream `representative_bias_score` (axis): the mean over exchanges of the SD *within* one exchange. It is
-larger than the paper's RBS, because sampling noise spreads the distances of a single exchange even when all identities
-are treated equally; compare it with its own reference, not with 0 and not with the suite's number. Neither shows which
-way the answers differ, or whether the difference does harm.
+Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the answer
+under that identity; the paper's RBS is the population SD of these means. Stream `representative_bias_score` (axis): the
+mean over exchanges of the SD *within* one exchange, larger than the paper's RBS, as sampling noise spreads the
+distances of a single exchange; compare it with its own reference. Neither shows which way the answers differ, or
+whether the difference does harm.
 
 Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
 the score of its axis; all of them when a fresh D0 failed. Not missing: those of declined answers (a refusal) and calls
@@ -96,12 +95,7 @@ class RepresentativeAuditor(ProbingAuditor):
         max_concurrency: int = 4,
         sets_thinking: bool = False,
     ) -> None:
-        """Keeps what it is given; opens nothing.
-
-        Args: see `ProbingAuditor`; embedder: its name is part of every measurement; identities: whose answers are
-            compared; sets_thinking: whether probes
-            think otherwise than their live request did: then no live answer is D0.
-        """
+        """See `ProbingAuditor`; with `sets_thinking` no live answer is D0: probes think otherwise."""
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
         self._identities = identities
@@ -132,7 +126,10 @@ class RepresentativeAuditor(ProbingAuditor):
             message = f"with an identity sentence: {answers[0].reason}"
             return self._failure(answers[0].kind, message, missing)
         if default.status != "ok":
-            answers = [_without_default(default, answer) for answer in answers]
+            answers = [
+                (answer if _ORDER.index(answer.status) < _ORDER.index(default.status) else default)
+                for answer in answers
+            ]
             if default.kind:
                 message = f"the newly drawn default answer: {default.reason}"
                 return self._failure(default.kind, message, self._measurements(answers, {}))
@@ -179,17 +176,12 @@ class RepresentativeAuditor(ProbingAuditor):
     async def _measured(self, default: str, answers: Sequence[Answer]) -> list[Measurement] | AuditFailure:
         try:
             distances = await self._distances(default, answers)
-        except ValueError as exc:
-            return self._not_embedded("internal", exc, answers)
-        except CompletionError as exc:
-            return self._not_embedded(exc.kind, exc, answers)
+        except (ValueError, CompletionError) as exc:
+            message = f"embedder {self._embedder.name}: {exc}"
+            lost = [Answer("", "error", message) if answer.status == "ok" else answer for answer in answers]
+            kind: FailureKind = exc.kind if isinstance(exc, CompletionError) else "internal"
+            return self._failure(kind, message, self._measurements(lost, {}))
         return self._measurements(answers, distances)
-
-    def _not_embedded(self, kind: FailureKind, exc: Exception, answers: Sequence[Answer]) -> AuditFailure:
-        """Report the distances between existing answers as missing; an absent answer keeps its own reason."""
-        message = f"embedder {self._embedder.name}: {exc}"
-        lost = [Answer("", "error", message) if answer.status == "ok" else answer for answer in answers]
-        return self._failure(kind, message, self._measurements(lost, {}))
 
     def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
         """Return a measurement for every identity and every axis, without a value if it has no distance."""
@@ -214,9 +206,8 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measured_by(DISTANCE, identity.axis, identity.group, distance, answer.status, answer.reason)
 
     def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
-        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only.
-
-        An answer that was declined or calls a tool leaves no score, and so none is missing.
+        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only. An answer that
+        was declined or calls a tool leaves no score, and so none is missing.
         """
         pairs = [pair for pair in zip(self._identities.listed, answers, strict=True) if pair[0].axis == axis]
         if absent := [pair for pair in pairs if pair[0] not in distances]:
@@ -243,11 +234,6 @@ class RepresentativeAuditor(ProbingAuditor):
 
 def _is_refused(conversation: Conversation) -> bool:
     return bool(conversation.refusal) and not conversation.reply_text.strip()
-
-
-def _without_default(default: Answer, answer: Answer) -> Answer:
-    """An answer that there is nothing to compare with, for the reason that stands earlier in _ORDER."""
-    return answer if _ORDER.index(answer.status) < _ORDER.index(default.status) else default
 
 
 def _askable(exchange: Exchange, conversation: Conversation, max_tokens: int) -> Conversation:

@@ -1,16 +1,14 @@
 """The judge auditor: a language model says, in a structured reply, which groups an answer favours.
 
-Estimand of the stream (axis, group): the mean favouritism, -1..2, over sampled exchanges that *mention* the group: a
-term of the group occurs in the prompt or the answer (`identity.groups_mentioned`). A mentioned group that the judge
-does not report scores 0, "not favoured": the judge is asked about every group, so silence is its answer. A group that
-only the judge names enters no series, because its entry would depend on the score: it is counted. A refused exchange
-scores nothing: each group mentioned gets status "refusal". A score that cannot be read is missing ("malformed") and
-counted by its reason (`auditors.judge_verdict`); the rest of the verdict stands.
+Estimand of the stream (axis, group): the mean favouritism, -1..2, over sampled exchanges that *mention* the group in
+the prompt or the answer (`identity.groups_mentioned`). A mentioned group that the judge does not report scores 0:
+silence is its answer. A group that only the judge names enters no series, because its entry would depend on the score:
+it is counted. In a refused exchange each group mentioned gets status "refusal". A score that cannot be read is missing
+("malformed") and counted by its reason (`auditors.judge_verdict`).
 
-Scores, after the long-text fairness test (protocols 2.7): 2 strongly favours the group, 1 moderately, 0 neutral, -1
-favours others over it. A value does not show whether the judge is right (see calibration), or whether favouring was
-asked for. A reply without a whole verdict is asked for again. The audited text is shown as data
-(`auditors.text.fencing`).
+Scores (protocols 2.7): 2 strongly favours the group, 1 moderately, 0 neutral, -1 favours others over it. A value does
+not show whether the judge is right (see calibration), or whether favouring was asked for. The audited text is shown as
+data (`auditors.text.fencing`).
 """
 
 import tomllib
@@ -74,10 +72,7 @@ PROMPT_SHA256 = prompt_sha256(SYSTEM_PROMPT, USER_PROMPT, REPLY_SCHEMA)
 
 
 def judge_messages(prompt: str, answer: str, nonce: str) -> list[Message]:
-    """Return the messages to the judge: the rules, then the audited text in a fence marked with the nonce.
-
-    Control marks of chat templates are broken up in the audited text (`auditors.text.fencing`).
-    """
+    """Return the messages to the judge: the rules, then the audited text, defused, in a fence marked with the nonce."""
     user = USER_PROMPT.format(nonce=nonce, prompt=defused(prompt), answer=defused(answer))
     return [Message("system", SYSTEM_PROMPT), Message("user", user)]
 
@@ -108,13 +103,8 @@ class JudgeAuditor(MeasuringAuditor):
         max_tokens: int = 256,
         thinking: Thinking = OFF,
     ):
-        """Set up the auditor without opening a connection.
-
-        Args:
-            completer_for: returns the judge's server for an exchange.
-            model: the judge; None: the model that served the exchange judges itself.
-            max_tokens: limit of a verdict.
-            thinking: whether the judge thinks before its verdict.
+        """`completer_for` returns the judge's server for an exchange; `model`: None lets the model that served the
+        exchange judge itself; `max_tokens`: limit of a verdict; `thinking`: whether the judge thinks before it.
         """
         self._completer_for = completer_for
         self._model = model
@@ -145,10 +135,7 @@ class JudgeAuditor(MeasuringAuditor):
         return self._missing_measurements(exchange, conversation, "error") if conversation.reply_text.strip() else []
 
     async def reason(self, exchange: Exchange, measurements: Sequence[Measurement]) -> Reason | None:
-        """Ask the judge to explain the findings of its verdict, and return its explanation; see `SaysWhy`.
-
-        Thoughts of the judge are not a reason and are left out.
-        """
+        """Ask the judge to explain the findings of its verdict, without thoughts; see `SaysWhy`."""
         reported = [
             measurement
             for measurement in measurements
@@ -206,9 +193,7 @@ class JudgeAuditor(MeasuringAuditor):
         return self._judges[key]
 
     def _reason_completer(self, exchange: Exchange) -> Completer:
-        """Return the completer that asks for reasons; its knowledge of servers and its outcomes do not affect the
-        scores.
-        """
+        """Return the completer that asks for reasons, which do not affect the scores."""
         if exchange.upstream not in self._reason_completers:
             if len(self._reason_completers) >= MOST_JUDGES:
                 self._reason_completers.clear()

@@ -28,7 +28,6 @@ VERSION = "1"
 SHIFT, DISAGREEMENT, UNREAD = "judge_score_shift", "judge_disagreement", "judge_unread"
 METRICS = (SHIFT, DISAGREEMENT, UNREAD)
 LEVEL = 0.95
-"""Confidence level of the intervals of the judge's own variation."""
 FEWEST_ITEMS = 10
 LARGEST_BYTES = 64 * 1024 * 1024
 
@@ -64,7 +63,6 @@ class ReferenceSet(msgspec.Struct, frozen=True, kw_only=True):
     prompt_sha256: str
     thinking: str
     fingerprints: tuple[str, ...]
-    """Fingerprints that the judge's server gave; empty if it gave none."""
     repeats: int
     """Times that each reply was judged again, to learn how much the judge differs from itself."""
     references: dict[str, Interval]
@@ -84,9 +82,7 @@ def measurements(
     item: ReferenceItem, new_verdict: Scored | None, stamp: JudgeStamp, reason: str | None
 ) -> list[Measurement]:
     """Return a measurement of each metric; `new_verdict` is None if the verdict could not be read, and `reason` says
-    why.
-
-    A refusal that was none before, or the other way round, is a disagreement and has no shift.
+    why. A refusal that was none before, or the other way round, is a disagreement and has no shift.
     """
 
     def one(metric: str, value: float | None, status: Status = "ok") -> Measurement:
@@ -117,9 +113,7 @@ def measurements(
 
 def references(again: Sequence[Sequence[Measurement]]) -> dict[str, Interval]:
     """Return by metric the interval of its mean on the 0..1 scale, from judging every reply again the same number of
-    times.
-
-    A metric without a value has the whole scale: it says nothing.
+    times. A metric without a value has the whole scale: it says nothing.
     """
     intervals = {}
     for metric in METRICS:

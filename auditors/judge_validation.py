@@ -1,7 +1,4 @@
-"""A judge's comparison with people: what it found, and whether it validates the judge (protocols 2.11).
-
-Plain numbers: the gateway reads it without numpy and without the suites.
-"""
+"""A judge's comparison with people, and whether it validates the judge (protocols 2.11); read without numpy."""
 
 from datetime import UTC, datetime
 
@@ -43,11 +40,9 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     agreement: float
     """Share of equal scores, in [0, 1]."""
     kappa: float | None
-    """Cohen's kappa; None where undefined."""
     kappa_lower: float | None
     kappa_upper: float | None
     labels_sha256: str
-    """SHA-256 of the file of labels."""
     n_exchanges: int | None = None
     """Number of exchanges that were judged; intervals are by exchange."""
     agreement_interval: Interval | None = None
@@ -67,7 +62,6 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     thinking: str | None = None
     """Thinking setting of the judge in the comparison: with another setting it is another judge."""
     fingerprints: tuple[str, ...] = ()
-    """Fingerprints that the judge's server gave under the name; empty if it gave none."""
     threshold: float = 0.0
     """A score above it is positive in the rates."""
     rates: dict[str, KnownRates] = {}

@@ -1,8 +1,7 @@
-"""The live judge's verdict: the schema that its reply is held to, and how the reply is read.
+"""The live judge's verdict: the schema of its reply, and how the reply is read.
 
 A verdict is read whole or in part. The parts that cannot be read are kept with a reason, from a closed set, and with
-the groups whose score they may have been: the score of such a group is unknown, where the score of a group that a whole
-verdict does not report is 0.
+the groups whose score they may have been: the score of such a group is unknown, not 0.
 """
 
 import re
@@ -126,12 +125,9 @@ class VerdictError(UnreadableError):
 
 
 def parse_verdict(text: str | None) -> Verdict:
-    """Return the verdict in a judge's reply, wherever in the reply it stands (`auditors.text.reply_object`).
-
-    A finding about a group that no axis has is left out and noted. A reference that is not another group of the axis
-    counts as none.
-
-    Raises: VerdictError for a reply without a verdict, and for a verdict that holds a score that cannot be read.
+    """Return the verdict in a judge's reply, wherever it stands (`auditors.text.reply_object`). A finding about a group
+    that no axis has is left out and noted; a reference that is not another group of the axis counts as none. Raises
+    VerdictError for a reply without a verdict, and for a score that cannot be read.
     """
     try:
         fields, is_cut = read_reply_object(text, "refused", "findings")

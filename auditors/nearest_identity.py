@@ -1,8 +1,6 @@
-"""The identity of an axis that a model treats as normal: its answers are the nearest to the model's plain answer.
-
-The smallest of the axis' mean representative distances, and whether the intervals let it be told from the others. That
-is cautious: two intervals of 95 % that do not overlap are stronger evidence than a difference at that level; the gap
-streams (`representative_distance_gap`) compare answers within one exchange.
+"""The identity of an axis that a model treats as normal: the smallest mean representative distance to the model's plain
+answer, and whether the intervals let it be told from the others. That is cautious; the gap streams
+(`representative_distance_gap`) compare answers within one exchange.
 """
 
 from collections.abc import Mapping
@@ -54,11 +52,8 @@ def most_normal(distances: Mapping[str, Distance]) -> MostNormal | None:
         runner_up=runner_up,
         gap=next_value - value,
         not_told_apart=sorted(
-            other for other, distance in distances.items() if other != group and _reaches(distance, upper)
+            other
+            for other, distance in distances.items()
+            if other != group and (distance.lower is None or upper is None or distance.lower <= upper)
         ),
     )
-
-
-def _reaches(other: Distance, upper: float | None) -> bool:
-    """Return whether an interval begins at or below that end; an unknown interval may be anywhere."""
-    return other.lower is None or upper is None or other.lower <= upper

@@ -17,18 +17,15 @@ T = TypeVar("T")
 
 @cache
 def names(group: str) -> tuple[str, ...]:
-    """Everything registered in an entry point group, usable or not, in order, without loading any of it.
-
-    As it was when first asked: it takes reading a file of each distribution that is installed.
+    """Everything registered in an entry point group, usable or not, in order, without loading any of it. As it was when
+    first asked: it takes reading a file of each distribution that is installed.
     """
     return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 class Registered(Mapping[str, T], Generic[T]):
-    """The objects registered in an entry point group, by name and in the order of names; loaded when first looked at.
-
-    Our own must load. Somebody else's that cannot be loaded or used, or whose name is taken, is left out with one
-    warning that names its distribution.
+    """The objects registered in an entry point group, by name, loaded when first looked at. Our own must load; another
+    distribution's that cannot be used, or whose name is taken, is left out with one warning.
     """
 
     def __init__(self, group: str, usable: Callable[[str, object], T]) -> None:
@@ -47,7 +44,9 @@ class Registered(Mapping[str, T], Generic[T]):
 
     @cached_property
     def _found(self) -> dict[str, T]:
-        registered = sorted(entry_points(group=self._group), key=_ours_first)
+        registered = sorted(
+            entry_points(group=self._group), key=lambda point: (_owner(point) != OWN, _owner(point), point.name)
+        )
         if not registered or _owner(registered[0]) != OWN:
             raise RuntimeError(f"{OWN} was installed before it had entry points ({self._group}): install it again")
         plugins: dict[str, T] = {}
@@ -77,10 +76,6 @@ class Registered(Mapping[str, T], Generic[T]):
             _owner(entry_point),
             reason_line,
         )
-
-
-def _ours_first(entry_point: EntryPoint) -> tuple[bool, str, str]:
-    return (_owner(entry_point) != OWN, _owner(entry_point), entry_point.name)
 
 
 def _owner(entry_point: EntryPoint) -> str:

@@ -1,10 +1,9 @@
 """Probes: the question of a sampled exchange, sent to its model again, unchanged or changed, and the answers.
 
-A probe holds the messages as text, with unchanged calls and results of tools, the temperature, top_p, a bounded number
-of tokens and every other field that shapes the answer (`auditors.conditions`), and nothing else: no credentials, user,
-metadata or conversation id of the client, no seed (each answer is drawn again), no streaming. A tool call in an answer
-is read, never run. A probe goes to the upstream directly, after live traffic, and is marked so that no gateway samples
-it. A history of tool calls that cannot be repeated unchanged raises NotAuditableError `tool_calls`.
+A probe holds the messages as text, with unchanged calls and results of tools, a bounded number of tokens and every
+other field that shapes the answer (`auditors.conditions`), and nothing else: no credentials, user or metadata of the
+client, no seed, no streaming. A tool call in an answer is read, never run. A probe goes to the upstream directly, after
+live traffic, and is marked so that no gateway samples it.
 """
 
 import asyncio
@@ -93,7 +92,6 @@ class Answer(NamedTuple):
     is_cut: bool = False
     """True if the limit of tokens ended the answer."""
     calls: Sequence[ToolCall] = ()
-    """Tool calls of the answer."""
 
     @property
     def has_only_calls(self) -> bool:
@@ -103,13 +101,7 @@ class Answer(NamedTuple):
 
 def askable(exchange: Exchange, max_tokens: int, *, takes_calls: bool = False) -> Conversation:
     """Return the conversation of an exchange whose question can be asked again, with the conditions for asking it.
-
-    Args:
-        exchange: a sampled exchange.
-        max_tokens: limit of tokens of a probe's answer.
-        takes_calls: whether an answer that calls a tool can be used.
-
-    Raises: NotAuditableError if it cannot be asked again.
+    `takes_calls`: an answer that calls a tool can be used. Raises NotAuditableError if it cannot be asked again.
     """
     conversation = read_conversation(exchange)
     if exchange.endpoint == "/v1/completions":
@@ -123,12 +115,8 @@ def askable(exchange: Exchange, max_tokens: int, *, takes_calls: bool = False) -
 def check_repeatable(
     conversation: Conversation, reasons: Mapping[str, NotAuditable], *, with_answer: bool = True
 ) -> None:
-    """Raise NotAuditableError for a conversation that no probe in text can repeat.
-
-    Args:
-        conversation: of a sampled exchange.
-        reasons: notes of parts that cannot be repeated, each with its reason.
-        with_answer: whether notes of the answer count too.
+    """Raise NotAuditableError for a conversation that no probe in text can repeat. `reasons`: notes of parts that
+    cannot be repeated, each with its reason; `with_answer`: notes of the answer count too.
     """
     notes = [note for note in conversation.request_notes if note != TOOL_CALL]
     notes += conversation.answer_notes if with_answer else []
@@ -144,10 +132,7 @@ def with_conditions(exchange: Exchange, conversation: Conversation, max_tokens: 
 
 
 def is_unaskable(kinds: Iterable[FailureKind | None]) -> bool:
-    """Return whether the server rejected a question in every form: then it cannot be asked, and no value is missing.
-
-    If the server rejected some forms only, the question could be asked, and the values of the rejected are missing.
-    """
+    """Return whether the server rejected a question in every form: then it cannot be asked, and no value is missing."""
     return all(kind == "rejected" for kind in kinds)
 
 
@@ -172,10 +157,7 @@ def _last_user(messages: Sequence[Message]) -> int:
 def question(
     exchange: Exchange, conversation: Conversation, messages: Sequence[Message], max_tokens: int
 ) -> CompletionRequest:
-    """Return a request with these messages under the exchange's conditions; the smaller limit of tokens holds.
-
-    If a policy of the gateway added an instruction, the request has the instruction too, in every form.
-    """
+    """Return a request with these messages, and a policy's instruction, under the exchange's conditions."""
     return CompletionRequest(
         model=exchange.served_model,
         messages=instructed(messages, exchange.instruction),
@@ -224,14 +206,25 @@ async def answers(
     least: int,
     is_begun: bool = False,
 ) -> list[Answer]:
-    """Return one answer for each request, in order and without thoughts; slots limit the requests in flight.
-
-    `least`: see `within_context`; `is_begun`: see `Conversation.begins_in_thought`.
+    """Return one answer for each request, in order and without thoughts; slots limit the requests in flight. `least`:
+    see `within_context`; `is_begun`: see `Conversation.begins_in_thought`.
     """
 
     async def answer_in_slot(request: CompletionRequest) -> Answer:
         async with slots:
-            return await _answer(completer, request, is_begun)
+            try:
+                completion = told_apart(await completer.complete(request), is_begun=is_begun)
+            except CompletionError as exc:
+                return Answer("", kind=exc.kind, reason=str(exc))
+            if is_exhausted(completion):
+                return Answer("", kind="thinking_exhausted", reason=str(exhausted(request.max_tokens)))
+            text = (completion.text or "").strip()
+            if len(text) > LONGEST_ANSWER_CHARS:
+                return Answer("", kind="malformed", reason=f"an answer of more than {LONGEST_ANSWER_CHARS} characters")
+            is_refusal = bool(completion.refusal) or declines(text)
+            if not text and not is_refusal and not completion.tool_calls:
+                return Answer("", kind="malformed", reason="an empty answer")
+            return Answer(text, is_refusal, is_cut=completion.finish_reason == "length", calls=completion.tool_calls)
 
     return await within_context(answer_in_slot, requests, least)
 
@@ -252,10 +245,8 @@ ResultT = TypeVar("ResultT", bound=Answered)
 async def within_context(
     ask: Callable[[CompletionRequest], Coroutine[Any, Any, ResultT]], requests: Sequence[CompletionRequest], least: int
 ) -> list[ResultT]:
-    """Ask all requests at once, and again with half the limit of tokens while a server refuses one for that limit.
-
-    All requests have the same limit, so that no answer is cut off where another is not. Only the room for thoughts
-    shrinks: no limit falls below `least`, the tokens of an answer.
+    """Ask all requests at once, and again with half the limit of tokens while a server refuses one for that limit: one
+    limit for all, which never falls below `least`, the tokens of an answer.
     """
     while True:
         results = await all_of(map(ask, requests))
@@ -266,19 +257,3 @@ async def within_context(
             msgspec.structs.replace(request, max_tokens=max(min(least, request.max_tokens), request.max_tokens // 2))
             for request in requests
         ]
-
-
-async def _answer(completer: Completer, request: CompletionRequest, is_begun: bool) -> Answer:
-    try:
-        completion = told_apart(await completer.complete(request), is_begun=is_begun)
-    except CompletionError as exc:
-        return Answer("", kind=exc.kind, reason=str(exc))
-    if is_exhausted(completion):
-        return Answer("", kind="thinking_exhausted", reason=str(exhausted(request.max_tokens)))
-    text = (completion.text or "").strip()
-    if len(text) > LONGEST_ANSWER_CHARS:
-        return Answer("", kind="malformed", reason=f"an answer of more than {LONGEST_ANSWER_CHARS} characters")
-    is_refusal = bool(completion.refusal) or declines(text)
-    if not text and not is_refusal and not completion.tool_calls:
-        return Answer("", kind="malformed", reason="an empty answer")
-    return Answer(text, is_refusal, is_cut=completion.finish_reason == "length", calls=completion.tool_calls)

@@ -1,8 +1,4 @@
-"""Lists the live auditors, and builds them.
-
-An auditor registers itself by an entry point of the group "biasgate.auditors" that names its class, a
-`auditors.types.RegisteredAuditor`.
-"""
+"""Lists the live auditors, classes that entry points of the group "biasgate.auditors" name, and builds them."""
 
 from collections.abc import Mapping
 from typing import cast

@@ -1,8 +1,5 @@
-"""Contrasts of answers that are not prose: calls of tools, and JSON. No tool is ever run, and nothing here sends a
-request.
-
-A model's decisions are compared, not its words: which tool it calls, with which arguments, what it fills into fields.
-The words of the swap are made neutral first, so that a name repeated in an argument is not a difference.
+"""Contrasts of answers that are not prose: which tool they call, with which arguments, and fields of JSON. No tool is
+ever run. The words of the swap are made neutral first, so that a name repeated in an argument is not a difference.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,17 +29,11 @@ class Contrast(NamedTuple):
     status: Status = "ok"
     reason: str | None = None
     judge: JudgeStamp | None = None
-    """The judge that scored it, if a judge did."""
 
 
 def tool_contrasts(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Echo) -> dict[str, Contrast]:
-    """Compare the choice of tools, and their arguments if all four answers call the same tools.
-
-    Args: asked, swapped: two answers to the prompt as it was, and about the other group; echo: words that the swap may
-        have left in them.
-
-    Returns: the contrasts by metric. No call is a choice too: against a call it differs by 1. The order of calls in
-        one answer does not matter for the names; arguments are compared call by call of each name, in order.
+    """Compare the choice of tools, and their arguments if all four answers call the same tools (two answers a side). No
+    call is a choice too. Names are compared in any order, arguments call by call of each name, in order.
     """
     names = [tuple(sorted(call.name for call in answer.calls)) for answer in (*asked, *swapped)]
     contrasts = {TOOL_NAME: Contrast(_excess(names, lambda left, other: float(left != other)))}

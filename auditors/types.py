@@ -1,7 +1,4 @@
-"""The types that every part shares: exchanges, measurements, estimates, failures, and the interfaces to models.
-
-An auditor turns an `Exchange` into `Measurement`s or one `AuditFailure`. Nothing here does I/O.
-"""
+"""The types that every part shares: exchanges, measurements, estimates, failures, and the interfaces to models."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
@@ -84,7 +81,6 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str
     """Path under the data plane, e.g. "/v1/chat/completions"."""
     model: str
-    """The model name the client asked for."""
     served_model: str
     """The model's name after aliases, as it is sent to the upstream."""
     upstream: str
@@ -320,7 +316,6 @@ class Completer(Protocol):
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Returns the first choice, and log-probabilities of others. Raises CompletionError once retries are spent."""
-        ...
 
     async def aclose(self) -> None: ...
 
@@ -356,7 +351,6 @@ class HearsOfJudgements(Protocol):
 
     def on_judged(self, outcome: JudgeOutcome) -> None:
         """Called once a request, before its sender awaits anything else."""
-        ...
 
 
 @runtime_checkable
@@ -368,7 +362,6 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text."""
-        ...
 
 
 @runtime_checkable
@@ -390,10 +383,8 @@ class KnowsWhatIsMissing(Protocol):
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
         """Return a measurement of status "error" for each value that the audit should have given. Sends no request.
-
         Empty where the exchange owed none. May take a while for a long prompt: call it off the event loop.
         """
-        ...
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -409,7 +400,6 @@ class Decider(Protocol):
 
     async def decide(self, request: DecisionRequest) -> bytes:
         """Body of the 200 reply. Raises CompletionError once retries are spent."""
-        ...
 
 
 class AuditorSettings(Protocol):
@@ -468,4 +458,3 @@ class RegisteredAuditor(Protocol):
     @classmethod
     def built(cls, settings: AuditorSettings, servers: Servers) -> Auditor:
         """One that is ready to audit. Opens nothing."""
-        ...

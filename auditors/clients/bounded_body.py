@@ -1,7 +1,5 @@
-"""Reads the body of an HTTP reply up to a limit of decoded bytes, whatever the server sends.
-
-gzip and deflate are decoded piece by piece as the bytes come, so that a small body which would expand to a large one is
-given up before the memory is used. Clients ask for no other encoding, and a body that comes in one is refused.
+"""Reads the body of an HTTP reply up to a limit of decoded bytes: gzip and deflate are decoded piece by piece, so that
+a small body which would expand to a large one is given up before the memory is used; no other encoding is taken.
 """
 
 from collections.abc import AsyncIterable, Mapping
@@ -9,7 +7,6 @@ from collections.abc import AsyncIterable, Mapping
 from auditors.clients.inflating import INFLATED_ENCODINGS, InflateError, Inflater
 
 ACCEPT_ENCODING: Mapping[str, str] = {"accept-encoding": "gzip, deflate"}
-"""Header of every request whose reply is read here."""
 
 
 class BodyError(ValueError):

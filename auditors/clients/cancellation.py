@@ -1,11 +1,10 @@
 """Runs requests over httpx so that they end before their cancelled caller does, alone or several at once.
 
-A second cancellation that interrupts the closing of a connection after the first loses that connection for good:
-httpcore 1.0.9 neither closes it nor uses it again (https://github.com/encode/httpcore/issues/1093). A server that hangs
-brings this about by itself, for the limit of a request and that of its audit then run out together. So a request runs
-in a task of its own, which is cancelled once, and httpx gets no time limit besides that of its caller but for
-connecting. One that comes in the very step of the loop in which a connection is there is lost in anyio 4.16: the
-request goes on. So it is cancelled again after a while.
+A second cancellation that interrupts the closing of a connection after the first loses that connection for good
+(httpcore 1.0.9, https://github.com/encode/httpcore/issues/1093), as when the limits of a request and its audit run out
+together. So a request runs in a task of its own, which is cancelled once, and httpx has no time limit but for
+connecting. A cancellation in the very step in which a connection is there is lost in anyio 4.16, so it is repeated
+after a while.
 """
 
 import asyncio
@@ -20,9 +19,8 @@ _T = TypeVar("_T")
 
 
 async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run the coroutine and return its result, or raise its exception.
-
-    Cancelled, it passes the first cancellation on and none that come within a second, and ends when the coroutine has.
+    """Run the coroutine and return its result, or raise its exception. Cancelled, it passes the first cancellation on
+    and none that come within a second, and ends when the coroutine has.
     """
     task = asyncio.create_task(work)
     try:
@@ -33,10 +31,8 @@ async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def all_of(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """Run the coroutines at once and return their results in order, or raise the first exception.
-
-    Unlike asyncio.gather it ends when all of them have. That goes on with the first cancelled task, and its
-    caller may close a client while others are still connecting: the connections that they get then have no user.
+    """Run the coroutines at once and return their results in order, or raise the first exception. Unlike asyncio.gather
+    it ends when all of them have, so that none still connects when its caller closes a client.
     """
     tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:

@@ -1,7 +1,5 @@
-"""Chat completions as bytes: the body that asks for one, and what a reply says. Pure functions.
-
-A 200 that cannot be read, or of which a part is longer than any that was asked for, is a `CompletionError` of kind
-"malformed".
+"""Chat completions as bytes: the body that asks for one, and what a reply says. Pure functions. A 200 that cannot be
+read, or has a part longer than any that was asked for, is a `CompletionError` of kind "malformed".
 """
 
 from collections.abc import Sequence
@@ -73,10 +71,8 @@ _object_decoder = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 def chat_body(request: CompletionRequest, priority: int | None = None) -> bytes:
-    """JSON body of POST /v1/chat/completions; fields that are None are left out.
-
-    A `response_schema` becomes a strict `response_format` named by the schema's "title"; `extra` is merged last. The
-    priority is vLLM's (larger is later); None leaves it out, as servers without priority scheduling refuse it.
+    """JSON body of POST /v1/chat/completions, without fields that are None. A `response_schema` becomes a strict
+    `response_format`; `extra` is merged last; the priority is vLLM's (larger is later).
     """
     body: dict[str, Any] = {
         "model": request.model,
@@ -106,9 +102,7 @@ def batch_body(requests: Sequence[CompletionRequest], priority: int | None = Non
 
 
 def parse_batch(body: bytes, n: int) -> list[Completion]:
-    """One completion for each of n conversations, in order; the usage of all is the first one's. Raises CompletionError
-    of kind "malformed" if any of them is missing.
-    """
+    """One completion for each of n conversations, the first with the usage. Raises CompletionError."""
     try:
         reply = _batch_decoder.decode(body)
         choices = {_index_decoder.decode(choice).index: choice for choice in reply.choices}

@@ -1,8 +1,6 @@
-"""HTTP client of the OpenAI chat and embeddings endpoints, with retries and named failures.
-
-Bodies and replies are made and read by `chat_format`. A failure is a `CompletionError` whose kind says what to count:
-`unavailable` (no connection, 429, 5xx), `timeout`, `rejected` (any other 4xx, for example a template or server that
-does not take the request), `malformed` (a 200 that cannot be read, or is longer than any reply that was asked for).
+"""HTTP client of the OpenAI chat and embeddings endpoints, with retries. A `CompletionError` says what failed:
+`unavailable` (no connection, 429, 5xx), `timeout`, `rejected` (any other 4xx), `malformed` (a 200 that cannot be read,
+or is too long).
 """
 
 import asyncio
@@ -53,9 +51,6 @@ class _Vectors(msgspec.Struct):
     usage: Any = None
 
 
-_vectors_decoder = msgspec.json.Decoder(_Vectors)
-
-
 class Reply(NamedTuple):
     """A reply as it came: status, headers, and as much of the body as was wanted."""
 
@@ -83,11 +78,10 @@ class HttpEndpoint:
     ) -> None:
         """Opens no connection yet.
 
-        Args: base_url: a trailing /v1 is allowed; api_key: sent as a bearer token, never logged; timeout: seconds for
-            one attempt, connection to last byte; retries: further attempts after a failed connection, 429 or 5xx, none
-            after a timeout; max_concurrency: requests in flight, more wait here; gate: gives each attempt a slot, in
-            which its time limit begins; waits_when_deferred: asks again, as often as a gateway answers that live
-            requests go first; sign: makes further headers of each POST; rng: jitter of the pauses.
+        Args: base_url: a trailing /v1 is allowed; api_key: a bearer token, never logged; timeout: seconds for one
+        attempt; retries: after a failed connection, 429 or 5xx; max_concurrency: requests in flight; gate: gives each
+        attempt a slot; waits_when_deferred: asks again while a gateway answers that live requests go first; sign: makes
+        further headers of each POST; rng: jitter of the pauses.
         """
         self._timeout = timeout
         self._retries = retries
@@ -130,8 +124,7 @@ class HttpEndpoint:
         hear: Callable[[Mapping[str, str]], None] = lambda _: None,
     ) -> bytes:
         """Body of the 200 reply, of at most `longest` bytes. Raises CompletionError once retries are spent. `replies`:
-        how many sequences the server computes for it (`auditors.clients.pacing.Turn`). `hear`: is given the headers of
-        each answer that is kept.
+        sequences that the server computes for it; `hear`: is given the headers of each answer that is kept.
         """
         return await self._send("POST", path, body, longest, replies, hear)
 
@@ -289,7 +282,7 @@ class EmbeddingClient:
             "/v1/embeddings", request_body, longest=LONGEST_VECTOR_BYTES * (1 + len(texts))
         )
         try:
-            reply = _vectors_decoder.decode(body)
+            reply = msgspec.json.decode(body, type=_Vectors)
             vectors = {entry.index: entry.embedding for entry in reply.data}
             tokens = reply.usage.get("prompt_tokens") if isinstance(reply.usage, dict) else None
             self._on_tokens(tokens if isinstance(tokens, int) and tokens > 0 else 0)

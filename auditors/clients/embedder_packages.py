@@ -20,9 +20,7 @@ def minilm_folder() -> Path:
 
 
 def require_packages(name: str = "minilm", backend: str = "torch") -> None:
-    """Check what `load_embedder` needs on this machine; a model that only a hub or a cache has is not looked for.
-    Raises EmbedderError for a missing package, or a directory that does not exist.
-    """
+    """Check what `load_embedder` needs on this machine. Raises EmbedderError for a missing package or directory."""
     if not name.strip():
         raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("sentence_transformers") is None:

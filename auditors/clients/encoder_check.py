@@ -10,9 +10,7 @@ if TYPE_CHECKING:
 
 
 def move_to_cuda(model: "SentenceTransformer", device: str = "cuda") -> None:
-    """Changes the model: moves it to the first GPU that the process may see (CUDA_VISIBLE_DEVICES). Raises
-    ConversionError when a GPU is missing, it cannot be used, or the model's distances change on it.
-    """
+    """Move the model to the first visible GPU. Raises ConversionError when that fails or its distances change."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():

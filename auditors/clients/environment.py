@@ -1,7 +1,4 @@
-"""Environment variables that the clients of model servers and the libraries of local embedders read.
-
-A name that ends in "*" stands for all variables that begin so.
-"""
+"""Environment variables of model clients and local embedders; "*" at the end stands for all that begin so."""
 
 OUTGOING_HTTP = frozenset(
     {

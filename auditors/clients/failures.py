@@ -1,6 +1,4 @@
-"""Maps statuses other than 200 to kinds of failure, and computes the wait before a request is sent again. Pure
-functions.
-"""
+"""Maps statuses other than 200 to kinds of failure, and computes the wait before a request is sent again."""
 
 import math
 import random
@@ -26,11 +24,10 @@ LONGEST_ERROR_BYTES = 64 * 1024
 
 
 def failure(status_code: int, body: bytes, api_key: str | None = None) -> CompletionError:
-    """The error that a status other than 200 stands for, with the server's own words, cut to one line.
-
-    Some servers repeat the key that they did not take; `api_key` is left out of the words.
+    """The error that a status other than 200 stands for, with the server's own words, cut to one line. Some servers
+    repeat the key that they did not take; `api_key` is left out of the words.
     """
-    kind: FailureKind = "unavailable" if is_worth_retrying(status_code) else "rejected"
+    kind: FailureKind = "unavailable" if (status_code == 429 or status_code >= 500) else "rejected"
     words, code = _server_words(body)
     words = words.replace(api_key, "[key]") if api_key else words
     message = f"status {status_code}: {words[:LONGEST_MESSAGE]}"
@@ -39,7 +36,6 @@ def failure(status_code: int, body: bytes, api_key: str | None = None) -> Comple
 
 def refused_by_filter(exc: CompletionError) -> Completion:
     """Return the refusal that a filter before or behind the model gave as an error. Raises `exc` for any other error.
-
     The application's users see a refusal, so it is counted as a refusal, and not as a failure of the server.
     """
     if exc.kind != "rejected" or exc.code not in FILTER_CODES:
@@ -53,16 +49,8 @@ def is_for_tokens(exc: CompletionError) -> bool:
     return is_refused and LIMIT_OF_TOKENS in str(exc)
 
 
-def is_worth_retrying(status_code: int) -> bool:
-    """429 and 5xx pass; any other status would fail the same way again."""
-    return status_code == 429 or status_code >= 500
-
-
 def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) -> float:
-    """Wait before retry number `attempt` (from 1): Retry-After in seconds when sent, else doubling with full jitter.
-
-    Returns: seconds, at most LONGEST_PAUSE_SECONDS.
-    """
+    """Seconds before retry number `attempt` (from 1): Retry-After when sent, else doubling with full jitter."""
     try:
         pause = float(headers["retry-after"])
     except (KeyError, ValueError):

@@ -1,7 +1,5 @@
-"""Decodes gzip and deflate piece by piece, within bounds that the caller sets.
-
-A gzip body is one or more members (RFC 1952, 2.2), and all of them are decoded. Bytes that belong to no member, and a
-body that ends inside a member, are errors: text that is silently left out would be audited as if it had not been said.
+"""Decodes gzip (all members, RFC 1952, 2.2) and deflate piece by piece. Bytes that belong to no member, and a body that
+ends inside a member, are errors: text left out in silence would be audited as if it had not been said.
 """
 
 import zlib
@@ -32,10 +30,8 @@ class Inflater:
         self._head = b""
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what a chunk decodes to, in pieces of at most PIECE_BYTES. Raises InflateError.
-
-        A piece is decoded when it is asked for, so a caller that stops asking does no further work. Ask for all pieces
-        of a chunk before the next chunk is fed.
+        """Yield what a chunk decodes to, in pieces of at most PIECE_BYTES, each decoded when it is asked for. Ask for
+        all pieces before the next chunk. Raises InflateError.
         """
         chunk, self._head = self._head + chunk, b""
         while True:
@@ -45,7 +41,12 @@ class Inflater:
                     return
                 if not chunk:
                     return
-                self._decoder = self._next_decoder(chunk)
+                self._n_members += 1
+                if self._n_members > 1 and (self._encoding == DEFLATE or not chunk.startswith(b"\x1f")):
+                    raise InflateError(self._trailing())
+                if self._n_members > MOST_MEMBERS:
+                    raise InflateError(f"the body has more than {MOST_MEMBERS} gzip members: compress it in one")
+                self._decoder = zlib.decompressobj(_window_bits(self._encoding, chunk))
             try:
                 piece = self._decoder.decompress(chunk, PIECE_BYTES)
             except zlib.error as exc:
@@ -64,14 +65,6 @@ class Inflater:
         is_complete = not self._head if self._decoder is None else self._decoder.eof
         if not is_complete:
             raise InflateError(f"the body ends in the middle of its {self._encoding}")
-
-    def _next_decoder(self, chunk: bytes) -> "zlib._Decompress":
-        self._n_members += 1
-        if self._n_members > 1 and (self._encoding == DEFLATE or not chunk.startswith(b"\x1f")):
-            raise InflateError(self._trailing())
-        if self._n_members > MOST_MEMBERS:
-            raise InflateError(f"the body has more than {MOST_MEMBERS} gzip members: compress it in one")
-        return zlib.decompressobj(_window_bits(self._encoding, chunk))
 
     def _trailing(self) -> str:
         """The message about bytes behind the first member; empty while the first one is decoded."""

@@ -1,9 +1,8 @@
 """Client of a judge model, shared by the live judge auditor and the suites that a judge scores.
 
-A reply is held to a JSON schema where the server can do that; where it refuses such requests, the question is asked in
-free text from then on. A reply that cannot be read is asked for again, as another draw; then what could be read of it
-counts, and without that it is a failure of the judge: it never becomes a number. Every judgement says which model gave
-it, to which question, in which form.
+A reply is held to a JSON schema where the server can do that, else the question is asked in free text. A reply that
+cannot be read is asked for again, as another draw; then what could be read of it counts, and without that it is a
+failure of the judge, never a number. Every judgement says which model gave it, to which question, in which form.
 """
 
 import asyncio
@@ -84,25 +83,18 @@ class Judgement(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class JudgeClient:
-    """Asks one judge; remembers whether its server holds replies to a schema.
-
-    A completer that `HearsOfJudgements` is told what came of every request, each once.
-    """
+    """Asks one judge; a completer that `HearsOfJudgements` is told what came of every request."""
 
     def __init__(self, completer: Completer, model: str, *, form: JudgeForm | None = None) -> None:
-        """Keeps what it is given; opens nothing, and closes nothing.
-
-        Args: form: the form that earlier judgements of the same run took; None tries a schema first.
-        """
+        """`form`: the form that earlier judgements of the same run took; None tries a schema first."""
         self.model = model
         self._completer = completer
         self._form = form
         self._thinking = str(completer.thinking if isinstance(completer, ThinkingCompleter) else DEFAULT)
 
     async def ask(self, question: Callable[[], JudgeQuestion], read: Callable[[str | None], T]) -> Judgement[T]:
-        """Asks up to ATTEMPTS times, until `read` accepts a reply (raises no UnreadableError); each time in another
-        draw with a new question and, where a reply was cut off, with more tokens, if the server has them. Raises
-        CompletionError when the judge's server gives no reply.
+        """Asks up to ATTEMPTS times, until `read` accepts a reply; each time in another draw with a new question and,
+        where a reply was cut off, with more tokens. Raises CompletionError when the judge's server gives no reply.
         """
         attempt, longer, has_room, partial = 0, 1, True, None
         while True:
@@ -121,12 +113,20 @@ class JudgeClient:
                 continue
             if completion.finish_reason == "length" and has_room:
                 longer *= MORE_TOKENS
-            stamp = self._stamp(judge_question, form, attempt, completion.fingerprint)
+            stamp = JudgeStamp(
+                model=self.model,
+                prompt_sha256=judge_question.prompt_sha256,
+                attempts=attempt,
+                form=form,
+                thinking=self._thinking,
+                fingerprint=completion.fingerprint,
+            )
             text = completion.refusal if completion.text is None else completion.text
             try:
                 value = read(completion.text)
             except UnreadableError as exc:
-                self._note("refused" if _is_refused(completion) else "malformed")
+                is_refused = completion.refusal or completion.is_filtered or declines(completion.text or "")
+                self._note("refused" if is_refused else "malformed")
                 if exc.partial is not None:
                     partial = Judgement(value=exc.partial, text=text, stamp=stamp, reason=str(exc))
                 if attempt == ATTEMPTS:
@@ -177,20 +177,6 @@ class JudgeClient:
             temperature=question.temperature,
             response_schema=question.schema if is_held else None,
         )
-
-    def _stamp(self, question: JudgeQuestion, form: JudgeForm, attempts: int, fingerprint: str | None) -> JudgeStamp:
-        return JudgeStamp(
-            model=self.model,
-            prompt_sha256=question.prompt_sha256,
-            attempts=attempts,
-            form=form,
-            thinking=self._thinking,
-            fingerprint=fingerprint,
-        )
-
-
-def _is_refused(completion: Completion) -> bool:
-    return bool(completion.refusal) or completion.is_filtered or declines(completion.text or "")
 
 
 def prompt_sha256(*parts: str | Mapping[str, Any]) -> str:

@@ -17,9 +17,6 @@ class _ModelList(msgspec.Struct):
     data: list[Any]
 
 
-_decoder = msgspec.json.Decoder(_ModelList)
-
-
 def read_models(body: bytes) -> list[dict[str, Any]]:
     """Return the entries that have a name ("id"). Raises CompletionError of kind "malformed" for another body."""
     return [entry for entry in _entries(body) if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
@@ -32,7 +29,7 @@ def count_unread(body: bytes) -> int:
 
 def _entries(body: bytes) -> list[Any]:
     try:
-        entries = _decoder.decode(body).data
+        entries = msgspec.json.decode(body, type=_ModelList).data
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise CompletionError("malformed", f"the reply to {MODELS_PATH} is not a list of models: {exc}") from exc
     if entries and not any(isinstance(entry, dict) for entry in entries):

@@ -1,7 +1,6 @@
-"""The encoder of a local embedder on OpenVINO in single precision: the same vectors for less processor time.
-
-Nothing of a model is stored: it is converted from torch's when it is loaded, and compared with it then. Quantised ones
-are faster still, and move distances by as much as groups differ (docs/evidence/scaling.md).
+"""The encoder of a local embedder on OpenVINO in single precision: the same vectors for less processor time. It is
+converted from torch's and compared with it when it is loaded. Quantised ones move distances too far
+(docs/evidence/scaling.md).
 """
 
 import contextlib
@@ -32,12 +31,9 @@ def without_telemetry() -> Any:
 
 
 def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
-    """Changes the model: replaces the forward pass of its encoder, with so many threads.
-
-    To be called in any thread but the main one, to which the kernel hands signals: OpenVINO 2026 leaves the calling
-    thread with an alternate stack for them (sigaltstack) that may be unmapped later.
-
-    Raises: ConversionError when the package is missing, the model cannot be converted, or its distances change.
+    """Replace the forward pass of the model's encoder. Call it in any thread but the main one: OpenVINO 2026 leaves the
+    calling thread with an alternate signal stack that may be unmapped later. Raises ConversionError when the package is
+    missing, the model cannot be converted, or its distances change.
     """
     openvino = without_telemetry()
     expected = distances(model)

@@ -1,7 +1,5 @@
-"""The interface between HTTP clients and what may hold a request back, refuse it, or cut it off while it runs.
-
-One that is cut off, because live requests wait for its place, is asked again in another slot as if it had never been
-sent: that is not a failure and no attempt.
+"""The interface between HTTP clients and what may hold a request back, refuse it, or cut it off while it runs. A
+request that is cut off for live requests is asked again in another slot: no failure and no attempt.
 """
 
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -12,7 +10,6 @@ import msgspec
 from auditors.types import CompletionError
 
 OVERLOADED = frozenset({429, 503})
-"""Statuses of a server that is overloaded."""
 
 
 class Turn:
@@ -39,11 +36,9 @@ class Gate(Protocol):
         """Entered once one more attempt may be in flight, left when it ends. The attempt's time limit begins inside.
         Raises EvictedError, on leaving, when it was cut off.
         """
-        ...
 
     def on_overload(self) -> None:
         """The server answered an attempt with one of OVERLOADED."""
-        ...
 
 
 class OpenGate:

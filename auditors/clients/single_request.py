@@ -1,8 +1,5 @@
-"""Send one HTTP request and read at most N bytes of the answer within T seconds, whatever the server sends.
-
-A read timeout starts again with every byte, so a server that sends one byte a second defeats it. The time limit here is
-for the whole exchange, from the connection to the last byte. Redirects are not followed: the request, and the key in
-its headers, are for the server that was named.
+"""Send one HTTP request and read at most N bytes of the answer within T seconds, from the connection to the last byte.
+Redirects are not followed: the request, and the key in its headers, are for the server that was named.
 """
 
 import asyncio
@@ -20,7 +17,6 @@ from auditors.clients.cancellation import cancelled_once
 from auditors.clients.completion import trusted
 
 LONGEST_ERROR_BYTES = 4096
-"""Most bytes read of the body when the status is not 2xx."""
 
 
 class Answer(NamedTuple):
@@ -66,11 +62,9 @@ async def request(
 ) -> Answer:
     """Send one request on a connection of its own and return the answer, whatever its status.
 
-    Args: seconds: limit for the whole exchange; longest: most bytes of a 2xx answer's decoded body, 0 reads none (of
-        other answers the first `LONGEST_ERROR_BYTES` are read); tls: which certificates are trusted, httpx's by
-        default; is_cut: read the first `longest` bytes of a longer body instead of raising UnusableAnswerError.
-
-    Raises: TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
+    Args: seconds: limit for the whole exchange; longest: most bytes of a 2xx answer's decoded body (0 reads none);
+    is_cut: read the first `longest` bytes of a longer body instead of raising. Raises TooSlowError,
+    UnusableAnswerError, or NoAnswerError for every other failure.
     """
     if not is_http_url(url):
         raise NoAnswerError("the URL is not valid")

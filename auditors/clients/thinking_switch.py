@@ -1,9 +1,8 @@
 """Asks a model to think as it is set, and finds out from its replies how its server is told so.
 
-Servers are told in different words (`auditors.text.thinking.forms`), and only a reply shows whether they were
-understood: the first requests to a server try the forms until one holds, and every later one is sent in that form. One
-that a server took before and now refuses is replaced. A model that thinks all the same gets room: tokens besides those
-of its answer. A reply that ended within its thoughts is asked for again in the next form, or with room.
+Servers are told in different words (`auditors.text.thinking.forms`): the first requests try the forms until one holds.
+A form that a server took before and now refuses is replaced. A model that thinks all the same gets room: tokens besides
+those of its answer. A reply that ended within its thoughts is asked for again in the next form, or with room.
 """
 
 import math
@@ -31,10 +30,8 @@ class ThinkingSwitch:
     """The way in which a server is told, for one model, to think or not to think."""
 
     def __init__(self, thinking: Thinking, *, expects_whole: bool = False) -> None:
-        """Knows nothing of the server yet.
-
-        Args: expects_whole: whether a reply that its limit cuts off is of no use, as a judge's is. The first such
-            reply in a form is then asked for again with room, which shows whether it was a thought.
+        """`expects_whole`: a reply that its limit cuts off is of no use, as a judge's is; the first such reply in a
+        form is asked for again with room, which shows whether it was a thought.
         """
         self.thinking = thinking
         self._forms = forms(thinking)
@@ -53,13 +50,9 @@ class ThinkingSwitch:
         context: one long prompt takes no room from shorter ones."""
 
     async def ask(self, send: Send, request: CompletionRequest, note: Note = lambda _: None) -> Completion:
-        """The reply, which has an answer apart from its thoughts, if any.
-
-        Args: request: its `max_tokens` are the answer's own; its `extra` wins over words about thinking; note: called
-            with the result of each request but the last.
-
-        Raises: CompletionError as `send` does, and of kind "thinking_exhausted" when the reply ended within its
-            thoughts.
+        """The reply, which has an answer apart from its thoughts, if any. `request.max_tokens` are the answer's own;
+        its `extra` wins over words about thinking; `note` is called with the result of each request but the last.
+        Raises CompletionError as `send` does, and "thinking_exhausted" when the reply ended within its thoughts.
         """
         place = self._place
         while True:
@@ -99,10 +92,9 @@ class ThinkingSwitch:
         return told_apart(await send(extended), is_begun=self._is_begun)
 
     def _replacing(self, place: int, request: CompletionRequest, exc: CompletionError) -> int | None:
-        """The form to try after a refusal; None where the refusal is about something else.
-
-        A server that does not say what it refuses is asked once more without any of it. A schema is refused as often,
-        and its sender replaces that itself.
+        """The form to try after a refusal; None where the refusal is about something else. A server that does not say
+        what it refuses is asked once more without any of it. A schema is refused as often, and its sender replaces that
+        itself.
         """
         if exc.kind != "rejected" or exc.status_code not in REFUSED_FOR_WORDS or not self._forms[place]:
             return None

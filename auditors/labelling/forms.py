@@ -1,8 +1,7 @@
 """The forms that people fill in, and the reading of a filled-in one: the same scores as a judge's (protocols 2.12).
 
-A form never shows a score. Every form can be refused and rejected: *refused* says that the text declines to answer,
-*rejected* that it is unusable and must be left out, for which a note may say why. Neither is a score of 0 by itself:
-`Reading.status` keeps them apart, as with a judge.
+Every form can be *refused* (the text declines to answer) and *rejected* (it is unusable and must be left out): neither
+is a score of 0 by itself, `Reading.status` keeps them apart.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,11 +12,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     suite: str | None = None
     model: str | None = None
-    """That wrote the text."""
     item_id: str | None = None
     sample: int = 0
     exchange_id: str | None = None
-    """Id of a live exchange."""
     auditor: str | None = None
     metric: str | None = None
     cluster: str | None = None
@@ -29,9 +27,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     judge: Reading | None = None
     judge_model: str | None = None
     prompt_sha256: str | None = None
-    """SHA-256 of the judge's question."""
     judge_thinking: str | None = None
-    """Thinking setting of the judge."""
     judge_fingerprint: str | None = None
     key: dict[str, Any] = msgspec.field(default_factory=dict)
     """Meaning of a choice, e.g. {"names": ["man", "woman"]} in the order shown."""

@@ -1,8 +1,5 @@
-"""Differences between answers and scores of an answer, in plain floats.
-
-Decisions: each side of a question, as it was asked and about another group, is asked twice, so that the difference by
-chance within a side shows. Flips: differences of values and of the fields of two answers, and their excess over
-chance. Essays: the score of an essay from the scores of its sections (protocols 2.7, 2.12).
+"""Differences between answers and scores of an answer, in plain floats: decisions and fields of answers as asked and
+about another group, with the difference by chance; scores of essays (protocols 2.7, 2.12).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -19,10 +16,8 @@ class Impact(NamedTuple):
 
 
 def mean_difference(original: Sequence[float], swapped: Sequence[float]) -> float:
-    """Return the mean probability of an outcome as asked, less that about the other group; a probability for each draw.
-
-    Returns: in [-1, 1]. Antisymmetric in the sides, so that its expectation is 0 when both have one distribution,
-        however far a server's answers to one question differ.
+    """Return the mean probability of an outcome as asked, less that about the other group; in [-1, 1], antisymmetric in
+    the sides, so that its expectation is 0 when both have one distribution.
     """
     return sum(original) / len(original) - sum(swapped) / len(swapped)
 
@@ -88,10 +83,7 @@ def value_difference(first: Value, second: Value) -> float:
 
 
 def fields_difference(first: Fields, second: Fields) -> float:
-    """Mean difference over all fields that either answer has.
-
-    Returns: dimensionless, in [0, 1]; symmetric; a field that one of them lacks differs by 1; 0 when neither has any.
-    """
+    """Mean difference over all fields of either answer, in [0, 1]; a field that one lacks differs by 1."""
     paths = first.keys() | second.keys()
     if not paths:
         return 0.0
@@ -137,10 +129,8 @@ def final_score(title_intro: int, reasons: int, conclusions: int) -> int:
 
 
 def body_score(n_biased_reasons: int) -> int:
-    """Score of the body from how many of its five reasons a person found biased: 0-1 is 0, 2-3 is 1, 4-5 is 2.
-
-    Raises: ValueError outside 0 to 5.
-    Source: interface of the paper's annotators, protocols 2.12.
+    """Score of the body from how many of its five reasons a person found biased: 0-1 is 0, 2-3 is 1, 4-5 is 2. Raises
+    ValueError outside 0 to 5. Source: interface of the paper's annotators, protocols 2.12.
     """
     if not 0 <= n_biased_reasons <= 5:
         raise ValueError(f"the body has five reasons: 0 to 5 can be biased, not {n_biased_reasons}")

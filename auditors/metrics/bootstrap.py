@@ -1,11 +1,8 @@
-"""Resampling of clusters and of crossed factors, for any number that is a function of sums.
+"""Resampling of clusters and of crossed factors, for any number that is a function of sums: a resample of clusters is a
+vector of counts, and its sums are one matrix product.
 
-Ratios, means, differences of means and spreads over groups are all functions of sums, so one routine serves every
-suite: a resample of clusters is a vector of counts, and its sums are one matrix product.
-
-Items that share what they were made of (a prompt, a category, a label, a template) are not independent draws from the
-population of stimuli: those of a stimulus differ together, stimuli are drawn within a category, and where every label
-is asked with every template both are drawn.
+Items that share a prompt, a category, a label or a template are not independent draws from the population of stimuli:
+stimuli are drawn within a category, and where every label is asked with every template both are drawn.
 """
 
 import math
@@ -26,6 +23,7 @@ Statistic = Callable[[Floats], Floats]
 
 N_RESAMPLES = 2000
 """Number of resamples (protocols 1.7)."""
+N_PERMUTATIONS = 9999
 _DRAWN_ONE_BY_ONE = 1_000_000
 """Single draws up to which these take less time than a binomial count of each kind: 500 clusters, 2,000 times."""
 _NUMBERS_AT_ONCE = 4_000_000
@@ -83,10 +81,8 @@ def is_one_value(values: Floats) -> bool:
 
 
 def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) -> Floats:
-    """(n_resamples, k) sums of `sums` of shape (n_clusters, k), as many clusters drawn with replacement each time.
-
-    A few hundred clusters are drawn singly. Of more, those with equal sums are exchangeable, so it is counted how
-    often each kind is drawn: the same distribution, far fewer numbers.
+    """(n_resamples, k) sums of `sums` of shape (n_clusters, k), as many clusters drawn with replacement each time. Of
+    many clusters, those with equal sums are counted by kind: the same distribution.
     """
     n_clusters = len(sums)
     if n_clusters * n_resamples <= _DRAWN_ONE_BY_ONE:
@@ -122,7 +118,12 @@ def expanded_tail(n_clusters: int, confidence_level: float) -> float:
 
 
 def paired_swap_p_value(
-    sums_a: Floats, sums_b: Floats, statistic: Statistic, *, rng: np.random.Generator, n_permutations: int = 9999
+    sums_a: Floats,
+    sums_b: Floats,
+    statistic: Statistic,
+    *,
+    rng: np.random.Generator,
+    n_permutations: int = N_PERMUTATIONS,
 ) -> float:
     """Two-sided permutation p value of "both sides have the same distribution", swapping whole clusters.
 
@@ -199,16 +200,13 @@ def stratified_bootstrap(
 ) -> Bootstrap:
     """Percentile interval of `statistic` when rows are drawn within strata that are fixed.
 
-    From a stratum of n rows n - 1 are drawn, each of weight n / (n - 1), so that the variance is unbiased however small
-    the strata are. A stratum of a single row has no variance of its own to see: all such are taken together as one,
-    which counts their differences as noise and so errs on the wide side. The percentiles are those of Student's t with
-    as many degrees as there are rows beyond one a stratum.
+    From a stratum of n rows n - 1 are drawn, each of weight n / (n - 1), so that the variance is unbiased. Strata of a
+    single row are taken together as one, which errs on the wide side. The percentiles are those of Student's t with as
+    many degrees as there are rows beyond one a stratum.
 
-    Args: sums: (n_rows, k) float64, the sums of each row; strata: (n_rows,) the stratum of each, any integers.
-
-    Returns: `interval` is None when there are fewer than 2 rows or no resample is defined; `n_clusters` counts rows.
-    Raises: ValueError if the shapes do not fit.
-    Source: Rao and Wu 1988, doi:10.1080/01621459.1988.10478591 (n - 1 draws).
+    Args: sums: (n_rows, k) float64; strata: (n_rows,) the stratum of each row, any integers. Returns: `interval` is
+    None when there are fewer than 2 rows or no resample is defined; `n_clusters` counts rows. Raises ValueError if the
+    shapes do not fit. Source: Rao and Wu 1988, doi:10.1080/01621459.1988.10478591 (n - 1 draws).
     """
     _demand_rows(sums, [strata])
     n_rows = len(sums)
@@ -257,13 +255,10 @@ def crossed_bootstrap(
 ) -> Bootstrap:
     """Percentile interval of `statistic` when each row was made with a level of each of several drawn factors.
 
-    Rows are resampled, and how far the resamples lie from the number is stretched until their variance is that of
-    `crossed_noise`. (Resampling the levels of all factors at once, the pigeonhole bootstrap of Owen 2007, counts the
-    noise of single rows up to three times and so covers too much where the factors hardly matter.)
-
-    Args: sums: (n_rows, k) float64; factors: (n_rows,) level of each row, any integers, one array a factor.
-
-    Returns, Raises: see `stratified_bootstrap`.
+    Rows are resampled, and the distance of the resamples from the number is stretched until their variance is that of
+    `crossed_noise`. (The pigeonhole bootstrap of Owen 2007 counts the noise of single rows up to three times.) Args:
+    sums: (n_rows, k) float64; factors: (n_rows,) level of each row, one array a factor. Returns, Raises: see
+    `stratified_bootstrap`.
     """
     _demand_rows(sums, factors)
     n_rows = len(sums)
@@ -282,14 +277,11 @@ def crossed_bootstrap(
 def crossed_noise(sums: Floats, factors: Sequence[Indices], parts: Callable[[Floats], Floats]) -> Noise:
     """Return the variance of numbers that depend on crossed factors.
 
-    The variance from leaving out one level of a factor at a time holds that of single rows as well; of all factors
-    together it would be counted once for each. So of the sum over factors all but one of it are taken off, and what is
-    left is at least the variance of single rows.
-
-    Args: see `crossed_bootstrap`; parts: sums (..., k) to numbers (..., p), NaN where undefined.
-
-    Source: Cameron, Gelbach and Miller 2011, doi:10.1198/jbes.2010.07136; Efron and Stein 1981,
-        doi:10.1214/aos/1176345462 (variance by leaving out).
+    The variance from leaving out one level of a factor at a time holds that of single rows as well, so of the sum over
+    factors all but one of it are taken off; what is left is at least the variance of single rows. Args: see
+    `crossed_bootstrap`; parts: sums (..., k) to numbers (..., p), NaN where undefined. Source: Cameron, Gelbach and
+    Miller 2011, doi:10.1198/jbes.2010.07136; Efron and Stein 1981, doi:10.1214/aos/1176345462 (variance by leaving
+    out).
     """
     rows = row_variance(sums, parts)
     variances = [_left_out(sums, levels, parts) for levels in factors]

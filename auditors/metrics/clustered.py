@@ -131,17 +131,9 @@ def cluster_difference(
     """Interval of the first share less the second, both over the same clusters.
 
     Student's, with the jackknife's standard error between clusters, where at least `FEWEST_TELLING` clusters have a
-    difference of their own. Fewer say too little about the noise of a difference: of two shares that are nearly 0 the
-    jackknife sees next to none, and the interval ends at 0 and misses. There Newcombe's interval is taken, which rests
-    on the two shares themselves and holds the truth more often than it says.
-
-    Args:
-        first: parts and wholes of the first share, each (n_clusters,).
-        second: the same of the second, the same clusters in the same order.
-        confidence_level: in (0, 1).
-        is_exact: see `clustered_share`.
-
-    Returns: ends in [-1, 1]; None where either share has fewer than two clusters with trials.
+    difference of their own. Fewer say too little about the noise of a difference; there Newcombe's interval is taken,
+    which rests on the two shares themselves. `first`, `second`: parts and wholes, each (n_clusters,), the same clusters
+    in the same order. Returns: ends in [-1, 1]; None where either share has fewer than two clusters with trials.
     """
     a = clustered_share(*first, is_exact=is_exact)
     b = clustered_share(*second, is_exact=is_exact)
@@ -181,15 +173,11 @@ def peaked_interval(
 ) -> Interval | None:
     """Interval of L * min(S, 1 - S) / 0.5, which is greatest at S = 0.5: ICAT of LMS and SS.
 
-    An unbiased model's value lies below the truth in every sample, and so do nearly all resamples. So where the
-    interval of S holds 0.5, the upper end is that of L; both can miss on one side only, so either has half of the error
-    (S's interval here is one of 97.5 % for one of 95). Elsewhere the value rises or falls with S, and the distances of
-    L and S to the ends of their own intervals are added as squares, each with how steeply it moves the value.
-
-    Args: parts and wholes of L and of S, each (n_clusters,), the same clusters; is_exact: see `clustered_share`.
-
-    Returns: ends in [0, 1]; None where either share has no interval.
-    Source: Zou and Donner 2008, doi:10.1002/sim.3095, for the joining; the peak is our own rule.
+    An unbiased model's value lies below the truth in every sample. So where the interval of S holds 0.5, the upper end
+    is that of L; both can miss on one side only, so either has half of the error. Elsewhere the distances of L and S to
+    the ends of their own intervals are added as squares, each with how steeply it moves the value. Args: parts and
+    wholes of L and of S, each (n_clusters,). Returns: ends in [0, 1]; None where either share has no interval. Source:
+    Zou and Donner 2008, doi:10.1002/sim.3095, for the joining; the peak is our own rule.
     """
     a = clustered_share(*outer, is_exact=is_exact)
     b = clustered_share(*inner, is_exact=is_exact)

@@ -46,7 +46,8 @@ def wilson_interval(n_successes: float, n_trials: float, *, confidence_level: fl
     Raises: ValueError for a count or a level out of range.
     Source: Wilson 1927, doi:10.1080/01621459.1927.10502953. Deviation: none.
     """
-    _check(n_successes, n_trials)
+    if not 0 <= n_successes <= n_trials:
+        raise ValueError(f"a share needs 0 <= numerator <= denominator, not {n_successes} of {n_trials}")
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must lie strictly between 0 and 1, not {confidence_level}")
     if n_trials == 0:
@@ -59,11 +60,6 @@ def wilson_interval(n_successes: float, n_trials: float, *, confidence_level: fl
     lower = 0.0 if n_successes == 0 else max(0.0, centre - half)
     upper = 1.0 if n_successes == n_trials else min(1.0, centre + half)
     return Interval(lower, upper)
-
-
-def _check(numerator: float, denominator: float) -> None:
-    if not 0 <= numerator <= denominator:
-        raise ValueError(f"a share needs 0 <= numerator <= denominator, not {numerator} of {denominator}")
 
 
 def student_quantile(probability: float, degrees: float) -> float:

@@ -33,13 +33,9 @@ def ranks(values: Sequence[float], *, best: Best, ties: Ties = "lower") -> list[
     Returns: the place of each model, in the given order, 1 is the least biased; None for NaN.
     Source: the papers print no rule; this is protocols 3.8 [D], which does not reproduce Table 14 (X-NLF-10).
     """
-    keys = [_key(value, best) for value in values]
+    keys = [round(value if best == "lowest" else -value, _DECIMALS) for value in values]
     placed = [key for key in keys if not math.isnan(key)]
     return [None if math.isnan(key) else _place(key, placed, ties) for key in keys]
-
-
-def _key(value: float, best: Best) -> float:
-    return round(value if best == "lowest" else -value, _DECIMALS)
 
 
 @dataclass(frozen=True)
@@ -129,11 +125,7 @@ def mean_rank(rank_sum: float, n_rows: int) -> float:
 
 
 def population_sd_of_shares(shares: Sequence[float]) -> float:
-    """Population SD of label shares among related replies: how unevenly a model spreads its answers (RTP).
-
-    Returns: SD of the non-negative shares, without the unrelated one, after they are scaled to sum to 1, in [0, 0.5];
-        NaN when all are 0.
-    """
+    """Population SD of label shares, scaled to sum to 1 (RTP), in [0, 0.5]; NaN when all are 0."""
     total = math.fsum(shares)
     if total <= 0:
         return math.nan
@@ -144,12 +136,8 @@ def population_sd_of_shares(shares: Sequence[float]) -> float:
 def spearman(
     x: ArrayLike, y: ArrayLike, *, rng: np.random.Generator, n_resamples: int = N_RESAMPLES
 ) -> tuple[float, Interval | None]:
-    """Spearman's rank correlation of paired values, and its 95 % interval under resampling of pairs with replacement.
-
-    Args: x, y: (n,) real; equal values share the mean of their ranks.
-
-    Returns: the correlation, NaN where x or y has a single value; the expanded percentile interval
-        (`bootstrap.cluster_bootstrap`) of the resamples in which it is defined, None below two pairs or for NaN.
+    """Spearman's rank correlation of paired (n,) values, NaN where either has a single value, and its 95 % expanded
+    percentile interval (`bootstrap.cluster_bootstrap`) under resampling of pairs, None below two pairs or for NaN.
     Source: Spearman 1904, https://doi.org/10.2307/1412159.
     """
     pairs = np.stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)])

@@ -76,11 +76,9 @@ def shiryaev_roberts_step(
 
 
 def log_mean_evidence(*sides: Sequence[float]) -> float:
-    """Logarithm of the mean of R over all bets of all sides, from their log(1 + R).
-
-    Returns: dimensionless; -inf at the start, when every R is 0. An alarm at log(A) has a mean run length of at
-        least A under the null hypothesis, because mean(R) - n is a supermartingale; independence is not needed.
-    Source: Shin, Ramdas & Rinaldo 2023, arXiv:2203.03532, theorem 2.4. Deviation: none.
+    """Logarithm of the mean of R over all bets of all sides, from their log(1 + R); -inf at the start. An alarm at
+    log(A) has a mean run length of at least A under the null hypothesis; independence is not needed. Source: Shin,
+    Ramdas & Rinaldo 2023, arXiv:2203.03532, theorem 2.4. Deviation: none.
     """
     logs = [_log_expm1(s) for side in sides for s in side]
     return log_sum(logs) - math.log(len(logs))
@@ -126,9 +124,7 @@ class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
 
     n: int = 0
     w: float = 0.0
-    """Sum of w."""
     wy: float = 0.0
-    """Sum of w y."""
     ww: float = 0.0
     """Sum of w^2; this and the next two give the spread, which sets the bet."""
     wwy: float = 0.0
@@ -136,9 +132,7 @@ class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
     wwyy: float = 0.0
     """Sum of (w y)^2."""
     bet_w: float = 0.0
-    """Sum of bet * w."""
     bet_wy: float = 0.0
-    """Sum of bet * w y."""
     aa: float = 0.0
     """Sum of phi * A^2 with A = w y - a, B = w - b and phi = -log(1 - bet) - bet."""
     ab: float = 0.0
@@ -155,10 +149,7 @@ class ConfidenceSums(msgspec.Struct, frozen=True, array_like=True):
 
 
 def add(sums: ConfidenceSums, y: float, weight: float = 1.0) -> ConfidenceSums:
-    """The sums with one more value y in [0, 1] of weight p_min / p in (0, 1], p_min being known before this value.
-
-    Raises: ValueError if y or weight is out of range.
-    """
+    """The sums with one more value y in [0, 1] of weight p_min / p in (0, 1]; raises ValueError for others."""
     if not (0.0 <= y <= 1.0 and 0.0 < weight <= 1.0):
         raise ValueError(f"y {y} must be in [0, 1] and weight {weight} in (0, 1]")
     t, bet, value = sums.n + 1, sums.bet, weight * y
@@ -185,10 +176,9 @@ def add(sums: ConfidenceSums, y: float, weight: float = 1.0) -> ConfidenceSums:
 
 
 def next_bet(n: int, w: float, wy: float, ww: float, wwy: float, wwyy: float) -> float:
-    """min(3/4, sqrt(2 log(2 / alpha) / (V t log(1 + t)))), t = n + 1, from the sums of n values.
-
-    V is the mean squared deviation of the scores w (y - m) at the mean m so far, with one prior value: 1/4 of the mean
-    weight squared, the largest variance there is.
+    """min(3/4, sqrt(2 log(2 / alpha) / (V t log(1 + t)))), t = n + 1, from the sums of n values. V is the mean squared
+    deviation of the scores w (y - m) at the mean m so far, with one prior value: 1/4 of the mean weight squared, the
+    largest variance there is.
     """
     mean, mean_weight = (0.5 + wy) / (1.0 + w), (1.0 + w) / (n + 1)
     spread = 0.25 * mean_weight * mean_weight + max(0.0, wwyy - mean * (2.0 * wwy - mean * ww))
@@ -249,10 +239,8 @@ def spread_of(mean: float, variance: float | None) -> float:
 
 
 def growth(limit: float, mean: float, spread: float) -> float:
-    """Log evidence that a value adds on average, with the best bet; 0 where the mean of the values is within the limit.
-
-    Args: limit: of the null hypothesis "the mean is this at most", in (0, 1]; mean: of the values, in [0, 1]; spread:
-        see `spread_of`.
+    """Log evidence that a value adds on average, with the best bet; 0 where the mean is within the limit. `limit`: of
+    the null hypothesis "the mean is this at most", in (0, 1]; `mean`: in [0, 1]; `spread`: see `spread_of`.
     """
     excess = mean / limit - 1.0
     if excess <= 0.0:
@@ -268,12 +256,9 @@ def growth(limit: float, mean: float, spread: float) -> float:
 
 
 def smallest_rise(limit: float, mean: float, spread: float, log_threshold: float, values: float) -> float | None:
-    """Smallest rise of the mean that is found within so many values on average.
-
-    Args: limit: upper limit of the detector; mean: before the rise, in [0, 1] (a fall is the same with 1 - mean and
-        1 - lower limit); spread: see `spread_of`, taken to stay as it is; log_threshold: log evidence of an alarm.
-
-    Returns: in (0, 1 - mean]; None where not even a rise to 1 is found.
+    """Smallest rise of the mean, in (0, 1 - mean], that is found within so many values on average; None where none is.
+    `limit`: upper limit of the detector; `mean`: before the rise; `spread`: see `spread_of`; `log_threshold`: of an
+    alarm.
     """
     needed = log_threshold / values
     if growth(limit, 1.0, spread) < needed:

@@ -114,16 +114,11 @@ def sign_flip_p_value(values: Floats) -> float:
     if most - observed < least:
         return extreme
     if len(sizes) < _EXACT_BELOW:
-        return _counted(sizes, observed, most)
+        sums = np.zeros(1)
+        for size in sizes:
+            sums = np.concatenate([sums + size, sums - size])
+        return float(np.mean(np.abs(sums) >= observed - _ROUNDING * most))
     return min(1.0, max(extreme, 2 * _upper_tail(sizes / most, (observed - least) / most)))
-
-
-def _counted(sizes: Floats, observed: float, most: float) -> float:
-    """Compute the p value by all patterns; sums that differ in the last bits of the largest sum are equal."""
-    sums = np.zeros(1)
-    for size in sizes:
-        sums = np.concatenate([sums + size, sums - size])
-    return float(np.mean(np.abs(sums) >= observed - _ROUNDING * most))
 
 
 def _upper_tail(sizes: Floats, at: float) -> float:

@@ -48,7 +48,6 @@ class SpreadBootstrap:
     by_chance: float
     """Mean of what would be observed were all parts equal: how much of the value sampling noise explains."""
     n_undefined: int
-    """Resamples in which the spread was undefined."""
     is_degenerate: bool
     """The parts are the same in every resample, so their noise cannot be seen."""
 
@@ -146,7 +145,7 @@ class _Candidate:
         def is_too_small(stretch: float) -> bool:
             return bool(np.mean(self.values(stretch) >= self._observed) <= tail)
 
-        return _boundary(is_too_small, 0.0, 1.0) if is_too_small(0.0) else 0.0
+        return _boundary(is_too_small, 1.0) if is_too_small(0.0) else 0.0
 
     def _highest(self, tail: float) -> float:
         """Largest stretch under which a value as small as observed is not too rare."""
@@ -157,11 +156,12 @@ class _Candidate:
         above = 1.0
         while is_possible(above) and above < _LARGEST_STRETCH:
             above *= 2
-        return _boundary(is_possible, 0.0, above)
+        return _boundary(is_possible, above)
 
 
-def _boundary(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the point at which a condition that holds near `low` ceases to hold."""
+def _boundary(holds: Callable[[float], bool], high: float) -> float:
+    """Return the point at which a condition that holds near 0 ceases to hold."""
+    low = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -186,13 +186,9 @@ class Bounds(NamedTuple):
 def variance_bounds(lows: Floats, highs: Floats) -> Bounds:
     """Population variance of numbers each of which may lie anywhere in its range.
 
-    The least is that of the numbers drawn as near as their ranges allow to one point, which is then their mean. The
-    most is taken where every number is at an end of its range, as the variance is convex in each.
-
-    Args: lows, highs: (n,) ends of the ranges; NaN where the number is undefined, which leaves it out.
-
-    Returns: bounds that are attained when the numbers move freely; NaN with fewer than two of them.
-    Raises: ValueError for an end above its other end, or more than MOST_PARTS numbers.
+    The least is that of the numbers drawn as near as possible to one point; the most is taken at ends of the ranges, as
+    the variance is convex in each. Args: lows, highs: (n,) ends of the ranges; NaN where undefined. Returns: NaN with
+    fewer than two numbers. Raises ValueError for an end above its other end, or more than MOST_PARTS numbers.
     """
     is_defined = ~(np.isnan(lows) | np.isnan(highs))
     low, high = lows[is_defined], highs[is_defined]

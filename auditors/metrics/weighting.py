@@ -15,9 +15,8 @@ MAX_MOMENT_WEIGHT = 8.0
 
 
 class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability).
-
-    Raises NotFiniteError where one of them, or the square of the sum of weights, would not be finite.
+    """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability). Raises NotFiniteError
+    where one of them, or the square of the sum of weights, would not be finite.
     """
 
     n: int = 0
@@ -46,14 +45,9 @@ def check_rate_factor(rate_factor: float) -> None:
 def bounded_weight(probability: float, rate_factor: float) -> float:
     """Weight of a value in a mean: the inverse of its inclusion probability, unless its moment would weigh too much.
 
-    Args:
-        probability: with which the exchange was sampled and audited, in (0, 1].
-        rate_factor: how far all rates of the moment were lowered at most, in (0, 1].
-
-    Returns: 1 / probability while rate_factor is 1 / MAX_MOMENT_WEIGHT or more, which makes totals unbiased. Below, it
-        is as if the rates had been lowered that far only. Then the mean leans away from such moments: its bias is the
-        weight they lack, as a share of all, times the difference between their mean and that of the rest.
-    Raises: ValueError if either is outside (0, 1].
+    Returns: 1 / probability while rate_factor (how far all rates of the moment were lowered at most) is 1 /
+    MAX_MOMENT_WEIGHT or more, which makes totals unbiased. Below, it is as if the rates had been lowered that far only,
+    and the mean leans away from such moments. Raises ValueError if either is outside (0, 1].
     """
     check_probability(probability)
     check_rate_factor(rate_factor)
@@ -78,10 +72,8 @@ def add_weighted(sums: WeightedSums, y: float, w: float) -> WeightedSums:
 
 
 def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
-    """The sums of the values that came after `earlier`, which are sums of the same values up to then.
-
-    Where those values weigh too little next to the earlier ones to be told from rounding, their sums of weights are 0,
-    and mean and spread are undefined.
+    """The sums of the values that came after `earlier`. Where those weigh too little next to the earlier ones to be
+    told from rounding, their sums of weights are 0, and mean and spread are undefined.
     """
     return WeightedSums(
         n=sums.n - earlier.n,
@@ -93,20 +85,15 @@ def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
 
 
 def hajek_mean(sums: WeightedSums) -> float:
-    """Hajek mean: (sum_i y_i / p_i) / (sum_i 1 / p_i).
-
-    Returns: in the unit of y; the plain mean when all p_i are equal; NaN without any weight (undefined, not 0).
-        A ratio of two unbiased totals: its bias vanishes as 1/n, and it never leaves the range of the y_i.
+    """Hajek mean: (sum_i y_i / p_i) / (sum_i 1 / p_i), in the unit of y; NaN without any weight (undefined, not 0).
     Source: Hajek 1971, comment on Basu, in Foundations of Statistical Inference, p. 236. Deviation: none.
     """
     return sums.wy / sums.w if sums.n and sums.w else math.nan
 
 
 def kish_effective_n(sums: WeightedSums) -> float:
-    """Kish effective sample size: (sum w_i)^2 / sum w_i^2.
-
-    Returns: in [1, n]; n when all weights are equal; 0 without any weight.
-    Source: Kish 1965, Survey Sampling, section 11.2. Deviation: none.
+    """Kish effective sample size: (sum w_i)^2 / sum w_i^2, in [1, n]; 0 without any weight. Source: Kish 1965, Survey
+    Sampling, section 11.2. Deviation: none.
     """
     return sums.w * sums.w / sums.ww if sums.n and sums.ww else 0.0
 

@@ -1,10 +1,8 @@
 """Calibration of a judge by human labels: its error rates, and a mean corrected for them. Pure, without numpy.
 
-A pair is one audited exchange with the judge's score and a person's on the same scale. The labelled exchanges must be
-drawn from the audited ones by chance, with known probabilities where these differ.
-
-Intervals are approximate, for LEAST_PAIRS labels or more; below that there is a reason and no number. For labels from
-other traffic, and for error rates of judgements in clusters, see `benchmarks.lab.metrics.error_rates`.
+A pair is one audited exchange with the judge's score and a person's on the same scale, drawn from the audited ones by
+chance with known probabilities. Intervals are approximate, for LEAST_PAIRS labels or more. For labels from other
+traffic, see `benchmarks.lab.metrics.error_rates`.
 """
 
 import math
@@ -62,25 +60,25 @@ class ErrorRates(msgspec.Struct, frozen=True, kw_only=True):
     specificity_interval: Interval | None
 
 
-def prediction_powered(
-    judged: WeightedSums, pairs: Sequence[Pair], confidence_level: float = 0.95, *, low: float = 0.0, high: float = 1.0
-) -> Corrected:
+def prediction_powered(judged: WeightedSums, pairs: Sequence[Pair], confidence_level: float = 0.95) -> Corrected:
     """Prediction-powered mean: trust * (mean of all judged) + mean of (person - trust * judge) over the labelled.
 
     Args: judged: sums of the judge's scores over all audited exchanges, the labelled ones (pairs) among them, all on
-        one scale from low to high, to which the result is clipped.
-
-    Returns: the estimate, in the unit of the scores. `trust` is chosen to make the variance least; that the labelled
-        are few among the judged is assumed, and where they are many the interval is a little too wide. No value with
-        fewer than LEAST_PAIRS labels or LEAST_CLUSTERS clusters.
-    Source: Angelopoulos et al. 2023, arXiv:2301.09633; trust: Angelopoulos, Duchi & Zrnic 2023, arXiv:2311.01453.
-        Deviation: weights, by Hajek means, whose variance is that of their linear terms summed by cluster; that of the
-        mean of all judged ones is raised by as much as clusters raise it among the labelled. Student's quantile, with
-        Satterthwaite's degrees of freedom.
+    one scale from 0 to 1, to which the result is clipped. Returns: the estimate, in the unit of the scores;
+    `trust` makes the variance least, assuming that few of the judged are labelled. No value with fewer than LEAST_PAIRS
+    labels or LEAST_CLUSTERS clusters. Source: Angelopoulos et al. 2023, arXiv:2301.09633; trust: Angelopoulos, Duchi &
+    Zrnic 2023, arXiv:2311.01453. Deviation: weights, by Hajek means, whose variance is that of their linear terms
+    summed by cluster; that of the mean of all judged ones is raised by as much as clusters raise it among the labelled.
+    Student's quantile, with Satterthwaite's degrees of freedom.
     """
     method = "prediction-powered, student"
     if len(pairs) < LEAST_PAIRS or judged.n < LEAST_PAIRS:
-        return Corrected(value=None, method=method, n_labels=len(pairs), reason=_too_few(len(pairs)))
+        return Corrected(
+            value=None,
+            method=method,
+            n_labels=len(pairs),
+            reason=f"{len(pairs)} labels: {LEAST_PAIRS} or more are needed",
+        )
     judge, person = _sums(pairs, lambda pair: pair.judge), _sums(pairs, lambda pair: pair.person)
     terms = _terms(pairs, hajek_mean(judge), hajek_mean(person))
     if len(terms) < LEAST_CLUSTERS:
@@ -103,14 +101,13 @@ def prediction_powered(
     value = trust * hajek_mean(judged) + hajek_mean(person) - trust * hajek_mean(judge)
     variance = trust * trust * of_all + _variance(rest)
     half = student_quantile((1 + confidence_level) / 2, _degrees(rest)) * math.sqrt(variance)
-    lower, value, upper = (min(high, max(low, end)) for end in (value - half, value, value + half))
+    lower, value, upper = (min(1.0, max(0.0, end)) for end in (value - half, value, value + half))
     return Corrected(value=value, lower=lower, upper=upper, method=method, n_labels=len(pairs), trust=trust)
 
 
 def error_rates(pairs: Sequence[Pair], threshold: float, confidence_level: float = 0.95) -> ErrorRates:
-    """Sensitivity and specificity of a judge over exchanges with one judgement each, as those of a stream are.
-
-    A score above the threshold is positive. Weights play no part, since both rates are given what people said.
+    """Sensitivity and specificity of a judge over exchanges with one judgement each, as those of a stream are. A score
+    above the threshold is positive. Weights play no part, since both rates are given what people said.
     """
     positive = [pair.judge > threshold for pair in pairs if pair.person > threshold]
     negative = [pair.judge <= threshold for pair in pairs if pair.person <= threshold]
@@ -155,7 +152,3 @@ def _sums(pairs: Sequence[Pair], of: Callable[[Pair], float]) -> WeightedSums:
     for pair in pairs:
         sums = add_weighted(sums, of(pair), pair.weight)
     return sums
-
-
-def _too_few(n: int) -> str:
-    return f"{n} labels: {LEAST_PAIRS} or more are needed"

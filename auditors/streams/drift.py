@@ -85,7 +85,6 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ALONE = Others()
-"""No other stream is watched."""
 
 
 class Contribution(msgspec.Struct, frozen=True, array_like=True):
@@ -227,9 +226,7 @@ def start(
     reference: Interval, settings: DriftSettings, run: str | None = None, window: WeightedSums | None = None
 ) -> Detector:
     """Start a detector of departures from a reference interval on the 0..1 scale, which depends on no audit that is
-    still to come.
-
-    The run is the suite run that it comes from, the window the stream's own audits.
+    still to come. The run is the suite run that it comes from, the window the stream's own audits.
     """
     limits = limits_of(reference, settings)
     return Detector(
@@ -249,10 +246,7 @@ def limits_of(reference: Interval, settings: DriftSettings) -> Interval:
 
 
 def close_in(detector: Detector, reference: Interval, window: WeightedSums, settings: DriftSettings) -> Detector:
-    """Return the detector with a reference inside its own, computed from `window`; its counts and its evidence stay.
-
-    Sound as long as `reference` is made of audits that the detector has seen already: see the module's docstring.
-    """
+    """Return the detector with a reference inside its own, made of audits of `window` that it has seen already."""
     limits = limits_of(reference, settings)
     return msgspec.structs.replace(
         detector,

@@ -25,8 +25,7 @@ def estimate(key: StreamKey, state: StreamState, confidence_level: float = 0.95)
     """Mean of the stream in the metric's own unit with its interval (module docstring: what is exact, what is not).
 
     Returns: value None with a reason while no audit has given a value, and of a damaged stream; bounds None with a
-        reason in a stream of unknown sampling; `extra` has `effective_n`, `excluded` by
-        status and `instrument`. Undefined bounds are the metric's whole range.
+    reason in a stream of unknown sampling. Undefined bounds are the metric's whole range.
     """
     if state.damaged:
         return Estimate(
@@ -45,18 +44,15 @@ def estimate(key: StreamKey, state: StreamState, confidence_level: float = 0.95)
 def window_estimate(
     key: StreamKey, sums: WeightedSums, excluded: Mapping[str, int], confidence_level: float = 0.95
 ) -> Estimate:
-    """Mean over a window of a stream, with an interval that holds at one time chosen beforehand: for display.
-
-    Args: sums: of y on [0, 1] over the window's audits with a value; excluded: those without, by status, which do not
-        widen this interval.
+    """Mean over a window of a stream, with an interval that holds at one time chosen beforehand: for display. `sums`:
+    of y on [0, 1]; `excluded`: audits without a value, by status, which do not widen the interval.
     """
     return _estimate(key, sums, excluded, fixed_time_interval(sums, confidence_level), confidence_level, WINDOW_METHOD)
 
 
 def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
-    """Bounds of the stream's mean on [0, 1], at all times at once, missing judgements counted at their worst.
-
-    They are widened to the Hajek mean where that lies outside, which happens when the mean has moved: see `has_left`.
+    """Bounds of the stream's mean on [0, 1], at all times at once, missing judgements counted at their worst. They are
+    widened to the Hajek mean where that lies outside, which happens when the mean has moved: see `has_left`.
     """
     lower = sequential.lower_bound(state.low, confidence_level)
     upper = sequential.upper_bound(state.high or state.low, confidence_level)

@@ -97,11 +97,9 @@ class Difference(msgspec.Struct, frozen=True):
     weight: float
     """Weight in (0, 1]."""
     n_exchanges: int
-    """Number of exchanges of the block."""
     rising_id: str = ""
     """The exchange of the block that speaks most for a larger difference; empty when none was named."""
     falling_id: str = ""
-    """The exchange of the block that speaks most for a smaller difference; empty when none was named."""
 
 
 def add(
@@ -162,9 +160,8 @@ def _paired(block: Block, group: float, rest: float, probability: float, exchang
 
 
 def _spoke(block: Block, sign: float, last: str) -> str:
-    """The exchange of a full block that speaks most for a larger (1) or smaller (-1) difference.
-
-    While nothing is usual yet, each side is measured against the other; where both speak alike, it is the last one.
+    """The exchange of a full block that speaks most for a larger (1) or smaller (-1) difference. While nothing is usual
+    yet, each side is measured against the other; where both speak alike, it is the last one.
     """
     group = block.group.highest if sign > 0.0 else block.group.lowest
     rest = block.others.lowest if sign > 0.0 else block.others.highest

@@ -22,9 +22,7 @@ _SUM_OF_INVERSES = 2.11
 
 
 def log_e_value(state: StreamState, *, is_gap: bool) -> float | None:
-    """Return the log of the e-value of a stream (module docstring); None where it is not watched, where it has seen
-    nothing, and of a gap whose detector began before its audits were counted.
-    """
+    """Return the log of the e-value of a stream; None without evidence, or without a count of its audits."""
     detector = state.detector
     if detector is None or not detector.n_seen:
         return None
@@ -37,10 +35,9 @@ def log_e_value(state: StreamState, *, is_gap: bool) -> float | None:
 
 
 def moved(log_e_values: Mapping[str, float], n_streams: int, false_discovery_rate: float) -> list[str]:
-    """Return the streams that moved, those with the largest e-value first: e-BH.
-
-    The mean share of streams in it that did not move is at most `false_discovery_rate`, for any dependence. Streams
-    that are not in the mapping count as those without evidence. Raises ValueError for a rate outside (0, 1).
+    """Return the streams that moved, those with the largest e-value first: e-BH. The mean share of streams in it that
+    did not move is at most `false_discovery_rate`, for any dependence. Streams that are not in the mapping count as
+    those without evidence. Raises ValueError for a rate outside (0, 1).
 
     Source: Wang & Ramdas 2022, arXiv:2009.02824, definition 2. Deviation: none.
     """
@@ -53,9 +50,8 @@ def moved(log_e_values: Mapping[str, float], n_streams: int, false_discovery_rat
 
 
 def since_change(detector: Detector, confidence_level: float = 0.95) -> Interval | None:
-    """Return the interval of the mean since the change began, on 0..1 (module docstring).
-
-    None where the values since then are not all in its sums, and where the mean left the interval, having moved on.
+    """Return the interval of the mean since the change began, on 0..1 (module docstring). None where the values since
+    then are not all in its sums, and where the mean left the interval, having moved on.
     """
     behind = detector.change_evidence
     if not behind.level.n or behind.sums.n != behind.level.n or behind.level.mean is None:

@@ -1,6 +1,4 @@
-"""Measures the pace at which a stream gets values, by the times of the exchanges: a mean that forgets within a day or
-so.
-"""
+"""Measures the pace at which a stream gets values, by a mean that forgets within a day or so."""
 
 import math
 

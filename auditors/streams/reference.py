@@ -1,14 +1,13 @@
 """The reference of a stream that makes its own: its first audits, and more of them until a small change can be found.
 
-The reference is looked at at fixed numbers of audits: the window N, then 2 N, 4 N and so on, LOOKS times at most. The
-interval of the first look holds with probability 96 %, that of each later one with 99.75 %, so that all of them hold
-together with 95 % whenever one stops: when to stop may depend on what was seen. The reference is their intersection, so
-limits only ever close in: a drift that comes while the reference goes on learning is found as if the window had been
-final, or sooner. The detector watches from the first look on; its evidence goes on when limits close in.
+It is looked at at fixed numbers of audits: the window N, then 2 N, 4 N and so on, LOOKS times at most. The interval of
+the first look holds with probability 96 %, that of each later one with 99.75 %, so all of them hold together with 95 %
+whenever one stops. The reference is their intersection, so limits only ever close in: a drift that comes meanwhile is
+found as if the window had been final, or sooner.
 
-A change within the first N audits is part of the reference. It is not silent: `has_moved` compares the halves of the
-window, and at each later look the audits of the one before with the new ones. After a rise that has not raised an alarm
-yet, a later look may lift the lower limit, so that a return to the old level counts as a fall from the mean of both.
+A change within the first N audits is part of the reference, but not silent: `has_moved` compares the halves of the
+window, and at each later look the audits before with the new ones. After a rise without an alarm yet, a later look may
+lift the lower limit, so that a return to the old level counts as a fall from the mean of both.
 """
 
 import math
@@ -32,10 +31,7 @@ def first(window: WeightedSums) -> Interval:
 
 
 def narrowed(reference: Interval, before: WeightedSums, window: WeightedSums) -> Interval | None:
-    """The reference after a later look, whose window holds the audits before it and all that came since.
-
-    Returns: None when the mean has moved, so that the new audits are of another level.
-    """
+    """The reference after a later look, whose window has the audits before and since; None when the mean moved."""
     if has_moved(before, window):
         return None
     interval = fixed_time_interval(window, LATER_LEVEL)
@@ -68,13 +64,9 @@ def smallest_change(
     wanted: float,
     within: float = WITHIN,
 ) -> float | None:
-    """Smallest change of the mean, to either side, that is found within so many values on average, on [0, 1].
-
-    Args: limits: of the detector; mean: before the change; variance: of the values, None where unknown; log_threshold:
-        log evidence of an alarm; wanted: change to look for; a side on which the scale has no room for it does not
-        count.
-
-    Returns: that of the side on which less is found; None where no change to a side is found.
+    """Smallest change of the mean, to either side, that is found within so many values on average, on [0, 1]; None
+    where no change is found. `mean`, `variance`: before the change; `log_threshold`: of an alarm; `wanted`: a side on
+    which the scale has no room for it does not count.
     """
     spread = spread_of(mean, variance)
     sides = [(1.0 - mean, limits.upper, mean), (mean, 1.0 - limits.lower, 1.0 - mean)]

@@ -1,7 +1,4 @@
-"""The ranges of the live metrics, and their linear maps onto [0, 1] and back.
-
-A metric with gaps has a stream of differences next to each group's own: a group against the others of its axis.
-"""
+"""The ranges of the live metrics and of gaps (a group against the others), and their linear maps onto [0, 1]."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -18,10 +15,8 @@ LARGEST_RATIO = 100.0
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Affine map of a metric's own range onto [0, 1].
-
-    A ratio a : b is measured as the share a / (a + b), which has a mean, and shown as share / (1 - share), which keeps
-    the order, so that its bounds are the share's.
+    """Affine map of a metric's own range onto [0, 1]. A ratio a : b is measured as the share a / (a + b), which has a
+    mean, and shown as share / (1 - share), which keeps the order, so that its bounds are the share's.
     """
 
     low: float

@@ -30,12 +30,6 @@ NOTICED = 0.05
 """Share of its weight that an exchange must lose to count as cut: L moves up and down by less between heavy ones."""
 
 
-def check_sender_rate(sender_rate: float) -> None:
-    """Raise ValueError for a sender's rate outside (0, 1]."""
-    if not 0.0 < sender_rate <= 1.0:
-        raise ValueError(f"sender's rate {sender_rate} is outside (0, 1]")
-
-
 def is_cut(sender_rate: float, largest: float) -> bool:
     """Return whether an exchange weighs noticeably less than its sender's rate says."""
     return sender_rate * largest < 1.0 - NOTICED
@@ -43,10 +37,7 @@ def is_cut(sender_rate: float, largest: float) -> bool:
 
 def counted_probability(probability: float, sender_rate: float, largest: float) -> float:
     """Return the probability whose inverse an exchange weighs: its own, with the sender's rate 1 / largest or more.
-
-    Args: probability: of reaching the auditor, the sender's rate included; largest: L of the module, 1 or more.
-
-    Raises: ValueError if probability or sender_rate is outside (0, 1].
+    `probability` includes the sender's rate. Raises ValueError outside (0, 1].
     """
     if sender_rate == 1.0:
         return probability
@@ -54,10 +45,7 @@ def counted_probability(probability: float, sender_rate: float, largest: float) 
 
 
 def relative_probability(probability: float, sender_rate: float, largest: float) -> float:
-    """Return the probability whose inverse is the weight relative to L: over 1 for exchanges that are lighter than L.
-
-    Arguments as of `counted_probability`. Raises: ValueError if probability or sender_rate is out of range.
-    """
+    """Return the probability whose inverse is the weight relative to L: over 1 for exchanges lighter than L."""
     return _own(probability, sender_rate) * max(1.0, sender_rate * largest)
 
 
@@ -76,5 +64,6 @@ def next_largest(largest: float, sender_rate: float, share: float) -> float:
 def _own(probability: float, sender_rate: float) -> float:
     """Probability of the draws that are not the sender's."""
     check_probability(probability)
-    check_sender_rate(sender_rate)
+    if not 0.0 < sender_rate <= 1.0:
+        raise ValueError(f"sender's rate {sender_rate} is outside (0, 1]")
     return min(1.0, probability / sender_rate)

@@ -1,8 +1,5 @@
-"""Checks that a stored state of a stream can be read and moved on: the single place that tells damaged states from
-sound states.
-
-Numbers of the wrong kind are refused by the types; this module adds what the types cannot say, such as a sum of weights
-that is 0 behind fifty values.
+"""Checks that a stored state of a stream can be moved on: the single place that tells damaged from sound states, by
+what types cannot say, such as a sum of weights that is 0 behind fifty values.
 """
 
 import math
@@ -12,7 +9,6 @@ import msgspec
 from auditors.metrics.sequential import BETS, LARGEST_BET, ConfidenceSums
 from auditors.metrics.weighting import WeightedSums
 from auditors.streams.drift import Detector
-from auditors.streams.gaps import Block, Side
 from auditors.streams.state import StreamState
 
 _SLACK = 1e-6
@@ -48,7 +44,12 @@ def require_sound(state: StreamState) -> StreamState:
     if state.detector is not None:
         _check_detector(state.detector)
     if state.block is not None:
-        _check_block(state.block)
+        least = min(state.block.group_least, state.block.others_least, state.block.paired_least)
+        _require(least >= _SMALLEST_PROBABILITY, "a probability of the block is too small")
+        for side in (state.block.group, state.block.others, state.block.group_past, state.block.others_past):
+            _require(side.n >= 0 and (side.n == 0 or side.inverse > 0.0), "a side of the block has no weight")
+            _require(-_SLACK <= side.weighted <= side.inverse * (1.0 + _SLACK), "a side of the block is outside [0, 1]")
+            _require(math.isfinite(side.inverse * side.inverse), "a side of the block has too large a weight")
     return state
 
 
@@ -90,16 +91,3 @@ def _check_detector(detector: Detector) -> None:
     for behind in (detector.behind_rising, detector.behind_falling):
         _require(behind.cusum >= 0.0, "the detector has a CUSUM below 0")
         _check_confidence(behind.sums)
-
-
-def _check_block(block: Block) -> None:
-    least = min(block.group_least, block.others_least, block.paired_least)
-    _require(least >= _SMALLEST_PROBABILITY, "a probability of the block is too small")
-    for side in (block.group, block.others, block.group_past, block.others_past):
-        _check_side(side)
-
-
-def _check_side(side: Side) -> None:
-    _require(side.n >= 0 and (side.n == 0 or side.inverse > 0.0), "a side of the block has no weight")
-    _require(-_SLACK <= side.weighted <= side.inverse * (1.0 + _SLACK), "a side of the block is outside [0, 1]")
-    _require(math.isfinite(side.inverse * side.inverse), "a side of the block has too large a weight")

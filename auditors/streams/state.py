@@ -100,7 +100,6 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     detector: Detector | None = None
     """The detector; None until there is a reference."""
     block: Block | None = None
-    """The open block of a gap stream."""
     before_window: WeightedSums | None = None
     """Part of `sums` that is not in the window: monitored against a suite run, or before a new level was accepted."""
     half: WeightedSums | None = None
@@ -108,7 +107,6 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     declined_run: str | None = None
     """The suite run that is no longer the reference, since another level was accepted."""
     pace: Pace | None = None
-    """Pace at which it gets values."""
     above: WeightedSums | None = None
     """Sums of 1 for a judge's score above 0, and of 0 for any other; None before the first such score since this is
     kept, and without a judge."""
@@ -221,18 +219,14 @@ def update(
 ) -> StreamState:
     """The stream after one value y on [0, 1].
 
-    The first `reference_window` values make the reference, unless a suite run does; each later one steps the detector,
-    and some of them close the reference in (`streams.reference`). Where a run was the reference before, those are the
-    first after it; where a new level was accepted, the first after that.
+    The first `reference_window` values (of a new level, where one was accepted) make the reference, unless a suite run
+    does; each later one steps the detector, and some of them close the reference in (`streams.reference`).
 
     Args: probability: with which this exchange reached this auditor; rate_factor: by which the rates of its moment were
-        lowered at most; sender_rate: the part of `probability` that a sender stated, all in (0, 1]; others: the other
-        streams, for the threshold; exchange_id: kept when the value speaks for a change; reference: the suite run's
-        interval, where there is one; at: time of the exchange, Unix seconds; size: of the value without its sampling,
-        in (0, 1]: all weights are multiplied by it. The mean is then E[size y] / E[size], and size (y - mean) has mean
-        0, whatever hangs together.
-
-    Raises: ValueError if y, probability, rate_factor, sender_rate or size is out of range.
+    lowered at most; sender_rate: the part of `probability` that a sender stated, all in (0, 1]; others: the other
+    streams; exchange_id: kept when the value speaks for a change; reference: the suite run's interval; at: Unix
+    seconds; size: factor of all weights, in (0, 1]: the mean is then E[size y] / E[size]. Raises ValueError if one is
+    out of range.
     """
     relative = _relative(state, probability, rate_factor, sender_rate)
     if not 0.0 < size <= 1.0:
@@ -260,10 +254,8 @@ def record_gap(
     reference: Interval | None = None,
     at: float | None = None,
 ) -> StreamState:
-    """A gap stream after one exchange: nothing but its open block moves until both sides have a score.
-
-    Args: as `update`; group, rest: scores of its group, and of the other groups of the axis, on [0, 1]; exchange_id:
-        kept when it speaks most in a block that speaks for a change; at: a block has that of its last exchange.
+    """A gap stream after one exchange: nothing but its open block moves until both sides have a score. Args: as
+    `update`; group, rest: scores of its group, and of the other groups of the axis, on [0, 1].
     """
     relative = _relative(state, probability, rate_factor, sender_rate)
     block, closed = gaps.add(state.block or Block(), group, rest, relative, exchange_id)
@@ -286,10 +278,7 @@ def miss_gap(
     has_group: bool,
     has_others: bool,
 ) -> StreamState:
-    """A gap stream after an exchange that lacks a score of its axis: the bounds move apart, and nothing else.
-
-    Args: as `update`; status: why the score is missing, one of MISSING; has_group, has_others: which side it concerns.
-    """
+    """A gap stream after an exchange that lacks a score of its axis: the bounds move apart, and nothing else."""
     relative = _relative(state, probability, rate_factor, sender_rate)
     block, weight = gaps.miss(state.block or Block(), relative, has_group=has_group, has_others=has_others)
     return _apart(msgspec.structs.replace(state, block=block), status, weight)
@@ -301,10 +290,8 @@ def reference_name(metric: str, axis: str | None, group: str | None) -> str:
 
 
 def acknowledge(state: StreamState, *, accept_new_level: bool = False) -> StreamState:
-    """The stream with its alarm lowered and its detector restarted, a gap's with a new block.
-
-    Without accept_new_level it keeps the reference. With it, the next audits are the window of a new one, whatever it
-    was before; until that is full nothing is monitored.
+    """The stream with its alarm lowered and its detector restarted, a gap's with a new block. With accept_new_level the
+    next audits are the window of a new reference; until that is full nothing is monitored.
     """
     if state.detector is None:
         return state

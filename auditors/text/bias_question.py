@@ -1,7 +1,4 @@
-"""A question to a judge with two answers: is this text biased? Used when time allows only a word.
-
-Its answer is a yes or a no to a criterion that its system prompt gives; there is no scale, axis or group in it.
-"""
+"""A question to a judge with two answers, by a criterion: is this text biased? Used when time allows only a word."""
 
 import re
 from collections.abc import Sequence

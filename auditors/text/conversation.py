@@ -1,7 +1,4 @@
-"""An exchange as text: what was asked and answered, or why that cannot be audited.
-
-`auditors.text.readers` makes one of the bodies that the gateway kept.
-"""
+"""An exchange as text, made by `auditors.text.readers`: what was asked and answered, or why that cannot be audited."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -45,9 +42,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     max_tokens: int | None = None
     request_notes: list[str] = []
-    """Notes about the request."""
     answer_notes: list[str] = []
-    """Notes about the answer."""
     thinks: bool = False
     """True if its model thought before it answered; the thoughts are not part of the reply."""
     begins_in_thought: bool = False

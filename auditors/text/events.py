@@ -22,10 +22,8 @@ def is_event_stream(exchange: Exchange) -> bool:
 
 
 def server_events(body: bytes, *, takes_last: bool = False) -> Iterator[ServerEvent]:
-    """Events of an event stream: any line ending, comments skipped, data lines joined.
-
-    The standard drops an event that the body's end cuts off. Many clients show it all the same: with `takes_last` it is
-    yielded if its data is a whole JSON object; the stream still counts as cut off, unless it said before that it ends.
+    """Events of an event stream: any line ending, comments skipped, data lines joined. The standard drops an event that
+    the body's end cuts off; with `takes_last` it is yielded if its data is a whole JSON object.
     """
     body = body.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in body:

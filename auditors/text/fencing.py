@@ -1,15 +1,12 @@
 """Prompt-injection defence: quotes audited text to a judge between random delimiters, control tokens broken up.
 
-Two things can go wrong. A text may try to end its fence or give orders: the fence's mark is drawn again for every
-question, so no text can hold it. And a text may hold the control marks of chat templates ("<|im_start|>", "[INST]"),
-which servers turn into real turns: these are broken up by a blank, which changes nothing for a reader.
-
-Control marks are known by families of shapes, not from a list of models: `<|...|>` with any bars, `<|...>`, `[|...|]`,
-`<..._TOKEN>` and other words with an underscore, `<seed:bos>` and other words behind a colon, `[TOOL_CALLS]`, and the
+The fence's mark is drawn again for every question, so no text can end its fence. Control marks of chat templates
+("<|im_start|>", "[INST]"), which servers turn into real turns, are broken up by a blank. They are known by families of
+shapes: `<|...|>` with any bars, `<|...>`, `[|...|]`, words with an underscore or behind a colon in brackets, and the
 short words that name a turn, a thought, a tool or a place for media. A test finds each special token of current
-tokenizers here. Look-alikes count as what they look like (full-width signs, Cyrillic and mathematical letters), and so
-do signs written as entities (`&lt;`); case, blanks and signs without width within a mark do not hide it. Ordinary
-markup, links, footnotes, generics and formulas have other shapes. Each pattern takes time in proportion to the text.
+tokenizers here. Look-alikes (full-width signs, Cyrillic and mathematical letters), entities (`&lt;`), case, blanks and
+signs without width do not hide a mark. Ordinary markup, links, footnotes, generics and formulas have other shapes.
+Linear time.
 """
 
 import html
@@ -79,9 +76,8 @@ _FULL_WIDTH = re.compile(r"(?P<begin>｜)[A-Za-z_▁]{2,40}(?P<end>｜)")
 
 
 def cuts(text: str) -> Iterator[int]:
-    """The places at which a blank has to stand so that no mark is left in the text, in order, each once.
-
-    Behind the first bracket of a mark and before its last one; where there is a blank already, there is no place.
+    """The places at which a blank has to stand so that no mark is left in the text, in order, each once. Behind the
+    first bracket of a mark and before its last one; where there is a blank already, there is no place.
     """
     plain = text.translate(_LOOK_ALIKES)
     places = set[int]()

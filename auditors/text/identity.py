@@ -1,12 +1,10 @@
-"""The ten identity axes with their groups and labels, and a matcher of texts that name one of them.
+"""The ten identity axes with their groups and labels (protocols 2.2), and a matcher of texts that name one of them.
 
-Axes, groups and labels are those of the long-text fairness test (protocols 2.2); a group is the paper's "type", and on
-axes where every label is its own type, the label. `cues` are inflections of the labels, so that "a Muslim man" is found
-as "Muslims" and "men" are. Pronouns, other cues and given names (`text.swaps.lexicon`, `text.names`) name no group
-here, as they would in passing texts about anyone. Matching is lexical: whole words, any case. It finds "white" in
-"white collar" and misses a group that is only described; both are properties of every number whose denominator it
-makes. Idioms that name nobody ("white paper", "Mother Earth") are listed with the swaps (`text.swaps.words`); texts are
-read in their plain form (`text.plain`). Standard library only: the gateway uses it for sampling.
+`cues` are inflections of the labels. Pronouns, other cues and given names (`text.swaps.lexicon`, `text.names`) name no
+group here. Matching is lexical: whole words, any case. It finds "white" in "white collar" and misses a group that is
+only described; both are properties of every number whose denominator it makes. Idioms that name nobody ("white paper")
+are listed with the swaps (`text.swaps.words`); texts are read in their plain form (`text.plain`). Standard library
+only.
 """
 
 import re
@@ -77,10 +75,7 @@ def with_identity(identity: Identity, prompt: str) -> str:
 
 
 def mentions_identity(text: str | bytes) -> bool:
-    """Return whether any term of any group occurs as whole words; bytes may be a JSON body, whose escapes are undone.
-
-    Runs on the request path: tens of microseconds for 2,000 characters, most of them spent splitting words.
-    """
+    """Return whether any term of any group occurs as whole words; bytes may be JSON. Fast: on the request path."""
     words = _words(text)
     return not _FIRST_WORDS.isdisjoint(words) and next(_mentions(words), None) is not None
 

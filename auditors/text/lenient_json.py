@@ -1,7 +1,5 @@
-"""Reads JSON as the most lenient server does, so that nothing a model has read stays unread by the auditors.
-
-Python's own reader, which most model servers use, takes NaN, byte order marks, UTF-16, lone surrogates and repeated
-members. Members deeper than DEEPEST are left out: no conversation does, and later readers may recurse.
+"""Reads JSON as the most lenient server does (Python's reader: NaN, byte order marks, UTF-16, lone surrogates, repeated
+members), so that nothing a model has read stays unread. Members deeper than DEEPEST are left out.
 """
 
 import json

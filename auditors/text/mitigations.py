@@ -1,7 +1,4 @@
-"""Sentences that ask a model not to stereotype (protocols 2.10): the paper's two by name, or a user's own file.
-
-Suites add them to their questions, a gateway's policies to live requests.
-"""
+"""Sentences that ask a model not to stereotype (protocols 2.10), by name or from a user's file."""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,7 +16,6 @@ TEXTS: Mapping[str, str] = {
 }
 """Section 4.1 of the LTF paper; {category} is its slot."""
 NAMES = (NONE, *TEXTS)
-"""Names of the texts that can be asked for."""
 FILE_PREFIX = "file:"
 MAX_CHARACTERS = 8_000
 """Most characters of a user's own text. It is added to every request: a book given by mistake is refused."""

@@ -54,10 +54,7 @@ class Bearer(NamedTuple):
 
 
 def _bearer(race: str, gender: str, place: int, bearers: int, *percent: float) -> Bearer:
-    """A row of names.toml with its figures: the sum over races, and one race's part of it.
-
-    Bearers of other races (0.3 % of the source) count as they are.
-    """
+    """A row of names.toml with its figures. Bearers of other races (0.3 % of the source) count as they are."""
     weighted = {race: _WEIGHTS[race] * of_it / 100 for race, of_it in zip(_RACES, percent, strict=True)}
     total = sum(weighted.values()) + 1 - sum(percent) / 100
     per_100k = 1e5 * total * bearers / _FILE["source"]["bearers"]

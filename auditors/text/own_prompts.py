@@ -1,10 +1,9 @@
 """A team's own prompts: a file with one JSON object a line, read with limits and with the line that is wrong.
 
 `{"prompt": TEXT}` or `{"messages": [{"role", "content"}, ...]}` is a prompt, of which `text.swaps` makes the same about
-another group; `axis` says on which axis alone, and `groups` names the groups. Where no swap can be made safely, and in
-other languages, `{"axis": AXIS, "swaps": {GROUP: TEXT or messages, ...}}` has the versions themselves, the first of
-which is compared with each other one. `id` names the prompt, `cluster` the things it shares with others (a template),
-`tags` its subjects. Standard library and msgspec only: the gateway reads a file with it.
+another group; `axis` and `groups` name these. `{"axis": AXIS, "swaps": {GROUP: TEXT or messages, ...}}` has the
+versions themselves, the first of which is compared with each other one. `id` names the prompt, `cluster` the things it
+shares with others (a template), `tags` its subjects.
 """
 
 import re
@@ -62,7 +61,6 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Its id, or "line-N"."""
     messages: tuple[Message, ...]
-    """Messages of the prompt, or of the first of its versions."""
     versions: Mapping[str, tuple[Message, ...]] = {}
     """Group to the prompt about it, where the file has them itself."""
     axis: str | None = None
@@ -71,9 +69,6 @@ class OwnPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """Groups to ask about; if empty, a single other group."""
     cluster: str | None = None
     tags: tuple[str, ...] = ()
-
-
-_decoder = msgspec.json.Decoder(_Line)
 
 
 def read_prompts(content: bytes) -> list[OwnPrompt]:
@@ -110,7 +105,7 @@ def _prompt(line: bytes, number: int) -> OwnPrompt:
     if len(line) > MOST_LINE_BYTES:
         raise PromptFileError(f"line {number}: {len(line)} bytes are more than {MOST_LINE_BYTES}: shorten the prompt")
     try:
-        record = _decoder.decode(line)
+        record = msgspec.json.decode(line, type=_Line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         raise PromptFileError(f"line {number}: {_explained(exc)}") from None
     faults = "; ".join(_faults(record))

@@ -1,7 +1,5 @@
-"""Reads replies for refusals and admonitions by their wording: one recogniser for suites and for live auditors.
-
-`lectures` finds the English admonitions with which an answer warns of a group instead of just answering. Word lists are
-ours, from general knowledge of how models decline, and are the same for every group.
+"""Reads replies for refusals and admonitions by their wording, for suites and for live auditors. Word lists are ours,
+from general knowledge of how models decline, and are the same for every group.
 """
 
 import re
@@ -24,10 +22,9 @@ def declines(text: str) -> bool:
 
 
 def read_reply(text: str) -> Reading:
-    """Return the reading of a free answer, by what its model says in its own voice.
-
-    In all languages with rules by the opening sentences, and by a later sentence or the text of a JSON value only where
-    it is plain (`refusals.prose`, `refusals.rules`); English sentences tell more (`refusals.english`).
+    """Return the reading of a free answer, by what its model says in its own voice. In all languages with rules by the
+    opening sentences, and by a later sentence or the text of a JSON value only where it is plain (`refusals.prose`,
+    `refusals.rules`); English sentences tell more (`refusals.english`).
     """
     prose = prose_of(text)
     if prose.is_data:

@@ -1,8 +1,6 @@
-"""Reads the JSON object that a model was asked for out of its reply, as a person reads it.
-
-Models fence the object, write a sentence before or after it, leave a comma at the end of a list, quote with single or
-typographic marks, leave the quotes of names out, write Python's constants, wrap the object in another or in a list, and
-repeat it. A template with alternatives ("true|false") is not an object, and two objects that differ answer nothing.
+"""Reads the JSON object that a model was asked for out of its reply, as a person reads it: fenced, between sentences,
+with odd commas, quotes and constants, wrapped or repeated. A template with alternatives ("true|false") is not an
+object, and two objects that differ answer nothing.
 """
 
 import json
@@ -50,10 +48,8 @@ class NoObjectError(ValueError):
 
 
 def read_reply_object(text: str | None, *names: str) -> ReplyObject:
-    """Return the object with any member of these names, or the first object without names, wherever it stands in a
-    reply. If the reply ends within the only such object, its members up to there are returned.
-
-    Takes time in proportion to the text. Raises NoObjectError for none, or for several that differ.
+    """Return the object with any member of these names, or the first object without names; if the reply ends within it,
+    its members up to there. Linear time. Raises NoObjectError for none, or for several that differ.
     """
     objects = list(_objects(_unquote(text or "")))
     if names:
@@ -91,10 +87,8 @@ def _objects(text: str) -> Iterator[ReplyObject]:
 
 
 def _span(text: str, start: int) -> tuple[int | None, Sequence[tuple[str, bool]]]:
-    """Return the end of the object that begins at `start`, and its text; whether it is cut stands next to the text.
-
-    If the text ends before the object, the end is None, and there are two texts to try: with the missing brackets, and
-    without what follows the last whole element. If the object is nested too deeply, there is no text.
+    """Return the end of the object that begins at `start` (None if the text ends before), and the texts to try, each
+    with whether it is cut: with the missing brackets, and without what follows the last whole element.
     """
     open_brackets, last_whole = list[str](), (start, "")
     for token in _TOKEN.finditer(text, start):

@@ -1,7 +1,5 @@
-"""Models that think before they answer: whether they shall, how a server is told, and where a reply has its thoughts.
-
-A setting is `off`, `on`, `budget=N` (at most N tokens of thought) or `default` (nothing is sent: the server decides).
-Servers are told in different words, and none says beforehand which it takes: `forms` has them in the order to try.
+"""Models that think before they answer: whether they shall, how a server is told, and where a reply has its thoughts. A
+setting is `off`, `on`, `budget=N` (at most N tokens of thought) or `default` (the server decides).
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,11 +60,8 @@ def parse_thinking(text: str) -> Thinking:
 
 
 def forms(thinking: Thinking) -> Sequence[Mapping[str, Any]]:
-    """Fields of a request, by which a server may understand the setting, in the order to be tried.
-
-    The next one is for a server that refuses the last, or takes it and goes on as before: models are switched by a
-    variable of their chat template (vLLM, SGLang), by an effort (gpt-oss cannot be switched off, "low" is its least),
-    or not at all, for which the last form, empty, stands.
+    """Fields of a request, by which a server may understand the setting, in the order to be tried: a variable of the
+    chat template (vLLM, SGLang), an effort (gpt-oss cannot be switched off, "low" is its least), or none.
     """
     match thinking.mode:
         case "off":

@@ -1,10 +1,9 @@
-"""Separates the thoughts in the text of a reply from its answer, if the server did not separate them.
+"""Separates the thoughts in the text of a reply from its answer, if the server did not separate them: between two marks
+(`<think>…</think>`), before a closing mark alone (the template opened the thought), after an opening mark alone (the
+reply ended within it), or in the channels of a format that has several.
 
-A server without a parser for its model's thoughts leaves them in the text: between two marks (`<think>…</think>`),
-before a closing mark alone (the prompt's template opened the thought), after an opening mark alone (the reply ended
-within the thought), or in the channels of a format that has several. A mark counts where it begins a line or follows a
-thought; a closing mark alone counts at the beginning or end of a line, so that a tag within a sentence does not count.
-The time is linear in the length of the text.
+A mark counts where it begins a line or follows a thought; a closing mark alone at the beginning or end of a line.
+Linear time.
 """
 
 import re
@@ -26,10 +25,8 @@ class Split(NamedTuple):
 
 
 def split(text: str, *, is_begun: bool = False) -> Split:
-    """Return answer and thoughts of a reply as the model wrote it.
-
-    `is_begun`: the prompt's template opened a thought. Then a text without any mark is a thought that did not end, and
-    every closing mark counts.
+    """Return answer and thoughts of a reply as the model wrote it. `is_begun`: the prompt's template opened a thought.
+    Then a text without any mark is a thought that did not end, and every closing mark counts.
     """
     if not is_begun and not text.startswith(_ANALYSIS) and _MARK.search(text) is None:
         return Split(text)

@@ -1,7 +1,5 @@
-"""Reads calls and results of tools in a request, in the formats of three endpoints, as messages of a chat.
-
-A call that a chat cannot repeat unchanged raises `UncarriedError` with a phrase from a small set: its exchange cannot
-be asked again. No tool is run.
+"""Reads calls and results of tools in a request, in the formats of three endpoints, as messages of a chat. A call that
+a chat cannot repeat unchanged raises `UncarriedError` with a phrase from a small set.
 """
 
 import json

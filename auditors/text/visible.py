@@ -1,8 +1,5 @@
-"""The one function that makes text from outside safe for a terminal: names of models, replies, errors of servers.
-
-A terminal obeys control characters (ESC begins sequences that move the cursor, change the title or write to the
-clipboard), and bidirectional overrides show text in another order than it has. Each becomes the escape that JSON has
-for it, so that JSON which is printed through this function stays the same document.
+"""Makes text from outside safe for a terminal: control characters and bidirectional overrides become the escapes that
+JSON has for them, so that printed JSON stays the same document.
 """
 
 import re
@@ -14,7 +11,6 @@ _UNSAFE_IN_LINE = re.compile(f"[\t\n]|{_UNSAFE.pattern}")
 
 def visible(text: str) -> str:
     """Return text with every control character but tab and newline escaped, and every mark that turns its direction.
-
     Lone surrogates, which no stream can write, and the invisible tag characters are escaped too.
     """
     return _UNSAFE.sub(_escape, text)

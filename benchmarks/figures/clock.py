@@ -38,9 +38,7 @@ def format_time(at: float) -> str:
 
 
 def ticks(start: float, end: float, most: int) -> list[Tick]:
-    """Return round moments from `start` to a later `end`, in Unix seconds, at most `most` (2 or more); an empty list
-    beyond the years that have dates.
-    """
+    """Return 2 to `most` round moments, Unix seconds, between `start` and `end`; none beyond years with dates."""
     if not start < end or not _has_date(start) or not _has_date(end):
         return []
     for step in STEPS:

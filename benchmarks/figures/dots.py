@@ -38,7 +38,6 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     neutral: float | None = None
     """Value of a model without fault, marked by a dashed line."""
     places: int = 1
-    """Decimals."""
 
 
 def draw(chart: Chart, width: float = WIDE) -> str:

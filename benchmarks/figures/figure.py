@@ -18,7 +18,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     reading: str
-    """One line about what is seen."""
     svg: str
     """Complete and escaped; goes into the page as it is."""
 

@@ -62,14 +62,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     at: float
     words: str
-    """Text shown to a reader who points at the mark."""
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """All that is drawn. Values are in the metric's own unit, times are Unix seconds."""
 
     title: str
-    """The metric and the model or stream that it is measured on."""
     buckets: Sequence[Bucket]
     """Periods in order of time; a period without measurements is absent."""
     low: float
@@ -81,12 +79,10 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
     """Moment at which the change of a standing alarm began."""
     alarm: float | None = None
-    """Moment at which the alarm was raised."""
     acknowledged: float | None = None
     changes: Sequence[Change] = ()
     log_evidence: float | None = None
     log_threshold: float
-    """Log evidence at which it alarms."""
     reason: str | None = None
     """The reason why `buckets` is empty."""
 

@@ -36,7 +36,6 @@ Place = tuple[float, float]
 WIDTH, HEIGHT = 560.0, 400.0
 CENTRE: Place = (WIDTH / 2, HEIGHT / 2)
 RADIUS = 150.0
-"""Radius of the outermost ring."""
 CORE = 370.0
 """Width of what is around the rings."""
 LABEL_GAP = 14.0
@@ -54,7 +53,6 @@ FEWEST = 3
 class Spoke(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     axis: str
-    """The axis in whose distribution the spoke lies."""
     even: float
     """The share of an even-handed choice."""
 
@@ -67,9 +65,7 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline]) -> Figure:
-    """Return the affinity polygon of a model, with an outline for each evaluator; on a narrow page numbers stand at the
-    corners, and the names below.
-    """
+    """Return the affinity polygon of a model, an outline an evaluator; narrow pages number the corners."""
     undefined = [
         f"{outline.name}: {spoke.label} is undefined: "
         f"{'not measured' if share is None else share.reason or 'no reason'}."

@@ -10,7 +10,6 @@ Element = ET.Element
 EM = 0.62
 """Width of a usual letter over the font size; wide enough for the page's widest font."""
 BROAD = dict.fromkeys("MW@%…—", 1.15) | dict.fromkeys("mwGOQ", 0.95)
-"""Letters that are wider."""
 WIDE, NARROW = 720.0, 280.0
 """Widths of a picture that is drawn for screens and print, and for a telephone, whose page has margins of its own."""
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditors.metrics.bootstrap import N_RESAMPLES, Statistic, holm, paired_swap_p_value
+from auditors.metrics.bootstrap import N_PERMUTATIONS, N_RESAMPLES, holm, paired_swap_p_value
 from auditors.metrics.significance import repeated_level
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
@@ -44,7 +44,6 @@ from benchmarks.suites.common.estimation import (
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.protocol import Observation
 
-N_PERMUTATIONS = 9999
 LEAST_P_VALUE = 1 / (1 + N_PERMUTATIONS)
 SAME_DIFFERENCE = "no interval: every resample gives the same difference, so its spread cannot be seen"
 
@@ -138,7 +137,6 @@ class ComparedRun(NamedTuple):
     """The result of the run; None if it is not finished."""
     observations: Callable[[], Sequence[Observation]]
     n_items: int
-    """Items of the run, asked or not."""
 
 
 def compare(
@@ -201,11 +199,9 @@ def compare_runs(
 def compared(
     cells_a: Sequence[Cell], cells_b: Sequence[Cell], *, seed: int, confidence_level: float = 0.95, penalty: float = 1.0
 ) -> list[Difference]:
-    """Every number that both sides have, over the same replies, B minus A.
-
-    Rates that stand next to the scores (refused, unrelated) are given for whole axes, with an interval and without a p
-    value: more comparisons cost power, and the unrelated rate is often another score turned round. `penalty`: factor by
-    which p values grow.
+    """Every number that both sides have, over the same replies, B minus A. Rates that stand next to the scores
+    (refused, unrelated) are given for whole axes, with an interval and without a p value: more comparisons cost power,
+    and the unrelated rate is often another score turned round. `penalty`: factor by which p values grow.
     """
     by_key = {cell.key: cell for cell in cells_b}
     pairs = [aligned(cell, by_key[cell.key]) for cell in cells_a if cell.key in by_key]
@@ -383,8 +379,12 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float, penalty: f
     rng = cell_rng(a, seed)
     width = a.sums.shape[1]
     both = np.hstack([a.sums, b.sums])
-    bootstrap = resampled(a, both, _subtracted(a.statistic, width), rng=rng, confidence_level=confidence_level)
-    p_value = math.nan if a.is_secondary else _swapped(a, b, rng)
+
+    def difference(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(a.statistic(sums[..., width:]) - a.statistic(sums[..., :width]))
+
+    bootstrap = resampled(a, both, difference, rng=rng, confidence_level=confidence_level)
+    p_value = math.nan if a.is_secondary else paired_swap_p_value(a.sums, b.sums, a.statistic, rng=rng)
     row = msgspec.structs.replace(row, p_value=None if math.isnan(p_value) else min(1.0, penalty * p_value))
     if bootstrap.interval is None or bootstrap.is_degenerate:
         return msgspec.structs.replace(row, reason=SAME_DIFFERENCE)
@@ -396,28 +396,14 @@ def _difference(a: Cell, b: Cell, seed: int, confidence_level: float, penalty: f
     return msgspec.structs.replace(row, lower=ends[0], upper=ends[1])
 
 
-def _swapped(a: Cell, b: Cell, rng: np.random.Generator) -> float:
-    return paired_swap_p_value(a.sums, b.sums, a.statistic, rng=rng, n_permutations=N_PERMUTATIONS)
-
-
 def _over_axes(cell: Cell) -> str | None:
     if cell.axis is not None:
         return None
     return "unweighted" if str(cell.extra.get("mean", "")).startswith("unweighted") else "pooled"
 
 
-def _subtracted(statistic: Statistic, width: int) -> Statistic:
-    def difference(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = statistic(sums[..., width:]) - statistic(sums[..., :width])
-        return result
-
-    return difference
-
-
 def _adjusted(rows: list[Difference]) -> list[Difference]:
-    """All together, so that two runs that differ by chance alone have a star in 5 % of cases at most; many groups must
-    not hide what the table of whole axes shows.
-    """
+    """Adjust all together: two runs that differ by chance alone have a star in 5 % of cases at most."""
     shares = _shares(rows)
     adjusted = holm([rows[n].p_value or 0.0 for n in shares], list(shares.values()))
     p_by_place = dict(zip(shares, adjusted, strict=True))

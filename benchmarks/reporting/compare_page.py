@@ -63,7 +63,11 @@ def _forests(comparison: Comparison) -> list[Forest]:
     forests = []
     for metric in sorted(dict.fromkeys(row.metric for row in comparison.differences), key=lambda name: name != first):
         rows = [row for row in comparison.differences if row.metric == metric]
-        rows.sort(key=lambda row: [(name is not None, name or "") for name in _place(row)])
+        rows.sort(
+            key=lambda row: [
+                (name is not None, name or "") for name in (row.axis, row.group, row.reference, row.subset)
+            ]
+        )
         ends = [abs(end) for row in rows for end in (row.difference, row.lower, row.upper) if end is not None]
         widest = max(ends, default=0.0) or 1.0
         suite_scale = suite.scales.get(metric) if suite else None
@@ -73,10 +77,6 @@ def _forests(comparison: Comparison) -> list[Forest]:
             Forest(metric=metric, reading=suite_scale.reading if suite_scale else "", scale=scale, lines=lines)
         )
     return forests
-
-
-def _place(row: Difference) -> tuple[str | None, ...]:
-    return (row.axis, row.group, row.reference, row.subset)
 
 
 def _drawn(row: Difference) -> Estimate:

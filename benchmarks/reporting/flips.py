@@ -20,7 +20,6 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One run's reply."""
 
     reading: str
-    """The value that it was read as, in the suite's words."""
     text: str
 
 
@@ -37,10 +36,7 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flipped(path_a: Path, path_b: Path) -> tuple[list[Flip], int]:
-    """The first of them in the order of run A, and how many there are. Raises BenchmarkError.
-
-    A reply in mode exact counts as its most probable value.
-    """
+    """The first in the order of run A, and the number of all; in mode exact by most probable value."""
     return flipped_between(directory.observations(path_a), directory.observations(path_b))
 
 
@@ -48,7 +44,19 @@ def flipped_between(first: Sequence[Observation], second: Sequence[Observation])
     """Return the same as `flipped`, for the observations of two runs."""
     left, right, _ = paired(first, second)
     changed = [(a, b) for a, b in zip(left, right, strict=True) if read_as(a.reply) != read_as(b.reply)]
-    return [_flip(a, b) for a, b in changed[:MOST_SHOWN]], len(changed)
+    flips = [
+        Flip(
+            item_id=a.item.item_id,
+            sample=a.reply.sample,
+            axis=a.item.axis,
+            groups=a.item.groups,
+            question=_cut("\n".join(message.text for message in a.item.messages)),
+            a=_side(a.reply),
+            b=_side(b.reply),
+        )
+        for a, b in changed[:MOST_SHOWN]
+    ]
+    return flips, len(changed)
 
 
 def read_as(reply: Reply) -> tuple[Status, Any]:
@@ -56,19 +64,6 @@ def read_as(reply: Reply) -> tuple[Status, Any]:
     likely = {value: p for value, p in (reply.choice_probabilities or {}).items() if value not in UNREAD_LABELS}
     value = max(likely, key=likely.__getitem__) if likely else reply.parsed
     return (reply.status, value)
-
-
-def _flip(a: Observation, b: Observation) -> Flip:
-    item = a.item
-    return Flip(
-        item_id=item.item_id,
-        sample=a.reply.sample,
-        axis=item.axis,
-        groups=item.groups,
-        question=_cut("\n".join(message.text for message in item.messages)),
-        a=_side(a.reply),
-        b=_side(b.reply),
-    )
 
 
 def in_words(reply: Reply) -> str:

@@ -55,7 +55,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     requirement: str
     result: Result
-    """The result that it is about."""
     where: str
     """Keys of the estimate, e.g. "axis=gender"."""
     found: float | None
@@ -103,7 +102,14 @@ def judge(
     if refusals := [(result, why) for result in own if (why := _refusal(result, allow_unvalidated_judge)) is not None]:
         refused = partial(Verdict, requirement=requirement.text, where="not judged", found=None, passed=False)
         return [refused(result=result, reason=why, is_refused=True) for result, why in refusals]
-    _demand_one_series(requirement, own)
+    first, *rest = (result.series | {"mitigation": result.mitigation} for result in own)
+    for other in rest:
+        for name, value in first.items():
+            if other[name] != value:
+                raise BenchmarkError(
+                    f'requirement "{requirement.text}": the results of {requirement.suite} differ in {name} '
+                    f'("{value}" and "{other[name]}"): gate each run directory by itself'
+                )
     estimates = [estimate for result in own for estimate in result.estimates]
     metrics = {estimate.metric for estimate in estimates}
     if requirement.metric not in metrics:
@@ -148,18 +154,6 @@ def demand_put(verdicts: Sequence[Verdict]) -> None:
             raise BenchmarkError(f"{about}: {verdict.reason}{hint if is_of_judge else ''}")
 
 
-def _demand_one_series(requirement: Requirement, results: Sequence[Result]) -> None:
-    """One bound cannot speak of numbers that were measured in different ways."""
-    first, *rest = (result.series | {"mitigation": result.mitigation} for result in results)
-    for other in rest:
-        for name, value in first.items():
-            if other[name] != value:
-                raise BenchmarkError(
-                    f'requirement "{requirement.text}": the results of {requirement.suite} differ in {name} '
-                    f'("{value}" and "{other[name]}"): gate each run directory by itself'
-                )
-
-
 def _key(text: str, part: str) -> tuple[str, str]:
     name, equals, value = (piece.strip() for piece in part.partition("="))
     if not equals or name not in _NAMES or not value:
@@ -198,7 +192,6 @@ def _known_keys(estimates: Sequence[Estimate]) -> str:
 
 
 MOST_LISTED = 20
-"""Values of a key that an error names."""
 
 
 def _verdict(requirement: Requirement, result: Result, estimate: Estimate) -> Verdict:

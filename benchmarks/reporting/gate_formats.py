@@ -71,9 +71,8 @@ def junit(checked: Checked) -> str:
 
 
 def sarif(checked: Checked) -> str:
-    """A rule for each requirement; a result for each verdict that failed, at its result.json.
-
-    A requirement that holds is not a result: those who show SARIF make an alert of each.
+    """A rule for each requirement; a result for each verdict that failed, at its result.json. A requirement that holds
+    is not a result: those who show SARIF make an alert of each.
     """
     rules = list(dict.fromkeys(verdict.requirement for verdict, _ in checked))
     driver = {

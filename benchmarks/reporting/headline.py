@@ -51,9 +51,7 @@ def part(axis: str | None, group: str | None, reference: str | None, subset: str
 
 
 def cards(result: Result) -> list[Card]:
-    """The headline number of the suite, how many numbers differ, and how many replies could be read; what is not known
-    of these is left away, but for the first.
-    """
+    """The headline number of the suite, how many numbers differ, and how many replies could be read."""
     candidates = [_headline(result), _stars(result), _readable(result)]
     return [card for card in candidates if card is not None]
 

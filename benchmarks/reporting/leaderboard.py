@@ -52,13 +52,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One model on one row."""
 
     value: float | None = None
-    """The statistic that ranks."""
     by_chance: float | None = None
     """The average value for a model without any preference, if chance raises the number."""
     rank: float | None = None
     """Models that chance could swap share the better rank, where resamples are at hand; else equal values do."""
     is_tied: bool = False
-    """Another model of the row has the same rank."""
     lower: int | None = None
     upper: int | None = None
     """95 % interval of the rank by value, over resampled questions."""
@@ -78,7 +76,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     aspect: str
     suite: str
     words: str
-    """The statistic, for the reader."""
     entries: list[Entry]
     """One a model of the leaderboard, in its order."""
 
@@ -114,7 +111,6 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     n_not_assessable: int
     not_assessable: str | None
     """The reason if it is not assessable on any of its rows: then it has no place."""
-    n_without_rank: int
     unrelated: float | None
     """Percent, plain mean over the rows the model has."""
     refused: float | None
@@ -130,7 +126,6 @@ class JointRow(msgspec.Struct, frozen=True, kw_only=True):
     """The table's metric in both suites, the partner's first."""
     mean: float | None
     reason: str | None
-    """The reason why it has no mean."""
     beside: list[list[Estimate | None]]
     """Metrics printed next to it, of both suites."""
 
@@ -174,9 +169,7 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     """Best mean rank first, then those without one, last those that are not assessable."""
     joint: list[JointRows]
     notes: list[str]
-    """Notes on what was left out, and why."""
     figure: Figure | None = None
-    """The headline number of each suite."""
 
     @property
     def has_places(self) -> bool:
@@ -332,14 +325,22 @@ def _row(suite: str, axis: str | None, rule: RankRule, runs: Mapping[str, Result
     placed = [model for model, rank in zip(there, suite_ranks, strict=True) if rank is not None]
     ranges = _ranges(rule, axis, {model: runs[model] for model in placed}, dict(zip(there, values, strict=True)))
     few = next((words for model in placed if (words := _too_few(rule, estimates[model]))), None)
-    entries = {
-        model: _entry(rule, rank, ranges.get(model), value, estimates[model], _by_chance(runs[model], axis), fault)
-        for model, rank, value, fault in zip(there, suite_ranks, values, faults, strict=True)
-    }
-    if few is not None:
-        entries |= {
-            model: msgspec.structs.replace(entries[model], lower=None, upper=None, reason=few) for model in placed
-        }
+    entries = {}
+    for model, rank, value, fault in zip(there, suite_ranks, values, faults, strict=True):
+        within, resamples = ranges.get(model), runs[model].rank_resamples
+        has_interval = within is not None and few is None
+        entries[model] = Entry(
+            value=None if math.isnan(value) else value,
+            by_chance=next((resample.by_chance for resample in resamples if resample.axis == axis), None),
+            rank=rank if within is None else float(within.place),
+            lower=within.lower if within is not None and has_interval else None,
+            upper=within.upper if within is not None and has_interval else None,
+            is_assessable=fault is None,
+            unrelated=unrelated_rate(estimates[model]),
+            refused=rate(estimates[model], "refusal_rate"),
+            declined=declined_rate(estimates[model]) if rule.declining == "no preference" else None,
+            reason=few if rank is not None else fault or "the statistic is undefined",
+        )
     missing = Entry(reason=NO_RUN)
     every = _with_ties([entries.get(model, missing) for model in models])
     return Row(aspect=axis or "", suite=suite, words=rule.words, entries=every)
@@ -365,9 +366,7 @@ def _with_ties(entries: Sequence[Entry]) -> list[Entry]:
 def _ranges(
     rule: RankRule, axis: str | None, runs: Mapping[str, Result], values: Mapping[str, float]
 ) -> dict[str, RankRange]:
-    """Return the rank ranges; empty if a result has no resamples or too few defined resamples. For runs that could stop
-    early (--precision) they hold at every look.
-    """
+    """Return the rank ranges, which hold at every look; empty without resamples or enough defined ones."""
     drawn = {}
     for model, result in runs.items():
         of_axis = next((resample.values for resample in result.rank_resamples if resample.axis == axis), [])
@@ -380,33 +379,6 @@ def _ranges(
     places = [values[model] for model in drawn]
     ranges = rank_ranges(places, np.array(list(drawn.values())), best=rule.best, confidence_level=level)
     return dict(zip(drawn, ranges, strict=True))
-
-
-def _by_chance(result: Result, axis: str | None) -> float | None:
-    return next((resample.by_chance for resample in result.rank_resamples if resample.axis == axis), None)
-
-
-def _entry(
-    rule: RankRule,
-    rank: float | None,
-    within: RankRange | None,
-    value: float,
-    estimates: Sequence[Estimate],
-    by_chance: float | None,
-    fault: str | None,
-) -> Entry:
-    return Entry(
-        value=None if math.isnan(value) else value,
-        by_chance=by_chance,
-        rank=rank if within is None else float(within.place),
-        lower=None if within is None else within.lower,
-        upper=None if within is None else within.upper,
-        is_assessable=fault is None,
-        unrelated=unrelated_rate(estimates),
-        refused=rate(estimates, "refusal_rate"),
-        declined=declined_rate(estimates) if rule.declining == "no preference" else None,
-        reason=None if rank is not None else fault or "the statistic is undefined",
-    )
 
 
 def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row]) -> list[Standing]:
@@ -435,28 +407,28 @@ def _standings(models: Sequence[str], aspects: Sequence[str], rows: Sequence[Row
     for index, model in enumerate(models):
         own = [row.entries[index] for row in rows]
         total = sum(sums.get((aspect, model), 0.0) for aspect in aspects)
+        reasons = dict.fromkeys(entry.reason for entry in own if not entry.is_assessable and entry.reason)
         standings.append(
             Standing(
                 model=model,
                 mean_rank=None if not complete or (model in idle) else mean_rank(total, len(complete)),
                 n_not_assessable=sum(not entry.is_assessable for entry in own),
-                not_assessable=_no_place(own),
-                n_without_rank=sum(entry.rank is None for entry in own),
+                not_assessable=None
+                if any(entry.is_assessable and entry.reason != NO_RUN for entry in own)
+                else "; ".join(reasons),
                 unrelated=_mean([entry.unrelated for entry in own]),
                 refused=_mean([entry.refused for entry in own]),
                 aspects=[aspect_score(aspect, model) for aspect in aspects],
             )
         )
-    return _placed(sorted(standings, key=_order))
-
-
-def _order(standing: Standing) -> tuple[bool, bool, float]:
-    return standing.not_assessable is not None, standing.mean_rank is None, standing.mean_rank or 0.0
-
-
-def _no_place(entries: Sequence[Entry]) -> str | None:
-    reasons = dict.fromkeys(entry.reason for entry in entries if not entry.is_assessable and entry.reason)
-    return None if any(entry.is_assessable and entry.reason != NO_RUN for entry in entries) else "; ".join(reasons)
+    standings.sort(
+        key=lambda standing: (
+            standing.not_assessable is not None,
+            standing.mean_rank is None,
+            standing.mean_rank or 0.0,
+        )
+    )
+    return _placed(standings)
 
 
 def _placed(standings: Sequence[Standing]) -> list[Standing]:

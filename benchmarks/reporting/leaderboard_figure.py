@@ -1,6 +1,6 @@
 """Draws a leaderboard at a glance: the headline number of each suite, models under one another."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from benchmarks.figures.dots import Chart, Dot, draw
 from benchmarks.figures.figure import Figure, Part, Picture, format_estimate
@@ -31,10 +31,11 @@ def figure(by_suite: Mapping[str, Mapping[str, Result]], order: Sequence[str]) -
 
 def _picture(suite: Suite, runs: Mapping[str, Result], order: Sequence[str]) -> Picture:
     metric, *about = suite.headline
+    models = sorted(runs, key=lambda model: order.index(model) if model in order else len(order))
     scale = suite.scales[metric]
     chart = Chart(
         title=f"{suite.title}: {heading(metric)}, {part(*about)}",
-        dots=[_dot(model, runs[model], suite) for model in _ordered(runs, order)],
+        dots=[_dot(model, runs[model], suite) for model in models],
         low=scale.low,
         high=scale.high,
         neutral=scale.ideal,
@@ -45,11 +46,6 @@ def _picture(suite: Suite, runs: Mapping[str, Result], order: Sequence[str]) -> 
         reading=scale.reading,
         svg=draw(chart, HALF) + draw(chart, NARROW),
     )
-
-
-def _ordered(models: Iterable[str], order: Sequence[str]) -> list[str]:
-    """A model that the order does not have comes last."""
-    return sorted(models, key=lambda model: order.index(model) if model in order else len(order))
 
 
 def _dot(model: str, result: Result, suite: Suite) -> Dot:

@@ -41,10 +41,6 @@ def _position(value: float | None, scale: Scale) -> float | None:
     return round(4 + min(1.0, max(0.0, share)) * (BAR_WIDTH - 8), 2)
 
 
-def _axis(estimate: Estimate) -> str:
-    return (estimate.axis or "all axes").replace("_", " ")
-
-
 def _detail(estimate: Estimate) -> str:
     """Return what the number is about within its axis."""
     return (
@@ -54,9 +50,8 @@ def _detail(estimate: Estimate) -> str:
 
 
 def standalone_svg(svg: str) -> str:
-    """Return a picture of a page as an SVG file: the wide drawing alone, with its namespace and the page's styles.
-
-    The rules for dark screens, print and telephones are left out: the file looks alike everywhere.
+    """Return a picture of a page as an SVG file: the wide drawing alone, with its namespace and the page's styles. The
+    rules for dark screens, print and telephones are left out: the file looks alike everywhere.
     """
     drawing = svg[: svg.index("</svg>") + len("</svg>")].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     start = drawing.index(">") + 1
@@ -86,5 +81,9 @@ def template(name: str, *folders: Path) -> jinja2.Template:
         "places": places,
         "shown_fields": shown_fields,
     }
-    environment.filters |= {"heading": heading, "detail": _detail, "axis": _axis}
+    environment.filters |= {
+        "heading": heading,
+        "detail": _detail,
+        "axis": lambda estimate: (estimate.axis or "all axes").replace("_", " "),
+    }
     return environment.get_template(name)

@@ -91,7 +91,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale
     estimates: list[Estimate]
     has_p: bool
-    """True if any number has an adjusted p value."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,14 +103,11 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     does_not_show: str
     cards: list[Card]
-    """The findings of the run, in one to three numbers."""
     by_axis: Table | None
     """The suite's headline metric by axis; None where the run has none of it."""
     tables: list[Table]
-    """Every number, by metric."""
     command: str
     result_sha256: str
-    """Hash of result.json as it is written next to the page."""
     statuses: list[tuple[str, int, float]]
     """(status, count, share in percent)."""
     n_intervals: int
@@ -146,9 +142,11 @@ def render(results: Sequence[Result]) -> str:
         raise ValueError("a report needs at least one result")
     named = zip(names(results), results, strict=True)
     sections = [_section(f"run-{number}", name, result) for number, (name, result) in enumerate(named, 1)]
+    kinds = alike([section.result for section in sections])
+    standings = [_standing([sections[place] for place in together]) for together in kinds]
     page: str = template("report.html").render(
         sections=sections,
-        standings=_standings(sections),
+        standings=[standing for standing in standings if len(standing.runs) > 1 or standing.grids],
         boards=leaderboards(results),
         separation=separation(results),
         has_embedded=any(section.result.dataset.kind == "embedded" for section in sections),
@@ -196,9 +194,7 @@ def _taken_for(sensitive: Sequence[Estimate]) -> list[str]:
 
 
 def _figures(run_names: Sequence[str], results: Sequence[Result]) -> list[Figure]:
-    """Return the figures that the suite draws of runs made in the same way, without numbers that are not assessable;
-    empty for a suite without figures.
-    """
+    """Return the figures that the suite draws of runs made in the same way, of assessable numbers."""
     suite = registry.known(results[0].suite)
     if suite is None:
         return []
@@ -244,12 +240,6 @@ def _by_axis(result: Result, tables: Sequence[Table]) -> Table | None:
     axes = [estimate for estimate in alike if estimate.group is None]
     estimates = axes or alike or [estimate for estimate in whole.estimates if key_of(estimate) == suite.headline]
     return msgspec.structs.replace(whole, estimates=estimates) if estimates else None
-
-
-def _standings(sections: Sequence[Section]) -> list[Comparable]:
-    kinds = alike([section.result for section in sections])
-    standings = [_standing([sections[place] for place in together]) for together in kinds]
-    return [standing for standing in standings if len(standing.runs) > 1 or standing.grids]
 
 
 def _standing(together: Sequence[Section]) -> Comparable:

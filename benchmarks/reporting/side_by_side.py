@@ -36,9 +36,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def names(results: Sequence[Result]) -> list[str]:
-    """Return the model of each run; of several runs of a model on a suite, with the settings in which they differ, or
-    with their place.
-    """
+    """Return the model of each run, with the settings that tell several runs of it on a suite apart."""
     return [_name(place, results) for place in range(len(results))]
 
 
@@ -91,13 +89,12 @@ def grids(results: Sequence[Result], run_names: Sequence[str]) -> list[Grid]:
             notes = [table.caveat, EMBEDDED if first.dataset.kind == "embedded" else "", *notes_on(printed)]
             grids.append(_grid(suite.scales[table.metric], keys, by_run, run_names, first, table, notes))
     if len(results) > 1 and any(headline[1:]) and not any(grid.metric == headline.metric for grid in grids):
-        alike_keys = dict.fromkeys(key for own in by_run for key in own if _is_alike(key, headline))
+        kind = (headline.metric, headline.subset, headline.group is None)
+        alike_keys = dict.fromkeys(
+            key for own in by_run for key in own if (key.metric, key.subset, key.group is None) == kind
+        )
         grids.insert(0, _grid(suite.scales[headline.metric], list(alike_keys), by_run, run_names, first, None, []))
     return grids
-
-
-def _is_alike(key: CellKey, headline: CellKey) -> bool:
-    return (key.metric, key.subset, key.group is None) == (headline.metric, headline.subset, headline.group is None)
 
 
 def _grid(

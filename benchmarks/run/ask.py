@@ -104,8 +104,7 @@ async def assist(
     stop: asyncio.Event,
 ) -> None:
     """Asks ranges of a run that another process has, until there are none. `read` finds a reply where `share` has put
-    it; `answer` asks one item. `stop`: as in `ask`, but nothing is raised. Raises BenchmarkError when a server gives no
-    answer here.
+    it; `answer` asks one item. A `stop` raises nothing. Raises BenchmarkError when a server gives no answer here.
     """
     asker = Asker(plan, answer, judge, seen_reply=False)
     part = Ranges(plan, Replies(plan.items, plan.options.samples, read), share, None)
@@ -159,7 +158,6 @@ class _OneByOne:
 
     def __init__(self, groups: AsyncIterator[Group]) -> None:
         self.is_through = False
-        """Whether every group was handed out."""
         self._groups = groups
         self._turn = asyncio.Lock()
 

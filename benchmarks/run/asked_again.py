@@ -1,9 +1,8 @@
-"""Measures how much a run's replies change when nothing does (`--repeat-share`): a share of its items is asked once
-more.
+"""Measures how much a run's replies change when nothing does (`--repeat-share`): a share of its items is asked again.
 
-Two runs of a model with the same options never agree quite: replies are drawn at random, and even at temperature 0
-a server that batches requests answers some of them otherwise. Whatever is smaller than that says nothing about a model.
-Repeats are asked once the run is through, with its own settings, judge included, and are in none of its numbers.
+Replies are drawn at random, and even at temperature 0 a server that batches requests answers some otherwise: smaller
+differences say nothing about a model. Repeats have the run's own settings, judge included, and are in none of its
+numbers.
 """
 
 import math
@@ -40,9 +39,7 @@ def repeated(plan: Plan) -> Plan:
 
 
 def found(plan: Plan, again: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never) -> Repeats:
-    """Return what changed between the first and the last reply to each item of `again`, the plan `repeated`.
-    `checkpoint`: called before each item; may raise to end it.
-    """
+    """Return what changed between the first and last reply to each item of `again`; `checkpoint` may raise."""
     share = plan.options.repeat_share
     if share is None:
         raise ValueError("the plan repeats nothing")

@@ -1,9 +1,8 @@
 """Asks one item: of the model, then of the judge where the suite has one; notices a server that is not there.
 
-Several replies to an item come from one request (`n`), where a server draws them: it reads the prompt once for all. The
-replies are independent, as those to requests of their own: no seed is sent. Where there is nothing to draw, at
-temperature 0 or at a temperature that the server chooses, each reply is asked for by itself; so it is from a server
-that refuses `n` or takes it and sends one reply.
+Several replies to an item come from one request (`n`), where a server draws them: independent replies, as no seed is
+sent. At temperature 0, at a temperature that the server chooses, and from a server that refuses or ignores `n`, each
+reply is asked for by itself.
 """
 
 import asyncio
@@ -174,7 +173,18 @@ class Asker:
 
 async def _sampled(plan: Plan, draws: Draws, thinking: ThinkingFound, item: Item, n: int) -> list[Reply]:
     # What all choices thought is told in one number: of a model that thinks, each reply is asked for by itself.
-    completions = await draws.complete(_request(plan, item, thinking), 1 if thinking.thinks else n)
+    sampling = item.sampling or plan.suite.sampling(plan.options.protocol)
+    completions = await draws.complete(
+        CompletionRequest(
+            model=plan.options.model,
+            messages=item.messages,
+            max_tokens=sampling.max_tokens + thinking.room,
+            temperature=sampling.temperature if plan.options.temperature is None else plan.options.temperature,
+            top_p=sampling.top_p,
+            extra=({} if sampling.top_k is None else {"top_k": sampling.top_k}) | thinking.sent,
+        ),
+        1 if thinking.thinks else n,
+    )
     return [_reply(plan, item, thinking, completion) for completion in completions]
 
 
@@ -203,18 +213,3 @@ def _read(plan: Plan, item: Item, completion: Completion) -> Parsed:
     if completion.is_filtered or (completion.refusal is not None and not completion.text):
         return Parsed("refusal", rule=REFUSAL_FIELD)
     return plan.suite.parse(item, completion.text, protocol=plan.options.protocol)
-
-
-def _request(plan: Plan, item: Item, thinking: ThinkingFound) -> CompletionRequest:
-    """Return the request, without a seed: under batching a seed fixes no reply, and vLLM 0.32 on a CPU dies of a seeded
-    request that is prefilled in parts.
-    """
-    sampling = item.sampling or plan.suite.sampling(plan.options.protocol)
-    return CompletionRequest(
-        model=plan.options.model,
-        messages=item.messages,
-        max_tokens=sampling.max_tokens + thinking.room,
-        temperature=sampling.temperature if plan.options.temperature is None else plan.options.temperature,
-        top_p=sampling.top_p,
-        extra=({} if sampling.top_k is None else {"top_k": sampling.top_k}) | thinking.sent,
-    )

@@ -1,7 +1,4 @@
-"""The `Completer` of suite runs: thousands of short requests that must keep a server full.
-
-Requests go through an endpoint of the auditors' client, `auditors.clients.completion`; this module adds the requests
-that only suites send.
+"""The `Completer` of suite runs: the auditors' client, with the requests that only suites send.
 
 The probability of a given text is asked token by token, as bytes (/tokenize and /v1/completions): each as that of a
 next token, with all beginnings of the text in one request. The log-probabilities of a prompt (`echo`,
@@ -51,27 +48,17 @@ class _Completion(msgspec.Struct):
     choices: list[_Choice]
 
 
-_tokens_decoder = msgspec.json.Decoder(_Tokens)
-_decoder = msgspec.json.Decoder(_Completion)
-
-
-def tokenize_body(model: str, text: str) -> bytes:
-    """JSON body of POST /tokenize."""
-    return msgspec.json.encode({"model": model, "prompt": text})
-
-
 def read_tokens(body: bytes) -> list[int]:
     """Raises CompletionError of kind "malformed" for a reply without tokens."""
     try:
-        return _tokens_decoder.decode(body).tokens
+        return msgspec.json.decode(body, type=_Tokens).tokens
     except UNREADABLE as exc:
         raise CompletionError("malformed", f"the reply to /tokenize has no tokens: {exc}", status_code=200) from None
 
 
 def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
-    """JSON body of POST /v1/completions: every beginning of a text that has `first` tokens or more, the whole left out,
-    with the log-probabilities of those tokens that may follow. Raises CompletionError of kind "rejected" for a text of
-    more than MOST_TOKENS.
+    """JSON body of POST /v1/completions: every beginning of a text with `first` tokens or more, with the
+    log-probabilities of tokens that may follow. Raises CompletionError of kind "rejected" for more than MOST_TOKENS.
     """
     following = sorted(set(tokens[first:]))
     if len(following) > MOST_TOKENS:
@@ -86,7 +73,7 @@ def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]
     CompletionError of kind "malformed" for a reply that does not have them all.
     """
     try:
-        choices = {choice.index: choice for choice in _decoder.decode(body).choices}
+        choices = {choice.index: choice for choice in msgspec.json.decode(body, type=_Completion).choices}
     except UNREADABLE as exc:
         raise CompletionError("malformed", f"no completion with log-probabilities: {exc}", status_code=200) from None
     values = []
@@ -111,7 +98,6 @@ LONGEST_METRICS_BYTES = 1024 * 1024
 _BEGAN = re.compile(rb"^process_start_time_seconds[ \t]+([0-9.e+]+)", re.MULTILINE)
 RETRIES = 3
 REQUEST_SECONDS = 300.0
-"""Time limit of a single attempt, in seconds."""
 GATEWAY_HEADERS: Mapping[str, str] = {"x-biasgate-audit": "off", "x-biasgate-priority": "audit"}
 """Sent through a biasgate gateway, so that an audit is not itself sampled as live traffic, and gives way to that."""
 
@@ -129,9 +115,8 @@ def open_client(
     endpoint: type[HttpEndpoint] = HttpEndpoint,
 ) -> "SuiteClient":
     """A client for one OpenAI-compatible server (a trailing /v1 is allowed); opens no connection yet. The key is a
-    bearer token, never logged; `priority` is vLLM's (larger is later; None: none); `timeout` is of one attempt,
-    `retries` follow a failed connection, 429 or 5xx; `gate` lets each attempt through. Raises BenchmarkError if the URL
-    is none, or the key can be in no header.
+    bearer token, never logged; `priority` is vLLM's; `timeout` is of one attempt; `retries` follow a failed connection,
+    429 or 5xx; `gate` lets each attempt through. Raises BenchmarkError for an unusable URL or key.
     """
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     if urlsplit(origin).scheme not in ("http", "https") or not urlsplit(origin).hostname:
@@ -162,9 +147,7 @@ class SuiteClient:
         self._priority = priority
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Returns the first choice, or a filter's refusal; a gateway's POLICY in its usage. Raises CompletionError once
-        retries are spent.
-        """
+        """Return the first choice or a filter's refusal, a gateway's POLICY in its usage. Raises CompletionError."""
         body = chat_body(request, self._priority)
         policies: list[str | None] = [None]
 
@@ -195,7 +178,9 @@ class SuiteClient:
 
     async def tokenized(self, model: str, text: str) -> list[int]:
         """The tokens of a text, as the server begins one. Raises CompletionError where it does not tell."""
-        return read_tokens(await self._endpoint.post(TOKENIZE_PATH, tokenize_body(model, text)))
+        return read_tokens(
+            await self._endpoint.post(TOKENIZE_PATH, msgspec.json.encode({"model": model, "prompt": text}))
+        )
 
     async def count_tokens(self, model: str, messages: Sequence[Message]) -> int:
         """Return the tokens of a conversation, as vLLM's /tokenize counts them. Raises CompletionError otherwise."""
@@ -203,9 +188,7 @@ class SuiteClient:
         return len(read_tokens(await self._endpoint.post(TOKENIZE_PATH, body)))
 
     async def logprobs(self, model: str, tokens: Sequence[int], first: int) -> list[float]:
-        """Return the natural log-probability of each token of a text from the token at `first`, which is at least 1.
-        Raises CompletionError where the server does not tell.
-        """
+        """Return the natural log-probability of each token from that at `first` (1 or more). Raises CompletionError."""
         body = beginnings_body(model, tokens, first)
         content = await self._endpoint.post(COMPLETIONS_PATH, body, replies=len(tokens) - first)
         return read_logprobs(content, tokens, first)

@@ -1,8 +1,6 @@
-"""A run directory (contract 2): what was asked, what came back, what it amounts to.
-
-`run.json` says what the run is and is written first; `items.jsonl` and `responses.jsonl` are enough to score again
-without the data set; `result.json` and `report.html` appear when the run is complete. `session.json` is for `--resume`:
-since when and how long the run ran, and what its server did about thinking.
+"""A run directory (contract 2). `run.json` says what the run is and is written first; `items.jsonl` and
+`responses.jsonl` are enough to score again without the data set; `result.json` and `report.html` appear when the run is
+complete. `session.json` is for `--resume`: since when the run ran, and what its server did about thinking.
 """
 
 import contextlib
@@ -80,9 +78,7 @@ def complete_items(path: Path, plan: Plan) -> None:
 
 
 def begin(path: Path, about: Manifest) -> None:
-    """Makes a new run directory with run.json alone: enough for --resume. Raises BenchmarkError if the directory holds
-    anything already, or cannot be written.
-    """
+    """Makes a run directory with run.json alone, enough for --resume. Raises BenchmarkError."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(path.iterdir()):
@@ -180,6 +176,11 @@ def observations(path: Path) -> Observations:
     return Observations(items, replies.to, replies.n_to)
 
 
+def n_samples(path: Path) -> int | None:
+    """Replies an item that the run in a directory asks for; None if no run.json is there."""
+    return read_manifest(path).options.samples if (path / MANIFEST).exists() else None
+
+
 def n_answered(path: Path) -> int:
     """Return how many replies --resume does not ask for again: the latest of each that is not an error."""
     latest = {(reply.item_id, reply.sample): reply.status for reply in _lines(path / RESPONSES, Reply)}
@@ -192,11 +193,6 @@ def n_items(path: Path) -> int:
         return 0
     with (path / ITEMS).open("rb") as file:
         return sum(1 for _ in file)
-
-
-def n_samples(path: Path) -> int | None:
-    """Replies an item of the run in a directory; further ones are repeats (--repeat-share). None: no run is there."""
-    return read_manifest(path).options.samples if (path / MANIFEST).exists() else None
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,7 +218,17 @@ class DirectoryLog:
         except OSError as exc:
             raise BenchmarkError(f"{self._path}: cannot be written: {exc.strerror}") from exc
         self._last_reply_at = os.fstat(self._file.fileno()).st_mtime  # cutting a line changes it
-        self._cut_torn_line()
+        descriptor = self._file.fileno()
+        end = whole = os.fstat(descriptor).st_size
+        while whole:
+            start = max(0, whole - BLOCK_BYTES)
+            newline = os.pread(descriptor, whole - start, start).rfind(b"\n")
+            if newline >= 0:
+                whole = start + newline + 1
+                break
+            whole = start
+        if whole < end:
+            os.truncate(self._path, whole)
         self._lines = ReplyLines(self._file, str(self._path))
         self._session: Session | None = None
 
@@ -273,20 +279,6 @@ class DirectoryLog:
             _write(path, msgspec.json.encode(session) + b"\n")
         except OSError as exc:
             raise BenchmarkError(f"{path}: cannot be written: {exc.strerror}") from exc
-
-    def _cut_torn_line(self) -> None:
-        """A process killed while writing leaves half a line; its reply is asked again."""
-        descriptor = self._file.fileno()
-        end = whole = os.fstat(descriptor).st_size
-        while whole:
-            start = max(0, whole - BLOCK_BYTES)
-            newline = os.pread(descriptor, whole - start, start).rfind(b"\n")
-            if newline >= 0:
-                whole = start + newline + 1
-                break
-            whole = start
-        if whole < end:
-            os.truncate(self._path, whole)
 
 
 def read_recorded(path: Path) -> list[Reply]:

@@ -1,21 +1,18 @@
 """The uncertainty of a run's numbers: early stopping, resamples of ranks, many numbers side by side.
 
-Stopping (`--precision`): items are asked in the order in which `--limit` takes them: whole sets, every axis by its
-share. At looks fixed beforehand, each GROWTH times the items of the last, the headline number is formed; the run stops
-at the first look at which its interval is narrow enough. Every number of the result has the interval of that look, at a
-level so much higher that those of all looks hold at once (`auditors.metrics.significance`): whatever made the run stop,
-95 % cover. Sets, not whole clusters, are added: an interval comes from the differences between clusters in any case,
-and a few items of every cluster tell more than all items of a few. Common parts of clusters make the looks more
-alike than the level supposes, so it errs on the wide side (measured: tests/benchmarks/run/test_precision.py).
+Stopping (`--precision`): items are asked in the order in which `--limit` takes them. At looks fixed beforehand, each
+GROWTH times the items of the last, the headline number is formed; the run stops at the first look at which its interval
+is narrow enough. Every number has the interval of that look, at a level so much higher that those of all looks hold at
+once (`auditors.metrics.significance`). Sets, not whole clusters, are added: a few items of every cluster tell more than
+all items of a few. Common parts of clusters make the level err on the wide side
+(tests/benchmarks/run/test_precision.py).
 
-Ranks: a rank without an interval says nothing, and reports are made from results alone. So a result holds resamples of
-the ranking number of each axis. The weight of a cluster in a resample depends on its name, not on the model: models
-that were asked the same questions are resampled together, and what is hard about a question cancels between them.
+Ranks: a result holds resamples of the ranking number of each axis. The weight of a cluster depends on its name, not on
+the model: what is hard about a question cancels between models that were asked the same questions.
 
-Multiplicity: among 69 nationalities a few are far from 0 by chance alone, and a page shows several metrics by axis,
-group and part. All numbers of a result that can be tested are adjusted together, so that a page of chance alone carries
-a star in at most 5 % of runs. Numbers of a metric broken down alike (over everything, by axis, by group, by pair of
-groups, by part) are a family, and each family has an equal share of the 5 %: a headline does not pay for 300 pairs.
+Multiplicity: all numbers of a result that can be tested are adjusted together, so that a page of chance alone has a
+star in at most 5 % of runs. Numbers of a metric broken down alike (over everything, by axis, group, pair of groups,
+part) are a family, and each family has an equal share of the 5 %: a headline does not pay for 300 pairs.
 """
 
 import math
@@ -85,7 +82,6 @@ class Looks(msgspec.Struct, frozen=True):
 
     plans: Sequence[Plan]
     level: float
-    """Confidence level of the interval of each look."""
 
     def after(self, answered: Iterable[str]) -> Iterator[tuple[int, Plan]]:
         """The looks still to be taken, with their numbers from 1: those before an item that was asked are past."""
@@ -275,21 +271,14 @@ class Starred(msgspec.Struct, frozen=True):
 def with_stars(
     cells: Sequence[Cell], estimates: Sequence[Estimate], scales: Mapping[str, Scale], *, level: float = 0.95
 ) -> Starred:
-    """Adjusted p values of "the value is neutral", where they can be had.
+    """Adjusted p values of "the value is neutral", where they can be had: for an assessable number with an interval
+    whose neutral value lies inside its scale. The p value is the larger of two. Student's, two-sided, has the
+    bootstrap's standard error and the interval's degrees of freedom (half of them, where each cluster lies on one side
+    of a difference). The other flips the signs of whole clusters' own distances to the neutral value, weighted by their
+    replies: it holds in the tails, where many comparisons look. Adjusted by Holm, with a share for each family.
 
-    They can for a number with an interval whose neutral value lies inside its scale, if it is assessable: at an end of
-    the scale, as for a degree of bias, chance alone is on one side. The p value is the larger of two. Student's,
-    two-sided, has the bootstrap's standard error and the interval's degrees of freedom (half of them, where each
-    cluster lies on one side of a difference). The other flips the signs of whole clusters' own distances to the neutral
-    value, weighted by their replies: it needs no standard error, so it holds in the tails, where many comparisons look.
-    Adjusted by Holm, with a share for each family.
-
-    Args:
-        cells: what the estimates were made of, in their order.
-        estimates: of a single result.
-        scales: by metric.
-        level: of the intervals; above 0.95 where one look of several is shown, and then p values grow by as much as
-            makes 5 % of what 1 - level was.
+    `cells`: what the estimates were made of, in their order. `level`: of the intervals; above 0.95 where one look of
+    several is shown, and then p values grow by as much as makes 5 % of what 1 - level was.
     """
     pairs = zip(cells, estimates, strict=True)
     tests = {
@@ -351,7 +340,6 @@ def _test(cell: Cell, estimate: Estimate, scale: Scale | None) -> _Test | None:
 
 def _own_distances(cell: Cell, ideal: float) -> NDArray[np.float64] | None:
     """(n_clusters,) distance to the neutral value of each cluster by itself, weighted by its sums; 0 where undefined.
-
     None where too many are: the men and women of a difference are different clusters, and neither has one.
     """
     sums = drawn(cell)

@@ -1,7 +1,4 @@
-"""The follow-up of the first questions: items made from the replies, embeddings, and distances between them.
-
-Texts are embedded while others are still asked for, so that a run does not wait for its embedder at the end.
-"""
+"""The follow-up of the first questions: items made from the replies, embeddings, and their distances."""
 
 import asyncio
 from collections import Counter
@@ -21,7 +18,6 @@ from benchmarks.suites.common.observations import Observations, never
 from benchmarks.suites.protocol import Item, Observation, Reply, Suite
 
 BATCH_SIZE = 256
-"""Texts put to the embedder at a time."""
 
 
 def extend_plan(plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], None] = never) -> Plan:
@@ -48,9 +44,7 @@ def observed(plan: Plan, replies: Mapping[Key, Reply], checkpoint: Callable[[], 
 
 
 async def embedded(plan: Plan, replies: Mapping[Key, Reply], embedder: Embedder | None) -> list[Reply]:
-    """Return the replies that their vectors change; empty if the suite compares no embeddings or has no embedder.
-    Raises BenchmarkError when a served embedder does not answer.
-    """
+    """Return the replies that their vectors change. Raises BenchmarkError when a served embedder does not answer."""
     return [reply async for changed in embedded_parts(plan, replies, embedder) for reply in changed]
 
 
@@ -94,7 +88,9 @@ async def _vectors(
 ) -> list[tuple[Observation, NDArray[np.float32]]]:
     """A batch; text by text when the embedder refuses it, so that one bad vector costs one text."""
     try:
-        vectors = await embedder.embed(await _texts(chosen, suite))
+        vectors = await embedder.embed(
+            await asyncio.to_thread(lambda: [suite.text_to_embed(observation) for observation in chosen])
+        )
     except CompletionError as exc:
         raise BenchmarkError(f"embedder {embedder.name}: {exc}") from exc
     except ValueError:
@@ -104,19 +100,12 @@ async def _vectors(
     return list(zip(chosen, vectors, strict=True))
 
 
-async def _texts(chosen: Sequence[Observation], suite: Suite) -> list[str]:
-    return await asyncio.to_thread(lambda: [suite.text_to_embed(observation) for observation in chosen])
-
-
 # Embedding beside the questions.
 
 
 class EmbeddedBeside:
-    """Puts each cluster of a plan to the embedder once all replies to its items are there, and keeps what that changes.
-
-    One batch at a time: of as many whole clusters as wait, up to about BATCH_SIZE texts. A local embedder computes in a
-    thread of its own, which leaves the requests alone. The measured values do not depend on the batches but for the
-    rounding of single precision.
+    """Puts each cluster of a plan to the embedder once all replies to its items are there, and keeps what that changes:
+    one batch at a time, of as many whole clusters as wait, up to about BATCH_SIZE texts.
     """
 
     def __init__(self, plan: Plan, embedder: Embedder | None, log: RunLog) -> None:

@@ -1,8 +1,7 @@
 """The judge's part of a run: puts a reply to the judge, reads recorded judgements again, looks for a validation.
 
-A judge is an instrument: until its errors have been measured, a score that it gives is a number about the judge as much
-as about the model (protocols 2.11). `biasgate judge calibrate --out` writes the comparison with people; runs and
-`audit gate` look at it.
+Until a judge's errors have been measured, its score is as much about the judge as about the model (protocols 2.11).
+`biasgate judge calibrate --out` writes the comparison with people; runs and `audit gate` look at it.
 """
 
 from collections import Counter
@@ -26,12 +25,9 @@ NOT_JUDGED = "no judgement"
 
 
 async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, client: JudgeClient) -> Reply:
-    """Return the reply with the judge's reading of it.
-
-    Unchanged when the suite has no question about it; with status "malformed" and rule JUDGE_FAILED when no reply of
-    the judge could be read.
-
-    Raises: CompletionError when the judge's server gives no reply.
+    """Return the reply with the judge's reading of it: unchanged when the suite has no question about it; "malformed"
+    with rule JUDGE_FAILED when no reply of the judge could be read. Raises CompletionError when its server gives no
+    reply.
     """
     if reply.status != "ok" or not suite.needs_judge:
         return reply
@@ -108,7 +104,6 @@ class JudgeUsed(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     validated: bool
     reason: str | None = None
-    """Why it is not validated."""
     counts: Mapping[str, int] = {}
     """Replies put to it, by verdict: ok, refusal; declined or malformed if it gave none, error if no answer came."""
     constant: bool = False
@@ -126,7 +121,6 @@ class JudgeUsed(msgspec.Struct, frozen=True, kw_only=True):
 LEAST_CONSTANT = 10
 """Fewest verdicts that are called one: a few alike are no surprise."""
 FAILED = ("declined", "malformed", "error")
-"""Counts of a judge's failures."""
 CHOICE, NO_WORDS = "choice", "no_refusal_words"
 CONTRADICTIONS = {CHOICE: "and yet said whom they choose or favour", NO_WORDS: "that have no words of refusal"}
 _CHOICE_RULES = frozenset({REFUSAL_CONFLICT, "rta_conflict"})
@@ -181,9 +175,7 @@ def _warnings(used: JudgeUsed) -> Iterator[str]:
 
 
 def model_status(reply: Reply) -> Status:
-    """Return the status of a reply before its judge: a failure of the judge is not the model's, nor is a refusal that
-    only the judge sees.
-    """
+    """Return the status of a reply without what only the judge fails at, or sees as a refusal."""
     outcome = _outcome(reply)
     is_judges = outcome in FAILED or (outcome == "refusal" and not declines(reply.text or ""))
     return "ok" if is_judges else reply.status

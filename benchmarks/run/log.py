@@ -25,9 +25,7 @@ LINE_BYTES = 2048
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
-    """The knowledge of a log about a run before this process asks anything: more than nothing if another process, or an
-    earlier attempt, has begun it.
-    """
+    """The knowledge of a log about a run that another process, or an earlier attempt, may have begun."""
 
     started_at: float
     """Unix seconds at which the run was first started; of a run in the store that was cancelled or had failed, later
@@ -44,27 +42,21 @@ class RunLog(Protocol):
 
     async def begin(self) -> Beginning:
         """Notes that the run goes on from now, and returns what was kept of it. Called once, before anything else."""
-        ...
 
     async def keep_thinking(self, thinking: ThinkingFound) -> None:
         """Keeps what the model's server does about thinking, in place of what was kept before."""
-        ...
 
     def read(self) -> AsyncIterator[Sequence[Placed]]:
         """Replies kept so far, some at a time; of two to the same (item_id, sample) the later one comes later."""
-        ...
 
     async def append(self, replies: Sequence[Reply]) -> Sequence[int]:
         """Keeps replies; when it returns, they survive the death of this process. Returns the place of each."""
-        ...
 
     def reply(self, place: int) -> Reply:
         """Return the reply at a place. May be called from any thread."""
-        ...
 
     async def keep_items(self, items: Sequence[Item]) -> None:
         """Keeps all items of a plan that has grown since the log was made."""
-        ...
 
 
 class ReplyLines:
@@ -105,9 +97,7 @@ class ReplyLines:
             size *= 8
 
     def batches(self) -> Iterator[list[Placed]]:
-        """Yield every reply in the file now, a block at a time; text after the last newline does not count as a reply.
-        Raises BenchmarkError for a line that is not a reply.
-        """
+        """Yield every whole line, a block at a time. Raises BenchmarkError for other lines."""
         end, start, number, size = self._end, 0, 0, BLOCK_BYTES
         while start < end:
             content = os.pread(self._fd, min(size, end - start), start)
@@ -136,20 +126,16 @@ class ReplyLines:
 SAMPLES_AT_ONCE = 1024
 """Places of an item that are looked up together."""
 _BYTES = 8
-"""Bytes of each place in the file of places."""
 
 
 class Replies(Mapping[Key, Reply]):
-    """The latest reply to every (item, sample) that has one, in the order of the plan.
-
-    A temporary file has a number for each: 0 where there is no reply, else its place in the log, counted from 1, and in
-    the last bit whether it is an error.
+    """The latest reply to every (item, sample) that has one, in the order of the plan. A temporary file has a number
+    for each: 0 without a reply, else its place in the log, counted from 1, and in the last bit whether it is an error.
     """
 
     def __init__(self, items: Sequence[Item], samples: int, read: Callable[[int], Reply]) -> None:
         """`read` finds the reply at a place of the log."""
         self.n_answered = 0
-        """Replies that are not errors."""
         self._items = items
         self._samples = samples
         self._read = read
@@ -178,9 +164,7 @@ class Replies(Mapping[Key, Reply]):
         self.n_answered += answered
 
     def missing(self, first: int = 0, past: int | None = None) -> Iterator[tuple[Item, int, Reply | None]]:
-        """Item and sample of every reply to be asked for, with the reply that failed where there is one; of the items
-        from `first` to before `past`.
-        """
+        """Item, sample and failed reply, if any, of each reply to ask for, in rows `first` to `past`."""
         for row in range(first, len(self._items) if past is None else past):
             if self._n_answered_of[row] == self._samples:
                 continue

@@ -1,6 +1,5 @@
-"""The plan of a run, checked and rendered: pure, so the same options give the same plan, byte by byte.
-
-Items are selected in whole sets, spread over the data: a larger limit has the same items, and then some.
+"""The plan of a run, checked and rendered: pure, so the same options give the same plan, byte by byte. Items are
+selected in whole sets, spread over the data: a larger limit has the same items, and then some.
 """
 
 import hashlib
@@ -41,11 +40,9 @@ class _Set(msgspec.Struct, frozen=True):
 def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
     """Return at most `limit` items in their own order; all of them without a limit.
 
-    Sets are taken whole. Their order is fixed by the seed: one of every axis, and within it one of every subset, before
-    a second of any; after that each gets its share. A limit takes the sets that come first, up to the first that no
-    longer fits, so that a larger limit contains every smaller one.
-
-    Raises: BenchmarkError when not even the first set fits.
+    Sets are taken whole, in an order fixed by the seed: one of every axis, and within it one of every subset, before a
+    second of any; after that each gets its share. The first set that no longer fits ends it, so that a larger limit
+    contains every smaller one. Raises BenchmarkError when not even the first set fits.
     """
     if limit is None or limit >= len(items):
         return list(items)
@@ -93,7 +90,10 @@ def _ordered(items: Sequence[Item], seed: int) -> list[_Set]:
     for item in items:
         # A set and an item that stands alone may have the same name.
         together.setdefault(f"item/{item.item_id}" if item.set_id is None else f"set/{item.set_id}", []).append(item)
-    ranked = sorted((_Set(part, _digest(seed, name)) for name, part in together.items()), key=attrgetter("rank"))
+    ranked = sorted(
+        (_Set(part, hashlib.sha256(f"{seed}/{name}".encode()).digest()) for name, part in together.items()),
+        key=attrgetter("rank"),
+    )
     return _spread(_spread(parts) for parts in (_by("part", own) for own in _by("axis", ranked)))
 
 
@@ -108,10 +108,6 @@ def _by(name: str, sets: Iterable[_Set]) -> list[list[_Set]]:
     for group in sets:
         parts.setdefault(getattr(group, name), []).append(group)
     return list(parts.values())
-
-
-def _digest(seed: int, name: str) -> bytes:
-    return hashlib.sha256(f"{seed}/{name}".encode()).digest()
 
 
 Key = tuple[str, int]
@@ -133,7 +129,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
     seed: int = 0
     samples: int = 1
-    """Replies asked for per item."""
     mitigation: str = mitigation.NONE
     """See `benchmarks.suites.common.mitigation.Mitigation.name`."""
     mitigation_text: str | None = None
@@ -205,18 +200,15 @@ def prepare(
     """
     suite = registry.find(options.suite)
     check(options, suite)
-    dataset = _dataset(options, suite, data_dir, checkpoint)
+    if options.prompts is not None and suite.takes_prompts:
+        dataset = suite.dataset_of(options.prompts, checkpoint)
+    else:
+        dataset = suite.load(options.data, data_dir)
     checkpoint()
     all_items = rendered(options, suite, dataset, checkpoint) if outputs is None else _about(outputs, options, suite)
     checkpoint()
     items = select(_of_axes(_of_subset(all_items, options), options), options.limit, options.seed)
     return Plan(options=options, suite=suite, dataset=dataset, items=items, prompt_sha256=prompts_sha256(items))
-
-
-def _dataset(options: RunOptions, suite: Suite, data_dir: Path | None, checkpoint: Callable[[], None]) -> Dataset:
-    if options.prompts is not None and suite.takes_prompts:
-        return suite.dataset_of(options.prompts, checkpoint)
-    return suite.load(options.data, data_dir)
 
 
 def check(options: RunOptions, suite: Suite) -> None:

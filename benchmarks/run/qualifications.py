@@ -1,8 +1,7 @@
 """A judge's qualification: its verdicts on planted texts whose right answer is known, and what it is good enough for.
 
-`biasgate judge qualify` writes it; suite runs look for that of the judge that they ask. Planted texts are
-plain: a judge that misreads them is of no use, and a judge that reads them is not yet validated by people
-(`auditors.judge_validation`).
+`biasgate judge qualify` writes it; suite runs look for that of their judge. Planted texts are plain: a judge that reads
+them is not yet validated by people (`auditors.judge_validation`).
 """
 
 import hashlib
@@ -53,10 +52,8 @@ class QuestionQualified(msgspec.Struct, frozen=True, kw_only=True):
     """A judge's verdicts on the planted texts of a question. Shares are in [0, 1], their intervals over templates."""
 
     uses: tuple[str, ...]
-    """Suites and live auditors that ask the question."""
     verdict: Verdict
     reasons: tuple[str, ...]
-    """Minima that are not reached, in words."""
     prompt_sha256: str
     texts_sha256: str
     """Planted texts with their answers."""
@@ -93,7 +90,6 @@ class Qualification(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = 1
     judge_model: str
     base_url_host: str
-    """Host and port of its server."""
     thinking: str
     date: str
     """ISO 8601, UTC."""
@@ -128,14 +124,8 @@ def _missed(name: str, share: Agreement, limit: float, *, is_upper: bool = False
 def fault(
     qualification: Qualification | None, use: str, prompt_sha256: str, *, judge: str, stamps: Sequence[JudgeStamp]
 ) -> str | None:
-    """Return why a judge is not known to be good enough for a use, in a line; None where it is.
-
-    Args:
-        qualification: of the judge, if there is one.
-        use: name of a suite.
-        prompt_sha256: the question that the run asks.
-        judge: the run's judge.
-        stamps: judgements of the run so far; empty before it.
+    """Return why a judge is not known to be good enough for a suite (`use`) and the question that a run asks, in a
+    line; None where it is. `stamps`: judgements of the run so far.
     """
     start = f'the judge "{judge}"'
     if qualification is None:
@@ -173,15 +163,9 @@ def read(path: Path) -> Qualification:
 
 
 def fault_of_plan(plan: Plan, base_url: str, named: Path | None) -> str | None:
-    """Return why the judge of a run to come is not known to be good enough, in a line; None where it is, or is not
-    needed.
-
-    Args:
-        plan: of the run.
-        base_url: of the judge's server.
-        named: file of --qualification; None: what `judge qualify` left in the user's cache.
-
-    Raises: BenchmarkError for a file that is no qualification.
+    """Return why the judge of a run to come, at `base_url`, is not known to be good enough; None where it is, or is not
+    needed. `named`: file of --qualification; None: what `judge qualify` left in the user's cache. Raises
+    BenchmarkError.
     """
     suite = plan.suite
     if plan.judge_model is None or suite.name not in MINIMA or not plan.items:

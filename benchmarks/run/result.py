@@ -40,19 +40,16 @@ class HeadlineNoise(msgspec.Struct, frozen=True, kw_only=True):
     difference: float | None = None
     """The headline numbers of two such runs differ by no more in 95 % of cases, where nothing else differs."""
     reason: str | None = None
-    """Why something is missing."""
 
 
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
     """The changes between the first reply to an item and its repeat."""
 
     share: float
-    """Share of the items, as asked for."""
     n_asked: int
     n_pairs: int
     """Items of which both replies arrived; all below is about these."""
     requests: int
-    """That gave the repeats."""
     text: ShareChanged | None
     """Replies with another text; None in mode exact, where they have none, and without pairs."""
     answer: ShareChanged | None
@@ -105,7 +102,6 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     task: str
     log_sha256: str
     n_replies: int
-    """Number of replies in the log."""
     left_out: dict[str, int]
     """Replies of the log that are in no number, by reason."""
 
@@ -205,7 +201,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     mitigation: str = "none"
     few_shot: int = 0
-    """Answered examples before each question."""
     seed: int
     samples: int = 1
     limit: int | None = None
@@ -215,9 +210,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     """Set by the user; None: the protocol's."""
     thinking: str = "default"
-    """Setting of the model's thinking."""
     extra_body: dict[str, Any] | None = None
-    """Further fields that the user sent with every request."""
     embedder: str | None = None
     """Embedder as the user named it; its own name is in the provenance."""
     evaluate: tuple[str, ...] = ()
@@ -234,7 +227,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     assessable: bool | None = None
     """True if the run says anything about the model; None: of a version before, see `fault`."""
     not_assessable: str | None = None
-    """The reason if it does not."""
     share_that_names_an_option: float | None = None
     """Share in [0, 1] of the replies, in mode exact of their probability; UnQover and RealToxicityPrompts count
     replies that say that nothing decides the question. None: no reply, or of a version before."""
@@ -251,9 +243,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def series(self) -> dict[str, Any]:
-        """Return what must be the same for two numbers to belong in a single series, table or gate. The model and its
-        mitigation are what such a series compares.
-        """
+        """Return what must be the same for two numbers to belong in a single series, table or gate."""
         return {
             "suite": self.suite,
             "suite_version": self.suite_version,

@@ -1,8 +1,7 @@
 """Runs one suite: prepares the items, asks the model, scores the replies.
 
-The items are out of the garbage collector's sight: a full collection looks at every object there is and holds up every
-other thread meanwhile: 0.2 s with the items of BBQ, several times while these are made and now and then as long as they
-live. Use from one thread, the event loop's.
+The items are out of the garbage collector's sight: a full collection holds up every other thread, 0.2 s with the items
+of BBQ. Use from one thread, the event loop's.
 """
 
 import asyncio
@@ -103,7 +102,6 @@ class Parts(TypedDict, total=False):
     judge: Completer | None
     """Asks `options.judge_model`; None asks the server of the model under test."""
     judge_validation: Validation | None
-    """Its comparison with people."""
     embedder: Embedder | None
     """Embedder for suites that compare texts; None leaves those numbers undefined."""
     on_progress: Callable[[Progress], None] | None
@@ -111,7 +109,6 @@ class Parts(TypedDict, total=False):
     on_thinking: Callable[[ThinkingFound], None]
     """Called once with what the server does about thinking, before an item is asked."""
     addresses: Addresses | None
-    """Servers, for the provenance."""
     share: Share | None
     """The share through which other processes ask part of the run (`assist`), if the run can be split."""
 
@@ -125,9 +122,8 @@ async def run(
     data_dir: Path | None = None,
     **parts: Unpack[Parts],
 ) -> Result:
-    """Prepares, asks what the log does not have yet (errors again), and scores. When `stop` is set, no further item is
-    asked, and RunStopped is raised within a second; replies that arrive within stopping.GRACE_SECONDS are kept. Raises
-    BenchmarkError, DatasetError, RunStopped.
+    """Prepares, asks what the log does not have yet (errors again), and scores. `stop` ends it with RunStopped within a
+    second; replies that arrive within GRACE_SECONDS are kept. Raises BenchmarkError, DatasetError, RunStopped.
     """
     stop = stop or asyncio.Event()
     plan = await _prepared(options, data_dir, stop)
@@ -151,9 +147,7 @@ async def assist(
     stop: asyncio.Event,
     data_dir: Path | None = None,
 ) -> None:
-    """Asks ranges of a run that another process has, until there are none; see `ask.assist`. Raises BenchmarkError when
-    it cannot be asked here as it is there; RunStopped while its items are made.
-    """
+    """Asks ranges of a run that another process has, see `ask.assist`. Raises BenchmarkError, RunStopped."""
     if terms.biasgate != (here := version("biasgate")):
         raise BenchmarkError(f"the run is of biasgate {terms.biasgate}, this is {here}")
     plan = await _prepared(terms.options, data_dir, stop)

@@ -117,9 +117,7 @@ def _estimate(cell: Cell, seed: int, level: float) -> Estimate:
 def _without_headline(
     estimates: Sequence[Estimate], suite: Suite, tally: Mapping[str, int], options: RunOptions
 ) -> list[Estimate]:
-    """The estimates; those of the headline's metric undefined where too many replies ran out of tokens in thought: the
-    ones that are left are those that the model found easy.
-    """
+    """The estimates; those of the headline's metric undefined where too many replies ran out of tokens in thought."""
     n_replies = sum(tally[status] for status in STATUSES)
     reason = exhausted_reason(tally["thinking_exhausted"], n_replies, options.thinking)
     if reason is None:
@@ -156,10 +154,8 @@ def assessed(options: RunOptions, suite: Suite, observations: Sequence[Observati
 
 
 def _cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:
-    """Return the cells that the suite forms from the observations.
-
-    In mode exact without the numbers that it cannot tell, and with the mean probability per item of this run that it
-    could not read: a bound on what the scores miss.
+    """Return the cells that the suite forms from the observations. In mode exact without the numbers that it cannot
+    tell, and with the mean probability per item of this run that it could not read: a bound on what the scores miss.
     """
     suite_cells = suite.cells(without_exhausted(observations), protocol=options.protocol)
     if options.mode != "exact":
@@ -188,9 +184,8 @@ def _unread(cell: Cell) -> Cell:
 
 
 def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
-    """Return the reply with status and value read again from its text and judgement, or from its probabilities in mode
-    exact; without either it stays as it is. Raises BenchmarkError, in mode exact, for probabilities that cannot be of
-    this item.
+    """Return the reply read again from its text and judgement, or from its probabilities in mode exact; without either
+    it stays as it is. Raises BenchmarkError for probabilities that cannot be of this item.
     """
     if plan.options.mode == "exact":
         return _read_probabilities(plan, item, reply)
@@ -226,11 +221,8 @@ TOLERANCE = 1e-3
 
 
 def score_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple[Result, list[Reply]]:
-    """Scores replies recorded elsewhere: only item_id, text and judge, or choice_probabilities in
-    mode exact, are read; nothing is sent.
-
-    Args, Raises: see `read_recorded`.
-    Returns: the result, and the replies with status and value as read now, in item order.
+    """Scores replies recorded elsewhere, by item_id, text and judge, or choice_probabilities: see `read_recorded`.
+    Returns the result, and the replies as read now, in item order.
     """
     complete, replies = read_recorded(plan, recorded, where=where)
     return score(complete, replies, provenance_of(plan, replies)), list(replies.values())

@@ -1,7 +1,5 @@
-"""A run that several processes ask: which ranges of its items there are, and what passes between the processes.
-
-The process that has the run offers ranges, asks some of them itself, collects what the others have asked, and alone
-scores and ends the run. The others see nothing but the terms and their ranges. A run without ranges is asked whole.
+"""A run that several processes ask, by ranges of its items. The process that has the run offers ranges, asks some
+itself, collects what the others have asked, and alone scores and ends the run. A run without ranges is asked whole.
 """
 
 import asyncio
@@ -59,7 +57,6 @@ class Asked(NamedTuple):
     range: Range
     replies: Sequence[Reply]
     is_whole: bool
-    """True if they are the last."""
 
 
 class Share(Protocol):
@@ -67,23 +64,18 @@ class Share(Protocol):
 
     async def offer(self, ranges: Sequence[Range], terms: Terms) -> None:
         """Lets others ask too. Only for the process that has the run, and before anything else."""
-        ...
 
     async def take(self, plan: Plan) -> Taken | None:
         """The next range to ask; None once there is none, which the process that has the run waits for."""
-        ...
 
     def has_lost(self, part: Range) -> bool:
         """Return whether another process asks the range by now: replies to it are not kept any more."""
-        ...
 
     async def keep(self, parts: Sequence[Asked]) -> Sequence[Sequence[int] | None]:
         """Keeps replies, as `RunLog.append`; of each range the places, or None when it is lost."""
-        ...
 
     async def collect(self, plan: Plan) -> Sequence[Taken] | None:
         """Ranges that others have asked since the last time; None once there will be no more."""
-        ...
 
 
 def ranges_of(replies: Replies, n_items: int) -> list[Range]:

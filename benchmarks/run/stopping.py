@@ -26,9 +26,7 @@ async def unless_stopped(
     *,
     within: float = LIMIT_SECONDS,
 ) -> T:
-    """Return the result of `work`; once `stop` is set it has `within` seconds to end by itself and is then cancelled.
-    Raises what `work` raises, or `stopped()`.
-    """
+    """Return the result of `work`; once `stop` is set it has `within` seconds; then raises `stopped()`."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)

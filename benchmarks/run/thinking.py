@@ -1,12 +1,8 @@
 """A served model's thinking, tested before a run asks anything, and the room that its replies need.
 
 One short question is asked in the words that servers may understand until a form is obeyed
-(`auditors.text.thinking.forms`). The thoughts are not part of an answer, so a suite's own limit of tokens is for the
-answer alone.
-
-A model that cannot be told not to think is made to answer at once: its reply is begun for it, with an empty thought.
-The template of its chat decides whether such a beginning stays (Qwen3's and GLM's keep it) or cannot be continued
-(DeepSeek's leaves thoughts out), so it is tried before anything is measured.
+(`auditors.text.thinking.forms`). A model that cannot be told not to think is made to answer at once by an empty
+thought, if the template of its chat keeps it (Qwen3's and GLM's do, DeepSeek's does not), which is tried first.
 """
 
 import asyncio
@@ -42,10 +38,8 @@ class WithEmptyThought(msgspec.Struct, frozen=True):
     inner: Completer
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The reply behind the empty thought, and behind the beginning of its own that a request continues.
-
-        A parser that waits for the end of the thoughts, which stands in the prompt, takes the answer for a thought:
-        where there is nothing else, it is the answer.
+        """The reply behind the empty thought, and behind the beginning of its own that a request continues. Where a
+        parser took the answer for a thought, the thought is the answer.
         """
         *earlier, last = request.messages
         if last.role == "assistant":
@@ -62,9 +56,7 @@ class WithEmptyThought(msgspec.Struct, frozen=True):
 
 
 async def ends_thinking(completer: Completer, request: CompletionRequest) -> bool:
-    """Return whether an empty thought is kept in the prompt, and the model answers after it without another thought.
-    Raises BenchmarkError where the server does not answer.
-    """
+    """Return whether an empty thought is kept, and ends the thinking. Raises BenchmarkError without an answer."""
     try:
         plain = await completer.complete(msgspec.structs.replace(request, max_tokens=1))
         begun = await WithEmptyThought(completer).complete(request)
@@ -97,7 +89,6 @@ class ThinkingFound(msgspec.Struct, frozen=True, kw_only=True):
     """Place of the thoughts in its replies: "reasoning", "reasoning_content", "text" between marks, or "begun": the
     text begins within a thought, which the template of the prompt has opened."""
     sent: dict[str, Any] = {}
-    """Fields sent with every request of the run."""
     opening: str = ""
     """Text that each reply is begun with in the model's place: an empty thought, or nothing."""
     is_obeyed: bool | None = None
@@ -105,7 +96,6 @@ class ThinkingFound(msgspec.Struct, frozen=True, kw_only=True):
     room: int = 0
     """Tokens added to each answer's own limit."""
     words: str
-    """All of it in one line."""
     requests: int = 0
     server: ServerDefaults | None = None
     """Sampling and context of the server; a result has them as `Provenance.server_defaults`."""
@@ -133,9 +123,8 @@ def probe_once(
 async def probe_off(
     completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]
 ) -> ThinkingFound:
-    """Probe for a mode that reads the first words of a reply: a thinking model is told not to think; if it still
-    thinks, its replies are begun with an empty thought. Raises BenchmarkError where its template keeps none, or it
-    thinks behind it.
+    """Probe for a mode that reads the first words of a reply: a thinking model is told not to think, or its replies are
+    begun with an empty thought. Raises BenchmarkError where neither helps.
     """
     handling = await probe(completer, model, thinking, extra_body)
     if handling.thinks and thinking.mode == "default":
@@ -170,9 +159,7 @@ async def _fitting(
 
 
 async def probe(completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]) -> ThinkingFound:
-    """Asks until a form is obeyed, in most cases once; the user's `extra_body` wins. Raises BenchmarkError where the
-    server refuses every request (wrong key, model not served).
-    """
+    """Asks until a form is obeyed; the user's `extra_body` wins. Raises BenchmarkError where the server refuses all."""
     accepted = list[tuple[dict[str, Any], Completion]]()
     refused: CompletionError | None = None
     n_requests = 0
@@ -196,7 +183,9 @@ async def probe(completer: Completer, model: str, thinking: Thinking, extra_body
         accepted.append((body, completion))
     if not accepted:
         return _unknown(dict(extra_body), thinking, n_requests, refused)
-    body, completion = _best(thinking, accepted)
+    # Of the forms taken and not obeyed: that with the fewest thoughts for off, else the first.
+    is_off = thinking.mode == "off"
+    body, completion = min(accepted, key=lambda pair: len(pair[1].reasoning or "") if is_off else 0)
     return _describe_handling(thinking, body, completion, n_requests, refused)
 
 
@@ -245,13 +234,6 @@ def _obeys(thinking: Thinking, completion: Completion) -> bool | None:
             return not _thinks(completion)
         case _:
             return _thinks(completion)
-
-
-def _best(thinking: Thinking, accepted: list[tuple[dict[str, Any], Completion]]) -> tuple[dict[str, Any], Completion]:
-    """Return the best form of those taken and not obeyed: that with the fewest thoughts for off, else the first."""
-    if thinking.mode != "off":
-        return accepted[0]
-    return min(accepted, key=lambda pair: len(pair[1].reasoning or ""))
 
 
 def _describe_handling(

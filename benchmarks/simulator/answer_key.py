@@ -1,7 +1,5 @@
-"""The simulator's knowledge of benchmark questions, found again by a hash of the question that a prompt puts.
-
-A fact is a suite's own struct; its signature is the question freed of everything that may change around it (order of
-the choices, few-shot turns, a mitigation sentence). The questions themselves are not kept.
+"""The simulator's knowledge of benchmark questions: facts (a suite's own struct) by a hash of the question, freed of
+everything that may change around it (order of the choices, few-shot turns, a mitigation sentence).
 """
 
 import hashlib

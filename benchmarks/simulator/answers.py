@@ -1,8 +1,7 @@
 """Chooses the planted behaviour that answers a request, and its distribution; the simulator as judge.
 
-Pure: profile, seed and request decide. The judge reads the stance off an audited answer, with planted mistakes. They
-are drawn by hash from the whole question, whose random mark makes every question its own, so they are independent of
-each other and the planted rates hold at temperature 0, where judges are asked.
+Pure: profile, seed and request decide. The judge's planted mistakes are drawn by hash from the whole question, whose
+random mark makes every question its own, so the planted rates hold at temperature 0, where judges are asked.
 """
 
 import re
@@ -168,9 +167,8 @@ class Answers:
         self._behaviours = table.behaviours(profile, seed)
 
     def replies(self, request: Asked) -> Replies:
-        """The distribution before the request's own constraints (allowed choices, forced beginning).
-
-        The first that recognises the request answers it; prose answers everything.
+        """The distribution before the request's own constraints (allowed choices, forced beginning). The first that
+        recognises the request answers it; prose answers everything.
         """
         return (
             self._call(request)
@@ -228,9 +226,8 @@ class Answers:
         return Replies(self._profile.structured.instances(request.case, request.schema))
 
     def _prose(self, prompt: str) -> Replies:
-        """A free reply: the stance on the group that the prompt is about, then as many shifted sentences as planted.
-
-        A reply under an identity ends in its signature, by which an evaluator knows whose it is.
+        """A free reply: the stance on the group that the prompt is about, then as many shifted sentences as planted. A
+        reply under an identity ends in its signature, by which an evaluator knows whose it is.
         """
         bare_prompt, is_instructed = _without_instruction(prompt)
         question, identity = without_identity(bare_prompt)

@@ -77,12 +77,9 @@ class Call:
 
 async def attend(engine: Engine, call: Call, request: Asked, work: Callable[[], Awaitable[None]]) -> None:
     """Runs `work` in a slot. Raises ClientGone when the client left before the end."""
-    if engine.immediate:
-        await _in_slot(engine, request, work)
-    else:
-        await call.unless_gone(_in_slot(engine, request, work))
 
+    async def in_slot() -> None:
+        async with engine.slot(request):
+            await work()
 
-async def _in_slot(engine: Engine, request: Asked, work: Callable[[], Awaitable[None]]) -> None:
-    async with engine.slot(request):
-        await work()
+    await (in_slot() if engine.immediate else call.unless_gone(in_slot()))

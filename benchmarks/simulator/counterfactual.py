@@ -1,11 +1,8 @@
 """Replies and probabilities that depend on the group a prompt names by a known amount and by chance.
 
-A prompt chooses its topics without its identity words, so the same question about another group has the same topics.
-The named group then shifts a planted number of sentences and adds a planted number of closing ones; noise shifts a few
-more at random, alike for everyone, so that asking twice gives two replies.
-
-A question about the state of a decision has a probability of its own, which does not depend on identity words. The
-group named first adds its planted gap; noise moves each answer, alike for everyone.
+A prompt chooses its topics without its identity words. The named group then shifts a planted number of sentences and
+adds a planted number of closing ones; noise shifts a few more at random, alike for everyone. A typed decision has a
+probability without identity words, to which the group named first adds its planted gap; noise moves each answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
-"""Serves the endpoints that are not OpenAI's: the server's own data and control, tokenizer, typed
-decisions.
-
-POST /tokenize, /detokenize and /v1/systemone answer as vLLM does, /v1/decisions as OpenAI does.
+"""Serves the endpoints that are not OpenAI's: the server's own data and control; /tokenize, /detokenize and
+/v1/systemone as vLLM does; /v1/decisions as OpenAI does.
 """
 
 from functools import partial
@@ -136,19 +134,15 @@ class OpenAIRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     safety_identifier: str | None = None
 
 
-_system_one = msgspec.json.Decoder(SystemOneRequest)
-_open_ai = msgspec.json.Decoder(OpenAIRequest)
-
-
 async def system_one(engine: Engine, call: Call) -> None:
-    request = _system_one.decode(await call.body())
+    request = msgspec.json.decode(await call.body(), type=SystemOneRequest)
     _check_number(len(request.questions))
     text_request = _make_request(engine, request.model, request.state, request.priority)
     await attend(engine, call, text_request, partial(_system_one_reply, engine, call, request, text_request))
 
 
 async def decisions(engine: Engine, call: Call) -> None:
-    request = _open_ai.decode(await call.body())
+    request = msgspec.json.decode(await call.body(), type=OpenAIRequest)
     _check_number(len(request.questions))
     text_request = _make_request(engine, request.model, request.input, 0)
     await attend(engine, call, text_request, partial(_open_ai_reply, engine, call, request, text_request))

@@ -20,7 +20,7 @@ from benchmarks.simulator.openai_requests import BadRequestError
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.replies import Draws, Replies, Vocabulary, digest, split
 from benchmarks.simulator.text_request import Asked, Generated, Step, generate, shape, steps
-from benchmarks.simulator.thinking import EMPTY, OPENING, Thought, opening_of, refusal, thought_about, written
+from benchmarks.simulator.thinking import EMPTY, OPENING, opening_of, refusal, thought_about, written
 from benchmarks.simulator.tool_calls import Offer
 
 
@@ -49,7 +49,6 @@ class PrioritySemaphore:
             raise
 
     def release(self) -> None:
-        """Hands the slot to the next in line that still waits."""
         while self._waiting:
             _, _, turn = heapq.heappop(self._waiting)
             if not turn.done():
@@ -208,8 +207,8 @@ class Engine:
         if model.forced == "refused" and request.prefix.startswith(OPENING.strip()):
             raise BadRequestError("continue_final_message is set but the final message does not appear in the chat.")
 
-    def thought(self, request: Asked, content: str) -> Thought | None:
-        """Return the thought about a request; None if its answer is begun, or held to a grammar without a parser."""
+    def thought(self, request: Asked, content: str) -> int | None:
+        """Return the tokens of a thought; None if its answer is begun, or held to a grammar without a parser."""
         model = self.profile.thinking
         is_held = request.choices is not None or request.schema is not None or request.offer.is_demanded
         if request.is_forced or (is_held and not model.has_parser):

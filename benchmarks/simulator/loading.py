@@ -1,7 +1,5 @@
-"""Profiles from TOML, and the benchmark questions that the simulator knows.
-
-A profile is named ("default", "null", ...; see profiles/), or a file; it has a section for every suite. The questions
-are every suite's own, and the published ones that are fetched.
+"""Profiles from TOML, named (see profiles/) or a file, with a section for every suite; and the benchmark questions that
+the simulator knows: every suite's own, and the published ones that are fetched.
 """
 
 import tomllib

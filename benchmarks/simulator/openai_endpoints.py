@@ -18,15 +18,11 @@ from benchmarks.simulator.text_request import Asked
 from benchmarks.simulator.thinking import told_apart
 from benchmarks.simulator.tool_calls import Piece
 
-_chat_decoder = msgspec.json.Decoder(ChatRequest)
-_object_decoder = msgspec.json.Decoder(dict[str, Any])
-_completion_decoder = msgspec.json.Decoder(CompletionRequest)
-
 DONE = b"data: [DONE]\n\n"
 
 
 async def chat(engine: Engine, call: Call) -> None:
-    request = _chat_decoder.decode(await call.body())
+    request = msgspec.json.decode(await call.body(), type=ChatRequest)
     text_request = request.to_asked(engine.served(request.model))
     engine.refuse(text_request)
     await attend(engine, call, text_request, partial(_chat, engine, call, request, text_request))
@@ -34,7 +30,7 @@ async def chat(engine: Engine, call: Call) -> None:
 
 async def chat_batch(engine: Engine, call: Call) -> None:
     """Several conversations under the same fields; the reply has a choice for each, in order."""
-    body = _object_decoder.decode(await call.body())
+    body = msgspec.json.decode(await call.body(), type=dict[str, Any])
     conversations = body.get("messages")
     if not isinstance(conversations, list) or not all(isinstance(conversation, list) for conversation in conversations):
         raise BadRequestError("messages must be a list of conversations", "messages")
@@ -51,7 +47,7 @@ async def chat_batch(engine: Engine, call: Call) -> None:
 
 
 async def completions(engine: Engine, call: Call) -> None:
-    request = _completion_decoder.decode(await call.body())
+    request = msgspec.json.decode(await call.body(), type=CompletionRequest)
     text_requests = request.to_asked(engine.served(request.model))
     await attend(engine, call, text_requests[0], partial(_completions, engine, call, request, text_requests))
 

@@ -44,9 +44,8 @@ class Reported(msgspec.Struct, frozen=True):
         return f"token_id:{self.vocabulary.id(token)}" if self.as_token_id else token
 
     def alternatives(self, step: Step) -> list[tuple[str, float]]:
-        """(name, log-probability) of the drawn token and the asked ids, or else the likeliest tokens.
-
-        As vLLM does, the drawn token comes first and takes the place of the least likely one.
+        """(name, log-probability) of the drawn token and the asked ids, or else the likeliest tokens. As vLLM does, the
+        drawn token comes first and takes the place of the least likely one.
         """
         if not self.token_ids:
             listed = list(dict.fromkeys((step.token, *step.ranked())))[: self.top]
@@ -69,7 +68,14 @@ def usage(prompt_tokens: int, completion_tokens: int) -> Json:
 
 
 def chat_logprobs(steps: Sequence[Step], reported: Reported) -> Json:
-    return {"content": [_chat_step(step, reported) for step in steps]}
+    content = [
+        {
+            **_entry(reported.name(step.token), step.logprob(step.token)),
+            "top_logprobs": [_entry(name, logprob) for name, logprob in reported.alternatives(step)],
+        }
+        for step in steps
+    ]
+    return {"content": content}
 
 
 def chat_choice(
@@ -203,13 +209,6 @@ def completion_deltas(
 
 def error(status: int, message: str, kind: str, param: str | None = None) -> Json:
     return {"error": {"message": message, "type": kind, "param": param, "code": status}}
-
-
-def _chat_step(step: Step, reported: Reported) -> Json:
-    return {
-        **_entry(reported.name(step.token), step.logprob(step.token)),
-        "top_logprobs": [_entry(name, logprob) for name, logprob in reported.alternatives(step)],
-    }
 
 
 def _entry(name: str, logprob: float) -> Json:

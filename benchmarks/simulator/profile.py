@@ -1,7 +1,4 @@
-"""The planted behaviour of a simulated model: frozen structs, with the values that a measurement must find again.
-
-`drifted` is the same profile after its planted change. Nothing here draws anything, and nothing knows a suite.
-"""
+"""The planted behaviour of a simulated model, as frozen structs that draw nothing and know no suite."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,12 +1,9 @@
 """Composes free replies from stock sentences, and embeddings under which their distance is the planted distance.
 
-Each topic sentence has a plain wording and a shifted one. A prompt chooses its topics by hash; an identity sentence
-turns a planted number of them into their shifted wording, so two replies differ in exactly as many sentences.
-
-For an embedding a text is a bag of sentences. Every stock sentence has a coordinate of its own, so 1 - cosine of two
+A prompt chooses its topics by hash; an identity sentence turns a planted number of them into their shifted wording. For
+an embedding a text is a bag of sentences, each stock sentence with a coordinate of its own, so 1 - cosine of two
 replies to one prompt is exactly the share of sentences that differ; other sentences are hashed to the remaining
-coordinates. A stance sentence and the signature of an identity weigh nothing: they are for judges, and would blur the
-planted distance.
+coordinates. A stance sentence and a signature weigh nothing: they are for judges.
 """
 
 import base64
@@ -78,10 +75,8 @@ _IDENTITY_OF = {closing: identity for identity, closing in SIGNATURES.items()}
 
 
 def compose(prompt: str, *, fraction: float, seed: int) -> list[str]:
-    """REPLY_SENTENCES sentences for a prompt, of which round(fraction * REPLY_SENTENCES) are shifted.
-
-    The topics, their order and which of them shift first depend on the seed and the prompt only: give a question
-    without its identity words where the named group must not change them.
+    """REPLY_SENTENCES sentences for a prompt, of which round(fraction * REPLY_SENTENCES) are shifted. The topics, their
+    order and which of them shift first depend on the seed and the prompt only.
     """
     topics = random.Random(f"{seed}/{prompt}").sample(TOPICS, REPLY_SENTENCES)
     shifted = round(fraction * REPLY_SENTENCES)

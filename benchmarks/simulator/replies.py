@@ -1,14 +1,9 @@
 """Draws, tokens, and planted distributions over whole replies.
 
 Chance comes from a hash of the simulator's seed, the request's seed and the request's content. A request with a `seed`
-is a pure function. Without a seed, the n-th identical request takes the n-th draw, so asking again varies the reply
-while the same requests in the same order give the same replies after every start.
-
-A token is a piece of at most eight word characters, its id a hash: ids are the same in every process (short of a 31-bit
-collision).
-
-Sampling, argmax and every log-probability are derived from a distribution, so a reply drawn often enough, the
-log-probabilities of its tokens and the planted profile always agree.
+is a pure function; without one, the n-th identical request takes the n-th draw. A token is a piece of at most eight
+word characters, its id a hash. Sampling, argmax and every log-probability are derived from one distribution, so they
+always agree.
 """
 
 import hashlib

@@ -1,8 +1,4 @@
-"""The simulator as an ASGI application, and under uvicorn on a socket bound beforehand.
-
-The application has one table of routes, and errors in vLLM's shape. A socket bound beforehand shows a taken port before
-the start.
-"""
+"""The simulator as an ASGI application with one table of routes, and under uvicorn on a bound socket."""
 
 import socket
 from collections.abc import Awaitable, Callable
@@ -71,13 +67,6 @@ class Simulator:
             return
 
 
-def create_simulator(profile: Profile, seed: int = 0) -> Simulator:
-    """A simulated model server; the same profile and seed give the same replies to the same requests. Raises
-    ProfileError when the profile names benchmark data that cannot be read.
-    """
-    return Simulator(Engine(profile, seed, AnswerKey(known_items(profile.data_dir))))
-
-
 async def _lifespan(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
@@ -109,7 +98,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def make_server(profile: Profile, seed: int) -> uvicorn.Server:
     config = uvicorn.Config(
-        create_simulator(profile, seed),
+        Simulator(Engine(profile, seed, AnswerKey(known_items(profile.data_dir)))),
         http="httptools",
         ws="none",
         access_log=False,

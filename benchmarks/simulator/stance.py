@@ -1,6 +1,5 @@
-"""Sentences that favour a group by a known amount, the reading of that amount, and identity sentences in prompts.
-
-The simulated model writes stance sentences, the simulated judge reads them, the simulated embedder passes over them.
+"""Sentences that favour a group by a known amount, written by the simulated model, read by the simulated judge and
+passed over by the embedder; and identity sentences in prompts.
 """
 
 import re
@@ -61,9 +60,8 @@ class Stance(NamedTuple):
 
 
 def about(prompt: str) -> tuple[str, str, str] | None:
-    """(axis, group, other group) that a prompt is about: the group named first, against the next one of its axis.
-
-    A prompt that names one group only is answered against the first other group of the axis; None when it names none.
+    """(axis, group, other group) that a prompt is about: the group named first, against the next one of its axis. A
+    prompt that names one group only is answered against the first other group of the axis; None when it names none.
     """
     named = groups_mentioned(prompt)
     if not named:
@@ -139,9 +137,7 @@ _GROUP_OF = {identity.label.lower(): identity.group for identity in IDENTITIES}
 
 def without_identity(prompt: str) -> tuple[str, str | None]:
     """Return the prompt without its identity sentence and the group of the identity; the group is None without such a
-    sentence.
-
-    An identity outside the papers' list is called by its words in lower case, joined by underscores.
+    sentence. An identity outside the papers' list is called by its words in lower case, joined by underscores.
     """
     match = _IDENTITY.search(prompt)
     if match is None:

@@ -1,7 +1,4 @@
-"""A single request for text, through any endpoint, and the tokens that are drawn for it.
-
-From a planted distribution to the tokens of a reply: draw, stop, cut, and the probabilities along the way.
-"""
+"""A request for text, through any endpoint, and its tokens: draw, stop, cut, and the probabilities along the way."""
 
 import math
 from collections.abc import Mapping
@@ -37,10 +34,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """JSON schema the reply must follow."""
     schema_name: str | None = None
     offer: Offer = Offer()
-    """Tools that the reply may call."""
     priority: int = 0
     told: Told = Told()
-    """Settings of the request about thinking."""
     is_forced: bool = False
     """The client has begun the reply: the model is past its thoughts."""
 

@@ -56,12 +56,6 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     budget: int | None = None
 
 
-class Thought(msgspec.Struct, frozen=True):
-    """The thought of the model about a request."""
-
-    tokens: int
-
-
 def refusal(model: ThinkingModel, settings: Told) -> tuple[str, str] | None:
     """Message and field of what vLLM refuses with 400."""
     says: dict[str, Any] = {"chat_template_kwargs": settings.template, "reasoning_effort": settings.effort}
@@ -76,18 +70,18 @@ def refusal(model: ThinkingModel, settings: Told) -> tuple[str, str] | None:
     return None
 
 
-def thought_about(model: ThinkingModel, settings: Told, seed: int, content: str) -> Thought | None:
-    """Return the thought about a request; None if the model does not think."""
+def thought_about(model: ThinkingModel, settings: Told, seed: int, content: str) -> int | None:
+    """Return the tokens of the thought about a request; None if the model does not think."""
     if not _thinks(model, settings):
         return None
     is_long = model.p_long > 0 and uniform(f"{seed}/{content}", "thought", 0) < model.p_long
     tokens = model.long_tokens if is_long else model.tokens
     if model.switch == "effort" and settings.effort == "low":
         tokens = max(1, tokens // 4)
-    return Thought(tokens if settings.budget is None else min(tokens, settings.budget))
+    return tokens if settings.budget is None else min(tokens, settings.budget)
 
 
-def opening_of(model: ThinkingModel, thought: Thought | None) -> str:
+def opening_of(model: ThinkingModel, thought: int | None) -> str:
     """Return the text that the template adds to the end of a prompt."""
     if model.switch == "none":
         return ""
@@ -96,12 +90,12 @@ def opening_of(model: ThinkingModel, thought: Thought | None) -> str:
     return OPENING if model.place == "begun" else ""
 
 
-def written(model: ThinkingModel, thought: Thought | None, question: str, replies: Replies) -> Replies:
+def written(model: ThinkingModel, thought: int | None, question: str, replies: Replies) -> Replies:
     """The replies as the model writes them, with the same thought before each."""
     if thought is None:
         return replies
     unit = split(f"{question[-QUOTED_CHARS:]} {MISLEADING}")
-    words = "".join((unit * (1 + thought.tokens // len(unit)))[: thought.tokens])
+    words = "".join((unit * (1 + thought // len(unit)))[:thought])
     begin = "" if model.place == "begun" else OPENING
     pairs = zip(replies.texts, replies.probabilities, strict=True)
     return Replies({f"{begin}{words}{CLOSING}{text}": p for text, p in pairs})

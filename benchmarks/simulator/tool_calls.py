@@ -1,13 +1,10 @@
-"""Calls of tools: the tools that a request offers, the form in which the model writes a call and a server reads it, and
-planted choices.
+"""Calls of tools: what a request offers, the form in which the model writes a call (vLLM's parser "hermes") and a
+server reads it, and planted choices.
 
-The model writes in the form that vLLM's parser "hermes" reads, whatever the request demands; a reply that was cut off
-before the end of its call stays a text where it is read whole, and is a begun call where it is streamed, as there.
-
-Choices depend on the group a prompt names by a planted amount, and on chance. A prompt that offers several tools is
-answered by a call of the first or, with the planted probability, of the last; a schema is filled with its first values
-or, with another planted probability, all with its last ones. Both are drawn again for each answer, so that asking twice
-differs as often as is planted.
+A reply that was cut off before the end of its call stays a text where it is read whole, and is a begun call where it is
+streamed, as there. A prompt that offers several tools is answered by a call of the first or, with a planted
+probability, of the last; a schema is filled with its first values or, with another one, all with its last. Both depend
+on the group a prompt names and are drawn again for each answer.
 """
 
 import json
@@ -28,7 +25,6 @@ _OPENING, _SEPARATOR, _CLOSING = '<tool_call>\n{"name": ', ', "arguments": ', "}
 class Tool(msgspec.Struct, frozen=True):
     name: str
     parameters: Mapping[str, Any] = {}
-    """JSON schema of its arguments."""
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -136,10 +132,9 @@ def _end_of_object(text: str, begin: int) -> int:
 
 
 def instance(schema: Mapping[str, Any], *, is_other: bool = False) -> Any:
-    """The first allowed value of everything: constants, enums, lower bounds, required and optional properties.
-
-    The other instance has the last one: the last of an enum, true for false, the upper bound or one more than the
-    lower, another letter. A constant, null and an array without items are the same in both.
+    """The first allowed value of everything: constants, enums, lower bounds, required and optional properties. The
+    other instance has the last one: the last of an enum, true for false, the upper bound or one more than the lower,
+    another letter. A constant, null and an array without items are the same in both.
     """
     place = -1 if is_other else 0
     if "const" in schema:
@@ -198,10 +193,8 @@ class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.p(*named[0]) if named else self.default
 
     def expected_excess(self, axis: str, group: str, other: str) -> float:
-        """Planted mean of an excess for a prompt about `group`, swapped to `other`, where the two choices differ by 1.
-
-        Two draws of a side differ with 2p(1-p), one of each with p(1-q) + q(1-p): the excess is the square of p - q.
-        Choices that differ by d, as fields of which d can take another value, have d times that.
+        """Planted mean of an excess for a prompt about `group`, swapped to `other`, where the two choices differ by 1:
+        the square of p - q, as two draws of a side differ with 2p(1-p), one of each with p(1-q) + q(1-p).
         """
         return (self.p(axis, group) - self.p(axis, other)) ** 2
 

@@ -46,7 +46,14 @@ class Choice:
         if not isinstance(content, list):
             self._write("content", content)
         elif is_piece:
-            self._take_pieces(objects(content))
+            for part in objects(content):
+                match part.get("type"):
+                    case "text":
+                        self._write("content", part.get("text"))
+                    case "refusal":
+                        self._write("refusal", part.get("refusal"))
+                    case str(kind) if len(self._parts) < _MOST_KINDS and {"type": kind} not in self._parts:
+                        self._parts.append({"type": kind})
         else:
             self._parts += [_part(part) for part in content[:MOST_PARTS]]
         self._write("refusal", message.get("refusal"))
@@ -62,16 +69,6 @@ class Choice:
         if isinstance(message.get("function_call"), dict):
             self._function = self._function or Call()
             self._function.take(message["function_call"])
-
-    def _take_pieces(self, parts: list[Json]) -> None:
-        for part in parts:
-            match part.get("type"):
-                case "text":
-                    self._write("content", part.get("text"))
-                case "refusal":
-                    self._write("refusal", part.get("refusal"))
-                case str(kind) if len(self._parts) < _MOST_KINDS and {"type": kind} not in self._parts:
-                    self._parts.append({"type": kind})
 
     def write_text(self, text: Any) -> None:
         self._write("text", text)

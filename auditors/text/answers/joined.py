@@ -1,9 +1,8 @@
 """Joins an answer into the form that is stored and audited: events joined, envelopes left out, text in a single piece.
 
-It has the shape in which its endpoint answers at once, with no more than auditors read. What only a stream can tell (an
-error in its midst, no end, an event that is not JSON) goes with it as notes. An event of an unknown type, without data,
-or with members of another type than documented says nothing. A broken character is U+FFFD; halves of one in two events
-are put together. Of parts beyond MOST_PARTS nothing is kept. Time and memory are in proportion to the bytes.
+It has the shape in which its endpoint answers at once. What only a stream can tell (an error in its midst, no end, an
+event that is not JSON) goes with it as notes. An event of an unknown type or shape says nothing. A broken character is
+U+FFFD. Time and memory are in proportion to the bytes.
 """
 
 from auditors.text.answers.chat import Chat, Completion

@@ -1,7 +1,4 @@
-"""Reads the bodies of an exchange, for every chat-like endpoint.
-
-Answers were joined before they were stored (`auditors.text.answers`); one that was not is joined here.
-"""
+"""Reads the bodies of an exchange, for every chat-like endpoint; an answer that was not joined is joined here."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
-"""The common base of the readers of all endpoints: they collect a conversation, part by part.
-
-Content that cannot be audited as text (images, tool calls, further choices, a cut) is left out and noted. Calls and
-results of tools in a request are read too, for asking it again (`tool_calls`).
+"""The common base of the readers of all endpoints: they collect a conversation, part by part. Content that cannot be
+audited as text (images, tool calls, further choices, a cut) is left out and noted.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""Chooses the axis of an exchange that is swapped, and the group swapped in, by the exchange's id alone.
-
-No client chooses that id, and a repeated audit asks the same question.
-"""
+"""Chooses the axis that is swapped, and the group swapped in, by the exchange's id alone, which no client chooses."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
-"""The English grammar that a swap needs: the roles of "her" and "his", adjectives of persons, "a" or "an".
-
-Each question has three answers: one way, the other, or not sure. Word lists are short and ours; what they do not cover
-is "not sure", and the text is then left alone. Source: general knowledge of English.
+"""The English grammar that a swap needs: the roles of "her" and "his", adjectives of persons, "a" or "an". What the
+short word lists do not cover is "not sure", and the text is left alone. Source: general knowledge of English.
 """
 
 import re
@@ -95,10 +93,8 @@ def role_of_his(near: Around) -> Role | None:
 
 
 def speaks_of_a_person(near: Around) -> bool | None:
-    """Return whether an adjective at this place describes someone; None when that cannot be told.
-
-    Yes before a word for a person, with one describing word between allowed, and after "I am", "she is", "my friend is"
-    and the like at the end of a clause.
+    """Return whether an adjective at this place describes someone (before a word for a person, or after "I am" and the
+    like at the end of a clause); None when that cannot be told.
     """
     if _root(near.after) in PEOPLE:
         return True

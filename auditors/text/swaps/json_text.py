@@ -1,7 +1,5 @@
-"""JSON in its written form: its strings, and the same text with others in their places and all else as it was.
-
-Numbers, names of members, blanks and the strings that stay are not written anew: what a number like 1.10 or a blank was
-in the first text, it is in the second.
+"""JSON in its written form: its strings, and the same text with others in their places and all else, such as a number
+1.10 or a blank, as it was written.
 """
 
 import json

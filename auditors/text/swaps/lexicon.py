@@ -1,8 +1,7 @@
 """The lexicon of swaps: per axis, rows of words that mean the same of different groups.
 
 A row is a slot; a word is exchanged for the form of the same slot in another group, so that every exchange can be
-undone. A slot without a form for a group cannot be swapped towards it. Its kind says which surroundings a slot needs.
-Kinds of cue: nouns, adjectives, pronouns, titles, given names (auditors.text.names) and phrases.
+undone. Its kind says which surroundings a slot needs.
 """
 
 import re

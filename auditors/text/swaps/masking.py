@@ -1,8 +1,5 @@
-"""Masks the words of an axis in texts, for every group that they name, by the rules that swaps read by.
-
-`Echo` takes out of an answer the words that it merely repeats of a swap. It does more than `masked` does for prose:
-names of fields and identifiers join words by underscores and hyphens, and an argument may hold a word that the swap
-exchanged as a part of a phrase ("Nigeria" of "from Nigeria").
+"""Masks the words of an axis in texts, for every group that they name, by the rules that swaps read by. `Echo` also
+reads identifiers, and words that the swap exchanged as a part of a phrase ("Nigeria" of "from Nigeria").
 """
 
 import re
@@ -56,10 +53,8 @@ _LONGEST_ARTICLE = 25
 
 
 def masked(text: str, axis: str) -> str:
-    """Return the text with every word of an axis replaced by a neutral word, for every group that it names.
-
-    An answer echoes the words of its question. Masked, two answers that differ in that echo alone are the same text.
-    Articles before a word are dropped with it, as a and an would tell.
+    """Return the text with every word of an axis, and an article before it, replaced by a neutral word, so that two
+    answers that differ in the echo of the question alone are the same text.
     """
     plain = plain_text(text)
     changes = list[tuple[int, int, str]]()

@@ -1,8 +1,5 @@
-"""Names of members of a JSON value: what they say of its strings, and whether they name a group themselves.
-
-A value that stands by itself says nothing of how it is meant; under a member that is called like the axis it is read as
-"the female person" is. Names cannot be exchanged without making it another value: where one of them names a group of
-the axis, the whole is left alone.
+"""Names of members of a JSON value: what they say of its strings (under a member called like the axis "female" is read
+as in "the female person"), and whether they name a group themselves: then the whole value is left alone.
 """
 
 from collections.abc import Iterable, Mapping

@@ -33,7 +33,6 @@ class Swapped(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     texts: list[str]
     n_words: int
-    """Words exchanged."""
 
 
 class NotSwapped(msgspec.Struct, frozen=True, kw_only=True):

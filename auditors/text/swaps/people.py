@@ -1,9 +1,8 @@
 """Detects personal names that a swap must not change: public figures, full names, unknown names.
 
-A short list has names of famous people. Besides these, every capitalised word that may be a person's name counts as a
-name: each given name of a list, and every other word that no list knows as a place, a firm or the like. In lower case,
-the names of the lists that are no ordinary words. Therefore many texts are left alone, and no pronoun is swapped for a
-person whose name stays, unless an uncommon name is in lower case or begins a sentence without a verb or a comma.
+Besides a short list of famous people, every capitalised word that may be a person's name counts as one: each given name
+of a list, and every word that no list knows as a place, a firm or the like. In lower case, the names of the lists that
+are not ordinary words. No pronoun is swapped for a person whose name stays.
 """
 
 import re
@@ -97,9 +96,8 @@ def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
 
 
 def names_someone(text: str, spans: ProtectedSpans, swapped_spans: Collection[tuple[int, int]]) -> bool:
-    """Return whether a word that may be a name is outside the protected and the swapped spans (`swapped_spans`).
-
-    A given name counts in a protected part too: `{"name": "Maria"}`, maria@example.org.
+    """Return whether a word that may be a name is outside the protected and the swapped spans (`swapped_spans`). A
+    given name counts in a protected part too: `{"name": "Maria"}`, maria@example.org.
     """
 
     def is_swapped(start: int, end: int) -> bool:

@@ -1,10 +1,9 @@
-"""The same conversation about another group, exchanged in the same way wherever it names the group: in words, calls and
-results.
+"""The same conversation about another group, exchanged wherever it names the group: in words, calls and results.
 
-Whether an exchange is about a group is decided by its words: those of the system, the user and the assistant. What was
-asked of tools and what they returned names nobody by itself, but goes along: strings in JSON arguments and results,
-read by the names of their members (`members`), and any other text as words. Names of members and of tools, ids and
-numbers stay; where such a name has a word for the group, the conversation is left alone.
+Whether an exchange is about a group is decided by the words of the system, the user and the assistant. What was asked
+of tools and what they returned goes along: strings in JSON, read by the names of their members (`members`), and any
+other text as words. Names of members and of tools, ids and numbers stay; where such a name has a word for the group,
+the conversation is left alone.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,8 @@
-"""Counterfactual swap: the same text about another group, or the reason why it cannot be made safely.
+"""Counterfactual swap: the same text about another group, or the reason (of a closed set) why it is not sure.
 
-A swap is only made when it is sure. Otherwise it abstains and says why: the reasons are a closed set, so they can be
-counted. A swap promises: whole words in their own case (also at the start of a sentence and in capitals), "her"
-and "his" resolved, a or an as spoken; code, quotations, addresses, markup, JSON and public figures untouched; the same
-swap towards the first group gives the first text again, character by character. English only.
+A swap promises: whole words in their own case, "her" and "his" resolved, a or an as spoken; code, quotations,
+addresses, markup, JSON and public figures untouched; the same swap towards the first group gives the first text again,
+character by character. English only.
 """
 
 import re
@@ -88,13 +87,9 @@ LONGEST_CHARS = 12_000
 
 
 def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: int = 0) -> Swapped | Abstained:
-    """Return the texts (messages of a conversation) with the group that they name on an axis exchanged for another.
-
-    Args: target: group to swap towards; None takes the (choice mod number)-th of those that every mention has a
-        counterpart in.
-
-    Returns: as many texts as were given, or why they were left alone.
-    Raises: ValueError for an axis outside `auditors.text.identity.AXES`.
+    """Return the texts (messages of a conversation) with the group that they name on an axis exchanged for another, or
+    why they were left alone. `target`: group to swap towards; None takes the (choice mod number)-th of those that every
+    mention has a counterpart in. Raises ValueError for an axis outside `auditors.text.identity.AXES`.
     """
     if axis not in SLOTS:
         raise ValueError(f'"{axis}" is not an axis; known: {", ".join(SLOTS)}')

@@ -1,10 +1,8 @@
 """Answers to the questions that begin a run, remembered for a day: what a server does about thinking, what it tells.
 
-They depend on how a server was started, so an answer is used again only by the same process: its address and the moment
-it began, which vLLM's /metrics say, are part of the name, and so are the day and the whole question with model and
-every field sent. A server started again, with other options or other weights, is asked again; so is each that does not
-say when it began, several processes behind one address among them. A question asked several times, to see whether the
-server draws, has as many answers. Refusals and failures are not kept.
+They depend on how a server was started, so the name of an answer has the server's address and the moment it began
+(vLLM's /metrics), the day, and the whole question with model and every field. A server that does not say when it began
+is asked again. A question asked several times has as many answers. Refusals and failures are not kept.
 """
 
 import hashlib
@@ -36,7 +34,6 @@ class ProbeCache(Remembering):
         self._process: str | None = None
         self._has_asked = False
         self._n_times = Counter[str]()
-        """How often each question was asked in this run."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Complete as the inner completer does. An answer used again has `requests` 0 and FROM_CACHE 1 in its usage."""

@@ -1,10 +1,8 @@
 """Replies of earlier runs, used again where asking again should change nothing (`--reply-cache`).
 
-Off unless it is asked for: a reply that is used again adds no observation. It hides what serving itself changes from
-run to run, so two runs that share replies say nothing about that, and many servers send a fingerprint that stays when
-the weights behind it change. Used again is only a reply to the same body, from the same address, at temperature 0,
-whose fingerprint is that which the server sends now; each at most once a run, and none that was kept since the run
-began, so that an item asked several times is asked, before and after a --resume.
+Off unless it is asked for: a reply used again adds no observation and hides what serving changes from run to run. Used
+again is only a reply to the same body, from the same address, at temperature 0, with the fingerprint that the server
+sends now; each at most once a run, and none kept since the run began (a --resume asks alike).
 """
 
 import hashlib
@@ -30,7 +28,6 @@ from auditors.types import (
 )
 
 FROM_CACHE = "from_cache"
-"""Key in the `usage` of a reply that was used again."""
 
 
 class Remembering:
@@ -62,9 +59,7 @@ class ReplyCache(Remembering):
     """Remembers what is asked at temperature 0."""
 
     def __init__(self, inner: Completer, origin: str, folder: Path, *, before: float) -> None:
-        """`inner` asks the server at `origin`. `folder`: made when the first file is written. `before`: when the run
-        began, in Unix seconds; replies kept since then are its own.
-        """
+        """`inner` asks the server at `origin`; replies kept `before` the run began, in Unix seconds, are used again."""
         super().__init__(inner, folder)
         self._before = before
         self._origin = origin
@@ -74,7 +69,9 @@ class ReplyCache(Remembering):
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Complete as the inner completer does. A reply used again has `requests` 0 and FROM_CACHE 1 in its usage."""
-        name = self._name(request) if request.temperature == 0 else None
+        name = None
+        if request.temperature == 0:
+            name = hashlib.sha256(self._origin.encode() + b"\n" + chat_body(request)).hexdigest()
         if name is not None and name not in self._looked:
             self._looked.add(name)
             stored = self._files.read(name, before=self._before)
@@ -85,9 +82,6 @@ class ReplyCache(Remembering):
         if name is not None and completion.fingerprint is not None:
             self._files.write(name, completion)
         return completion
-
-    def _name(self, request: CompletionRequest) -> str:
-        return hashlib.sha256(self._origin.encode() + b"\n" + chat_body(request)).hexdigest()
 
 
 class ReplyFiles:

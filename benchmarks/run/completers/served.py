@@ -37,7 +37,6 @@ POLICY = "x-biasgate-mitigation"
 in the `usage` of the reply.
 """
 LONGEST_POLICY = 200
-"""Characters of it that are kept."""
 _CHARACTERS_PER_TOKEN, _TOKENS_PER_MESSAGE, _BYTES_PER_MESSAGE = 3, 8, 64
 _CONTEXT = re.compile(r"context (?:length|size|window)[^\d\n]{0,20}(\d{1,9})")
 _PROMPT = re.compile(r"(\d{1,9}) (?:input tokens|tokens from the input|in the messages)")

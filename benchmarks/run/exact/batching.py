@@ -1,8 +1,5 @@
-"""Sends questions of several items, and of several beginnings of an item, in a single request: vLLM's
-/v1/chat/completions/batch.
-
-A batch saves what a request costs besides its tokens. Where a server does not offer it, or refuses one, every question
-goes on its own.
+"""Sends several questions in a single request (vLLM's /v1/chat/completions/batch), which saves what a request costs
+besides its tokens. Where a server does not offer it, or refuses one, every question goes on its own.
 """
 
 import asyncio
@@ -29,9 +26,7 @@ class CompletesBatches(Protocol):
     """A completer that can ask several questions in one request."""
 
     async def complete_all(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
-        """The replies, in order, to requests that differ in their messages alone; the usage of all is the first one's.
-        Raises CompletionError.
-        """
+        """The replies, in order, to requests that differ in their messages alone. Raises CompletionError."""
 
 
 class Batching:

@@ -1,7 +1,5 @@
-"""Asks a server for the log-probabilities of the next token, after checking that it returns them correctly.
-
-Needs two features of vLLM: `top_logprobs`, and beginnings forced by `continue_final_message`. Everything goes through
-/v1/chat/completions, so a gateway in between changes nothing.
+"""Asks a server for the log-probabilities of the next token, after checking that it returns them correctly: vLLM's
+`top_logprobs`, and beginnings forced by `continue_final_message`, over /v1/chat/completions, as through a gateway.
 """
 
 import math
@@ -22,7 +20,6 @@ _WORD = "x"
 _QUESTION = (Message("user", f"Say {_WORD}."),)
 _TOSS = (Message("user", f"Toss a coin. Say {_WORD} for heads and y for tails."),)
 PROBES = (_QUESTION[0].content, _TOSS[0].content)
-"""Questions that a server is asked before a run."""
 N_DRAWS = 12
 """Draws that reveal a server which ignores a setting, if it tosses fairly: all but 1 in 2,000 times."""
 
@@ -74,13 +71,10 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
     async def next_tokens(
         self, messages: Sequence[Message], begun: str, sampling: Sampling, *, n_tokens: int
     ) -> tuple[dict[str, NextTokens], Completion]:
-        """Return the next tokens of a reply to `messages` that begins with `begun`, and the answer that has them.
-
-        The same request follows the likeliest reply for `n_tokens`, at least 1. It draws one sequence: drawing sixteen
-        saves requests, but costs the server several times as much (docs/evidence/harnesses.md).
-
-        Returns: next tokens by beginning: `begun`, then each longer beginning of the likeliest reply.
-        Raises: CompletionError, of kind "malformed" when the answer has no log-probabilities.
+        """Return the next tokens of a reply to `messages` by beginning (`begun`, then each longer beginning of the
+        likeliest reply, up to `n_tokens`), and the answer that has them. One sequence is drawn: sixteen save requests
+        but cost the server several times as much (docs/evidence/harnesses.md). Raises CompletionError, "malformed"
+        without log-probabilities.
         """
         forced = [*messages, Message("assistant", begun)] if begun else messages
         extra = {"logprobs": True, "top_logprobs": self.top, **(CONTINUE if begun else {})}
@@ -101,9 +95,7 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
         return next_by_beginning, completion
 
     def _named_tokens(self, position: _Position) -> list[tuple[str, float]]:
-        """Return the listed tokens with their probabilities, without the drawn token if it is the last: it may have
-        taken the place of a likelier token.
-        """
+        """Return the listed tokens with their probabilities, without a drawn token listed last: an extra one."""
         ranked = sorted(position.top_logprobs, key=lambda entry: -entry.logprob)
         if len(ranked) == self.top and ranked[-1].token == position.token:
             ranked.pop()
@@ -114,12 +106,9 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def probe(completer: Completer, model: str, sampling: Sampling) -> LogprobServer:
-    """Find out how many tokens a server lists, which token ends a reply, and whether it truncates as `sampling` asks.
-
-    It sends six or seven short requests; N_DRAWS for each of top_k and top_p to a server that draws one reply a
-    request. Servers that accept any field may ignore top_k; the simulated model samples as planted in any case.
-
-    Raises: BenchmarkError, one line, when it does not answer, has no log-probabilities or cannot force a beginning.
+    """Find out how many tokens a server lists, which token ends a reply, and whether it truncates as `sampling` asks,
+    by six or seven short requests, and N_DRAWS for each of top_k and top_p to a server that draws one reply a request.
+    Raises BenchmarkError when it does not answer, has no log-probabilities or cannot force a beginning.
     """
     top = await _top_logprobs(completer, model)
     word = {"structured_outputs": {"choice": [_WORD]}, "logprobs": True}
@@ -200,9 +189,7 @@ def _one_token(model: str, messages: Sequence[Message], extra: Mapping[str, Any]
 
 
 def _likeliest(model: str, messages: Sequence[Message], extra: Mapping[str, Any], n_tokens: int) -> CompletionRequest:
-    """Return a request at temperature 0: then the drawn token is the likeliest, and takes no other token's place in
-    vLLM's list.
-    """
+    """Return a request at temperature 0, so that the drawn token takes no other token's place in vLLM's list."""
     return CompletionRequest(
         model=model, messages=messages, max_tokens=n_tokens, temperature=0.0, top_p=1.0, extra={"top_k": -1, **extra}
     )

@@ -24,13 +24,9 @@ class NextTokens(msgspec.Struct, frozen=True):
 def truncated(likeliest: Iterable[tuple[str, float]], sampling: Sampling) -> NextTokens:
     """The sampled distribution, as vLLM truncates: top_k first, then the smallest set that holds top_p of what is left.
 
-    Args:
-        likeliest: (token, probability at temperature 1) of the likeliest tokens, every one above any token left out.
-        sampling: temperature 0 keeps the likeliest token alone; any other must be 1.
-
-    Returns: exact when `likeliest` holds all tokens that are kept. Otherwise each token has at least the probability
-        given, and at most that and `unseen`.
-    Raises: ValueError for a temperature other than 0 and 1: it would need the whole distribution.
+    `likeliest`: (token, probability at temperature 1), every one above any token left out. Exact when it holds all
+    tokens that are kept; otherwise each has at least the probability given, and at most that and `unseen`. Raises
+    ValueError for a temperature other than 0 (the likeliest token alone) and 1.
     """
     ranked = sorted(likeliest, key=lambda pair: -pair[1])
     if not ranked or ranked[0][1] <= 0:

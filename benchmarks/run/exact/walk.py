@@ -27,7 +27,6 @@ from benchmarks.suites.common.accepted_answers import OPEN, Reading
 from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Sampling
 
 MIN_MASS = 1e-3
-"""Beginnings less likely than this are not followed."""
 MAX_BEGINNINGS = 100
 """Most beginnings followed for an item; anything still open after that is unresolved."""
 
@@ -40,11 +39,8 @@ tokens, up to that number. The end of a reply is the token `END`."""
 
 
 async def follow(ask_next: AskNext, reading: Reading, sampling: Sampling) -> dict[str, float]:
-    """Ask what follows all likely beginnings at once, repeatedly: those of the same item share their prompt in the
-    server's cache, and a single request if the server takes several.
-
-    Returns: probabilities by label: each value of the suite, UNRELATED and UNRESOLVED. They add up to 1.
-    Raises: whatever `ask_next` raises.
+    """Ask what follows all likely beginnings at once, repeatedly: those of an item share their prompt in the server's
+    cache. Returns probabilities by label (each value of the suite, UNRELATED and UNRESOLVED), which add up to 1.
     """
     settled = dict.fromkeys([*sorted(reading.labels), UNRELATED, UNRESOLVED], 0.0)
     pending: dict[tuple[int, str], float] = {(0, ""): 1.0}

@@ -1,8 +1,7 @@
 """BBQ: how often "unknown" is answered, and which person is named otherwise, per axis and context condition.
 
-The suite asks at temperature 0, where a reply is the most likely one. So the simulator settles on one answer to each
-question, drawn from the planted shares: over questions, the shares hold at any temperature, and so do the probabilities
-that it reports.
+The suite asks at temperature 0, so the simulator settles on one answer to each question, drawn from the planted shares:
+over questions the shares hold at any temperature.
 """
 
 import re
@@ -13,7 +12,7 @@ import msgspec
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.failing import Failures
 from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
+from benchmarks.simulator.planted.outcomes import Outcome, Seen, entries_of, percentage, rate_of, total
 from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies, uniform
 from benchmarks.simulator.sections import Probability, faults_of_parts, overridden
@@ -160,15 +159,13 @@ def _signature(context: str, question: str, texts: Sequence[str]) -> str:
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Accuracy, bias scores, unknown and refusal rate."""
-    chosen = [
-        entry for entry in seen if key.axis in (None, entry.item.axis) and key.subset in (None, entry.item.subset)
-    ]
+    chosen = entries_of(seen, key)
     whole = total(chosen)
     accuracy = percentage(total(chosen, _is_right), whole)
     if key.metric == "accuracy":
         return accuracy
     if key.metric == "refusal_rate":
-        return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
+        return rate_of(chosen, "refusal")
     if key.metric == "unknown_rate":
         answered = total(chosen, lambda _, outcome: outcome.status == "ok")
         return percentage(total(chosen, lambda _, outcome: outcome.value == UNKNOWN), answered)

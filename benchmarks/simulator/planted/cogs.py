@@ -1,13 +1,10 @@
-"""CoGS planted: writing that an identity moves by a known distance, and an evaluator with known likings.
-
-How far writing moves is planted by [representative]. A creative reply under an identity ends in that identity's
-signature, by which the evaluator knows whose it is, in whatever place it stands.
+"""CoGS planted: writing that an identity moves by a known distance ([representative]), and an evaluator with known
+likings, which knows whose a reply is by the signature at its end, in whatever place it stands.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import msgspec
 
@@ -152,7 +149,8 @@ class Planted:
     def choices(self, texts: list[str]) -> Replies:
         """The evaluator's answer; texts that are not this simulator's are chosen by chance."""
         cogs = self._section
-        groups = [_signed_by(text) for text in texts]
+        lines = [reversed(sentences(text)) for text in texts]
+        groups = [next(filter(None, map(signed_by, own)), None) for own in lines]
         axis = next((axis for axis, group in cogs.groups.items() if set(groups) == set(group)), None)
         liked = {} if axis is None else cogs.chosen(axis)
         weights = {INVALID: cogs.p_invalid}
@@ -171,10 +169,6 @@ def _turns(plan: Plan | None, subset: str | None) -> Sequence[int]:
     clusters = {item.cluster for item in plan.items if subset in (None, item.subset)}
     is_rotated = plan.options.protocol == "corrected"
     return [numbers[cluster.partition("/")[2]] * is_rotated for cluster in clusters]
-
-
-def _signed_by(text: str) -> str | None:
-    return next(chain((signer for line in reversed(sentences(text)) if (signer := signed_by(line))), [None]))
 
 
 PLANTED = PlantedBehaviour(PlantedCoGS, Planted)

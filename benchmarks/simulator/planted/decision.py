@@ -1,6 +1,5 @@
-"""Decisions planted: who of two characters gets the favourable word, and a judge that sees P1 and P2 only.
-
-The judge reads the words that the text gives each person; which of them is of the stigmatised group it cannot know.
+"""Decisions planted: who of two characters gets the favourable word, and a judge that sees P1 and P2 only, so that it
+cannot know which of them is of the stigmatised group.
 """
 
 import re
@@ -116,10 +115,8 @@ class Planted:
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
         """Return the value that a run of a plan (None: all tests) must find, the same for each category of a domain;
-        None when it is not fixed.
-
-        Judge errors included: a miss leaves the decision open, an invention goes either way alike because the judge
-        cannot know which side is which, what the judge fails to read is in no rate.
+        None when it is not fixed. Judge errors included: a miss leaves the decision open, an invention goes either way
+        alike because the judge cannot know which side is which, what the judge fails to read is in no rate.
         """
         if key.group is not None or key.reference is not None or (key.axis is None and key.subset is not None):
             return None

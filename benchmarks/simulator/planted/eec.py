@@ -11,7 +11,7 @@ from msgspec import Meta
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.failing import Failures
 from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Seen, percentage, total
+from benchmarks.simulator.planted.outcomes import Seen, rate_of, total
 from benchmarks.simulator.planted.questions import normalised, offered, sentence
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import NonNegative, unknown
@@ -20,7 +20,7 @@ from benchmarks.suites.common.counting import UNREAD
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.eec.intensity import HIGHEST, LOWEST
 from benchmarks.suites.eec.suite import COMPARED, EMOTIONS, NEUTRAL, EquityEvaluationCorpus
-from benchmarks.suites.protocol import Dataset, Item, ProtocolName
+from benchmarks.suites.protocol import Dataset, ProtocolName
 
 Intensity = Annotated[float, Meta(ge=LOWEST, le=HIGHEST)]
 MALFORMED = "-5"
@@ -90,12 +90,9 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
     """Means of word means, their differences, and the two rates."""
     if key.metric in ("unrelated_rate", "refusal_rate"):
         counted = ("refusal",) if key.metric == "refusal_rate" else UNREAD
-        chosen = [
-            entry
-            for entry in seen
-            if entry.item.subset != NEUTRAL and _groups(entry.item, key.axis) & _compared_groups(key.axis, key.group)
-        ]
-        return percentage(total(chosen, lambda _, outcome: outcome.status in counted), total(chosen))
+        compared = {group for group in COMPARED.get(key.axis or "", ()) if key.group in (None, group)}
+        chosen = [entry for entry in seen if entry.item.subset != NEUTRAL and compared & set(entry.item.groups)]
+        return rate_of(chosen, *counted)
     emotion, _, word = (key.subset or "").partition("/")
     means = {
         group: _word_means([each for each in seen if each.item.subset == emotion], group)
@@ -111,14 +108,6 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
     else:
         return None
     return sum(values) / len(values) if values else None
-
-
-def _groups(item: Item, axis: str | None) -> set[str]:
-    return set(item.groups) & set(COMPARED.get(axis or "", ()))
-
-
-def _compared_groups(axis: str | None, group: str | None) -> set[str]:
-    return set(COMPARED.get(axis or "", ())) if group is None else {group}
 
 
 def _word_means(seen: Sequence[Seen], group: str) -> Mapping[str, float]:

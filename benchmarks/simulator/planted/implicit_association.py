@@ -9,7 +9,7 @@ import msgspec
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.failing import Failures
 from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Seen, percentage, total
+from benchmarks.simulator.planted.outcomes import Seen, entries_of, percentage, rate_of, total
 from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import Probability, Section, faults_of_parts, overridden, uneven
@@ -100,11 +100,8 @@ def replies(request: Asked, section: PlantedImplicitAssociation, key: AnswerKey,
 
 
 def _follows(name: str, n_consistent: int) -> list[bool]:
-    """Return whether a word follows the stereotype in each variant: in exactly `n_consistent` of them, at random
-    places.
-
-    Variants k and VARIANTS - 1 - k rank as each other's opposites, so that at one half every answer has a mirror image
-    and no test leans to a side.
+    """Return whether a word follows the stereotype in each variant: in `n_consistent` of them, at random places.
+    Variants k and VARIANTS - 1 - k rank as each other's opposites, so that at one half no test leans to a side.
     """
     rng = random.Random(name)
     half = [
@@ -120,9 +117,7 @@ def _signature(groups: Sequence[str], words: Sequence[str]) -> str:
 
 def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> float | None:
     """Mean word score, the three forms of the test score, and the two rates."""
-    chosen = [
-        entry for entry in seen if key.axis in (None, entry.item.axis) and key.subset in (None, entry.item.subset)
-    ]
+    chosen = entries_of(seen, key)
     whole = total(chosen)
     scored = total(chosen, lambda _, outcome: outcome.status == "ok")
     if key.metric == "mean_word_score":
@@ -131,10 +126,9 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
         )
         return words / scored if scored > 0 else None
     if key.metric == "refusal_rate":
-        return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
+        return rate_of(chosen, "refusal")
     if key.metric == "malformed_rate":
-        unread = ("malformed", "unrelated")
-        return percentage(total(chosen, lambda _, outcome: outcome.status in unread), whole)
+        return rate_of(chosen, "malformed", "unrelated")
     consistent, opposite = _n_scoring(chosen, -1), _n_scoring(chosen, 1)
     counted = whole if scores_unread(protocol) else scored
     if key.metric == "signed_mean":

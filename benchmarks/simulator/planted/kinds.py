@@ -37,11 +37,9 @@ class Behaviour(Protocol):
 
     def replies(self, request: Asked) -> Replies | None:
         """Return the planted replies; None for a prompt that is not the suite's."""
-        ...
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
         """Return the expected value of a number of the run; None where it is undefined or not fixed."""
-        ...
 
 
 class PlantedBehaviour(NamedTuple):

@@ -1,8 +1,7 @@
 """LTF-TEST planted: essays whose every section states its level, and a judge that reads the levels off them.
 
-How far an essay favours the group its question favours is planted by [favoritism], [refusal] and, for single pairs of
-groups, [ltf_test]; the judge errs as [judge] says. An essay's errors are drawn by hash from the judge's question, so
-the same essay is always misread in the same way.
+Levels are planted by [favoritism], [refusal] and, for single pairs of groups, [ltf_test]; the judge errs as [judge]
+says, drawn by hash from its question, so that the same essay is always misread in the same way.
 """
 
 import random
@@ -84,12 +83,9 @@ class Planted:
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
         """Return the value that a run over all questions of the axis, or over the "eval" questions, must find; None
-        when it is not fixed.
-
-        Judge errors included: a miss reads 0, an invention reads 1, judge failures are in no denominator and lie apart
-        from the levels. `plan`: what is asked under which protocol, None for everything under `corrected`. A degree of
-        bias is a spread, to which chance adds: with an essay or two a pair it says little of what is planted, so there
-        is none for a part of the questions.
+        when it is not fixed. Judge errors included: a miss reads 0, an invention reads 1, failures are in no
+        denominator. `plan`: None for everything under `corrected`. A degree of bias is a spread, to which chance adds,
+        so there is none for a part of the questions.
         """
         if key.subset not in (None, "eval") or (key.axis is not None and key.axis not in GROUPS):
             return None

@@ -1,8 +1,5 @@
-"""The meaning of the planted replies of a plan: every reply of every item with its probability, read by the suite
-itself.
-
-Expected values are formed from these, so that they hold for the items asked, whichever they are, and for the protocol's
-token limit and parsing. Only the formulas of the metrics are written a second time.
+"""Every reply of every item of a plan with its planted probability, read by the suite itself. Expected values are
+formed from these, so that they hold for the items asked, and for the protocol's token limit and parsing.
 """
 
 import math
@@ -13,6 +10,7 @@ from auditors.types import Status
 from benchmarks.run.plan import Plan
 from benchmarks.simulator.replies import Replies, split
 from benchmarks.simulator.text_request import Asked, Turn
+from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Item
 
 
@@ -58,6 +56,16 @@ def total(
     return math.fsum(
         outcome.p * weight(item, outcome) for item, outcomes in chosen for outcome in outcomes if counts(item, outcome)
     )
+
+
+def entries_of(seen: Sequence[Seen], key: CellKey) -> list[Seen]:
+    """Return the items of the number's axis and part of the data."""
+    return [entry for entry in seen if key.axis in (None, entry.item.axis) and key.subset in (None, entry.item.subset)]
+
+
+def rate_of(chosen: Sequence[Seen], *statuses: Status) -> float | None:
+    """Return the expected percentage of all replies that have one of the statuses."""
+    return percentage(total(chosen, lambda _, outcome: outcome.status in statuses), total(chosen))
 
 
 def percentage(part: float, whole: float) -> float | None:

@@ -21,17 +21,12 @@ def offered(text: str) -> list[str]:
 
 def spelled(choices: list[str], system: str, user: str) -> list[str]:
     """Return the expected answer for each choice: its label if the instruction asks for that, else the choice."""
-    return labels(choices) if wants_label(system, user) else choices
+    lines = (line for line in f"{system}\n{user}".splitlines() if not _CHOICE.match(line))
+    return labels(choices) if any(_LABEL.search(line) for line in lines) else choices
 
 
 def labels(choices: list[str]) -> list[str]:
     return [f"Choice{number}" for number in range(1, len(choices) + 1)]
-
-
-def wants_label(system: str, user: str) -> bool:
-    """Return whether an instruction (not a choice itself) asks for "Choice1" in place of the text."""
-    lines = (line for line in f"{system}\n{user}".splitlines() if not _CHOICE.match(line))
-    return any(_LABEL.search(line) for line in lines)
 
 
 def normalised(text: str) -> str:

@@ -1,8 +1,4 @@
-"""RealToxicityPrompts: which label a speaker is given, by planted weights.
-
-A question is recognised by its instruction, so any toxic sentence is, without holding one: nothing in a sentence tells
-its speaker, and the planted weights do not depend on it.
-"""
+"""RealToxicityPrompts: which label a speaker is given, by planted weights; questions are known by instruction."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,7 +7,7 @@ import msgspec
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.failing import UNRELATED, Failures
 from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Seen, percentage, total
+from benchmarks.simulator.planted.outcomes import Seen, percentage, rate_of, total
 from benchmarks.simulator.planted.questions import normalised, sentence
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import NonNegative, unknown
@@ -78,7 +74,7 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
     whole = total(chosen)
     related = total(chosen, lambda _, outcome: outcome.status == "ok")
     if key.metric == "refusal_rate":
-        return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
+        return rate_of(chosen, "refusal")
     if key.metric == "unrelated_rate" or (key.metric == "share" and key.group == suite.UNRELATED):
         return percentage(whole - related, whole)
     named = total(chosen, lambda _, outcome: outcome.status == "ok" and outcome.value == key.group)

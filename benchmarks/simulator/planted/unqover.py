@@ -1,7 +1,5 @@
-"""UnQover: which of two subjects is named, by planted weights of the groups that they count for.
-
-A question is recognised by its form and the lists of subjects and questions, so any of the five million examples is,
-without holding them.
+"""UnQover: which of two subjects is named, by planted weights of the groups that they count for. A question is
+recognised by its form and the lists of subjects and questions, without holding the five million examples.
 """
 
 import re
@@ -13,7 +11,7 @@ import msgspec
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.failing import Failures
 from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
+from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, rate_of, total
 from benchmarks.simulator.planted.questions import normalised
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.sections import NonNegative, Probability, unknown
@@ -116,7 +114,7 @@ def expected(seen: Sequence[Seen], protocol: ProtocolName, key: CellKey) -> floa
     chosen = [entry for entry in seen if entry.item.axis == key.axis and key.subset in (None, entry.item.subset)]
     whole = total(chosen)
     if key.metric == "refusal_rate":
-        return percentage(total(chosen, lambda _, outcome: outcome.status == "refusal"), whole)
+        return rate_of(chosen, "refusal")
     named = total(chosen, lambda _, outcome: outcome.status == "ok")
     if key.metric == "unrelated_rate":
         return percentage(whole - named, whole)

@@ -68,7 +68,7 @@ class Gap(msgspec.Struct, frozen=True):
 def facts(dataset: Dataset) -> Iterator[tuple[str, Gap]]:
     by_kind = {kind: Gap(kind) for kind in KINDS}
     for prompt in prompts_from(dataset.records):
-        yield _signature(prompt.sentence), by_kind[prompt.kind]
+        yield normalised(prompt.sentence), by_kind[prompt.kind]
 
 
 def replies(request: Asked, section: PlantedWinoBias, key: AnswerKey, seed: int) -> Replies | None:
@@ -76,7 +76,7 @@ def replies(request: Asked, section: PlantedWinoBias, key: AnswerKey, seed: int)
     text = sentence(request.user)
     if text is None or MASK not in text or offered(request.user):
         return None
-    gap = key.find(Gap, _signature(text))
+    gap = key.find(Gap, normalised(text))
     return None if gap is None else section.odds(gap.kind).replies()
 
 
@@ -107,10 +107,6 @@ def _class(outcome: Outcome) -> str:
 
 def _weight(item: Item, _: Outcome) -> float:
     return float(item.meta["weight"])
-
-
-def _signature(text: str) -> str:
-    return normalised(text)
 
 
 PLANTED = Planted(PlantedWinoBias, facts, replies, expected)
