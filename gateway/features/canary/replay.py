@@ -86,7 +86,12 @@ class Replay:
             if x.value is not None and y.value is not None:
                 scores[metric] = score(metric, x.value), score(metric, y.value)
             else:
-                excluded[metric] = _why(x, y)
+                lacking = [
+                    f"{side}: {measurement.status}"
+                    for side, measurement in (("stable", x), ("canary", y))
+                    if measurement.value is None
+                ]
+                excluded[metric] = ", ".join(lacking)
         return msgspec.structs.replace(about, scores=scores, excluded=excluded, stable=of_stable, canary=of_canary)
 
     async def aclose(self) -> None:
@@ -177,13 +182,3 @@ class _ListeningDecider:
 def _added(heard: list[Answers]) -> Answers:
     names = [field.name for field in msgspec.structs.fields(Answers)]
     return Answers(**{name: sum(getattr(answers, name) for answers in heard) for name in names})
-
-
-def _why(stable: Measurement, canary: Measurement) -> str:
-    """Names the sides that have no value, with their status: never a server's words."""
-    lacking = [
-        f"{side}: {measurement.status}"
-        for side, measurement in (("stable", stable), ("canary", canary))
-        if measurement.value is None
-    ]
-    return ", ".join(lacking)

@@ -89,7 +89,23 @@ class CausesPart(AuditorPart):
         if not work.is_over:
             [auditor] = [each.key.auditor for each in await streams.load(self._database, [stream])]
             await self._read_since(stream, work)
-            is_answered = await self._ask(auditor, stream, work)
+            sides = to_cross(work)
+            pairs = [
+                (row, other)
+                for rows, opposite in (sides, sides[::-1])
+                for row, other in zip(rows, opposite * len(rows), strict=False)
+                if not row.is_crossed
+            ][:AT_ONCE]
+            if pairs and len(work.answered) >= LEAST_ASKED:
+                pages = await self._loaded([row for pair in pairs for row in pair])
+                stored = {row.id: exchange for row, exchange in pages}
+                tasks = [self._crossed(auditor, stream, row, stored[row.id], stored[other.id]) for row, other in pairs]
+            else:
+                rows = await self._loaded(work.waiting[:AT_ONCE])
+                tasks = [self._again(auditor, stream, row, exchange) for row, exchange in rows]
+            outcomes = await all_of(tasks)
+            work.asked += len(outcomes)
+            is_answered = not outcomes or any(outcomes)
             work = judged(work)
             if time.time() - work.begun_at > LONGEST_SECONDS:
                 work = work if work.status == "told" else work.give_up(f"{work.reason}, and two days have passed")
@@ -172,26 +188,6 @@ class CausesPart(AuditorPart):
                 row.opening, row.is_first, row.fingerprint = self._asking.digests(exchange)
         except NotAuditableError as exc:
             row.why_left_out = exc.reason.replace("_", " ")
-
-    async def _ask(self, auditor: str, stream: str, work: Work) -> bool:
-        """Ask some exchanges again. Return False when no server answered any of them."""
-        sides = to_cross(work)
-        pairs = [
-            (row, other)
-            for rows, opposite in (sides, sides[::-1])
-            for row, other in zip(rows, opposite * len(rows), strict=False)
-            if not row.is_crossed
-        ][:AT_ONCE]
-        if pairs and len(work.answered) >= LEAST_ASKED:
-            pages = await self._loaded([row for pair in pairs for row in pair])
-            stored = {row.id: exchange for row, exchange in pages}
-            tasks = [self._crossed(auditor, stream, row, stored[row.id], stored[other.id]) for row, other in pairs]
-        else:
-            rows = await self._loaded(work.waiting[:AT_ONCE])
-            tasks = [self._again(auditor, stream, row, exchange) for row, exchange in rows]
-        outcomes = await all_of(tasks)
-        work.asked += len(outcomes)
-        return not outcomes or any(outcomes)
 
     async def _again(self, auditor: str, stream: str, row: Row, exchange: Exchange | None) -> bool:
         """Judge the old answer again, and a new one; return False when a server did not answer."""

@@ -105,7 +105,25 @@ def split(before: Side, since: Side, confidence_level: float = 0.95) -> Split:
     levels = np.unique(np.round(np.concatenate([before.scores.ravel(), since.scores.ravel()]), 6))
     steps = np.diff(levels[~np.isnan(levels)])
     step = float(steps.min()) if len(steps) else 1.0
-    return Split(float(values.sum()), _with_intervals(values, effects, weight, step, confidence_level))
+    n = weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1)  # Kish's effective number of conversations, by side
+    share = weight / weight.sum(axis=1, keepdims=True)
+    lies = np.maximum(share.sum(axis=0), 1e-300)
+    belongs = np.where(share.sum(axis=0) > 0.0, share / lies, [[1.0], [0.0]])  # a conversation may lie on both sides
+    variances = np.einsum("sc,cp->sp", belongs, effects**2) * ((n - 1.0) / n)[:, np.newaxis]
+    added = (step / (n + 2.0)) ** 2
+    parts = []
+    for number, name in enumerate(PARTS):
+        value = float(values[number])
+        if not effects[:, number].any() and name == "application" and value == 0.0:
+            parts.append(Part(name, 0.0, 0.0, 0.0))  # the same conditions throughout: nothing is estimated
+            continue
+        extra = float(added.sum()) / 2.0 if name in ("traffic", "application") else float(added[0])
+        variance = float(variances[:, number].sum())
+        denominator = float((variances[:, number] ** 2 / np.maximum(n - 1.0, 1.0)).sum())
+        freedom = variance**2 / denominator if denominator > 0.0 else float(n.min()) - 1.0
+        reach = float(student.ppf((1.0 + confidence_level) / 2.0, max(1.0, freedom))) * float(np.sqrt(variance + extra))
+        parts.append(Part(name, value, value - reach, value + reach))
+    return Split(float(values.sum()), parts)
 
 
 def _parts(totals: Floats) -> Floats:
@@ -134,31 +152,6 @@ def _parts(totals: Floats) -> Floats:
         ],
         axis=-1,
     )
-
-
-def _with_intervals(
-    values: Floats, effects: Floats, weight: Floats, step: float, confidence_level: float
-) -> list[Part]:
-    """Return the parts with intervals, from the effect of leaving out each conversation (conversations, parts)."""
-    n = weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1)  # Kish's effective number of conversations, by side
-    share = weight / weight.sum(axis=1, keepdims=True)
-    lies = np.maximum(share.sum(axis=0), 1e-300)
-    belongs = np.where(share.sum(axis=0) > 0.0, share / lies, [[1.0], [0.0]])  # a conversation may lie on both sides
-    variances = np.einsum("sc,cp->sp", belongs, effects**2) * ((n - 1.0) / n)[:, np.newaxis]
-    added = (step / (n + 2.0)) ** 2
-    parts = []
-    for number, name in enumerate(PARTS):
-        value = float(values[number])
-        if not effects[:, number].any() and name == "application" and value == 0.0:
-            parts.append(Part(name, 0.0, 0.0, 0.0))  # the same conditions throughout: nothing is estimated
-            continue
-        extra = float(added.sum()) / 2.0 if name in ("traffic", "application") else float(added[0])
-        variance = float(variances[:, number].sum())
-        denominator = float((variances[:, number] ** 2 / np.maximum(n - 1.0, 1.0)).sum())
-        freedom = variance**2 / denominator if denominator > 0.0 else float(n.min()) - 1.0
-        reach = float(student.ppf((1.0 + confidence_level) / 2.0, max(1.0, freedom))) * float(np.sqrt(variance + extra))
-        parts.append(Part(name, value, value - reach, value + reach))
-    return parts
 
 
 def quiet_before(scores: Floats, weights: Floats, change: int) -> int:

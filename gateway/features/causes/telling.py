@@ -37,7 +37,10 @@ def judged(work: Work) -> Work:
     if any(not any(row.is_crossed for row in side) for side in sides if side):
         return work.pending("the conditions of the application changed, and are still to be exchanged")
     try:
-        parts = split(_before(work.answered, work.since), _since(work.since, work.answered))
+        parts = split(
+            _side(work.answered, work.since, ("then", "again", "anew", "crossed")),
+            _side(work.since, work.answered, ("then", "crossed")),
+        )
     except ValueError as exc:
         return work.pending(str(exc))
     scale = scale_of(work.metric)
@@ -50,14 +53,6 @@ def judged(work: Work) -> Work:
         parts=[(part.name, width * part.value, width * part.lower, width * part.upper) for part in parts.parts],
         is_over=not work.waiting and n_since >= MOST_SINCE and is_crossed,
     )
-
-
-def _before(rows: Sequence[Row], opposite: Sequence[Row]) -> Side:
-    return _side(rows, opposite, ("then", "again", "anew", "crossed"))
-
-
-def _since(rows: Sequence[Row], opposite: Sequence[Row]) -> Side:
-    return _side(rows, opposite, ("then", "crossed"))
 
 
 def _side(rows: Sequence[Row], opposite: Sequence[Row], columns: Sequence[str]) -> Side:

@@ -78,7 +78,12 @@ async def add(database: Database, label: AnnotationRequest) -> Annotation:
 async def put(database: Database, connection: AsyncConnection, label: AnnotationRequest) -> Annotation:
     """`add`, in the caller's transaction."""
     measured = await _measured(connection, label)
-    _require_in_range(measured["metric"], label.value)
+    metric = measured["metric"]
+    if metric not in SCALES:
+        raise RequestError(f'unknown metric "{metric}"{nearest(metric, set(SCALES))}; known: {", ".join(SCALES)}')
+    scale = SCALES[metric]
+    if not scale.low <= label.value <= scale.high:
+        raise RequestError(f"value {label.value:g} is outside the range of {metric}: {scale.low:g} to {scale.high:g}")
     row = {
         "id": uuid4().hex,
         **_place(label),
@@ -161,14 +166,6 @@ async def _measured(connection: AsyncConnection, label: AnnotationRequest) -> di
         "stream": None if measurement is None else measurement.stream,
         "judge": None if measurement is None else measurement.judge,
     }
-
-
-def _require_in_range(metric: str, value: float) -> None:
-    if metric not in SCALES:
-        raise RequestError(f'unknown metric "{metric}"{nearest(metric, set(SCALES))}; known: {", ".join(SCALES)}')
-    scale = SCALES[metric]
-    if not scale.low <= value <= scale.high:
-        raise RequestError(f"value {value:g} is outside the range of {metric}: {scale.low:g} to {scale.high:g}")
 
 
 def redacted(database: Database, note: str | None) -> str | None:

@@ -77,7 +77,23 @@ def read_file(path: Path) -> list[LabelledReply]:
 
 def option_read(reply: LabelledReply) -> str | float | None:
     """Return the option or number that the suite reads, under its protocol `corrected`; None for none."""
-    item = _item(reply)
+    roles = [f"option-{place}" for place in range(len(reply.options))]
+    messages: Sequence[Message] = (Message("user", f"Sentence: “{reply.sentence}”."),)
+    if reply.suite == "bbq":
+        roles[_place_of_unknown(reply.options)] = UNKNOWN
+    choices = tuple(map(Choice, reply.options, roles))
+    if reply.suite in ("crows_pairs", "stereoset"):
+        messages = masked.messages(masked.GAP_PROMPT, reply.sentence, choices)
+    forms = [[option.casefold()] for option in reply.options]
+    item = Item(
+        item_id="labelled",
+        messages=tuple(messages),
+        axis="gender",
+        groups=(),
+        cluster="labelled",
+        choices=choices,
+        meta={"forms": forms},
+    )
     parsed = registry.find(reply.suite).parse(item, reply.text, protocol="corrected")
     if parsed.status != "ok":
         return None
@@ -87,11 +103,6 @@ def option_read(reply: LabelledReply) -> str | float | None:
         return str(parsed.value)
     place = parsed.value if reply.suite == "unqover" else [choice.role for choice in item.choices].index(parsed.value)
     return reply.options[place]
-
-
-def label_of(reply: LabelledReply) -> Label:
-    """Return the kind of a reply."""
-    return "none" if reply.label is None else "choice"
 
 
 def reading_of(reply: LabelledReply) -> str:
@@ -111,29 +122,8 @@ def is_misread(reply: LabelledReply) -> bool:
 
 def count_readings(replies: Iterable[LabelledReply]) -> dict[Label, dict[str, int]]:
     """Return how many replies of each kind have each reading."""
-    counts = Counter((label_of(reply), reading_of(reply)) for reply in replies)
+    counts = Counter(("none" if reply.label is None else "choice", reading_of(reply)) for reply in replies)
     return {label: {reading: counts[label, reading] for reading in readings} for label, readings in LABELS.items()}
-
-
-def _item(reply: LabelledReply) -> Item:
-    """Return an item that offers the options as the suite does."""
-    roles = [f"option-{place}" for place in range(len(reply.options))]
-    messages: Sequence[Message] = (Message("user", f"Sentence: “{reply.sentence}”."),)
-    if reply.suite == "bbq":
-        roles[_place_of_unknown(reply.options)] = UNKNOWN
-    choices = tuple(map(Choice, reply.options, roles))
-    if reply.suite in ("crows_pairs", "stereoset"):
-        messages = masked.messages(masked.GAP_PROMPT, reply.sentence, choices)
-    forms = [[option.casefold()] for option in reply.options]
-    return Item(
-        item_id="labelled",
-        messages=tuple(messages),
-        axis="gender",
-        groups=(),
-        cluster="labelled",
-        choices=choices,
-        meta={"forms": forms},
-    )
 
 
 def _place_of_unknown(options: Sequence[str]) -> int:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -33,30 +33,26 @@ def run(arguments: argparse.Namespace) -> int:
             print(msgspec.json.encode({"counts": counts}).decode())
             return 0
         for name, replies in sets.items():
-            print("\n".join(_report(name, replies)))
+            suites = sorted({reply.suite for reply in replies})
+            head = [
+                "suite",
+                "choices",
+                "read",
+                "share, 95 % interval",
+                "as another",
+                "no choice",
+                "read",
+                "share, 95 % interval",
+            ]
+            rows = [_row(suite, [reply for reply in replies if reply.suite == suite]) for suite in suites]
+            report = [f"{name}: {len(replies)} replies", aligned([head, *rows, _row("all", replies)]), ""]
+            print("\n".join(report))
             if arguments.wrong:
                 print("\n".join(visible_line(_misreading(reply)) for reply in replies if is_misread(reply)) + "\n")
     except (BenchmarkError, OSError) as exc:
         print(f"biasgate: {exc}", file=sys.stderr)
         return 2
     return 0
-
-
-def _report(name: str, replies: Sequence[LabelledReply]) -> list[str]:
-    """Format a table of a set of replies, by suite and over all."""
-    suites = sorted({reply.suite for reply in replies})
-    head = [
-        "suite",
-        "choices",
-        "read",
-        "share, 95 % interval",
-        "as another",
-        "no choice",
-        "read",
-        "share, 95 % interval",
-    ]
-    rows = [_row(suite, [reply for reply in replies if reply.suite == suite]) for suite in suites]
-    return [f"{name}: {len(replies)} replies", aligned([head, *rows, _row("all", replies)]), ""]
 
 
 def _row(name: str, replies: Iterable[LabelledReply]) -> list[str]:

@@ -38,12 +38,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         length = math.sqrt(math.fsum(x * x for x in embedding))
         if not 0 < length < math.inf:
             raise ValueError("the embedding has no direction")
-        return sigmoid(sum(w * x for w, x in zip(self.weights, embedding, strict=True)) / length + self.bias)
-
-
-def sigmoid(logit: float) -> float:
-    """1 / (1 + e^-logit), for any finite logit."""
-    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+        logit = sum(w * x for w, x in zip(self.weights, embedding, strict=True)) / length + self.bias
+        return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
 
 
 def read_head(path: Path, where: str) -> Head:

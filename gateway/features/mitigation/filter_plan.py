@@ -50,7 +50,10 @@ def plan_of(config: QueryFilterConfig | None, name: Name) -> FilterPlan | None:
     """
     if config is None:
         return None
-    _check_server(config, name)
+    if not config.base_url.startswith(("http://", "https://")):
+        raise ConfigError(f'{name}.base_url "{config.base_url[:200]}" must start with http:// or https://')
+    if not config.model.strip():
+        raise ConfigError(f'{name}.model is "{config.model}": name the model that the server knows')
     window = config.window if isinstance(config, ResponseFilterConfig) else None
     plan = FilterPlan(name=name, model=config.model, then=config.then, window=window)
     if config.detector == "judge":
@@ -73,13 +76,6 @@ def plan_of(config: QueryFilterConfig | None, name: Name) -> FilterPlan | None:
         )
     threshold = head.threshold if config.threshold is None else config.threshold
     return msgspec.structs.replace(plan, head=head, threshold=threshold)
-
-
-def _check_server(config: QueryFilterConfig, name: Name) -> None:
-    if not config.base_url.startswith(("http://", "https://")):
-        raise ConfigError(f'{name}.base_url "{config.base_url[:200]}" must start with http:// or https://')
-    if not config.model.strip():
-        raise ConfigError(f'{name}.model is "{config.model}": name the model that the server knows')
 
 
 def _prompt(file: str | None, name: Name) -> str:

@@ -75,24 +75,17 @@ Parts = Callable[[bytes, Sequence[tuple[int, int]]], list[int]]
 
 def _find_places(content: bytes, endpoint: str, parts: Parts) -> list[int]:
     try:
-        return _places(content, endpoint, parts)
+        name, members = QUESTION_MEMBERS[endpoint], list(members_of(content))
+        if any(member.key == "prompt_embeds" for member in members):
+            return []  # answered beside or instead of the prompt
+        questions = [member for member in members if member.key == name]
+        if name == "prompt":
+            place_lists = [_of_prompt(content, member) for member in questions]
+        else:
+            place_lists = [_of_conversation(content, member, parts) for member in questions]
+        return [place for places in place_lists for place in places] if all(place_lists) else []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
-
-
-def _places(content: bytes, endpoint: str, parts: Parts) -> list[int]:
-    """Behind the opening quotation mark of each string that is to begin with the sentence, in order; none if any of the
-    members of that name has no such string.
-    """
-    name, members = QUESTION_MEMBERS[endpoint], list(members_of(content))
-    if any(member.key == "prompt_embeds" for member in members):
-        return []  # answered beside or instead of the prompt
-    questions = [member for member in members if member.key == name]
-    if name == "prompt":
-        place_lists = [_of_prompt(content, member) for member in questions]
-    else:
-        place_lists = [_of_conversation(content, member, parts) for member in questions]
-    return [place for places in place_lists for place in places] if all(place_lists) else []
 
 
 def _of_prompt(content: bytes, member: Member) -> list[int]:

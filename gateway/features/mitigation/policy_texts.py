@@ -1,6 +1,5 @@
 """Names and instructions of the policies of `[[mitigation]]`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from auditors.text.identity import AXES
@@ -19,7 +18,8 @@ def instruction_of(setting: str) -> tuple[str, str | None]:
     if setting == NONE:
         return NONE, None
     if setting in TEXTS:
-        return setting, TEXTS[setting].format(category=_any_of([category(axis) for axis in AXES]))
+        words = [category(axis) for axis in AXES]
+        return setting, TEXTS[setting].format(category=f"{', '.join(words[:-1])} or {words[-1]}")
     try:
         text = own_text(Path(setting))
     except MitigationTextError as exc:
@@ -29,7 +29,3 @@ def instruction_of(setting: str) -> tuple[str, str | None]:
             f'instruction "{setting}" is neither a file nor one of {", ".join(NAMES)}{nearest(setting, NAMES)}'
         )
     return file_name(text), text
-
-
-def _any_of(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -39,8 +39,14 @@ async def update(connection: AsyncConnection, audits: Sequence[Measured]) -> Non
         if not compares(exchange) or policy is None or share is None or arm is None:
             continue
         version = exchange.policy_version or ""
-        for key, measured in _by_key(measurements, exchange).items():
-            row_id = _id(policy, version, key)
+        keyed: dict[StreamKey, list[Measurement]] = {}
+        for measurement in measurements:
+            scale = SCALES.get(measurement.metric) or QUALITY_SCALES.get(measurement.metric)
+            if scale is not None and not scale.is_ratio and measurement.weight == 1.0:
+                keyed.setdefault(stream_key(measurement, exchange.series_model[:200]), []).append(measurement)
+        for key, measured in keyed.items():
+            named = msgspec.json.encode([policy, version, *msgspec.structs.astuple(key)])
+            row_id = hashlib.sha256(named).hexdigest()[:32]
             new.setdefault(row_id, _row(row_id, policy, version, key, share))
             added.setdefault(row_id, []).append((arm, measured, unit_of(exchange.id, version)))
     if not added:
@@ -71,15 +77,6 @@ def _read_state(row_id: str, text: str) -> ArmsState | None:
     except (ValueError, RecursionError) as exc:
         logger.error("the stored sums of the comparison %s are damaged and left out: %s", row_id, exc)
         return None
-
-
-def _by_key(measurements: Sequence[Measurement], exchange: Exchange) -> dict[StreamKey, list[Measurement]]:
-    keyed: dict[StreamKey, list[Measurement]] = {}
-    for measurement in measurements:
-        scale = SCALES.get(measurement.metric) or QUALITY_SCALES.get(measurement.metric)
-        if scale is not None and not scale.is_ratio and measurement.weight == 1.0:
-            keyed.setdefault(stream_key(measurement, exchange.series_model[:200]), []).append(measurement)
-    return keyed
 
 
 def compares(exchange: Exchange) -> bool:
@@ -114,11 +111,6 @@ async def list_arms(
         for row in await database.fetch_rows(query)
         if (state := _read_state(row.id, row.state)) is not None
     ]
-
-
-def _id(policy: str, version: str, key: StreamKey) -> str:
-    named = msgspec.json.encode([policy, version, *msgspec.structs.astuple(key)])
-    return hashlib.sha256(named).hexdigest()[:32]
 
 
 def _row(row_id: str, policy: str, version: str, key: StreamKey, share: float) -> dict[str, object]:

@@ -7,7 +7,6 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from auditors.judge_validation import Validation
 from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import directory
@@ -74,7 +73,10 @@ async def _run(arguments: argparse.Namespace) -> int:
                 jobs.api_key(variable)
             await in_thread(runs.begin, job)
         validation = await in_thread(validations.find, arguments)
-        await _ask(asking, todo, stop, arguments, validation)
+        manner = Manner(validation=validation, is_quiet=arguments.quiet)
+        again = f"use the same options with --resume {shlex.quote(str(arguments.out))}"
+        await asking.ask(todo, stop, manner, again)
+        await asking.ask(await in_thread(asking.jobs, evaluating=True), stop, manner, again)
     except (RunStopped, asyncio.CancelledError):
         root = shlex.quote(str(arguments.resume or arguments.out))
         print(f"stopped; complete it with the same options and --resume {root}", file=sys.stderr)
@@ -141,19 +143,6 @@ def _show_plan(
         print("no --judge, so each model judges its own replies", file=sys.stderr)
     for line in runs.failures(asking.outcomes):
         print(visible_line(line), file=sys.stderr)
-
-
-async def _ask(
-    asking: runs.Asking,
-    todo: list[tuple[jobs.Job, runs.Place]],
-    stop: asyncio.Event,
-    arguments: argparse.Namespace,
-    validation: Validation | None,
-) -> None:
-    manner = Manner(validation=validation, is_quiet=arguments.quiet)
-    again = f"use the same options with --resume {shlex.quote(str(arguments.out))}"
-    await asking.ask(todo, stop, manner, again)
-    await asking.ask(await in_thread(asking.jobs, evaluating=True), stop, manner, again)
 
 
 def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace) -> None:

@@ -65,7 +65,15 @@ def read(path: Path) -> list[Model]:
     if not isinstance(entries, list) or not entries:
         raise BenchmarkError(f"{path}: no model: add a [[models]] with name and base_url")
     models = [_model(path, number, entry) for number, entry in enumerate(entries, 1)]
-    _check_together(path, models)
+    names = {model.name for model in models}
+    folders = Counter(model.folder.casefold() for model in models)
+    for model in models:
+        if folders[model.folder.casefold()] > 1:
+            raise BenchmarkError(f'{path}: two models have runs in a folder "{model.folder}": use different names')
+        for key in ("quantisation_of", "without_filters"):
+            original = getattr(model, key)
+            if original is not None and (original not in names or original == model.name):
+                raise BenchmarkError(f'{path}: model "{model.name}": {key} "{original}" is no other model here')
     return models
 
 
@@ -84,15 +92,3 @@ def _model(path: Path, number: int, entry: Any) -> Model:
     if model.parameters is not None and not 0 < model.parameters <= MOST_PARAMETERS:
         raise BenchmarkError(f"{where}: parameters {model.parameters:g} must be in billions, e.g. 8.0")
     return model
-
-
-def _check_together(path: Path, models: list[Model]) -> None:
-    names = {model.name for model in models}
-    folders = Counter(model.folder.casefold() for model in models)
-    for model in models:
-        if folders[model.folder.casefold()] > 1:
-            raise BenchmarkError(f'{path}: two models have runs in a folder "{model.folder}": use different names')
-        for key in ("quantisation_of", "without_filters"):
-            original = getattr(model, key)
-            if original is not None and (original not in names or original == model.name):
-                raise BenchmarkError(f'{path}: model "{model.name}": {key} "{original}" is no other model here')

@@ -136,7 +136,8 @@ class Asking:
         if len(servers) > 1:
             pairs["server"] = (result.provenance.base_url_host, urlsplit(model.base_url).netloc)
         differing = [f"{name} {_word(is_)}, not {_word(want)}" for name, (is_, want) in pairs.items() if is_ != want]
-        if not differing and bool(run.evaluates) != _evaluates(path):
+        evaluates = (path / directory.MANIFEST).exists() and bool(directory.read_manifest(path).options.evaluate)
+        if not differing and bool(run.evaluates) != evaluates:
             return ["it evaluates no texts of others" if run.evaluates else "it evaluates texts of others"]
         return differing
 
@@ -218,10 +219,6 @@ def begin(job: Job) -> None:
         directory.demand_same(job.path, directory.read_manifest(job.path), job.about)
     else:
         directory.begin(job.path, job.about)
-
-
-def _evaluates(path: Path) -> bool:
-    return (path / directory.MANIFEST).exists() and bool(directory.read_manifest(path).options.evaluate)
 
 
 def _word(value: object) -> str:

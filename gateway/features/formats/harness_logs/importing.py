@@ -157,7 +157,12 @@ def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | s
         return NO_REPLY
     theirs = item
     if answered.options:
-        if not _is_as_listed(answered):
+        prompt_text = " ".join(" ".join(message.content for message in answered.prompt).split())
+        is_as_listed = not prompt_text or all(
+            re.search(rf"\b{letter}[).:\]] ?{re.escape(' '.join(option.split()))}", prompt_text)
+            for letter, option in zip(ascii_uppercase, answered.options, strict=False)
+        )
+        if not is_as_listed:
             return MOVED
         by_text = {" ".join(choice.text.split()): choice for choice in item.choices}
         theirs = msgspec.structs.replace(
@@ -174,15 +179,6 @@ def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | s
     text = named[0] if len(named) == 1 else answered.reply
     reread = read_reply(plan, item, Reply(item_id=item.item_id, sample=sample, text=text))
     return reread if (reread.status, reread.parsed) == (parsed.status, parsed.value) else OTHERWISE
-
-
-def _is_as_listed(answered: Answered) -> bool:
-    """Returns whether the prompt has each option after its letter. A log without the prompt is taken at its word."""
-    prompt_text = " ".join(" ".join(message.content for message in answered.prompt).split())
-    return not prompt_text or all(
-        re.search(rf"\b{letter}[).:\]] ?{re.escape(' '.join(option.split()))}", prompt_text)
-        for letter, option in zip(ascii_uppercase, answered.options, strict=False)
-    )
 
 
 def _parsed(plan: Plan, item: Item, text: str) -> Parsed:

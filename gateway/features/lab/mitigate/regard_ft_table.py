@@ -28,15 +28,6 @@ def shown(result: Evaluation) -> str:
         parts.append("BBQ: embedded, not comparable: these numbers must not be compared with published numbers")
     if about.judge_fault:
         parts.append(f"judge not validated: {about.judge_fault}")
-    parts += [aligned(_summary(result))]
-    if result.checkpoints:
-        parts += [*(f"- {line}" for line in verdict(result, result.checkpoints[-1]))]
-    parts += ["other axes: degree of bias, and its change from the base model with p adjusted", aligned(_axes(result))]
-    parts += [f"{_name(model)}, {text}" for model in result.models for text in _unmeasured(model)]
-    return "\n".join(parts)
-
-
-def _summary(result: Evaluation) -> list[list[str]]:
     rows = [["model", "reduction %", *COLUMNS]]
     for model in result.models:
         cells = [_interval(model.numbers.get(name), places) for name, places in COLUMNS.values()]
@@ -47,17 +38,18 @@ def _summary(result: Evaluation) -> list[list[str]]:
                 _interval(evaluated.numbers.get(f"{name}/{effects.EVAL}"), places) for name, places in COLUMNS.values()
             ]
             rows.append([f"{_name(evaluated)}, eval", _reduction(evaluated, f"/{effects.EVAL}"), *cells])
-    return rows
-
-
-def _axes(result: Evaluation) -> list[list[str]]:
+    parts += [aligned(rows)]
+    if result.checkpoints:
+        parts += [*(f"- {line}" for line in verdict(result, result.checkpoints[-1]))]
     names = [effects.spill_over(axis) for axis in PAPER_AXES if axis != effects.AXIS]
     measured = [name for name in names if any(name in model.numbers for model in result.models)]
     rows = [["axis", *map(_name, result.models)]]
     for name in measured:
         axis = name.split("/")[1].replace("_", " ")
         rows.append([axis, *(_spread(model, name) for model in result.models)])
-    return rows
+    parts += ["other axes: degree of bias, and its change from the base model with p adjusted", aligned(rows)]
+    parts += [f"{_name(model)}, {text}" for model in result.models for text in _unmeasured(model)]
+    return "\n".join(parts)
 
 
 def _spread(evaluated: Evaluated, name: str) -> str:

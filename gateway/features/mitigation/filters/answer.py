@@ -252,7 +252,16 @@ class AnswerRun:
         finding = await self._filter.look(texts, demands_all=demands_all) if texts else "clean"
         waited_since = self._held_since if self._streams else began
         if finding == "biased":
-            return self._biased(waited_since)
+            self._waited(waited_since)
+            if self._filter.plan.then == "instruct" and not self._was_asked_again:
+                self._was_asked_again = True
+                content = self._again()
+                if content is not None:
+                    self.close()
+                    self._reset()
+                    return Looked(asks_again=content)
+            self.outcome = "refused"
+            return Looked(refusal=response_refused(self._policy))
         if finding != "clean":
             self.outcome = finding
             refusal = self._unsupported("too long") if finding == "unsupported" else self._unavailable(finding)
@@ -275,18 +284,6 @@ class AnswerRun:
             self._parsed = len(self._held)
             return self._note(pieces_of_events(rest + b"\n\n")) if rest else None
         return self._note(pieces_of_answer(bytes(self._held)))
-
-    def _biased(self, waited_since: float) -> Looked:
-        self._waited(waited_since)
-        if self._filter.plan.then == "instruct" and not self._was_asked_again:
-            self._was_asked_again = True
-            content = self._again()
-            if content is not None:
-                self.close()
-                self._reset()
-                return Looked(asks_again=content)
-        self.outcome = "refused"
-        return Looked(refusal=response_refused(self._policy))
 
     def _unavailable(self, finding: str) -> Refusal | None:
         what = "gave no verdict in time" if finding == "timed_out" else "cannot be asked"
