@@ -14,8 +14,7 @@ import msgspec
 from benchmarks.errors import BenchmarkError
 from gateway.features.bundles import clauses
 from gateway.features.bundles.archive import ATTESTATION, Writer
-from gateway.features.bundles.signing import sign
-from gateway.features.bundles.statement import encode, envelope, statement
+from gateway.features.bundles.signing import encode, envelope, sign, statement
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -8,8 +8,7 @@ import msgspec
 
 from benchmarks.errors import BenchmarkError
 from gateway.features.bundles.archive import ATTESTATION, ArchiveError, Bundle, is_name
-from gateway.features.bundles.signing import is_signed_by, key_id
-from gateway.features.bundles.statement import Envelope, Statement, decode
+from gateway.features.bundles.signing import Envelope, Statement, decode, is_signed_by, key_id
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

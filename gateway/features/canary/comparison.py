@@ -9,8 +9,7 @@ import msgspec
 
 from benchmarks.lab.metrics import sequential_comparison as sequential
 from benchmarks.lab.metrics.sequential_comparison import GapSums, MeanSums
-from gateway.features.canary.gaps import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, Gap
-from gateway.features.canary.request import CanaryRequest
+from gateway.features.canary.request import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, CanaryRequest, Gap
 
 Verdict = Literal["undecided", "promote", "hold", "rollback"]
 

@@ -32,9 +32,8 @@ from gateway.auditor.enabled import EnabledAuditors
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.features.canary.comparison import Answers, Pair
-from gateway.features.canary.gaps import DIRECTIONS, score
 from gateway.features.canary.plan import Stratum
-from gateway.features.canary.request import CanaryRequest, Side
+from gateway.features.canary.request import DIRECTIONS, CanaryRequest, Side, score
 
 logger = logging.getLogger(__name__)
 

@@ -22,9 +22,8 @@ from auditors.types import Exchange
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, interval, put
 from gateway.features.causes import store
 from gateway.features.causes.asking import Asking, UnansweredError
-from gateway.features.causes.split import quiet_before
+from gateway.features.causes.split import judged, quiet_before, to_cross
 from gateway.features.causes.store import Audit
-from gateway.features.causes.telling import judged, to_cross
 from gateway.features.causes.work import LEAST_ASKED, MOST_ASKED, MOST_BESIDE, MOST_SINCE, Row, Work
 from gateway.store import exchanges, passes, streams
 from gateway.store.database import Database

@@ -21,13 +21,12 @@ from gateway.api.dependencies import Plane
 from gateway.api.problems import announced, problem
 from gateway.errors import BusyError, NotFoundError, RequestError, StoreError
 from gateway.features.ingest import guardrail, intake, litellm, otlp, pairs
-from gateway.features.ingest.bodies import TooLargeError, read_body
 from gateway.features.ingest.config import INGEST
 from gateway.features.ingest.guardrail import MOST_CALL_BYTES
+from gateway.features.ingest.intake import EXCHANGE_BYTES, Room
 from gateway.features.ingest.rates import RATE_HEADER, Rates, rates_of
-from gateway.features.ingest.reading import read_objects, require_few_containers
+from gateway.features.ingest.reading import TooLargeError, read_body, read_objects, require_few_containers
 from gateway.features.ingest.received import Door, Outcome, Sent, UnreadableError
-from gateway.features.ingest.rooms import EXCHANGE_BYTES, Room
 from gateway.features.ingest.waiting_parts import TooManyWaitingError
 from gateway.proxy.admission import Client, Refusal
 from gateway.proxy.data_plane import DataPlane

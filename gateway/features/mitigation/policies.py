@@ -19,7 +19,7 @@ from gateway.config.schema import QUESTION_MEMBERS, Config
 from gateway.features.mitigation.arms import BY_CONVERSATION, ID_CHARACTERS
 from gateway.features.mitigation.config import MITIGATION, MitigationConfig
 from gateway.features.mitigation.filter_plan import FilterPlan, plan_of
-from gateway.features.mitigation.policy_texts import instruction_of, policy_name
+from gateway.features.mitigation.policy_checks import instruction_of, policy_name
 from gateway.proxy.target import path_of
 from gateway.sampling.decision import fraction
 

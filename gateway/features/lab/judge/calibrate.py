@@ -15,8 +15,7 @@ from gateway.cli.opening import opened
 from gateway.features.lab.judge import judged, tables
 from gateway.features.lab.judge.comparison import SCORES, Comparison, compare
 from gateway.features.lab.judge.identity import Identity, identity_of
-from gateway.features.lab.judge.labels import Labels, parsed, read
-from gateway.features.lab.judge.lines import LabelsError
+from gateway.features.lab.judge.labels import Labels, LabelsError, parsed, read
 from gateway.store import calibrations
 from gateway.store.calibrations import AUDITOR, METRIC
 

@@ -12,8 +12,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.lab import labelling
 from benchmarks.lab.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
 from gateway.features.lab.judge.identity import JudgeSeen, require_same
-from gateway.features.lab.judge.labels import Judgement, Labels
-from gateway.features.lab.judge.lines import LabelsError, decoded_lines, read_file
+from gateway.features.lab.judge.labels import Judgement, Labels, LabelsError, decoded_lines, read_file
 from gateway.features.lab.judge.tables import by_exchange, number_cell
 from gateway.terminal.tables import aligned
 

@@ -31,7 +31,7 @@ from benchmarks.lab.training import artefact
 from benchmarks.run import directory
 from gateway.cli.audit.servers import asking
 from gateway.errors import GatewayError
-from gateway.features.lab.judge.lines import decoded_lines, read_file
+from gateway.features.lab.judge.labels import decoded_lines, read_file
 from gateway.terminal.tables import aligned
 
 HELP = """\

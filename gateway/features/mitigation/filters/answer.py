@@ -19,9 +19,8 @@ import msgspec
 from auditors.text.events import server_events
 from auditors.text.lenient_json import read_json, read_piece
 from gateway.features.mitigation.config import FILTERED_ENDPOINTS
-from gateway.features.mitigation.filters.excerpt import Excerpt
-from gateway.features.mitigation.filters.filter import Filter, HeldBytes
-from gateway.features.mitigation.refusals import filter_impossible, filter_unavailable, response_refused
+from gateway.features.mitigation.filters.filter import Excerpt, Filter, HeldBytes
+from gateway.features.mitigation.treatment import filter_impossible, filter_unavailable, response_refused
 from gateway.proxy.headers import ResponseHead
 from gateway.proxy.refusals import Refusal
 from gateway.proxy.types import Looked

@@ -7,12 +7,16 @@ from typing import Literal
 from auditors.types import Arm
 from gateway.features.mitigation.config import FILTERED_ENDPOINTS
 from gateway.features.mitigation.filters.answer import AnswerRun
-from gateway.features.mitigation.filters.excerpt import Excerpt
-from gateway.features.mitigation.filters.filter import Finding, HeldBytes, PolicyFilters
+from gateway.features.mitigation.filters.filter import Excerpt, Finding, HeldBytes, PolicyFilters
 from gateway.features.mitigation.instruction import MOST_ELEMENTS, question_texts, with_instruction
 from gateway.features.mitigation.policies import Policy
-from gateway.features.mitigation.refusals import filter_impossible, filter_unavailable, query_refused, too_many_parts
-from gateway.features.mitigation.treatment import Treatment
+from gateway.features.mitigation.treatment import (
+    Treatment,
+    filter_impossible,
+    filter_unavailable,
+    query_refused,
+    too_many_parts,
+)
 from gateway.proxy.body import RequestBody, TooManyMembersError
 from gateway.proxy.refusals import Refusal
 from gateway.proxy.types import AnswerFilter, RequestStats
