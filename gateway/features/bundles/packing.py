@@ -122,7 +122,6 @@ def _pack(run: Run, replies: Path, ledger_json: bytes, pem: str | None) -> IO[by
 
 
 def _ledger(counts: Mapping[tuple[str, str], int]) -> bytes:
-    """Counts the outcomes of all requests that the store knew of when the bundle was made, as JSON."""
     outcomes: Counter[str] = Counter()
     strata: dict[str, dict[str, int]] = {}
     for (stratum, outcome), count in sorted(counts.items()):

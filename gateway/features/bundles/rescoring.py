@@ -91,7 +91,6 @@ def _rescored(path: Path, folder: Path, data_dir: Path | None) -> Rescored:
 def _plan(
     path: Path, folder: Path, suite: Suite, recorded: Result, about: directory.Manifest, data_dir: Path | None
 ) -> tuple[Plan, str | None]:
-    """Builds the plan of the run and a note about its items; None where the items were made here."""
     try:
         is_asked_otherwise = about.options.evaluate or recorded.provenance.imported is not None
         prepared = None if is_asked_otherwise else prepare(about.options, data_dir)

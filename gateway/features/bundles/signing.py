@@ -1,4 +1,4 @@
-"""The statement of a bundle, its signature, and Ed25519 keys as openssl makes them: openssl genpkey -algorithm ed25519 (PKCS #8) and openssl pkey -pubout."""
+"""The statement of a bundle, its signature, and Ed25519 keys as openssl makes them (PKCS #8; openssl pkey -pubout)."""
 
 import base64
 import codecs

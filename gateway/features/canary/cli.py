@@ -88,8 +88,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Gateway(GatewayClient):
-    """The canaries of a gateway."""
-
     reply: Mapping[str, Any] = {}
     """The last reply, as it came."""
 
@@ -146,7 +144,6 @@ def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -
 
 
 def _print(canary: ShownCanary, reply: Mapping[str, Any] | None) -> None:
-    """Print the reply as JSON where there is one, else what it says in words."""
     if reply is not None:
         print(json.dumps(reply))
         return

@@ -142,7 +142,6 @@ class CausesPart(AuditorPart):
         return work
 
     def _why_never(self, stream: Stream, audits: Sequence[Audit]) -> str | None:
-        """Return why the alarm of a stream has no parts; None if it may have."""
         key = stream.key
         if key.auditor not in self._enabled.names or key.auditor not in registry.AUDITORS:
             return f"no live auditor {key.auditor} that could judge again is enabled"
@@ -162,7 +161,6 @@ class CausesPart(AuditorPart):
         return registry.AUDITORS[auditor].asks_upstream == "always"
 
     async def _read_since(self, stream: str, work: Work) -> None:
-        """Add the exchanges that were audited since the last step."""
         if len(work.since) >= MOST_SINCE:
             return
         ids = {row.id for row in work.since}
@@ -189,7 +187,6 @@ class CausesPart(AuditorPart):
             row.why_left_out = exc.reason.replace("_", " ")
 
     async def _again(self, auditor: str, stream: str, row: Row, exchange: Exchange | None) -> bool:
-        """Judge the old answer again, and a new one; return False when a server did not answer."""
         if exchange is None or not exchange.request_body:
             row.why_left_out = "its text is gone"
             return True

@@ -163,7 +163,6 @@ class CoveragePasses:
         )
 
     async def _embedded(self, prompts: Sequence[Prompt], embedder: Embedder) -> tuple[list[Prompt], Vectors]:
-        """The prompts that have an embedding, and their vectors."""
         texts = [prompt.text for prompt in prompts]
         vectors, indices = await embedded_where_possible(texts, embedder, self._checkpoint)
         return [prompts[place] for place in indices], vectors
@@ -216,7 +215,6 @@ def _key(estimate: Estimate) -> CellKey:
 
 
 def _ordinary(prompts: Sequence[Prompt], vectors: Vectors, of_suites: Sequence[Vectors], threshold: Threshold) -> Share:
-    """Computes the share of the ordinary prompts that resembles a question."""
     if not prompts:
         return _no_share("no prompt was read that names no identity")
     best = np.max([nearest(vectors, own)[0] for own in of_suites], axis=0)

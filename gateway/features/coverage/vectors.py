@@ -79,7 +79,6 @@ async def _alone(place: int, text: str, embedder: Embedder) -> tuple[list[int], 
 
 
 def _read(path: Path, n: int) -> Vectors | None:
-    """Reads kept vectors; returns None for a file that is missing, cut off or of another shape."""
     try:
         loaded = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):

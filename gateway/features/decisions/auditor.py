@@ -185,7 +185,6 @@ class DecisionAuditor(MeasuringAuditor):
         return swapped if isinstance(swapped, NotSwapped) else _Swap(decision, *swapped)
 
     def _measured(self, exchange: Exchange, swap: _Swap, reads: Sequence[Sequence[Reading]]) -> list[Measurement]:
-        """Compute the measurements from four readings of each question, the sides in turn."""
         cases, unread = list[_Case](), list[Unread]()
         for question, draws in zip(swap.decision.questions, zip(*reads, strict=True), strict=True):
             case = _case(question, draws)
@@ -294,7 +293,6 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
 
 
 def _case(question: Question, draws: Sequence[Reading]) -> _Case | Unread:
-    """The four readings of a question, the sides in turn, or why they say nothing."""
     checked = [_with_mass_enough(draw) for draw in draws]
     unread = [reading for reading in checked if isinstance(reading, Unread)]
     if unread:

@@ -100,7 +100,6 @@ class EvaluationEvents:
     async def _settled(
         self, exporter: EvaluationExporter, audits: Sequence[Audit], events: Sequence[Evaluation], sent: Sent
     ) -> bool:
-        """Settles a batch that was sent; returns whether sending more now is of any use."""
         if sent.fate == "later":
             if not self._pause:
                 why = "no answer" if sent.status is None else f"status {sent.status}"

@@ -209,7 +209,6 @@ class _Pass:
             await self._note(self._progress)
 
     async def _came(self, changed: Progress, dataset: str, n: int) -> None:
-        """Notes what has been written."""
         await self._note(changed, raised={(exports.ROWS, (dataset,)): float(n)} if n else {})
         self._brought.rows[dataset] = self._brought.rows.get(dataset, 0) + n
 
@@ -219,8 +218,6 @@ class _Pass:
 
 
 class _Files:
-    """Writes the files of a part, a file for each day; an exception discards the files that are not yet in place."""
-
     def __init__(self, address: Address, dataset: str, name: str) -> None:
         self._address, self._dataset, self._name = address, dataset, name
         self._open: dict[str, tuple[UnfinishedFile, ParquetFile]] = {}

@@ -269,5 +269,4 @@ def _json(value: Any) -> str:
 
 
 def _strings(details: dict[str, Any]) -> dict[str, str]:
-    """Return details as strings, which the schema needs, without unknown details."""
     return {name: str(value) for name, value in details.items() if value is not None and value != ""}

@@ -158,7 +158,6 @@ def _keys(item: Item, samples: int) -> list[Key]:
 
 
 def _reply(plan: Plan, item: Item, answered: Answered, sample: int) -> Reply | str:
-    """The reply as it is kept, or why it is left out."""
     if answered.reply is None:
         return NO_REPLY
     theirs = item

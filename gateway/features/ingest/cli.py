@@ -82,8 +82,6 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class _Reply(msgspec.Struct):
-    """The door's answer to a batch."""
-
     taken: int = 0
     duplicate: int = 0
     waiting: int = 0
@@ -94,8 +92,6 @@ class _Reply(msgspec.Struct):
 
 
 class _Sending:
-    """A gateway's door, and the counts of everything sent so far."""
-
     def __init__(self, url: str, key_variable: str | None, rate: float | None) -> None:
         """Raises GatewayError for an invalid URL, or a variable that is not set."""
         self._gateway = GatewayClient(url, key_variable, content_type="application/x-ndjson")

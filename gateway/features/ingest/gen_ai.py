@@ -172,7 +172,6 @@ def _whole_choice(index: Any, completion: Json) -> Json:
 
 
 def _chat(message: Json) -> Json:
-    """Role, words and calls of a message in a form like a chat's."""
     role, content = message.get("role"), message.get("content")
     chat: Json = {"role": role if isinstance(role, str) else "user"}
     if isinstance(content, str) and content[:2] == "[{":  # OpenLLMetry writes parts as text; others answer in JSON
@@ -193,7 +192,6 @@ def _call(call: Json, call_id: Any = None) -> Json:
 
 
 def _objects(value: Any) -> list[Json]:
-    """The objects of a list, of an object alone, or of either written as JSON."""
     value = _value(value)
     values = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
     return [entry for entry in map(_value, values[:MOST_MESSAGES]) if isinstance(entry, dict)]

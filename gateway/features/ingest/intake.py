@@ -319,7 +319,6 @@ def _apply_key(part: Taken, client: Client, configured_rate: float | None) -> Ta
 
 
 def _upstream(plane: DataPlane, model: str) -> str:
-    """Return the upstream that auditors ask about it; "" if there is none."""
     if (upstream := INGEST.of(plane.config).upstream) is not None:
         return upstream
     return next((upstream.name for upstream in plane.upstreams if model in upstream.models), "")

@@ -117,7 +117,6 @@ class WaitingParts:
             n_settled += len(ids)
 
     async def _keep(self, parts: Sequence[Part]) -> set[str]:
-        """Store as many of the parts as may wait; returns their exchanges' ids."""
         if not parts:
             return set()
         owner = parts[0].key_name
@@ -147,7 +146,6 @@ class WaitingParts:
         return ids
 
     async def _together(self, bodies_by_id: Mapping[str, list[bytes]], new: Mapping[str, Part]) -> dict[str, Part]:
-        """Return the merged parts of each exchange, by its id."""
 
         def put_together(key: str) -> tuple[str, Part]:
             parts = [*map(_part.decode, bodies_by_id.get(key, [])), *([new[key]] if key in new else [])]

@@ -109,7 +109,6 @@ async def take_back(connection: AsyncConnection, label: AnnotationRequest) -> No
 
 
 def _place(label: AnnotationRequest) -> dict[str, str]:
-    """Exchange and series of a label, as they are stored."""
     return {
         "exchange_id": label.exchange_id,
         "auditor": label.auditor,
@@ -138,7 +137,6 @@ async def delete(database: Database, annotation_id: str) -> None:
 
 
 async def _measured(connection: AsyncConnection, label: AnnotationRequest) -> dict[str, Any]:
-    """Metric, model, value and probability of the measurement that a label is about."""
     stored = sa.select(exchanges).where(exchanges.c.id == label.exchange_id).with_for_update(read=True)
     exchange = (await connection.execute(stored)).first()
     if exchange is None:

@@ -92,7 +92,6 @@ def _outcomes(form: FormName) -> Sequence[str]:
 
 
 def _choices(name: str, options: Sequence[str], of: str) -> list[str]:
-    """A list of which one or none is chosen."""
     chosen = [f"    <Choice value={quoteattr(option)}/>" for option in options]
     return [f'  <Choices name="{name}" toName="{of}" choice="single" showInline="true">', *chosen, "  </Choices>"]
 

@@ -1,6 +1,4 @@
-"""/console/labelling, the raters' page, and /console/fingerprints/raters: the models whose texts people chose in a labelling project, next to the model that
-chose before.
-"""
+"""The raters' page (/console/labelling), and which models' texts they chose (/console/fingerprints/raters)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -118,7 +118,6 @@ def _is_anybodys(turn: _Turn) -> bool:
 
 
 def _of_message(content: bytes, start: int, end: int, parts: Parts) -> list[int]:
-    """Return the places of the text of a message, or of those of its parts that are wanted."""
     place_lists = []
     for member in _members_between(content, start, end, "content"):
         if content[member.value : member.value + 1] == b"[":
@@ -129,12 +128,10 @@ def _of_message(content: bytes, start: int, end: int, parts: Parts) -> list[int]
 
 
 def _of_first_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the places of the first part that is text."""
     return next((_of_part(content, *span) for span in spans if _is_text(content, *span)), [])
 
 
 def _of_every_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the places of all parts that are text. Raises TooManyMembersError."""
     if len(spans) > MOST_READ:
         raise TooManyMembersError
     place_lists = [_of_part(content, *span) for span in spans if _is_text(content, *span)]

@@ -1,4 +1,4 @@
-"""Stores and shows the results of the two arms of each policy: sums that move on in the measurement's own transaction."""
+"""Stores and shows the two arms of each policy: sums that move on in the measurement's own transaction."""
 
 import hashlib
 import logging

@@ -146,7 +146,6 @@ def _show_plan(
 
 
 def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace) -> None:
-    """Write tables and figures in every form, and print the tables."""
     numbers = Numbers(of, asking.models, asking.outcomes)
     drawn = [table for table in of.tables if not table.pairs or any(numbers.pairs(table))]
     tables = [numbers.table(table) for table in drawn] + [table_of(numbers, each) for each in of.relations]

@@ -98,7 +98,6 @@ def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
 
 
 def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:
-    """Return a picture of each column: the number of every model and line."""
     table = numbers.recipe.table(name)
     for column in (columns := table.each_column()):
         cells = [
@@ -121,7 +120,6 @@ def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:
 
 
 def _scatters(numbers: Numbers, name: str) -> Iterator[Picture]:
-    """Return a picture for each attribute with a scale: the number of every model by it."""
     relation = next(relation for relation in numbers.recipe.relations if relation.id == name)
     for attribute in (attribute for attribute in relation.against if attribute in NAMES):
         title = f"{relation.column} by {NAMES[attribute]}"

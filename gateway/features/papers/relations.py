@@ -99,7 +99,6 @@ def numbers_of(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]
 
 
 def _change(numbers: Numbers, relation: Relation, original: str, quantised: str) -> Cell:
-    """Return the quantised model's number minus the original's, paired by item."""
     line, column, columns = _number_of(numbers, relation)
     return numbers.change(original, quantised, line, column, columns)
 

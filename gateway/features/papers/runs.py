@@ -111,7 +111,6 @@ class Asking:
         return [(run, model) for run in self.runs for model in self.models]
 
     def _misfits(self, path: Path, result: Result, model: Model, run: Run) -> list[str]:
-        """Return in what a finished run differs from a run of the recipe."""
         options, plan = self.settings.options(run, model.served), self._plans.get(run.name)
         servers = {urlsplit(each.base_url).netloc for each in self.models if each.served == model.served}
         judges = {stamp.model for stamp in result.provenance.judge} if options.judge_model else set()

@@ -80,7 +80,6 @@ def _answered(sample: Sample) -> Answered:
 
 
 def _read_prompt(messages: Iterable[PromptMessage]) -> Iterable[Message]:
-    """Up to the model's first reply."""
     for message in messages:
         if message.role == "assistant":
             return

@@ -134,7 +134,6 @@ async def _run(
 async def _ask_models(
     arguments: argparse.Namespace, card: DataCard, essays: Sequence[JudgedEssay]
 ) -> dict[str, tuple[list[Judged], float]]:
-    """Return each judge's verdicts, and the seconds that it took for all."""
     headers = client.GATEWAY_HEADERS if arguments.gateway else None
     url = arguments.gateway or arguments.base_url
     async with asking(url, arguments.api_key_env, arguments.concurrency, headers=headers) as completer:

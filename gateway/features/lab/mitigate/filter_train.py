@@ -74,7 +74,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _make_excerpt(text: str) -> str:
-    """Return the excerpt of a text that a filter shows its detector."""
     excerpt = Excerpt()
     excerpt.add(text)
     return excerpt.text

@@ -277,7 +277,6 @@ class AnswerRun:
         return "clean" if self._texts else "no_text"
 
     def _read_rest(self) -> Looked | None:
-        """All that has come is read; None when it can be looked at."""
         if self._is_events:
             rest = bytes(self._held[self._parsed :])
             self._parsed = len(self._held)
