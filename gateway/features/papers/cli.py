@@ -14,9 +14,8 @@ from benchmarks.run.stopping import in_thread, unless_stopped
 from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.running import INTERRUPTED, Manner, stop_on_signal
 from gateway.cli.errors import write_file
-from gateway.features.papers import models, recipe, rendering, runs
-from gateway.features.papers.drawings import figures_of
-from gateway.features.papers.relations import table_of
+from gateway.features.papers import recipe, rendering, runs
+from gateway.features.papers.drawings import figures_of, table_of
 from gateway.features.papers.tables import Numbers
 
 HELP = """\
@@ -94,7 +93,7 @@ def _stopped() -> RunStopped:
 
 def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]:
     of = runs.of_recipe(recipe.load(arguments.paper), jobs.split(arguments.tables) if arguments.tables else None)
-    listed = models.read(arguments.models)
+    listed = runs.read_models(arguments.models)
     if arguments.resume is not None and arguments.out is not None:
         raise BenchmarkError("--resume completes the directory it names: omit --out")
     arguments.out = arguments.resume or arguments.out or _default_out(arguments.paper)

@@ -18,9 +18,8 @@ from benchmarks.run.estimation import FALSE_STARS, MARK, mark
 from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey
 from gateway.features.papers import recipe
-from gateway.features.papers.models import Model
 from gateway.features.papers.recipe import Column, Line, Recipe
-from gateway.features.papers.runs import Finished, Outcomes, Place
+from gateway.features.papers.runs import Finished, Model, Outcomes, Place
 
 Origin = Literal["own", "published"]
 

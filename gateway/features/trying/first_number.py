@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.demo.findings import live_table
 from gateway.demo.system import CONFIG_NAME, LOG_NAME, System, Upstream, fetch, running, serving
 from gateway.errors import GatewayError
-from gateway.features.trying.server import Server
+from gateway.features.trying.traffic import Server
 from gateway.processes.listening import bind
 
 HELP = """\
