@@ -22,7 +22,7 @@ from gateway.errors import GatewayError
 from gateway.features.formats.harness_logs import inspect, lm_eval
 from gateway.features.ingest import cli as ingest
 from gateway.features.lab.judge import judged, labels, reference
-from gateway.features.mitigation.filter_head import read_head
+from gateway.features.mitigation.filter_plan import read_head
 from tests.benchmarks.run.test_judge_validation import GOOD
 from tests.support.auditors.moving_judge import reference_set
 

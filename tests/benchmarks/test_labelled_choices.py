@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import BenchmarkError
-from gateway.features.measuring.labelled_choices import (
+from gateway.features.measuring.measured_choices import (
     PARTS,
     Kind,
     Part,

@@ -145,7 +145,6 @@ def _digest(file: IO[bytes], length: int) -> str:
 
 
 def _read_header(head: bytes, offset: int) -> tuple[str, int]:
-    """Name and size of a member, from the only header that it can have."""
     if len(head) == _BLOCK:
         name, digits = head[:100].rstrip(b"\0").decode("ascii", "replace"), head[124:135]
         if is_name(name) and re.fullmatch(rb"[0-7]{11}", digits) and _header(name, int(digits, 8)) == head:

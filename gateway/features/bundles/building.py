@@ -14,8 +14,7 @@ import msgspec
 from benchmarks.errors import BenchmarkError
 from gateway.features.bundles import clauses
 from gateway.features.bundles.archive import ATTESTATION, Writer
-from gateway.features.bundles.signing import sign
-from gateway.features.bundles.statement import encode, envelope, statement
+from gateway.features.bundles.signing import encode, envelope, sign, statement
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -43,9 +42,21 @@ def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" =
     """Write the bundle, the same bytes for the same contents, key and installed versions; return its number of files.
     Raises BenchmarkError for a file that cannot be read, or changes meanwhile.
     """
+    versions = {
+        "run": {
+            "biasgate": contents.result["provenance"]["biasgate"],
+            "suite": {contents.result["suite"]: contents.result["suite_version"]},
+            "model_fingerprints": contents.result["provenance"].get("fingerprints", []),
+        },
+        "bundle": {
+            "biasgate": version("biasgate"),
+            "python": platform.python_version(),
+            **{name: installed for name in PACKAGES if (installed := _version(name)) is not None},
+        },
+    }
     generated = {
         CLAUSES: clauses.page(contents.result, contents.absent, contents.does_not_show).encode(),
-        VERSIONS: msgspec.json.format(msgspec.json.encode(_versions(contents.result)), indent=1) + b"\n",
+        VERSIONS: msgspec.json.format(msgspec.json.encode(versions), indent=1) + b"\n",
     }
     writer = Writer(file)
     for name, content in sorted({**contents.files, **generated}.items()):
@@ -53,7 +64,15 @@ def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" =
             writer.add(name, io.BytesIO(content), len(content))
         else:
             _add(writer, name, content)
-    about = statement(writer.members, _run(contents.result), contents.absent, version("biasgate"))
+    names = ("suite", "suite_version", "model", "protocol", "mode", "mitigation")
+    origin = contents.result["provenance"]
+    run = {name: contents.result.get(name) for name in names} | {
+        "dataset_sha256": contents.result["dataset"]["sha256"],
+        "prompt_sha256": origin["prompt_sha256"],
+        "started": origin.get("started"),
+        "finished": origin.get("finished"),
+    }
+    about = statement(writer.members, run, contents.absent, version("biasgate"))
     wrapped = envelope(about) if key is None else sign(envelope(about), key)
     attestation = encode(wrapped)
     writer.add(ATTESTATION, io.BytesIO(attestation), len(attestation))
@@ -86,34 +105,6 @@ def _add(writer: Writer, name: str, path: Path) -> None:
             writer.add(name, content, size)
     except OSError as exc:
         raise BenchmarkError(f"{path}: cannot be read, or the bundle cannot be written: {exc.strerror}") from exc
-
-
-def _run(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the statement's entry about the run itself."""
-    names = ("suite", "suite_version", "model", "protocol", "mode", "mitigation")
-    about = result["provenance"]
-    return {name: result.get(name) for name in names} | {
-        "dataset_sha256": result["dataset"]["sha256"],
-        "prompt_sha256": about["prompt_sha256"],
-        "started": about.get("started"),
-        "finished": about.get("finished"),
-    }
-
-
-def _versions(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the versions that produced the run, and those that produced the bundle."""
-    return {
-        "run": {
-            "biasgate": result["provenance"]["biasgate"],
-            "suite": {result["suite"]: result["suite_version"]},
-            "model_fingerprints": result["provenance"].get("fingerprints", []),
-        },
-        "bundle": {
-            "biasgate": version("biasgate"),
-            "python": platform.python_version(),
-            **{name: installed for name in PACKAGES if (installed := _version(name)) is not None},
-        },
-    }
 
 
 def _version(package: str) -> str | None:

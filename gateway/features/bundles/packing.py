@@ -96,7 +96,22 @@ def _pack(run: Run, replies: Path, ledger_json: bytes, pem: str | None) -> IO[by
         raise UnavailableError(str(exc)) from exc
     file = tempfile.TemporaryFile()  # noqa: SIM115 - the reader closes the file
     try:
-        building.write(file, _contents(run, replies, ledger_json), key)
+        result: dict[str, Any] = msgspec.json.decode(run.result or "{}")
+        manifest = {
+            "options": run.options,
+            "suite_version": result["suite_version"],
+            "dataset_sha256": result["dataset"]["sha256"],
+            "prompt_sha256": result["provenance"]["prompt_sha256"],
+        }
+        files: dict[str, Path | bytes] = {
+            building.RESULT: (run.result or "").encode(),
+            building.MANIFEST: msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n",
+            building.RESPONSES: replies,
+            building.REPORT: (run.report or "").encode(),
+            building.LEDGER: ledger_json,
+        }
+        absent = {building.ITEMS: NO_ITEMS, building.LABELS: NO_LABELS}
+        building.write(file, Contents(result=result, files=files, absent=absent), key)
     except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as exc:
         file.close()
         raise ConflictError(f"audit {run.id} has a result of another version, which cannot be packed: {exc!r}") from exc
@@ -106,27 +121,7 @@ def _pack(run: Run, replies: Path, ledger_json: bytes, pem: str | None) -> IO[by
     return file
 
 
-def _contents(run: Run, replies: Path, ledger_json: bytes) -> Contents:
-    result: dict[str, Any] = msgspec.json.decode(run.result or "{}")
-    manifest = {
-        "options": run.options,
-        "suite_version": result["suite_version"],
-        "dataset_sha256": result["dataset"]["sha256"],
-        "prompt_sha256": result["provenance"]["prompt_sha256"],
-    }
-    files: dict[str, Path | bytes] = {
-        building.RESULT: (run.result or "").encode(),
-        building.MANIFEST: msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n",
-        building.RESPONSES: replies,
-        building.REPORT: (run.report or "").encode(),
-        building.LEDGER: ledger_json,
-    }
-    absent = {building.ITEMS: NO_ITEMS, building.LABELS: NO_LABELS}
-    return Contents(result=result, files=files, absent=absent)
-
-
 def _ledger(counts: Mapping[tuple[str, str], int]) -> bytes:
-    """Counts the outcomes of all requests that the store knew of when the bundle was made, as JSON."""
     outcomes: Counter[str] = Counter()
     strata: dict[str, dict[str, int]] = {}
     for (stratum, outcome), count in sorted(counts.items()):

@@ -80,13 +80,17 @@ def _rescored(path: Path, folder: Path, data_dir: Path | None) -> Rescored:
         replies = _read(plan, folder, about.options.samples)
         note = "items: made again from the data here"
     rescored = score(plan, replies, recorded.provenance, precision=recorded.precision)
-    return _compared(recorded, rescored, suite, [note, *_as_recorded(recorded, suite)])
+    notes = []
+    if recorded.provenance.embedder is not None:
+        notes.append(f"distances: as recorded, by {recorded.provenance.embedder}")
+    if suite.needs_judge:
+        notes.append("judgements: as recorded, parsed again; no judge was asked")
+    return _compared(recorded, rescored, suite, [note, *notes])
 
 
 def _plan(
     path: Path, folder: Path, suite: Suite, recorded: Result, about: directory.Manifest, data_dir: Path | None
 ) -> tuple[Plan, str | None]:
-    """Builds the plan of the run and a note about its items; None where the items were made here."""
     try:
         is_asked_otherwise = about.options.evaluate or recorded.provenance.imported is not None
         prepared = None if is_asked_otherwise else prepare(about.options, data_dir)
@@ -98,14 +102,24 @@ def _plan(
         if prepared is None:
             raise BenchmarkError(f"{path}: has no items, and the data of {suite.name} is not here: fetch it first")
         return prepared, None
-    items = [_with_tuples(item) for item in directory.observations(folder).items]
+    items = [
+        msgspec.structs.replace(item, meta={name: _tuples(value) for name, value in item.meta.items()})
+        for item in directory.observations(folder).items
+    ]
     asked_by = recorded.provenance.asked_by
     origin = (
         f"with the prompts of {asked_by}" if asked_by else f"the data of {suite.name} is not here to compare them with"
     )
     note = f"items: the bundle's own; {origin}"
     if prepared is not None:
-        items, note = _ours_for_theirs(path, items, prepared)
+        ours = {item.item_id: item for item in prepared.items}
+        for item in items:
+            if item.item_id in ours and prompt_sha256(ours[item.item_id]) != prompt_sha256(item):
+                raise BenchmarkError(f'{path}: the prompt of item "{item.item_id}" is not that of the data here')
+        n_same = sum(item.item_id in ours for item in items)
+        further = f"; {len(items) - n_same} follow from the replies" if n_same < len(items) else ""
+        note = f"items: {n_same} are those that the data here give{further}"
+        items = [ours.get(item.item_id, item) for item in items]
     plan = Plan(
         options=about.options,
         suite=suite,
@@ -121,23 +135,6 @@ def _plan(
         prompt_sha256=prompts_sha256(items),
     )
     return plan, note
-
-
-def _ours_for_theirs(path: Path, theirs: Sequence[Item], plan: Plan) -> tuple[list[Item], str]:
-    """The items as the data here give them, which must ask the same; and what is said of that."""
-    ours = {item.item_id: item for item in plan.items}
-    for item in theirs:
-        if item.item_id in ours and prompt_sha256(ours[item.item_id]) != prompt_sha256(item):
-            raise BenchmarkError(f'{path}: the prompt of item "{item.item_id}" is not that of the data here')
-    n_same = sum(item.item_id in ours for item in theirs)
-    further = f"; {len(theirs) - n_same} follow from the replies" if n_same < len(theirs) else ""
-    note = f"items: {n_same} are those that the data here give{further}"
-    return [ours.get(item.item_id, item) for item in theirs], note
-
-
-def _with_tuples(item: Item) -> Item:
-    """The item as a suite made it: JSON has no tuples, and scores count by some that it keeps."""
-    return msgspec.structs.replace(item, meta={name: _tuples(value) for name, value in item.meta.items()})
 
 
 def _tuples(value: Any) -> Any:
@@ -161,15 +158,6 @@ def _reading(plan: Plan, item: Item, reply: Reply) -> Reply:
     fresh = read_reply(plan, item, reply)
     is_measured = plan.suite.to_embed([Observation(item, fresh)])
     return reply if is_measured else fresh
-
-
-def _as_recorded(recorded: Result, suite: Suite) -> list[str]:
-    notes = []
-    if recorded.provenance.embedder is not None:
-        notes.append(f"distances: as recorded, by {recorded.provenance.embedder}")
-    if suite.needs_judge:
-        notes.append("judgements: as recorded, parsed again; no judge was asked")
-    return notes
 
 
 def _compared(recorded: Result, rescored: Result, suite: Suite, notes: list[str]) -> Rescored:

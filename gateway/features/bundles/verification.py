@@ -8,8 +8,7 @@ import msgspec
 
 from benchmarks.errors import BenchmarkError
 from gateway.features.bundles.archive import ATTESTATION, ArchiveError, Bundle, is_name
-from gateway.features.bundles.signing import is_signed_by, key_id
-from gateway.features.bundles.statement import Envelope, Statement, decode
+from gateway.features.bundles.signing import Envelope, Statement, decode, is_signed_by, key_id
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -54,13 +53,6 @@ def verified(bundle: Bundle, keys: Sequence["Ed25519PublicKey"] = ()) -> Verific
     except (ArchiveError, BenchmarkError) as exc:
         return Verification(n_files=n_files, failures=[f"{ATTESTATION}: {exc}"], signed="none")
     signed, signer = _signature(envelope, keys)
-    failures = _differences(bundle, about)
-    if signed == "wrong":
-        failures.append(f"{ATTESTATION}: the signature is not of this statement, or not by the key that it names")
-    return Verification(n_files=n_files, failures=failures, signed=signed, signer=signer, statement=about)
-
-
-def _differences(bundle: Bundle, about: Statement) -> list[str]:
     stated = about.digests
     actual = {name: member.sha256 for name, member in bundle.members.items() if name != ATTESTATION}
     lines = [] if len(stated) == len(about.subject) else [f"{ATTESTATION}: names a file twice"]
@@ -71,7 +63,10 @@ def _differences(bundle: Bundle, about: Statement) -> list[str]:
             lines.append(f"{name}: not in the statement")
         elif stated[name] != actual[name]:
             lines.append(f"{name}: changed: its sha256 is {actual[name]}, the statement says {stated[name]}")
-    return lines
+    failures = lines
+    if signed == "wrong":
+        failures.append(f"{ATTESTATION}: the signature is not of this statement, or not by the key that it names")
+    return Verification(n_files=n_files, failures=failures, signed=signed, signer=signer, statement=about)
 
 
 def _signature(envelope: Envelope, keys: Sequence["Ed25519PublicKey"]) -> tuple[Signed, str | None]:

@@ -12,8 +12,7 @@ from gateway.api.problems import announced
 from gateway.features.canary import store as canaries
 from gateway.features.canary.request import CanaryRequest, resolved
 from gateway.features.canary.shown import ListedCanary, ShownCanary
-from gateway.features.canary.store import shown
-from gateway.features.canary.tasks import CANARY_TASK
+from gateway.features.canary.store import CANARY_TASK, shown
 
 
 class Started(msgspec.Struct, frozen=True):

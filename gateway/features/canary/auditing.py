@@ -11,8 +11,7 @@ from gateway.auditor.part import AuditorContext, AuditorPart, Job, Periodic, gau
 from gateway.features.canary import store
 from gateway.features.canary.comparison import Verdict
 from gateway.features.canary.runs import CanaryRuns
-from gateway.features.canary.store import Canary
-from gateway.features.canary.tasks import CANARY_TASK
+from gateway.features.canary.store import CANARY_TASK, Canary
 from gateway.store.database import Database
 
 CONCURRENCY = 1

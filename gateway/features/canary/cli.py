@@ -66,7 +66,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     gateway = _Gateway(arguments.gateway, arguments.key_env)
     if arguments.action == "start":
-        canary_id = gateway.start(_request(arguments))
+        body: dict[str, Any] = {}
+        for side in ("stable", "canary"):
+            upstream = getattr(arguments, f"{side}_upstream")
+            body[side] = {"model": getattr(arguments, side)} | ({"upstream": upstream} if upstream else {})
+        for name in ("auditors", "axes"):
+            if listed := getattr(arguments, name):
+                body[name] = [entry.strip() for entry in listed.split(",") if entry.strip()]
+        for name in ("smallest_difference", "tolerance", "alpha", "max_pairs"):
+            if (value := getattr(arguments, name)) is not None:
+                if not math.isfinite(value):
+                    raise GatewayError(f"--{name.replace('_', '-')} {value} must be a number")
+                body[name] = value
+        canary_id = gateway.start(body)
         print(canary_id, flush=True)
         return _wait(gateway, canary_id, arguments.timeout, as_json=False) if arguments.wait else 0
     if arguments.action == "wait":
@@ -76,8 +88,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Gateway(GatewayClient):
-    """The canaries of a gateway."""
-
     reply: Mapping[str, Any] = {}
     """The last reply, as it came."""
 
@@ -97,22 +107,6 @@ class _Gateway(GatewayClient):
             raise GatewayError(f"{self.url}: another version of biasgate answers: {exc}") from exc
 
 
-def _request(arguments: argparse.Namespace) -> dict[str, Any]:
-    body: dict[str, Any] = {}
-    for side in ("stable", "canary"):
-        upstream = getattr(arguments, f"{side}_upstream")
-        body[side] = {"model": getattr(arguments, side)} | ({"upstream": upstream} if upstream else {})
-    for name in ("auditors", "axes"):
-        if listed := getattr(arguments, name):
-            body[name] = [entry.strip() for entry in listed.split(",") if entry.strip()]
-    for name in ("smallest_difference", "tolerance", "alpha", "max_pairs"):
-        if (value := getattr(arguments, name)) is not None:
-            if not math.isfinite(value):
-                raise GatewayError(f"--{name.replace('_', '-')} {value} must be a number")
-            body[name] = value
-    return body
-
-
 def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -> int:
     """Wait for the verdict and return its exit code.
 
@@ -127,7 +121,7 @@ def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -
     while True:
         deadline = started + timeout if math.isfinite(timeout) else answered + PATIENCE_SECONDS
         try:
-            canary = gateway.canary(canary_id, seconds=_between(deadline))
+            canary = gateway.canary(canary_id, seconds=max(1.0, min(REQUEST_SECONDS, deadline - time.monotonic())))
         except AwayError as exc:
             if str(exc) != problem:
                 problem = str(exc)
@@ -149,13 +143,7 @@ def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -
         time.sleep(max(0.0, min(POLL_SECONDS, deadline - time.monotonic())))
 
 
-def _between(deadline: float) -> float:
-    """Return the time limit of a request before a deadline: at least a second, so that --timeout 0 asks once."""
-    return max(1.0, min(REQUEST_SECONDS, deadline - time.monotonic()))
-
-
 def _print(canary: ShownCanary, reply: Mapping[str, Any] | None) -> None:
-    """Print the reply as JSON where there is one, else what it says in words."""
     if reply is not None:
         print(json.dumps(reply))
         return

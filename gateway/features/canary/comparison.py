@@ -9,8 +9,7 @@ import msgspec
 
 from benchmarks.lab.metrics import sequential_comparison as sequential
 from benchmarks.lab.metrics.sequential_comparison import GapSums, MeanSums
-from gateway.features.canary.gaps import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, Gap
-from gateway.features.canary.request import CanaryRequest
+from gateway.features.canary.request import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, CanaryRequest, Gap
 
 Verdict = Literal["undecided", "promote", "hold", "rollback"]
 
@@ -154,7 +153,12 @@ class Comparison:
         """Evaluates the pairs so far. Takes milliseconds for each gap: call it off the event loop."""
         request = self._request
         reports = [self._report(gap) for gap in self._gaps]
-        log_evidence = self._log_evidence()
+        tolerance = self._request.tolerance
+        logs = [
+            sequential.log_evidence_of_growth(self._gaps[gap], tolerance, DIRECTIONS[gap.metric])
+            for gap in self._tested()
+        ]
+        log_evidence = sequential.log_mean_evidence(logs) if logs else 0.0
         verdict, reasons = self._verdict(reports, log_evidence)
         return Findings(
             verdict=verdict,
@@ -188,14 +192,6 @@ class Comparison:
     def _tested(self) -> list[Gap]:
         return [gap for gap in self._gaps if gap.metric != FAILURE_RATE]
 
-    def _log_evidence(self) -> float:
-        tolerance = self._request.tolerance
-        logs = [
-            sequential.log_evidence_of_growth(self._gaps[gap], tolerance, DIRECTIONS[gap.metric])
-            for gap in self._tested()
-        ]
-        return sequential.log_mean_evidence(logs) if logs else 0.0
-
     def _report(self, gap: Gap) -> GapReport:
         request, sums, direction = self._request, self._gaps[gap], DIRECTIONS[gap.metric]
         bounds = sequential.growth_bounds(sums, request.alpha, direction)
@@ -222,7 +218,25 @@ class Comparison:
     def _verdict(self, reports: Sequence[GapReport], log_evidence: float) -> tuple[Verdict, list[str]]:
         request = self._request
         if log_evidence >= math.log(1.0 / request.alpha):
-            return "rollback", [*_worst(reports, request), _together(log_evidence, len(self._tested()), request)]
+            total = sum(report.e_value or 0.0 for report in reports)
+            ranked = sorted(
+                (report for report in reports if report.e_value), key=lambda report: -(report.e_value or 0.0)
+            )
+            telling = [report for report in ranked if (report.e_value or 0.0) >= total / 20][:MOST_NAMED]
+            worst = [
+                f"{_name(report)}: {report.canary or 0.0:.3f} on the canary, {report.stable or 0.0:.3f} on stable in "
+                f"{report.n} pairs; "
+                f"grown by {report.growth or 0.0:.3f}, {report.lower:.3f} or more (alpha {request.alpha:g}), "
+                f"e-value {report.e_value:.3g}"
+                for report in telling
+            ]
+            value = math.exp(min(LARGEST_LOG, log_evidence))
+            together = (
+                f"mean e-value over {len(self._tested())} gaps {value:.3g}, at least 1 / alpha = "
+                f"{1 / request.alpha:g}: if no gap had grown by more than {request.tolerance:g}, the probability of "
+                f"ever reaching this would be {request.alpha:g} at most"
+            )
+            return "rollback", [*worst, together]
         open_gaps = [report for report in reports if not report.is_excluded]
         if not open_gaps and self._tested():
             return "promote", [
@@ -256,29 +270,6 @@ class Comparison:
             lower=bounds.lower,
             upper=bounds.upper,
         )
-
-
-def _worst(reports: Sequence[GapReport], request: CanaryRequest) -> list[str]:
-    """A sentence for each of the gaps that give most of the evidence."""
-    total = sum(report.e_value or 0.0 for report in reports)
-    ranked = sorted((report for report in reports if report.e_value), key=lambda report: -(report.e_value or 0.0))
-    telling = [report for report in ranked if (report.e_value or 0.0) >= total / 20][:MOST_NAMED]
-    return [
-        f"{_name(report)}: {report.canary or 0.0:.3f} on the canary, {report.stable or 0.0:.3f} on stable in "
-        f"{report.n} pairs; "
-        f"grown by {report.growth or 0.0:.3f}, {report.lower:.3f} or more (alpha {request.alpha:g}), "
-        f"e-value {report.e_value:.3g}"
-        for report in telling
-    ]
-
-
-def _together(log_evidence: float, n_gaps: int, request: CanaryRequest) -> str:
-    value = math.exp(min(LARGEST_LOG, log_evidence))
-    return (
-        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / request.alpha:g}: if no "
-        f"gap had grown by more than {request.tolerance:g}, the probability of ever reaching this would be "
-        f"{request.alpha:g} at most"
-    )
 
 
 def _name(report: GapReport) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.features.canary.gaps import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, Gap
+from gateway.features.canary.request import DIRECTIONS, FAILURE_RATE, REFUSAL_RATE, Gap
 
 LEAST_EXCHANGES = 10
 """Exchanges about a group, or that owe a metric, below which it is left out: pairs of so few say little of traffic."""

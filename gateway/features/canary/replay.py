@@ -32,9 +32,8 @@ from gateway.auditor.enabled import EnabledAuditors
 from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.features.canary.comparison import Answers, Pair
-from gateway.features.canary.gaps import DIRECTIONS, score
 from gateway.features.canary.plan import Stratum
-from gateway.features.canary.request import CanaryRequest, Side
+from gateway.features.canary.request import DIRECTIONS, CanaryRequest, Side, score
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +85,12 @@ class Replay:
             if x.value is not None and y.value is not None:
                 scores[metric] = score(metric, x.value), score(metric, y.value)
             else:
-                excluded[metric] = _why(x, y)
+                lacking = [
+                    f"{side}: {measurement.status}"
+                    for side, measurement in (("stable", x), ("canary", y))
+                    if measurement.value is None
+                ]
+                excluded[metric] = ", ".join(lacking)
         return msgspec.structs.replace(about, scores=scores, excluded=excluded, stable=of_stable, canary=of_canary)
 
     async def aclose(self) -> None:
@@ -177,13 +181,3 @@ class _ListeningDecider:
 def _added(heard: list[Answers]) -> Answers:
     names = [field.name for field in msgspec.structs.fields(Answers)]
     return Answers(**{name: sum(getattr(answers, name) for answers in heard) for name in names})
-
-
-def _why(stable: Measurement, canary: Measurement) -> str:
-    """Names the sides that have no value, with their status: never a server's words."""
-    lacking = [
-        f"{side}: {measurement.status}"
-        for side, measurement in (("stable", stable), ("canary", canary))
-        if measurement.value is None
-    ]
-    return ", ".join(lacking)

@@ -228,7 +228,8 @@ class CanaryRuns:
         for side in ("stable", "canary"):
             model, before = getattr(canary.request, side).model, plan.fingerprints[side]
             try:
-                upstream = await served_by(self._config, _at(canary, side, plan), side)
+                named = msgspec.structs.replace(getattr(canary.request, side), upstream=plan.upstreams[side])
+                upstream = await served_by(self._config, msgspec.structs.replace(canary.request, **{side: named}), side)
                 now = await fingerprint(self._config, upstream, model)
             except ConfigError as exc:
                 return f"the {side} model is gone: {exc}"
@@ -250,9 +251,3 @@ class CanaryRuns:
 def _add_all(comparison: Comparison, pairs: Sequence[Pair]) -> None:
     for pair in pairs:
         comparison.add(pair)
-
-
-def _at(canary: Canary, side: str, plan: Plan) -> CanaryRequest:
-    """The request with the upstream that was found at the start."""
-    named = msgspec.structs.replace(getattr(canary.request, side), upstream=plan.upstreams[side])
-    return msgspec.structs.replace(canary.request, **{side: named})

@@ -21,6 +21,10 @@ from gateway.store.runs import STALE_SECONDS
 from gateway.store.schema import exclusively
 from gateway.store.tables import canaries, canary_pairs, exchanges
 
+CANARY_TASK = "run_canary"
+"""Runs a canary: `{"canary_id": ...}`."""
+
+
 Status = Literal["queued", "running", "done"]
 
 PAGE = 1000

@@ -69,25 +69,23 @@ class Webhook:
                 undone = msgspec.structs.replace(begun, attempts=begun.attempts - 1, next_at=time.time())
                 await canary_deliveries.settle(self._database, canary_id, begun, undone)
                 return
-            await self._settle(canary, begun, attempt.result())
+            problem = attempt.result()
+            about, number = f"canary {canary.id}: webhook", f"attempt {begun.attempts} of {len(PAUSES_SECONDS) + 1}"
+            if problem is None:
+                logger.info("%s: %s was delivered with %s", about, canary.verdict, number)
+                settled = Delivery(status="delivered", attempts=begun.attempts, delivered_at=time.time())
+            elif begun.attempts > len(PAUSES_SECONDS):
+                logger.error("%s: %s failed, %s was not delivered: %s", about, number, canary.verdict, problem)
+                settled = msgspec.structs.replace(begun, status="failed", problem=problem, next_at=None)
+            else:
+                pause = PAUSES_SECONDS[begun.attempts - 1]
+                logger.warning("%s: %s failed, the next follows in %g s: %s", about, number, pause, problem)
+                settled = msgspec.structs.replace(begun, problem=problem, next_at=time.time() + pause)
+            await canary_deliveries.settle(self._database, canary.id, begun, settled)
         finally:
             stopping.cancel()
             attempt.cancel()
             await asyncio.wait({attempt, stopping})
-
-    async def _settle(self, canary: canaries.Canary, begun: Delivery, problem: str | None) -> None:
-        about, number = f"canary {canary.id}: webhook", f"attempt {begun.attempts} of {len(PAUSES_SECONDS) + 1}"
-        if problem is None:
-            logger.info("%s: %s was delivered with %s", about, canary.verdict, number)
-            settled = Delivery(status="delivered", attempts=begun.attempts, delivered_at=time.time())
-        elif begun.attempts > len(PAUSES_SECONDS):
-            logger.error("%s: %s failed, %s was not delivered: %s", about, number, canary.verdict, problem)
-            settled = msgspec.structs.replace(begun, status="failed", problem=problem, next_at=None)
-        else:
-            pause = PAUSES_SECONDS[begun.attempts - 1]
-            logger.warning("%s: %s failed, the next follows in %g s: %s", about, number, pause, problem)
-            settled = msgspec.structs.replace(begun, problem=problem, next_at=time.time() + pause)
-        await canary_deliveries.settle(self._database, canary.id, begun, settled)
 
 
 async def _post(url: str, canary_id: str, body: bytes) -> str | None:

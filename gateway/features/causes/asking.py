@@ -16,7 +16,7 @@ from auditors.streams.scales import scaled
 from auditors.streams.state import MISSING, stream_key
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.readers.exchange import read_conversation
-from auditors.types import AuditFailure, Completion, CompletionError, Exchange
+from auditors.types import AuditFailure, CompletionError, Exchange
 from gateway.auditor.backpressure.deadline import time_limit
 from gateway.auditor.enabled import EnabledAuditors
 
@@ -90,11 +90,23 @@ class Asking:
         body = exchange.request_body
         if other is not None or exchange.endpoint != CHAT:
             body = chat_body(msgspec.structs.replace(request, messages=messages))
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in completion.tool_calls
+        ]
+        message: Mapping[str, Any] = {
+            "role": "assistant",
+            "content": completion.text,
+            "refusal": completion.refusal,
+            **({"tool_calls": calls} if calls else {}),
+            **({"reasoning": completion.reasoning} if completion.reasoning else {}),
+        }
+        choice = {"index": 0, "message": message, "finish_reason": completion.finish_reason}
         return msgspec.structs.replace(
             target,
             endpoint=CHAT,
             request_body=body,
-            response_body=_response(completion),
+            response_body=msgspec.json.encode({"choices": [choice]}),
             content_type="application/json",
             stream=False,
         )
@@ -129,20 +141,3 @@ def _askable(exchange: Exchange) -> Conversation:
     if too_long(conversation):
         raise NotAuditableError("no_conversation", "the prompt is too long to be asked again")
     return with_conditions(exchange, conversation, conversation.max_tokens or LONGEST_ANSWER)
-
-
-def _response(completion: Completion) -> bytes:
-    """Return the body of a chat completion with this answer."""
-    calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in completion.tool_calls
-    ]
-    message: Mapping[str, Any] = {
-        "role": "assistant",
-        "content": completion.text,
-        "refusal": completion.refusal,
-        **({"tool_calls": calls} if calls else {}),
-        **({"reasoning": completion.reasoning} if completion.reasoning else {}),
-    }
-    choice = {"index": 0, "message": message, "finish_reason": completion.finish_reason}
-    return msgspec.json.encode({"choices": [choice]})

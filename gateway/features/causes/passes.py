@@ -22,9 +22,8 @@ from auditors.types import Exchange
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, interval, put
 from gateway.features.causes import store
 from gateway.features.causes.asking import Asking, UnansweredError
-from gateway.features.causes.split import quiet_before
+from gateway.features.causes.split import judged, quiet_before, to_cross
 from gateway.features.causes.store import Audit
-from gateway.features.causes.telling import judged, to_cross
 from gateway.features.causes.work import LEAST_ASKED, MOST_ASKED, MOST_BESIDE, MOST_SINCE, Row, Work
 from gateway.store import exchanges, passes, streams
 from gateway.store.database import Database
@@ -89,7 +88,23 @@ class CausesPart(AuditorPart):
         if not work.is_over:
             [auditor] = [each.key.auditor for each in await streams.load(self._database, [stream])]
             await self._read_since(stream, work)
-            is_answered = await self._ask(auditor, stream, work)
+            sides = to_cross(work)
+            pairs = [
+                (row, other)
+                for rows, opposite in (sides, sides[::-1])
+                for row, other in zip(rows, opposite * len(rows), strict=False)
+                if not row.is_crossed
+            ][:AT_ONCE]
+            if pairs and len(work.answered) >= LEAST_ASKED:
+                pages = await self._loaded([row for pair in pairs for row in pair])
+                stored = {row.id: exchange for row, exchange in pages}
+                tasks = [self._crossed(auditor, stream, row, stored[row.id], stored[other.id]) for row, other in pairs]
+            else:
+                rows = await self._loaded(work.waiting[:AT_ONCE])
+                tasks = [self._again(auditor, stream, row, exchange) for row, exchange in rows]
+            outcomes = await all_of(tasks)
+            work.asked += len(outcomes)
+            is_answered = not outcomes or any(outcomes)
             work = judged(work)
             if time.time() - work.begun_at > LONGEST_SECONDS:
                 work = work if work.status == "told" else work.give_up(f"{work.reason}, and two days have passed")
@@ -127,7 +142,6 @@ class CausesPart(AuditorPart):
         return work
 
     def _why_never(self, stream: Stream, audits: Sequence[Audit]) -> str | None:
-        """Return why the alarm of a stream has no parts; None if it may have."""
         key = stream.key
         if key.auditor not in self._enabled.names or key.auditor not in registry.AUDITORS:
             return f"no live auditor {key.auditor} that could judge again is enabled"
@@ -147,7 +161,6 @@ class CausesPart(AuditorPart):
         return registry.AUDITORS[auditor].asks_upstream == "always"
 
     async def _read_since(self, stream: str, work: Work) -> None:
-        """Add the exchanges that were audited since the last step."""
         if len(work.since) >= MOST_SINCE:
             return
         ids = {row.id for row in work.since}
@@ -173,28 +186,7 @@ class CausesPart(AuditorPart):
         except NotAuditableError as exc:
             row.why_left_out = exc.reason.replace("_", " ")
 
-    async def _ask(self, auditor: str, stream: str, work: Work) -> bool:
-        """Ask some exchanges again. Return False when no server answered any of them."""
-        sides = to_cross(work)
-        pairs = [
-            (row, other)
-            for rows, opposite in (sides, sides[::-1])
-            for row, other in zip(rows, opposite * len(rows), strict=False)
-            if not row.is_crossed
-        ][:AT_ONCE]
-        if pairs and len(work.answered) >= LEAST_ASKED:
-            pages = await self._loaded([row for pair in pairs for row in pair])
-            stored = {row.id: exchange for row, exchange in pages}
-            tasks = [self._crossed(auditor, stream, row, stored[row.id], stored[other.id]) for row, other in pairs]
-        else:
-            rows = await self._loaded(work.waiting[:AT_ONCE])
-            tasks = [self._again(auditor, stream, row, exchange) for row, exchange in rows]
-        outcomes = await all_of(tasks)
-        work.asked += len(outcomes)
-        return not outcomes or any(outcomes)
-
     async def _again(self, auditor: str, stream: str, row: Row, exchange: Exchange | None) -> bool:
-        """Judge the old answer again, and a new one; return False when a server did not answer."""
         if exchange is None or not exchange.request_body:
             row.why_left_out = "its text is gone"
             return True

@@ -20,11 +20,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from gateway.features.causes.work import PartName
+from auditors.streams.scales import scale_of
+from gateway.features.causes.work import LEAST_ASKED, MOST_SINCE, PartName, Row, Work
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -105,7 +107,25 @@ def split(before: Side, since: Side, confidence_level: float = 0.95) -> Split:
     levels = np.unique(np.round(np.concatenate([before.scores.ravel(), since.scores.ravel()]), 6))
     steps = np.diff(levels[~np.isnan(levels)])
     step = float(steps.min()) if len(steps) else 1.0
-    return Split(float(values.sum()), _with_intervals(values, effects, weight, step, confidence_level))
+    n = weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1)  # Kish's effective number of conversations, by side
+    share = weight / weight.sum(axis=1, keepdims=True)
+    lies = np.maximum(share.sum(axis=0), 1e-300)
+    belongs = np.where(share.sum(axis=0) > 0.0, share / lies, [[1.0], [0.0]])  # a conversation may lie on both sides
+    variances = np.einsum("sc,cp->sp", belongs, effects**2) * ((n - 1.0) / n)[:, np.newaxis]
+    added = (step / (n + 2.0)) ** 2
+    parts = []
+    for number, name in enumerate(PARTS):
+        value = float(values[number])
+        if not effects[:, number].any() and name == "application" and value == 0.0:
+            parts.append(Part(name, 0.0, 0.0, 0.0))  # the same conditions throughout: nothing is estimated
+            continue
+        extra = float(added.sum()) / 2.0 if name in ("traffic", "application") else float(added[0])
+        variance = float(variances[:, number].sum())
+        denominator = float((variances[:, number] ** 2 / np.maximum(n - 1.0, 1.0)).sum())
+        freedom = variance**2 / denominator if denominator > 0.0 else float(n.min()) - 1.0
+        reach = float(student.ppf((1.0 + confidence_level) / 2.0, max(1.0, freedom))) * float(np.sqrt(variance + extra))
+        parts.append(Part(name, value, value - reach, value + reach))
+    return Split(float(values.sum()), parts)
 
 
 def _parts(totals: Floats) -> Floats:
@@ -136,31 +156,6 @@ def _parts(totals: Floats) -> Floats:
     )
 
 
-def _with_intervals(
-    values: Floats, effects: Floats, weight: Floats, step: float, confidence_level: float
-) -> list[Part]:
-    """Return the parts with intervals, from the effect of leaving out each conversation (conversations, parts)."""
-    n = weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1)  # Kish's effective number of conversations, by side
-    share = weight / weight.sum(axis=1, keepdims=True)
-    lies = np.maximum(share.sum(axis=0), 1e-300)
-    belongs = np.where(share.sum(axis=0) > 0.0, share / lies, [[1.0], [0.0]])  # a conversation may lie on both sides
-    variances = np.einsum("sc,cp->sp", belongs, effects**2) * ((n - 1.0) / n)[:, np.newaxis]
-    added = (step / (n + 2.0)) ** 2
-    parts = []
-    for number, name in enumerate(PARTS):
-        value = float(values[number])
-        if not effects[:, number].any() and name == "application" and value == 0.0:
-            parts.append(Part(name, 0.0, 0.0, 0.0))  # the same conditions throughout: nothing is estimated
-            continue
-        extra = float(added.sum()) / 2.0 if name in ("traffic", "application") else float(added[0])
-        variance = float(variances[:, number].sum())
-        denominator = float((variances[:, number] ** 2 / np.maximum(n - 1.0, 1.0)).sum())
-        freedom = variance**2 / denominator if denominator > 0.0 else float(n.min()) - 1.0
-        reach = float(student.ppf((1.0 + confidence_level) / 2.0, max(1.0, freedom))) * float(np.sqrt(variance + extra))
-        parts.append(Part(name, value, value - reach, value + reach))
-    return parts
-
-
 def quiet_before(scores: Floats, weights: Floats, change: int) -> int:
     """Return how many of the first audits of a stream were before its change for certain.
 
@@ -180,3 +175,60 @@ def quiet_before(scores: Floats, weights: Floats, change: int) -> int:
     shift, variance = float(last - first), float(np.average((scores[:place] - first) ** 2, weights=weights[:place]))
     unsure = SHARPNESS * variance / shift**2 if shift else math.inf
     return max(0, place - CLOSE_TO_CHANGE - int(min(unsure, place / 2)))
+
+
+MOST_CROSSED = 60
+"""Exchanges of each side that are asked under conditions of the other, where these are not the same."""
+
+
+def to_cross(work: Work) -> tuple[list[Row], list[Row]]:
+    """Return the rows of before and of since whose conditions the other side has too little of, to be crossed."""
+    before, since = work.answered, work.since
+    strata = strata_of([row.fingerprint for row in before], [row.fingerprint for row in since])
+    apart = [[row for row in side if strata[row.fingerprint] == CROSSED] for side in (before, since)]
+    if not all(apart):
+        return [], []
+    return apart[0][:MOST_CROSSED], apart[1][:MOST_CROSSED]
+
+
+def judged(work: Work) -> Work:
+    """Return the work with its parts, once there is enough to tell them."""
+    n_before, n_since = sum(not row.is_beside for row in work.answered), len(work.since)
+    sides = to_cross(work)
+    is_crossed = all(row.is_crossed for side in sides for row in side)
+    if n_before < LEAST_ASKED:
+        left = f"{n_before} of the {LEAST_ASKED} exchanges that are needed of before were asked again"
+        return work.pending(left) if work.waiting else work.give_up(f"only {left}{work.left_out()}")
+    if n_since < LEAST_ASKED:
+        return work.pending(f"{n_since} of the {LEAST_ASKED} exchanges that are needed since the alarm were audited")
+    if any(not any(row.is_crossed for row in side) for side in sides if side):
+        return work.pending("the conditions of the application changed, and are still to be exchanged")
+    try:
+        parts = split(
+            _side(work.answered, work.since, ("then", "again", "anew", "crossed")),
+            _side(work.since, work.answered, ("then", "crossed")),
+        )
+    except ValueError as exc:
+        return work.pending(str(exc))
+    scale = scale_of(work.metric)
+    width = scale.high - scale.low
+    return msgspec.structs.replace(
+        work,
+        status="told",
+        reason=None,
+        shift=width * parts.shift,
+        parts=[(part.name, width * part.value, width * part.lower, width * part.upper) for part in parts.parts],
+        is_over=not work.waiting and n_since >= MOST_SINCE and is_crossed,
+    )
+
+
+def _side(rows: Sequence[Row], opposite: Sequence[Row], columns: Sequence[str]) -> Side:
+    """Return one side for `split`. Two first turns never share a conversation, whatever their words."""
+    later = {row.opening for row in (*rows, *opposite) if not row.is_first}
+    scores = [[getattr(row, name) for name in columns] for row in rows]
+    return Side(
+        [row.id if row.is_first and row.opening not in later else row.opening for row in rows],
+        [row.fingerprint for row in rows],
+        np.array([row.weight for row in rows]),
+        np.array([[math.nan if score is None else score for score in line] for line in scores]),
+    )

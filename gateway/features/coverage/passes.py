@@ -135,6 +135,14 @@ class CoveragePasses:
         ]
         findings = await in_thread(traffic.found, compared, threshold)
         ordinary = await self._embedded(prompts.ordinary, embedder)
+        by_suite = {comparison.asked.suite: comparison for comparison in compared}
+        finished = exported(await runs.newest_done(self._database))
+        chosen = sorted(finished, key=lambda run: -(run.finished_at or 0.0))[:MOST_RUNS]
+        estimates = []
+        for run in sorted(chosen, key=lambda run: (run.suite, run.model, run.id)):
+            if run.suite in by_suite:
+                self._checkpoint()
+                estimates.append(await self._of_run(run, traffic, by_suite[run.suite], threshold))
         return Coverage(
             at=time.time(),
             since=prompts.since,
@@ -150,34 +158,38 @@ class CoveragePasses:
             ),
             suites=findings.suites,
             clusters=findings.clusters,
-            reweighted=await self._reweighted(traffic, compared, threshold),
+            reweighted=estimates,
             largest_key_share=traffic.largest_key_share,
         )
 
     async def _embedded(self, prompts: Sequence[Prompt], embedder: Embedder) -> tuple[list[Prompt], Vectors]:
-        """The prompts that have an embedding, and their vectors."""
         texts = [prompt.text for prompt in prompts]
         vectors, indices = await embedded_where_possible(texts, embedder, self._checkpoint)
         return [prompts[place] for place in indices], vectors
-
-    async def _reweighted(
-        self, traffic: Traffic, compared: Sequence[Compared], threshold: Threshold
-    ) -> list[Reweighted]:
-        by_suite = {comparison.asked.suite: comparison for comparison in compared}
-        finished = exported(await runs.newest_done(self._database))
-        chosen = sorted(finished, key=lambda run: -(run.finished_at or 0.0))[:MOST_RUNS]
-        estimates = []
-        for run in sorted(chosen, key=lambda run: (run.suite, run.model, run.id)):
-            if run.suite in by_suite:
-                self._checkpoint()
-                estimates.append(await self._of_run(run, traffic, by_suite[run.suite], threshold))
-        return estimates
 
     async def _of_run(self, run: Run, traffic: Traffic, compared: Compared, threshold: Threshold) -> Reweighted:
         try:
             return await self._reweighted_run(run, traffic, compared, threshold)
         except (BenchmarkError, ConflictError) as exc:
-            return _not_assessable(run, f"not assessable: {exc}")
+            headline = SUITES[run.suite].headline
+            return Reweighted(
+                run=run.id,
+                suite=run.suite,
+                model=run.model,
+                metric=headline.metric,
+                axis=headline.axis,
+                group=headline.group,
+                reference=headline.reference,
+                subset=headline.subset,
+                suite_value=None,
+                value=None,
+                represents=0.0,
+                n=0,
+                n_units=0,
+                n_clusters=0,
+                n_effective_clusters=0.0,
+                reason=f"not assessable: {exc}",
+            )
 
     async def _reweighted_run(self, run: Run, traffic: Traffic, compared: Compared, threshold: Threshold) -> Reweighted:
         questions = compared.asked
@@ -202,30 +214,7 @@ def _key(estimate: Estimate) -> CellKey:
     return CellKey(estimate.metric, estimate.axis, estimate.group, estimate.reference, estimate.subset)
 
 
-def _not_assessable(run: Run, reason: str) -> Reweighted:
-    headline = SUITES[run.suite].headline
-    return Reweighted(
-        run=run.id,
-        suite=run.suite,
-        model=run.model,
-        metric=headline.metric,
-        axis=headline.axis,
-        group=headline.group,
-        reference=headline.reference,
-        subset=headline.subset,
-        suite_value=None,
-        value=None,
-        represents=0.0,
-        n=0,
-        n_units=0,
-        n_clusters=0,
-        n_effective_clusters=0.0,
-        reason=reason,
-    )
-
-
 def _ordinary(prompts: Sequence[Prompt], vectors: Vectors, of_suites: Sequence[Vectors], threshold: Threshold) -> Share:
-    """Computes the share of the ordinary prompts that resembles a question."""
     if not prompts:
         return _no_share("no prompt was read that names no identity")
     best = np.max([nearest(vectors, own)[0] for own in of_suites], axis=0)

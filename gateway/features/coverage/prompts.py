@@ -10,7 +10,6 @@ from auditors.text.conversation import NotAuditableError
 from auditors.text.identity import groups_mentioned, mentions_identity
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusals.languages import NONE, language_of
-from auditors.types import Exchange
 from gateway.features.coverage.questions import LONGEST, shortened
 from gateway.features.coverage.store import Asked
 from gateway.features.coverage.traffic import Prompt
@@ -84,14 +83,11 @@ class Prompts:
             key=exchange.key_name,
         )
         if not axes:
-            return self._ordinary(exchange, prompt)
+            if mentions_identity(exchange.request_body[:SEARCHED]):
+                return "identity_named_elsewhere"
+            if len(self.ordinary) < MOST_ORDINARY:
+                self.ordinary.append(prompt)
+            return "names_no_identity"
         self.n_cut += len(whole.strip()) > LONGEST
         self.naming.append(prompt)
         return None
-
-    def _ordinary(self, exchange: Exchange, prompt: Prompt) -> str:
-        if mentions_identity(exchange.request_body[:SEARCHED]):
-            return "identity_named_elsewhere"
-        if len(self.ordinary) < MOST_ORDINARY:
-            self.ordinary.append(prompt)
-        return "names_no_identity"

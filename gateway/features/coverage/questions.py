@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -58,7 +58,12 @@ def questions_of(suite: Suite, data_dir: Path | None, checkpoint: Callable[[], N
         ranked.setdefault(item.cluster, []).append((hashlib.sha256(item.item_id.encode()).digest(), item))
     form = {line for line, n in lines.items() if n > max(1.0, COMMON_SHARE * n_items)}
     chosen: dict[str, Question] = {}
-    for item in _spread(ranked):
+    placed = [
+        (place, rank, item)
+        for members in ranked.values()
+        for place, (rank, item) in enumerate(sorted(members, key=lambda entry: entry[0]))
+    ]
+    for item in (item for _, _, item in sorted(placed, key=_place)):
         checkpoint()
         text = shortened(_without(_read_question(item), form))
         if text:
@@ -83,16 +88,6 @@ def _dataset(suite: Suite, data_dir: Path | None) -> Dataset:
             if "embedded" not in suite.n_items:
                 raise
     return suite.load("embedded", data_dir)
-
-
-def _spread(ranked: dict[str, list[tuple[bytes, Item]]]) -> Iterator[Item]:
-    """Yields a first item of each cluster before a second of any, in an order that depends on their ids alone."""
-    placed = [
-        (place, rank, item)
-        for members in ranked.values()
-        for place, (rank, item) in enumerate(sorted(members, key=lambda entry: entry[0]))
-    ]
-    return (item for _, _, item in sorted(placed, key=_place))
 
 
 def _place(entry: tuple[int, bytes, Item]) -> tuple[int, bytes]:

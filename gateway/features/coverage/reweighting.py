@@ -180,5 +180,4 @@ def _resampled(
 
 
 def _counts(n: int, size: int, rng: np.random.Generator) -> Floats:
-    """(size, n) how often each of n was drawn in n draws."""
     return rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)

@@ -61,7 +61,6 @@ def _of(cosines: Sequence[NDArray[np.float64]]) -> float:
 
 
 def _clusters(questions: Sequence[Questions]) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
-    """A label of the cluster of each question, and by suite where the questions to hold out are."""
     codes: dict[tuple[str, str], int] = {}
     labels: list[int] = []
     firsts: list[NDArray[np.intp]] = []

@@ -132,23 +132,19 @@ class Traffic:
         for prompt, is_inside in zip(self.prompts, inside, strict=True):
             for axis in prompt.axes if is_inside else ():
                 axes[axis] = axes.get(axis, 0.0) + prompt.weight
-        return TrafficCluster(
-            share=self.share(inside),
-            unmatched=self.share(unmatched, inside),
-            axes=sorted(axes, key=lambda axis: -axes[axis])[:MOST_AXES],
-            suites={suite: share for suite, share in of_suites.items() if share > 0},
-            examples=self._examples(label, inside, unmatched),
-        )
-
-    def _examples(self, label: int, inside: NDArray[np.bool_], unmatched: NDArray[np.bool_]) -> list[str]:
-        """One of a draw at most."""
         nearness = self.vectors @ self.centres[label]
         places = [int(index) for index in np.flatnonzero(inside)]
         ordered = sorted(places, key=lambda index: (not unmatched[index], -float(nearness[index])))
         by_unit: dict[int, str] = {}
         for index in ordered:
             by_unit.setdefault(int(self.units[index]), self.prompts[index].exchange_id)
-        return list(by_unit.values())[:EXAMPLES]
+        return TrafficCluster(
+            share=self.share(inside),
+            unmatched=self.share(unmatched, inside),
+            axes=sorted(axes, key=lambda axis: -axes[axis])[:MOST_AXES],
+            suites={suite: share for suite, share in of_suites.items() if share > 0},
+            examples=list(by_unit.values())[:EXAMPLES],
+        )
 
 
 def share_of(
@@ -164,7 +160,11 @@ def share_of(
     n, n_units, n_effective = int(among.sum()), int(used.sum()), effective(wholes)
     estimate = None if n_effective < FEWEST_UNITS - 1e-9 else clustered_share(parts[used], wholes[used])
     if estimate is None:
-        reason = _too_few(n, n_units, n_effective)
+        reason = (
+            f"not assessable: {n} sampled prompts are {n_units} draws, which their weights make worth "
+            f"{n_effective:.1f}; {FEWEST_UNITS} are needed (near-duplicates, and what one named user sent, are one "
+            "draw)"
+        )
         return Share(value=None, n=n, n_units=n_units, n_effective=n_effective, reason=reason)
     ends = estimate.interval(CONFIDENCE_LEVEL)
     return Share(
@@ -176,10 +176,3 @@ def effective(weights: Floats) -> float:
     """Kish's effective number; 0 of nothing."""
     total = float((weights**2).sum())
     return float(weights.sum() ** 2 / total) if total > 0 else 0.0
-
-
-def _too_few(n: int, n_units: int, n_effective: float) -> str:
-    return (
-        f"not assessable: {n} sampled prompts are {n_units} draws, which their weights make worth {n_effective:.1f}; "
-        f"{FEWEST_UNITS} are needed (near-duplicates, and what one named user sent, are one draw)"
-    )

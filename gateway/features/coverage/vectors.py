@@ -30,7 +30,8 @@ async def vectors_of(
     CompletionError or ValueError as the embedder does.
     """
     texts = [question.text for question in questions.chosen]
-    path = _path(questions, embedder, data_dir)
+    digest = hashlib.sha256(f"{embedder.name}\n{questions.digest}".encode()).hexdigest()
+    path = published.home(data_dir) / "embeddings" / f"{questions.suite}-{digest[:24]}.npy"
     stored = await in_thread(_read, path, len(texts))
     if stored is not None:
         first = await embedder.embed(texts[:1])
@@ -77,13 +78,7 @@ async def _alone(place: int, text: str, embedder: Embedder) -> tuple[list[int], 
         return None
 
 
-def _path(questions: Questions, embedder: Embedder, data_dir: Path | None) -> Path:
-    digest = hashlib.sha256(f"{embedder.name}\n{questions.digest}".encode()).hexdigest()
-    return published.home(data_dir) / "embeddings" / f"{questions.suite}-{digest[:24]}.npy"
-
-
 def _read(path: Path, n: int) -> Vectors | None:
-    """Reads kept vectors; returns None for a file that is missing, cut off or of another shape."""
     try:
         loaded = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):

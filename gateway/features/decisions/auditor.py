@@ -155,7 +155,18 @@ class DecisionAuditor(MeasuringAuditor):
         swap = await asyncio.to_thread(self._swap, exchange)
         if not isinstance(swap, _Swap):
             return [self._unswapped(swap, EXCESS)]
-        replies = await self._ask(exchange, swap)
+        decision, decider = swap.decision, self._decider_for(exchange)
+        sides = [decision.body(content, exchange.served_model) for content in (decision.content, swap.content)]
+
+        async def ask(body: dict[str, Any]) -> _Reply:
+            async with self._slots:
+                try:
+                    reply = await decider.decide(DecisionRequest(path=decision.path, body=body))
+                except CompletionError as exc:
+                    return _Reply(kind=exc.kind, reason=str(exc))
+            return _Reply(await asyncio.to_thread(decision.read, reply))
+
+        replies = await all_of(ask(body) for _ in range(DRAWS) for body in sides)
         if failed := next((reply for reply in replies if reply.kind), None):
             message = failed.reason or "no answer"
             is_owed = not is_unaskable(reply.kind for reply in replies)
@@ -173,23 +184,7 @@ class DecisionAuditor(MeasuringAuditor):
         swapped = swapped_decision(exchange.id, decision)
         return swapped if isinstance(swapped, NotSwapped) else _Swap(decision, *swapped)
 
-    async def _ask(self, exchange: Exchange, swap: _Swap) -> list[_Reply]:
-        """All four replies, of the sides in turn, so that a change of load meets both."""
-        decision, decider = swap.decision, self._decider_for(exchange)
-        sides = [decision.body(content, exchange.served_model) for content in (decision.content, swap.content)]
-
-        async def ask(body: dict[str, Any]) -> _Reply:
-            async with self._slots:
-                try:
-                    reply = await decider.decide(DecisionRequest(path=decision.path, body=body))
-                except CompletionError as exc:
-                    return _Reply(kind=exc.kind, reason=str(exc))
-            return _Reply(await asyncio.to_thread(decision.read, reply))
-
-        return await all_of(ask(body) for _ in range(DRAWS) for body in sides)
-
     def _measured(self, exchange: Exchange, swap: _Swap, reads: Sequence[Sequence[Reading]]) -> list[Measurement]:
-        """Compute the measurements from four readings of each question, the sides in turn."""
         cases, unread = list[_Case](), list[Unread]()
         for question, draws in zip(swap.decision.questions, zip(*reads, strict=True), strict=True):
             case = _case(question, draws)
@@ -208,7 +203,15 @@ class DecisionAuditor(MeasuringAuditor):
         return measurements
 
     def _of_cases(self, about: Swapped, cases: Sequence[_Case], threshold: float | None) -> list[Measurement]:
-        detail = {"questions": len(cases), "words_swapped": about.n_words} | _masses(cases)
+        masses = [
+            answered.label_mass
+            for case in cases
+            for answered in (*case.asked, *case.swapped)
+            if answered.label_mass is not None
+        ]
+        detail = {"questions": len(cases), "words_swapped": about.n_words} | (
+            {"label_mass": min(masses)} if masses else {}
+        )
         flips = [
             flip_excess(
                 _decisions(case.question, case.asked, threshold), _decisions(case.question, case.swapped, threshold)
@@ -290,7 +293,6 @@ def read_decision(exchange: Exchange, favourable: Sequence[str]) -> Decision:
 
 
 def _case(question: Question, draws: Sequence[Reading]) -> _Case | Unread:
-    """The four readings of a question, the sides in turn, or why they say nothing."""
     checked = [_with_mass_enough(draw) for draw in draws]
     unread = [reading for reading in checked if isinstance(reading, Unread)]
     if unread:
@@ -324,17 +326,6 @@ def _selections(question: Question, draws: Sequence[Answered], threshold: float 
 def _mean(values: Sequence[Sequence[float]]) -> float:
     """Mean over questions of the mean over draws."""
     return sum(sum(value) / len(value) for value in values) / len(values)
-
-
-def _masses(cases: Sequence[_Case]) -> dict[str, float]:
-    """The least label mass, where the server tells any."""
-    masses = [
-        answered.label_mass
-        for case in cases
-        for answered in (*case.asked, *case.swapped)
-        if answered.label_mass is not None
-    ]
-    return {"label_mass": min(masses)} if masses else {}
 
 
 def swapped_decision(exchange_id: str, decision: Decision) -> tuple[Swapped, Any] | NotSwapped:

@@ -125,7 +125,25 @@ class ChatDecision(Decision):
         if place is None:
             return Unread("unrelated", "no label in the answer")
         number, prefix = place
-        return _label_probabilities(_alternatives(tokens[number]), self._found.labels, prefix)
+        alternatives = _alternatives(tokens[number])
+        masses, shared = [0.0] * len(self._found.labels), 0.0
+        for token, probability in alternatives.items():
+            places = (
+                _matching_labels(token.removeprefix(prefix), self._found.labels) if token.startswith(prefix) else []
+            )
+            if len(places) == 1:
+                masses[places[0]] += probability
+            elif places:
+                shared += probability
+        total = sum(masses)
+        if shared > LARGEST_UNSEEN * (total + shared):
+            return Unread("unrelated", "labels begin alike")
+        if total <= 0.0:
+            return Answered(tuple(1.0 / len(self._found.labels) for _ in self._found.labels), 0.0)
+        unseen = min(min(alternatives.values()), max(0.0, 1.0 - sum(alternatives.values())))
+        if 0.0 in masses and unseen > LARGEST_UNSEEN * total:
+            return Unread("unrelated", "a label is not among the alternatives")
+        return Answered(tuple(mass / total for mass in masses), min(1.0, total))
 
     def _place(self, tokens: Sequence[str]) -> tuple[int, str] | None:
         """The token in which labels differ, and what stands in it before the label."""
@@ -230,26 +248,6 @@ def _alternatives(token: Mapping[str, Any]) -> dict[str, float]:
             raise ValueError(f"{logprob} is not a log-probability")
         probabilities[alternative["token"]] = min(1.0, math.exp(logprob))
     return probabilities
-
-
-def _label_probabilities(alternatives: Mapping[str, float], labels: Sequence[str], prefix: str) -> Reading:
-    """Probabilities of the labels by the alternatives at the token in which they begin."""
-    masses, shared = [0.0] * len(labels), 0.0
-    for token, probability in alternatives.items():
-        places = _matching_labels(token.removeprefix(prefix), labels) if token.startswith(prefix) else []
-        if len(places) == 1:
-            masses[places[0]] += probability
-        elif places:
-            shared += probability
-    total = sum(masses)
-    if shared > LARGEST_UNSEEN * (total + shared):
-        return Unread("unrelated", "labels begin alike")
-    if total <= 0.0:
-        return Answered(tuple(1.0 / len(labels) for _ in labels), 0.0)
-    unseen = min(min(alternatives.values()), max(0.0, 1.0 - sum(alternatives.values())))
-    if 0.0 in masses and unseen > LARGEST_UNSEEN * total:
-        return Unread("unrelated", "a label is not among the alternatives")
-    return Answered(tuple(mass / total for mass in masses), min(1.0, total))
 
 
 def _matching_labels(token: str, labels: Sequence[str]) -> list[int]:

@@ -292,7 +292,6 @@ def _list(value: Any) -> list[Any]:
 
 
 def _label(value: Any) -> str:
-    """A choice's value, a string or a boolean, as a label."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from gateway.features.deploy.writing import ENVIRONMENT, Written, write
+from gateway.features.deploy.writing import ENVIRONMENT, write
 
 HELP = "Example: `biasgate deploy write biasgate-deployment`."
 
@@ -31,11 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     directory: Path = arguments.directory
     written = write(directory, force=arguments.force)
-    print(_format_written(directory, written))
-    return 0
-
-
-def _format_written(directory: Path, written: Written) -> str:
     env = directory / ENVIRONMENT
     folders = sorted({"/".join(Path(name).parts[:2]) for name in written.files if name.startswith("deploy/")})
     lines = [f"{len(written.files)} files in {directory}: {', '.join(folders)}, grafana/, requirements*.lock", ""]
@@ -45,7 +40,7 @@ def _format_written(directory: Path, written: Written) -> str:
         lines += [f"{env} was there and is as it was."]
     if written.lacking:
         lines += [f"It lacks {', '.join(written.lacking)}: add them (`biasgate deploy write` elsewhere shows how)."]
-    return "\n".join(
+    format_written = "\n".join(
         [
             *lines,
             "",
@@ -58,3 +53,5 @@ def _format_written(directory: Path, written: Written) -> str:
             "docs/install.md of the repository says more.",
         ]
     )
+    print(format_written)
+    return 0

@@ -67,7 +67,11 @@ def write(directory: Path, *, force: bool = False) -> Written:
                 f"(it leaves {ENVIRONMENT} alone)"
             )
         for name, source in files.items():
-            _make_folders(directory, name)
+            folders = [directory.joinpath(*Path(name).parts[:n]) for n in range(len(Path(name).parts))]
+            for folder in folders:
+                if not folder.is_dir():
+                    folder.mkdir(parents=True)
+                    folder.chmod(_PUBLIC_FOLDER)
             _replace(directory / name, source.read_bytes(), _PUBLIC)
         env = directory / ENVIRONMENT
         if env.exists():
@@ -94,15 +98,6 @@ def lacking(text: str) -> list[str]:
 
 def _names(text: str) -> list[str]:
     return re.findall(r"^\s*(?:export\s+)?(\w+)\s*=", text, re.MULTILINE)
-
-
-def _make_folders(directory: Path, name: str) -> None:
-    """Creates the missing folders between the directory and the file, and the directory itself."""
-    folders = [directory.joinpath(*Path(name).parts[:n]) for n in range(len(Path(name).parts))]
-    for folder in folders:
-        if not folder.is_dir():
-            folder.mkdir(parents=True)
-            folder.chmod(_PUBLIC_FOLDER)
 
 
 def _replace(path: Path, content: bytes, mode: int) -> None:

@@ -57,7 +57,16 @@ class EvaluationEvents:
             return
         if now - self._dropped_at >= DROP_SECONDS:
             self._dropped_at = now
-            await self._drop()
+            before, lost = time.time() - self._longest_wait, 0
+            while not self._stop.is_set():
+                more = await evaluations.drop(
+                    self._database, finished_before=before, at_most=MOST_WAITING, limit=DROPPED_AT_ONCE
+                )
+                if not more:
+                    break
+                lost += more
+            if lost:
+                logger.warning("%d evaluation events waited too long for their collector and are lost", lost)
         while not self._stop.is_set() and await self._send_some(self._exporter):
             pass
 
@@ -91,9 +100,12 @@ class EvaluationEvents:
     async def _settled(
         self, exporter: EvaluationExporter, audits: Sequence[Audit], events: Sequence[Evaluation], sent: Sent
     ) -> bool:
-        """Settles a batch that was sent; returns whether sending more now is of any use."""
         if sent.fate == "later":
-            self._wait(exporter, sent)
+            if not self._pause:
+                why = "no answer" if sent.status is None else f"status {sent.status}"
+                logger.warning("evaluation events are not taken by %s (%s) and wait in the store", exporter.url, why)
+            self._pause = min(max(FIRST_PAUSE_SECONDS, 2 * self._pause), LONGEST_PAUSE_SECONDS)
+            self._not_before = time.monotonic() + self._pause
             await evaluations.put_back(self._database, audits, at=time.time() + self._pause)
             return False
         if self._pause:
@@ -105,25 +117,6 @@ class EvaluationEvents:
         outcomes = {"exported": len(events) - n_rejected, "rejected": n_rejected}
         await evaluations.settle(self._database, audits, outcomes)
         return True
-
-    def _wait(self, exporter: EvaluationExporter, sent: Sent) -> None:
-        if not self._pause:
-            why = "no answer" if sent.status is None else f"status {sent.status}"
-            logger.warning("evaluation events are not taken by %s (%s) and wait in the store", exporter.url, why)
-        self._pause = min(max(FIRST_PAUSE_SECONDS, 2 * self._pause), LONGEST_PAUSE_SECONDS)
-        self._not_before = time.monotonic() + self._pause
-
-    async def _drop(self) -> None:
-        before, lost = time.time() - self._longest_wait, 0
-        while not self._stop.is_set():
-            more = await evaluations.drop(
-                self._database, finished_before=before, at_most=MOST_WAITING, limit=DROPPED_AT_ONCE
-            )
-            if not more:
-                break
-            lost += more
-        if lost:
-            logger.warning("%d evaluation events waited too long for their collector and are lost", lost)
 
 
 SEND_SECONDS = 1.0

@@ -54,11 +54,18 @@ def event_id(evaluation: Evaluation) -> str:
 
 def attributes(evaluation: Evaluation, *, with_reasons: bool) -> dict[str, Any]:
     """Names of the conventions; our own begin with "biasgate."."""
+    group = f" {evaluation.group}" if evaluation.group else ""
+    against = f" against {evaluation.reference}" if evaluation.reference else ""
+    about = f", {evaluation.axis}:{group}{against}" if evaluation.axis else ""
+    reason = f": {evaluation.reason}" if evaluation.reason and (with_reasons or evaluation.reason in UNREAD) else ""
+    explanation = f"{evaluation.audit.auditor}{about}" + (
+        f", no value, {evaluation.status}{reason}" if evaluation.value is None else reason
+    )
     entries = {
         "gen_ai.evaluation.name": evaluation.metric,
         "gen_ai.evaluation.score.value": evaluation.value,
         "gen_ai.evaluation.score.label": _label(evaluation),
-        "gen_ai.evaluation.explanation": _explanation(evaluation, with_reasons=with_reasons),
+        "gen_ai.evaluation.explanation": explanation,
         "error.type": evaluation.status if evaluation.status in _ERRORS else None,
         "biasgate.auditor": evaluation.audit.auditor,
         "biasgate.auditor.version": evaluation.auditor_version,
@@ -89,17 +96,6 @@ def _label(evaluation: Evaluation) -> str | None:
     return "above neutral" if evaluation.value > neutral else "below neutral"
 
 
-def _explanation(evaluation: Evaluation, *, with_reasons: bool) -> str:
-    """Explains the evaluation in our words; `with_reasons` adds a judge's or server's, which may quote."""
-    group = f" {evaluation.group}" if evaluation.group else ""
-    against = f" against {evaluation.reference}" if evaluation.reference else ""
-    about = f", {evaluation.axis}:{group}{against}" if evaluation.axis else ""
-    reason = f": {evaluation.reason}" if evaluation.reason and (with_reasons or evaluation.reason in UNREAD) else ""
-    return f"{evaluation.audit.auditor}{about}" + (
-        f", no value, {evaluation.status}{reason}" if evaluation.value is None else reason
-    )
-
-
 class EvaluationExporter:
     """Sends batches; use from one thread at a time. Raises ConfigError when the extra "otel" is not installed."""
 
@@ -114,7 +110,13 @@ class EvaluationExporter:
     def send(self, batch: Sequence[Evaluation]) -> Sent:
         """One attempt, of `otlp.EXPORT_SECONDS` at most."""
         if self._exporter is None:
-            self._open()
+            from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+            self._resource, self._scope = otlp.resource_and_scope()
+            exporter = OTLPLogExporter if self._signal == "logs" else OTLPSpanExporter
+            session = otlp.session(self._hear)
+            self._exporter = exporter(endpoint=self.url, timeout=otlp.EXPORT_SECONDS, session=session)
         self._answer = None
         make = self._log if self._signal == "logs" else self._span
         try:
@@ -130,15 +132,6 @@ class EvaluationExporter:
     def close(self) -> None:
         if self._exporter is not None:
             self._exporter.shutdown()
-
-    def _open(self) -> None:
-        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-        self._resource, self._scope = otlp.resource_and_scope()
-        exporter = OTLPLogExporter if self._signal == "logs" else OTLPSpanExporter
-        session = otlp.session(self._hear)
-        self._exporter = exporter(endpoint=self.url, timeout=otlp.EXPORT_SECONDS, session=session)
 
     def _hear(self, status: int, body: bytes) -> None:
         self._answer = status, body

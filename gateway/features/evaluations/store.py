@@ -113,7 +113,6 @@ async def oldest(database: Database) -> float | None:
 
 
 def _measured(audits: Sequence[Audit], finished: Sequence[float]) -> list[sa.ColumnElement[bool]]:
-    """Builds the conditions on measurements: of these audits, finished, and recorded at these times."""
     columns = measurements.c
     at = columns.created_at.between(min(finished) - CLOCK_SECONDS, max(finished) + CLOCK_SECONDS)
     return [sa.tuple_(columns.exchange_id, columns.auditor).in_(audits), at]

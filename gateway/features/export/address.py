@@ -176,7 +176,9 @@ class UnfinishedFile:
     def finish(self) -> None:
         """Moves the file to its name, in place of an older file there."""
         with self._address.wrap_errors():
-            _to_disk(self.file)
+            self.file.flush()
+            with suppress(AttributeError, io.UnsupportedOperation, OSError):  # some file systems refuse it
+                os.fsync(self.file.fileno())
             self.file.close()
             self._make_folder(self._path.rpartition("/")[0])
             self._files.mv(self._hidden, self._path)
@@ -192,13 +194,6 @@ class UnfinishedFile:
             self.file.close()
         with suppress(Exception):
             self._files.rm_file(self._hidden)
-
-
-def _to_disk(file: Any) -> None:
-    """Flushes a local file to disk: files that the store then counts as exported must outlive a loss of power."""
-    file.flush()
-    with suppress(AttributeError, io.UnsupportedOperation, OSError):  # some file systems refuse it
-        os.fsync(file.fileno())
 
 
 def environment_variables_of(url: str) -> frozenset[str]:

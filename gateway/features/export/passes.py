@@ -6,7 +6,7 @@ Whoever comes after a kill finds the plan and writes the same files. Runs do cha
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from typing import IO, Any
@@ -128,7 +128,16 @@ class _Pass:
             self._address.claim(str(begun.id))
         self._address.forget_unfinished()
         await self._bring_measurements()
-        await self._bring_runs()
+        stored_days = await exports.days_of_runs(self._database)
+        for day in sorted({*stored_days, *self._progress.days}):
+            if stored_days.get(day) == self._progress.days.get(day):
+                continue
+            n = await self._day(day) if day in stored_days else self._without(day)
+            days = {**self._progress.days, day: stored_days[day]} if day in stored_days else dict(self._progress.days)
+            if day not in stored_days:
+                del days[day]
+            changed = msgspec.structs.replace(self._progress, days=days, moved_at=time.time())
+            await self._came(changed, "runs", n)
         now = time.time()
         done = msgspec.structs.replace(self._progress, moved_at=now, done_at=now, error=None)
         await self._note(done, raised={(exports.PASSES, ("done",)): 1.0})
@@ -155,32 +164,19 @@ class _Pass:
                 if last is None:
                     return
                 await self._note(msgspec.structs.replace(self._progress, planned=last))
-            n = await self._part(after, last)
+            n, name = 0, f"part-{last:015}"
+            with _Files(self._address, "measurements", name) as files:
+                while rows := await exports.measured(self._database, after=after, upto=last, limit=ROWS_AT_ONCE):
+                    rows_by_day: dict[str, list[Measured]] = {}
+                    for row in rows:
+                        rows_by_day.setdefault(day_of(row.created_at), []).append(row)
+                    for day, of_day in sorted(rows_by_day.items()):
+                        files.add(day, [_measurement(row) for row in of_day])
+                    n, after = n + len(rows), rows[-1].id
+                    await self._sign_of_life()
+                self._brought.files += files.finish()
             done = msgspec.structs.replace(self._progress, measured=last, planned=None, moved_at=time.time())
             await self._came(done, "measurements", n)
-
-    async def _part(self, after: int, last: int) -> int:
-        n, name = 0, f"part-{last:015}"
-        with _Files(self._address, "measurements", name) as files:
-            while rows := await exports.measured(self._database, after=after, upto=last, limit=ROWS_AT_ONCE):
-                for day, of_day in _by_day(rows):
-                    files.add(day, [_measurement(row) for row in of_day])
-                n, after = n + len(rows), rows[-1].id
-                await self._sign_of_life()
-            self._brought.files += files.finish()
-        return n
-
-    async def _bring_runs(self) -> None:
-        stored_days = await exports.days_of_runs(self._database)
-        for day in sorted({*stored_days, *self._progress.days}):
-            if stored_days.get(day) == self._progress.days.get(day):
-                continue
-            n = await self._day(day) if day in stored_days else self._without(day)
-            days = {**self._progress.days, day: stored_days[day]} if day in stored_days else dict(self._progress.days)
-            if day not in stored_days:
-                del days[day]
-            changed = msgspec.structs.replace(self._progress, days=days, moved_at=time.time())
-            await self._came(changed, "runs", n)
 
     async def _day(self, day: str) -> int:
         n = 0
@@ -213,7 +209,6 @@ class _Pass:
             await self._note(self._progress)
 
     async def _came(self, changed: Progress, dataset: str, n: int) -> None:
-        """Notes what has been written."""
         await self._note(changed, raised={(exports.ROWS, (dataset,)): float(n)} if n else {})
         self._brought.rows[dataset] = self._brought.rows.get(dataset, 0) + n
 
@@ -223,8 +218,6 @@ class _Pass:
 
 
 class _Files:
-    """Writes the files of a part, a file for each day; an exception discards the files that are not yet in place."""
-
     def __init__(self, address: Address, dataset: str, name: str) -> None:
         self._address, self._dataset, self._name = address, dataset, name
         self._open: dict[str, tuple[UnfinishedFile, ParquetFile]] = {}
@@ -270,13 +263,6 @@ class _Files:
         begun.finish()
         del self._open[day]
         self._finished += 1
-
-
-def _by_day(rows: Iterable[Measured]) -> list[tuple[str, list[Measured]]]:
-    rows_by_day: dict[str, list[Measured]] = {}
-    for row in rows:
-        rows_by_day.setdefault(day_of(row.created_at), []).append(row)
-    return sorted(rows_by_day.items())
 
 
 def _measurement(row: Measured) -> list[Any]:

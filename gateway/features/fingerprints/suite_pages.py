@@ -116,7 +116,6 @@ class SuiteFingerprintsController(Controller):
 
 
 def _part(parts: Parts | None, suite: str | None) -> tuple[str, str]:
-    """Title and content; that of a suite without runs is empty."""
     if suite is None:
         return "Ranks of suite runs", "" if parts is None else parts.ranks
     title, part = (suite, "") if parts is None else parts.suites.get(suite, (suite, ""))

@@ -20,7 +20,7 @@ from benchmarks.lab.positioning import positioning, published_positioning
 from benchmarks.published import tables
 from benchmarks.published.tables import NO_INTERVAL, Published, Table
 from benchmarks.reporting.headline import heading, key_of, not_assessable, part, places
-from benchmarks.reporting.leaderboard import Leaderboard, leaderboards, settings
+from benchmarks.reporting.leaderboard import leaderboards, settings
 from benchmarks.reporting.pages import template
 from benchmarks.reporting.side_by_side import notes_on
 from benchmarks.run.result import Result
@@ -112,12 +112,24 @@ def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
     """Render the newest runs' numbers, suite by suite, and the ranks that they give the models; runs of suites that are
     not installed are not shown. `n_left_out`: models for which there was no room.
     """
-    boards = [msgspec.structs.replace(board, figure=None, joint=[]) for board in _boards(runs)]
+    boards = [
+        msgspec.structs.replace(board, figure=None, joint=[]) for board in leaderboards([run.result for run in runs])
+    ]
     boards = [board for board in boards if board.standings]
+    entries = tables.ranks()
+    models = list(dict.fromkeys(entry.model for entry in entries))
+    by_place = {(entry.aspect, entry.suite, entry.model): entry.rank for entry in entries}
+    places_of = dict.fromkeys((entry.aspect, entry.suite) for entry in entries)
+    published_ranks = PublishedRanks(
+        models=models,
+        rows=[
+            (aspect, suite, [by_place.get((aspect, suite, model)) for model in models]) for aspect, suite in places_of
+        ],
+    )
     ranks = template("suite_ranks.html", TEMPLATES).render(
         boards=boards,
         positions=[positioning(board) for board in boards],
-        published_ranks=_published_ranks(),
+        published_ranks=published_ranks,
         published_positions=published_positioning(),
         ranks_source=tables.RANKS_SOURCE,
         no_interval=NO_INTERVAL,
@@ -126,10 +138,6 @@ def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
     )
     page = template("suite_fingerprints.html", TEMPLATES)
     return Rendered(ranks=ranks, suites={part.suite: (part.title, page.render(part=part)) for part in parts(runs)})
-
-
-def _boards(runs: Sequence[FinishedRun]) -> list[Leaderboard]:
-    return leaderboards([run.result for run in runs])
 
 
 def parts(runs: Sequence[FinishedRun]) -> list[SuitePart]:
@@ -149,7 +157,15 @@ def _part_of(suite: Suite, runs: Sequence[FinishedRun]) -> SuitePart:
     printed = [
         table for table in tables.tables_of(suite.name) if (table.few_shot, table.mitigation) in settings_of_runs
     ]
-    maps = _maps(suite, runs, printed)
+    measured = dict.fromkeys(key_of(estimate) for run in runs for estimate in run.result.estimates)
+    headline = [key for key in measured if _is_alike(suite.headline, key)]
+    maps = {_title(suite.headline): headline}
+    for metric in dict.fromkeys(table.metric for table in printed):
+        of_papers = {entry.key for table in printed if table.metric == metric for entry in tables.numbers(table)}
+        keys = [key for key in measured if key in of_papers and key not in headline and "/" not in (key.subset or "")]
+        if keys:
+            maps[_title(CellKey(metric)) + ", in the papers' parts" * (metric == suite.headline.metric)] = keys
+    maps = {title: sorted(keys, key=lambda key: key.axis is not None) for title, keys in maps.items()}
     ways = [_way(suite, way, runs_of_way, maps) for way, runs_of_way in sorted(by_way.items())]
     order = [key for keys in maps.values() for key in keys]
     published = [_published(suite, table, order) for table in printed]
@@ -160,21 +176,6 @@ def _part_of(suite: Suite, runs: Sequence[FinishedRun]) -> SuitePart:
         figures=[drawn for drawn in published if isinstance(drawn, Figure)],
         numbers=[drawn for drawn in published if isinstance(drawn, Numbers)],
     )
-
-
-def _maps(suite: Suite, runs: Sequence[FinishedRun], printed: Sequence[Table]) -> Maps:
-    """Return the parts of the headline metric, all axes together first, and those numbers of each metric that a paper
-    prints and the runs have.
-    """
-    measured = dict.fromkeys(key_of(estimate) for run in runs for estimate in run.result.estimates)
-    headline = [key for key in measured if _is_alike(suite.headline, key)]
-    maps = {_title(suite.headline): headline}
-    for metric in dict.fromkeys(table.metric for table in printed):
-        of_papers = {entry.key for table in printed if table.metric == metric for entry in tables.numbers(table)}
-        keys = [key for key in measured if key in of_papers and key not in headline and "/" not in (key.subset or "")]
-        if keys:
-            maps[_title(CellKey(metric)) + ", in the papers' parts" * (metric == suite.headline.metric)] = keys
-    return {title: sorted(keys, key=lambda key: key.axis is not None) for title, keys in maps.items()}
 
 
 def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], maps: Maps) -> Way:
@@ -193,24 +194,29 @@ def _way(suite: Suite, way: tuple[str, str, str], runs: Sequence[FinishedRun], m
         elif suite.scales[keys[0].metric].ideal is None:
             numbers.append(_numbers(suite, title, keys, runs))
         else:
-            figures.append(_map(suite, title, keys, runs))
+            metric = keys[0].metric
+            rows = [(run, _estimates_by_key(run)) for run in runs]
+            drawn = Distances(
+                models=tuple(run.name for run in runs),
+                axes=tuple(_named(key, keys) for key in keys),
+                cells=tuple(tuple(_cell(run, estimates.get(key)) for key in keys) for run, estimates in rows),
+                neutral=suite.scales[metric].ideal or 0.0,
+                places=places(suite.name, metric),
+            )
+            figures.append(_figure(title, suite.scales[metric], drawn))
+    all_settings = [settings(run.result) for run in runs]
+    values = {
+        name: list(dict.fromkeys(str(row_settings[name]) for row_settings in all_settings)) for name in all_settings[0]
+    }
+    differences = [f"rows differ in {name}: {', '.join(value)}" for name, value in values.items() if len(value) > 1]
     return Way(
         title=f"{protocol} protocol · {mode} · {kind} data",
         is_embedded=kind == "embedded",
         figures=figures,
         numbers=numbers,
         runs=list(runs),
-        notes=notes + _differences(runs),
+        notes=notes + differences,
     )
-
-
-def _differences(runs: Sequence[FinishedRun]) -> list[str]:
-    """Return the differences between rows that were not made in the same way."""
-    all_settings = [settings(run.result) for run in runs]
-    values = {
-        name: list(dict.fromkeys(str(row_settings[name]) for row_settings in all_settings)) for name in all_settings[0]
-    }
-    return [f"rows differ in {name}: {', '.join(value)}" for name, value in values.items() if len(value) > 1]
 
 
 def _is_alike(headline: CellKey, key: CellKey) -> bool:
@@ -225,19 +231,6 @@ def _named(key: CellKey, keys: Sequence[CellKey]) -> str:
 
 def _estimates_by_key(run: FinishedRun) -> dict[CellKey, Estimate]:
     return {key_of(estimate): estimate for estimate in run.result.estimates}
-
-
-def _map(suite: Suite, title: str, keys: Sequence[CellKey], runs: Sequence[FinishedRun]) -> Figure:
-    metric = keys[0].metric
-    rows = [(run, _estimates_by_key(run)) for run in runs]
-    drawn = Distances(
-        models=tuple(run.name for run in runs),
-        axes=tuple(_named(key, keys) for key in keys),
-        cells=tuple(tuple(_cell(run, estimates.get(key)) for key in keys) for run, estimates in rows),
-        neutral=suite.scales[metric].ideal or 0.0,
-        places=places(suite.name, metric),
-    )
-    return _figure(title, suite.scales[metric], drawn)
 
 
 def _title(key: CellKey) -> str:
@@ -348,16 +341,3 @@ class PublishedRanks(msgspec.Struct, frozen=True, kw_only=True):
     models: list[str]
     rows: list[tuple[str, str, list[int | None]]]
     """Aspect, suite, and a rank a model."""
-
-
-def _published_ranks() -> PublishedRanks:
-    entries = tables.ranks()
-    models = list(dict.fromkeys(entry.model for entry in entries))
-    by_place = {(entry.aspect, entry.suite, entry.model): entry.rank for entry in entries}
-    places_of = dict.fromkeys((entry.aspect, entry.suite) for entry in entries)
-    return PublishedRanks(
-        models=models,
-        rows=[
-            (aspect, suite, [by_place.get((aspect, suite, model)) for model in models]) for aspect, suite in places_of
-        ],
-    )

@@ -68,7 +68,9 @@ def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> l
     if source.model_id is not None and len(models) > 1:
         raise BenchmarkError(f"--model-id names one model, but the runs are of {len(models)}: {', '.join(models)}")
     for model in models:
-        _demand_model_id(source.model_id or model)
+        model_id = source.model_id or model
+        if not _MODEL_ID.fullmatch(model_id):
+            raise BenchmarkError(f'"{model_id}" is not an ORG/NAME, which Every Eval Ever requires: give --model-id')
     contents = [(path / directory.RESULT).read_bytes() for path in paths]
     return [_write_record(out, *pair, source, retrieved) for pair in zip(results, contents, strict=True)]
 
@@ -149,11 +151,6 @@ def _write_record(out: Path, result: Result, content: bytes, source: Source, ret
     )
 
 
-def _demand_model_id(model_id: str) -> None:
-    if not _MODEL_ID.fullmatch(model_id):
-        raise BenchmarkError(f'"{model_id}" is not an ORG/NAME, which Every Eval Ever requires: give --model-id')
-
-
 def _scale_with_side(metric: str, suite: Suite) -> Scale | None:
     scale = suite.scales.get(metric)
     return None if scale is None or scale.ideal is None else scale
@@ -172,11 +169,19 @@ def _result(estimate: Estimate, scale: Scale, result: Result, suite: Suite) -> d
         _bounds(estimate, scale, is_distance=is_distance),
     )
     metric_id = f"{result.suite}.{estimate.metric}" + (".distance" if is_distance else "")
+    keys = {"axis": estimate.axis, "group": estimate.group, "reference": estimate.reference, "subset": estimate.subset}
+    original = (
+        {"neutral": scale.ideal, "value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
+        if is_distance
+        else {}
+    )
+    parameters = {name: value for name, value in (keys | original).items() if value is not None}
+    description = f"distance from {scale.ideal:g} of: {scale.reading}" if is_distance else scale.reading
     config = {
-        "evaluation_description": _description(scale, is_distance=is_distance),
+        "evaluation_description": description,
         "metric_id": metric_id,
         "metric_name": heading(estimate.metric) + (", distance from neutral" if is_distance else ""),
-        "metric_parameters": _parameters(estimate, scale, is_distance=is_distance),
+        "metric_parameters": parameters,
         "lower_is_better": is_distance or scale.ideal == scale.low,
         "score_type": "continuous",
         "min_score": bounds[0],
@@ -225,20 +230,6 @@ def _bounds(estimate: Estimate, scale: Scale, *, is_distance: bool) -> tuple[flo
     return 0.0, max(ends) if len(ends) == 2 else "Infinity"
 
 
-def _parameters(estimate: Estimate, scale: Scale, *, is_distance: bool) -> dict[str, Any]:
-    keys = {"axis": estimate.axis, "group": estimate.group, "reference": estimate.reference, "subset": estimate.subset}
-    original = (
-        {"neutral": scale.ideal, "value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
-        if is_distance
-        else {}
-    )
-    return {name: value for name, value in (keys | original).items() if value is not None}
-
-
-def _description(scale: Scale, *, is_distance: bool) -> str:
-    return f"distance from {scale.ideal:g} of: {scale.reading}" if is_distance else scale.reading
-
-
 def _data(result: Result, suite: Suite) -> dict[str, Any]:
     dataset = result.dataset
     facts = {
@@ -278,5 +269,4 @@ def _json(value: Any) -> str:
 
 
 def _strings(details: dict[str, Any]) -> dict[str, str]:
-    """Return details as strings, which the schema needs, without unknown details."""
     return {name: str(value) for name, value in details.items() if value is not None and value != ""}

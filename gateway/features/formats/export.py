@@ -57,15 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    _demand_meant(arguments)
-    return WAYS[arguments.to](arguments)
-
-
-def _demand_meant(arguments: argparse.Namespace) -> None:
-    """Raises BenchmarkError for an option that is another form's: it would be without effect."""
     for name in set().union(*OPTIONS.values()) - OPTIONS[arguments.to]:
         if getattr(arguments, name) is not None:
             raise BenchmarkError(f"--{name.replace('_', '-')} has no meaning with --to {arguments.to}: leave it out")
+    return WAYS[arguments.to](arguments)
 
 
 def _to_model_card(arguments: argparse.Namespace) -> int:

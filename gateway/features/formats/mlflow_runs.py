@@ -74,11 +74,23 @@ def record(result: Result) -> Record:
                 without_interval[name] = total.reason
         metrics |= {f"{name}.n": total.n, f"{name}.n_excluded": total.n_excluded}
     metrics |= {f"replies/{_allowed(status)}": count for status, count in result.counts.items()}
+    origin = result.provenance
+    tags: dict[str, object] = {
+        "mlflow.source.name": "biasgate",
+        "biasgate.version": origin.biasgate,
+        **{f"biasgate.{name}": getattr(origin, name) for name in _ORIGIN},
+        "biasgate.fingerprints": ", ".join(origin.fingerprints) or None,
+        "biasgate.judge_fault": result.judge_fault,
+        "biasgate.thinking_fault": result.thinking_fault,
+        "biasgate.not_comparable": "the items are a few of biasgate's own"
+        if result.dataset.kind == "embedded"
+        else None,
+    }
     return Record(
         name=f"{result.suite} {result.model}",
         metrics=metrics,
         params={name: _short(str(value)) for name, value in _params(result).items() if value is not None},
-        tags=_tags(result)
+        tags={name: _cut(str(value)) for name, value in tags.items() if value is not None}
         | {f"undefined.{name}": _cut(reason) for name, reason in undefined.items()}
         | {f"no_interval.{name}": _cut(reason) for name, reason in without_interval.items()},
         started=_milliseconds(result.provenance.started),
@@ -254,22 +266,6 @@ def _params(result: Result) -> dict[str, object]:
         "n_items_canonical": result.dataset.n_canonical,
         "prompt_sha256": result.provenance.prompt_sha256,
     }
-
-
-def _tags(result: Result) -> dict[str, str]:
-    origin = result.provenance
-    tags: dict[str, object] = {
-        "mlflow.source.name": "biasgate",
-        "biasgate.version": origin.biasgate,
-        **{f"biasgate.{name}": getattr(origin, name) for name in _ORIGIN},
-        "biasgate.fingerprints": ", ".join(origin.fingerprints) or None,
-        "biasgate.judge_fault": result.judge_fault,
-        "biasgate.thinking_fault": result.thinking_fault,
-        "biasgate.not_comparable": "the items are a few of biasgate's own"
-        if result.dataset.kind == "embedded"
-        else None,
-    }
-    return {name: _cut(str(value)) for name, value in tags.items() if value is not None}
 
 
 def _short(value: str) -> str:

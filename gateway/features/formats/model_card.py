@@ -41,7 +41,23 @@ def section(results: Sequence[tuple[Result, Suite]]) -> str:
     """The section in Markdown: every number that `totals` names, with interval, n, what was left out and limits."""
     parts = [BEGIN, "## Bias", WHAT_NUMBERS_ARE]
     for result, suite in results:
-        parts += [f"### {cell(suite.title)}", _about(result), table([HEADS, *_rows(result)])]
+        counts = ", ".join(f"{name} {count}" for name, count in result.counts.items())
+        data = f"{result.dataset.kind} data, items: {result.dataset.words}"
+        text = f"Protocol {result.protocol}, mode {result.mode}, {data}. Replies: {counts}. biasgate "
+        text += f"{result.provenance.biasgate}, {result.provenance.finished or 'time unknown'}."
+        if result.dataset.kind == "embedded":
+            text += " The items are a few of biasgate's own: compare with nothing published."
+        if result.provenance.asked_by is not None:
+            text += f" Asked by {cell(result.provenance.asked_by)}, with its prompts."
+        if result.mitigation != "none":
+            text += f" With mitigation {cell(result.mitigation)}."
+        if result.fault is not None:
+            text += f" Not assessable: {cell(result.fault)}."
+        if result.judge_fault is not None:
+            text += f" The judge is not validated: {cell(result.judge_fault)}."
+        if result.thinking_fault is not None:
+            text += f" {cell(result.thinking_fault)}."
+        parts += [f"### {cell(suite.title)}", text, table([HEADS, *_rows(result)])]
         parts += [f"{cell(suite.does_not_show)} Suite `{result.suite}` {cell(result.suite_version)}: {suite.url}"]
     return "\n\n".join([*parts, END]) + "\n"
 
@@ -51,26 +67,6 @@ WHAT_NUMBERS_ARE = (
     "items it rests on and how many were left out. None of them shows that the model is fair."
 )
 HEADS = ("metric", "axis", "value", "95 % interval", "n", "left out", "reason")
-
-
-def _about(result: Result) -> str:
-    counts = ", ".join(f"{name} {count}" for name, count in result.counts.items())
-    data = f"{result.dataset.kind} data, items: {result.dataset.words}"
-    text = f"Protocol {result.protocol}, mode {result.mode}, {data}. Replies: {counts}. biasgate "
-    text += f"{result.provenance.biasgate}, {result.provenance.finished or 'time unknown'}."
-    if result.dataset.kind == "embedded":
-        text += " The items are a few of biasgate's own: compare with nothing published."
-    if result.provenance.asked_by is not None:
-        text += f" Asked by {cell(result.provenance.asked_by)}, with its prompts."
-    if result.mitigation != "none":
-        text += f" With mitigation {cell(result.mitigation)}."
-    if result.fault is not None:
-        text += f" Not assessable: {cell(result.fault)}."
-    if result.judge_fault is not None:
-        text += f" The judge is not validated: {cell(result.judge_fault)}."
-    if result.thinking_fault is not None:
-        text += f" {cell(result.thinking_fault)}."
-    return text
 
 
 def _rows(result: Result) -> Iterable[Sequence[object]]:

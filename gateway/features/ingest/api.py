@@ -5,7 +5,7 @@ They ask for the keys of live traffic ([[keys]]), not for those of the control p
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -21,13 +21,12 @@ from gateway.api.dependencies import Plane
 from gateway.api.problems import announced, problem
 from gateway.errors import BusyError, NotFoundError, RequestError, StoreError
 from gateway.features.ingest import guardrail, intake, litellm, otlp, pairs
-from gateway.features.ingest.bodies import TooLargeError, read_body
 from gateway.features.ingest.config import INGEST
 from gateway.features.ingest.guardrail import MOST_CALL_BYTES
+from gateway.features.ingest.intake import EXCHANGE_BYTES, Room
 from gateway.features.ingest.rates import RATE_HEADER, Rates, rates_of
-from gateway.features.ingest.reading import read_objects, require_few_containers
+from gateway.features.ingest.reading import TooLargeError, read_body, read_objects, require_few_containers
 from gateway.features.ingest.received import Door, Outcome, Sent, UnreadableError
-from gateway.features.ingest.rooms import EXCHANGE_BYTES, Room
 from gateway.features.ingest.waiting_parts import TooManyWaitingError
 from gateway.proxy.admission import Client, Refusal
 from gateway.proxy.data_plane import DataPlane
@@ -222,7 +221,11 @@ def _enter(request: AnyRequest, dataplane: DataPlane, content_types: tuple[str, 
     """Return the client of the request's key, or a refusal. Raises NotFoundError while the doors are closed."""
     if not INGEST.of(dataplane.config).enabled:
         raise NotFoundError(CLOSED)
-    admitted = dataplane.admission.admit(_head(request.headers), perf_counter())
+    names = ("authorization", "x-api-key")
+    head = RequestHead(
+        [(name.encode(), request.headers[name].encode("latin-1")) for name in names if name in request.headers]
+    )
+    admitted = dataplane.admission.admit(head, perf_counter())
     if isinstance(admitted, Refusal):
         headers = {"WWW-Authenticate": CHALLENGE} if admitted.status == 401 else {}
         if admitted.retry_after_seconds is not None:
@@ -242,12 +245,6 @@ def _rates(
     except UnreadableError as exc:
         intake.reject(door)
         return problem(400, str(exc))
-
-
-def _head(headers: Mapping[str, str]) -> RequestHead:
-    """Return the headers that the gate of live traffic reads; the limit on bodies there is another."""
-    names = ("authorization", "x-api-key")
-    return RequestHead([(name.encode(), headers[name].encode("latin-1")) for name in names if name in headers])
 
 
 def _content_type(request: AnyRequest) -> str:

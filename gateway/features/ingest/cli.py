@@ -82,8 +82,6 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class _Reply(msgspec.Struct):
-    """The door's answer to a batch."""
-
     taken: int = 0
     duplicate: int = 0
     waiting: int = 0
@@ -94,8 +92,6 @@ class _Reply(msgspec.Struct):
 
 
 class _Sending:
-    """A gateway's door, and the counts of everything sent so far."""
-
     def __init__(self, url: str, key_variable: str | None, rate: float | None) -> None:
         """Raises GatewayError for an invalid URL, or a variable that is not set."""
         self._gateway = GatewayClient(url, key_variable, content_type="application/x-ndjson")
@@ -126,16 +122,12 @@ class _Sending:
             self.counts[name] += getattr(reply, name)
         self.counts["rejected"] += reply.rejected
         for error in reply.errors if reply.rejected else ():
-            self._name(error, batch)
-
-    def _name(self, error: str, batch: list[_Line]) -> None:
-        """Note an error under the line's number in the file instead of that in the batch."""
-        place, _, why = error.partition(": ")
-        index = place.rpartition(" ")[2]
-        is_place = index.isascii() and index.isdigit() and len(index) < 9 and int(index) < len(batch)
-        number = batch[int(index)].number if is_place else batch[0].number
-        if len(self.errors) < MOST_NAMED:
-            self.errors.append(f"line {number}: {why}")
+            place, _, why = error.partition(": ")
+            index = place.rpartition(" ")[2]
+            is_place = index.isascii() and index.isdigit() and len(index) < 9 and int(index) < len(batch)
+            number = batch[int(index)].number if is_place else batch[0].number
+            if len(self.errors) < MOST_NAMED:
+                self.errors.append(f"line {number}: {why}")
 
     def _reply(self, body: bytes, batch: list[_Line]) -> _Reply | None:
         deadline = time.monotonic() + (PATIENCE_SECONDS if self._was_there else 0.0)
@@ -157,7 +149,8 @@ class _Sending:
                         why = problem.removeprefix(f"{self._url}: ")
                         self.reject(batch[0].number, why.partition(": ")[2] if answer.status_code == 400 else why)
                     return None
-                wait = _seconds(answer.headers.get("retry-after"))
+                value = answer.headers.get("retry-after")
+                wait = float(value) if value and value.isascii() and value.isdigit() else 2.0
                 is_away = answer.status_code in AWAY_STATUSES
             if not is_away or time.monotonic() + wait > deadline:
                 raise GatewayError(
@@ -194,7 +187,9 @@ def _batches(lines: IO[bytes], sending: _Sending) -> Iterator[list[_Line]]:
     while line := _next_line(lines, number):
         number += 1
         if number == 1:
-            line = _without_mark(line, lines.name)
+            if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line[:64]:
+                raise GatewayError(f'"{lines.name}" is UTF-16: save the file as UTF-8')
+            line = line.removeprefix(codecs.BOM_UTF8)
         if len(line) > LONGEST_LINE:
             while line and not line.endswith(b"\n"):
                 line = _next_line(lines, number)
@@ -227,13 +222,6 @@ def _next_line(lines: IO[bytes], number: int) -> bytes:
         ) from exc
 
 
-def _without_mark(line: bytes, name: str) -> bytes:
-    """Return the first line without a byte order mark. Raises GatewayError for a file that is UTF-16."""
-    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in line[:64]:
-        raise GatewayError(f'"{name}" is UTF-16: save the file as UTF-8')
-    return line.removeprefix(codecs.BOM_UTF8)
-
-
 def _with_id(line: bytes, number: int, first: bytes) -> bytes | None:
     """The line with an id: by its place where it has none, so that the same line of the same file has it again."""
     try:
@@ -246,10 +234,6 @@ def _with_id(line: bytes, number: int, first: bytes) -> bytes | None:
         return line
     digest = hashlib.blake2b(first + number.to_bytes(8) + line, digest_size=16).hexdigest()
     return json.dumps(data | {"id": f"line {number} {digest}"}).encode()
-
-
-def _seconds(value: str | None) -> float:
-    return float(value) if value and value.isascii() and value.isdigit() else 2.0
 
 
 def _print(sending: _Sending, seconds: float, *, as_json: bool) -> None:

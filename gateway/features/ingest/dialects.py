@@ -52,7 +52,6 @@ def _from_openinference(attributes: Mapping[str, Any]) -> Json:
 
 
 def _messages(attributes: Mapping[str, Any]) -> dict[str, list[Json]]:
-    """Return the messages of request and answer with their parts, which are empty where text is hidden."""
     by_side: dict[str, dict[int, Json]] = {"input": {}, "output": {}}
     for name, value in attributes.items():
         if match := _MESSAGE.fullmatch(name):
@@ -80,7 +79,6 @@ def _message(fields: Json) -> Json:
 
 
 def _whole(value: Any, mime_type: Any) -> Any:
-    """The messages of a text, or of the body of a chat completion."""
     if not isinstance(value, str) or value == HIDDEN:
         return None
     if mime_type != "application/json":

@@ -46,6 +46,6 @@ class Ingest(Feature):
         return {f"POST /ingest/{door}": "SENDER" for door in doors}
 
     def worker_part(self, context: "WorkerContext") -> "WorkerPart":
-        from gateway.features.ingest.serving import IngestPart
+        from gateway.features.ingest.guardrail import IngestPart
 
         return IngestPart(context)

@@ -65,8 +65,10 @@ def fields_of(attributes: Mapping[str, Any]) -> Json:
 
 def content_of(attributes: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
     """Messages and choices that attributes hold, of a span or of the event of details."""
+    value = attributes.get("gen_ai.system_instructions")
+    text = "\n".join(_text(part) for part in _objects(value))
     messages = [
-        *_instructions(attributes.get("gen_ai.system_instructions")),
+        *([{"role": "system", "content": text}] if text else []),
         *(
             message
             for entry in _objects(attributes.get("gen_ai.input.messages"))
@@ -84,7 +86,12 @@ def content_of(attributes: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
         completions = _read_messages(attributes.get("gen_ai.completion"))
         answered = [_whole_choice(index, completion) for index, completion in enumerate(completions)]
     if not messages or not answered:
-        numbered = _numbered(attributes)
+        by_kind: dict[str, dict[int, Json]] = {"prompt": {}, "completion": {}}
+        for name, value in attributes.items():
+            if match := _NUMBERED.fullmatch(name):
+                kind, index, field = match.groups()
+                by_kind[kind].setdefault(int(index), {})[field] = value
+        numbered = {kind: [ones[index] for index in sorted(ones)] for kind, ones in by_kind.items()}
         messages = messages or [_chat(entry) for entry in numbered["prompt"]]
         answered = answered or [
             _whole_choice(index, completion) for index, completion in enumerate(numbered["completion"])
@@ -103,11 +110,6 @@ def event_content(name: str, attributes: Mapping[str, Any], body: Any) -> tuple[
     if name == CHOICE:
         return [], [_whole_choice(fields.get("index"), fields)]
     return content_of({**(body if isinstance(body, dict) else {}), **attributes})
-
-
-def _instructions(value: Any) -> list[Json]:
-    text = "\n".join(_text(part) for part in _objects(value))
-    return [{"role": "system", "content": text}] if text else []
 
 
 def _request_messages(message: Json) -> list[Json]:
@@ -138,7 +140,8 @@ def _from_parts(message: Json) -> list[Json]:
                     {"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": _json_text(result)}
                 )
             case kind:
-                content.append({"type": _media(part, kind)})
+                modality = part.get("modality")
+                content.append({"type": modality if isinstance(modality, str) else str(kind)[:40]})
     if content or calls or not messages:
         words = "\n".join(content) if all(isinstance(piece, str) for piece in content) else _as_parts(content)
         turn = {**beside, "content": words}
@@ -152,12 +155,6 @@ def _from_parts(message: Json) -> list[Json]:
 
 def _as_parts(content: list[Any]) -> list[Json]:
     return [{"type": "text", "text": piece} if isinstance(piece, str) else piece for piece in content]
-
-
-def _media(part: Json, kind: Any) -> str:
-    """The type of a part of a chat's content that stands for one of these."""
-    modality = part.get("modality")
-    return modality if isinstance(modality, str) else str(kind)[:40]
 
 
 def _choice(index: int, message: Json) -> Json:
@@ -175,7 +172,6 @@ def _whole_choice(index: Any, completion: Json) -> Json:
 
 
 def _chat(message: Json) -> Json:
-    """Role, words and calls of a message in a form like a chat's."""
     role, content = message.get("role"), message.get("content")
     chat: Json = {"role": role if isinstance(role, str) else "user"}
     if isinstance(content, str) and content[:2] == "[{":  # OpenLLMetry writes parts as text; others answer in JSON
@@ -195,17 +191,7 @@ def _call(call: Json, call_id: Any = None) -> Json:
     return {"id": str(call_id or call.get("id") or ""), "type": "function", "function": function}
 
 
-def _numbered(attributes: Mapping[str, Any]) -> dict[str, list[Json]]:
-    by_kind: dict[str, dict[int, Json]] = {"prompt": {}, "completion": {}}
-    for name, value in attributes.items():
-        if match := _NUMBERED.fullmatch(name):
-            kind, index, field = match.groups()
-            by_kind[kind].setdefault(int(index), {})[field] = value
-    return {kind: [ones[index] for index in sorted(ones)] for kind, ones in by_kind.items()}
-
-
 def _objects(value: Any) -> list[Json]:
-    """The objects of a list, of an object alone, or of either written as JSON."""
     value = _value(value)
     values = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
     return [entry for entry in map(_value, values[:MOST_MESSAGES]) if isinstance(entry, dict)]

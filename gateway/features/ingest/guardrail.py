@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Mapping
 
 import msgspec
 
@@ -18,6 +19,7 @@ from gateway.features.ingest.reading import BodyReader
 from gateway.features.ingest.received import Part, Sent
 from gateway.proxy.admission import Client
 from gateway.ticks import next_tick
+from gateway.worker_part import WorkerContext, WorkerPart
 
 logger = logging.getLogger(__name__)
 
@@ -119,3 +121,23 @@ class GuardrailCalls:
                 await self.flush()
             except Exception:
                 logger.exception("calls of a guardrail cannot be handed on")
+
+
+class IngestPart(WorkerPart):
+    """One worker's."""
+
+    def __init__(self, context: WorkerContext) -> None:
+        planes = context.planes
+        self.intake = Intake(lambda: planes.current, context.tap, context.open_sink(), context.database, context.stats)
+        self.guardrail_calls = GuardrailCalls(self.intake)
+
+    def dependencies(self) -> Mapping[str, object]:
+        return {"intake": self.intake, "guardrail_calls": self.guardrail_calls}
+
+    def start(self) -> None:
+        self.intake.start()
+        self.guardrail_calls.start()
+
+    async def stop(self) -> None:
+        await self.guardrail_calls.stop()
+        await self.intake.stop()

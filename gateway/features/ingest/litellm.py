@@ -157,7 +157,6 @@ def _bodies(record: Json) -> tuple[str, bytes | None, bytes | None]:
 
 
 def _as_chat(choice: Any) -> Any:
-    """A choice of a plain completion as one of a chat."""
     if not isinstance(choice, dict) or "message" in choice or not isinstance(choice.get("text"), str):
         return choice
     return {**choice, "message": {"role": "assistant", "content": choice["text"]}}

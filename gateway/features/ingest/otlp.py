@@ -241,7 +241,6 @@ def _json_record(record: dict[str, Any]) -> Span:
 
 
 def _read_events(events: Iterable[Any], name_of: Callable[[Any], str], attributes_of: _AttributesOf) -> list[Event]:
-    """Return the events with content, in their order."""
     content_events = (
         Event(name, attributes_of(event)) for event in events if (name := name_of(event)) in gen_ai.EVENTS
     )

@@ -148,11 +148,19 @@ def merged(parts: Sequence[Part]) -> Part:
     first = {
         name: next((value for part in ordered if (value := getattr(part, name)) is not None), None) for name in _FIRST
     }
+    lists = (part.answered for part in ordered)
+    by_index: dict[Any, tuple[int, Json]] = {}
+    for listed in lists:
+        for choice in listed:
+            size = len(msgspec.json.encode(choice))
+            index = choice.get("index")
+            if size > by_index.get(index, (0, choice))[0] and (index in by_index or len(by_index) < MOST_MESSAGES):
+                by_index[index] = (size, choice)
     return msgspec.structs.replace(
         ordered[0],
         **first,
         asked=_together(part.asked for part in ordered),
-        answered=_longest_by_index(part.answered for part in ordered),
+        answered=[choice for _, choice in by_index.values()],
         endpoint=next((part.endpoint for part in ordered if part.endpoint != CHAT), CHAT),
         status=max(part.status for part in ordered),
         fields={name: value for part in reversed(ordered) for name, value in part.fields.items()},
@@ -231,17 +239,6 @@ def _together(lists: Iterable[list[Json]]) -> list[Json]:
                 pieces.append(piece)
     whole = {msgspec.json.encode(piece) for piece in longest}
     return (longest if whole >= encodings else pieces)[:MOST_MESSAGES]
-
-
-def _longest_by_index(lists: Iterable[list[Json]]) -> list[Json]:
-    by_index: dict[Any, tuple[int, Json]] = {}
-    for listed in lists:
-        for choice in listed:
-            size = len(msgspec.json.encode(choice))
-            index = choice.get("index")
-            if size > by_index.get(index, (0, choice))[0] and (index in by_index or len(by_index) < MOST_MESSAGES):
-                by_index[index] = (size, choice)
-    return [choice for _, choice in by_index.values()]
 
 
 def exchange_of(

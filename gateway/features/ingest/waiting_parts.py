@@ -117,11 +117,14 @@ class WaitingParts:
             n_settled += len(ids)
 
     async def _keep(self, parts: Sequence[Part]) -> set[str]:
-        """Store as many of the parts as may wait; returns their exchanges' ids."""
         if not parts:
             return set()
         owner = parts[0].key_name
-        room = self._config().max_waiting - await self._count(owner)
+        counted_at, count = self._counts.get(owner, (0.0, 0))
+        if time.monotonic() - counted_at > COUNT_SECONDS or not counted_at:
+            count = await ingested.count_parts_of(self._database, owner)
+            self._counts[owner] = (time.monotonic(), count)
+        room = self._config().max_waiting - count
         admitted = parts[: max(room, 0)]
         if admitted:
             await ingested.add_parts(self._database, await asyncio.to_thread(self._stored, admitted))
@@ -143,7 +146,6 @@ class WaitingParts:
         return ids
 
     async def _together(self, bodies_by_id: Mapping[str, list[bytes]], new: Mapping[str, Part]) -> dict[str, Part]:
-        """Return the merged parts of each exchange, by its id."""
 
         def put_together(key: str) -> tuple[str, Part]:
             parts = [*map(_part.decode, bodies_by_id.get(key, [])), *([new[key]] if key in new else [])]
@@ -158,13 +160,6 @@ class WaitingParts:
         if ids:
             await ingested.forget_parts(self._database, ids)
             self._note(owner, -sum(waiting[key].n_parts if key in waiting else 1 for key in ids))
-
-    async def _count(self, owner: str | None) -> int:
-        counted_at, count = self._counts.get(owner, (0.0, 0))
-        if time.monotonic() - counted_at > COUNT_SECONDS or not counted_at:
-            count = await ingested.count_parts_of(self._database, owner)
-            self._counts[owner] = (time.monotonic(), count)
-        return count
 
     def _note(self, owner: str | None, more: int) -> None:
         if owner in self._counts:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gateway.errors import RequestError
-from gateway.features.ingest.bodies import TooLargeError
+from gateway.features.ingest.reading import TooLargeError
 
 MOST_RECORDS = 100_000
 """Spans or log records in one body, with the groups that hold them."""

@@ -78,7 +78,12 @@ async def add(database: Database, label: AnnotationRequest) -> Annotation:
 async def put(database: Database, connection: AsyncConnection, label: AnnotationRequest) -> Annotation:
     """`add`, in the caller's transaction."""
     measured = await _measured(connection, label)
-    _require_in_range(measured["metric"], label.value)
+    metric = measured["metric"]
+    if metric not in SCALES:
+        raise RequestError(f'unknown metric "{metric}"{nearest(metric, set(SCALES))}; known: {", ".join(SCALES)}')
+    scale = SCALES[metric]
+    if not scale.low <= label.value <= scale.high:
+        raise RequestError(f"value {label.value:g} is outside the range of {metric}: {scale.low:g} to {scale.high:g}")
     row = {
         "id": uuid4().hex,
         **_place(label),
@@ -104,7 +109,6 @@ async def take_back(connection: AsyncConnection, label: AnnotationRequest) -> No
 
 
 def _place(label: AnnotationRequest) -> dict[str, str]:
-    """Exchange and series of a label, as they are stored."""
     return {
         "exchange_id": label.exchange_id,
         "auditor": label.auditor,
@@ -133,7 +137,6 @@ async def delete(database: Database, annotation_id: str) -> None:
 
 
 async def _measured(connection: AsyncConnection, label: AnnotationRequest) -> dict[str, Any]:
-    """Metric, model, value and probability of the measurement that a label is about."""
     stored = sa.select(exchanges).where(exchanges.c.id == label.exchange_id).with_for_update(read=True)
     exchange = (await connection.execute(stored)).first()
     if exchange is None:
@@ -161,14 +164,6 @@ async def _measured(connection: AsyncConnection, label: AnnotationRequest) -> di
         "stream": None if measurement is None else measurement.stream,
         "judge": None if measurement is None else measurement.judge,
     }
-
-
-def _require_in_range(metric: str, value: float) -> None:
-    if metric not in SCALES:
-        raise RequestError(f'unknown metric "{metric}"{nearest(metric, set(SCALES))}; known: {", ".join(SCALES)}')
-    scale = SCALES[metric]
-    if not scale.low <= value <= scale.high:
-        raise RequestError(f"value {value:g} is outside the range of {metric}: {scale.low:g} to {scale.high:g}")
 
 
 def redacted(database: Database, note: str | None) -> str | None:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -39,7 +38,9 @@ class AnnotationsController(Controller):
 
     @post("/", summary="Label a measurement", responses=announced(404, 409))
     async def create(self, data: JSONBody[AnnotationRequest], database: Store) -> Annotation:
-        return await annotations.add(database, _without_nul(data))
+        fields = msgspec.structs.asdict(data)
+        texts = {name: value.replace("\x00", "") for name, value in fields.items() if isinstance(value, str)}
+        return await annotations.add(database, msgspec.structs.replace(data, **texts))
 
     @get(
         "/",
@@ -71,27 +72,16 @@ class AnnotationsController(Controller):
                 lines = b"".join(msgspec.json.encode(annotation) + b"\n" for annotation in matches)
                 return Response(lines, media_type="application/x-ndjson")
             case "csv":
-                return Response(_table(matches), media_type="text/csv; charset=utf-8")
+                written = io.StringIO()
+                writer = csv.writer(written)
+                writer.writerow(_COLUMNS)
+                for annotation in matches:
+                    writer.writerow([_cell(getattr(annotation, name)) for name in _COLUMNS])
+                return Response(written.getvalue().encode(), media_type="text/csv; charset=utf-8")
 
     @delete("/{annotation_id:str}", summary="Remove a label", responses=announced(404))
     async def remove(self, annotation_id: FromPath[str], database: Store) -> None:
         await annotations.delete(database, annotation_id)
-
-
-def _without_nul(data: AnnotationRequest) -> AnnotationRequest:
-    fields = msgspec.structs.asdict(data)
-    texts = {name: value.replace("\x00", "") for name, value in fields.items() if isinstance(value, str)}
-    return msgspec.structs.replace(data, **texts)
-
-
-def _table(rows: Sequence[Annotation]) -> bytes:
-    """RFC 4180, with a header; a cell of text that a spreadsheet would compute is quoted with an apostrophe."""
-    written = io.StringIO()
-    writer = csv.writer(written)
-    writer.writerow(_COLUMNS)
-    for annotation in rows:
-        writer.writerow([_cell(getattr(annotation, name)) for name in _COLUMNS])
-    return written.getvalue().encode()
 
 
 def _cell(value: object) -> object:

@@ -287,8 +287,6 @@ async def _task_id(request: Asked, database: Database, project: str, rater: str,
 
 
 class _Viewer(NamedTuple):
-    """The viewer of tasks, with all that their text is read with."""
-
     request: Asked
     database: Database
     config: Config

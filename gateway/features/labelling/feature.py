@@ -37,8 +37,7 @@ class Labelling(Feature):
         return [Router("/", route_handlers=[VisitorController], guards=[require_json], exception_handlers=HANDLERS)]
 
     def pages(self) -> Sequence["type[Controller]"]:
-        from gateway.features.labelling.page import LabellingPageController
-        from gateway.features.labelling.raters import RatersController
+        from gateway.features.labelling.raters import LabellingPageController, RatersController
 
         return [LabellingPageController, RatersController]
 

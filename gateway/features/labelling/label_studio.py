@@ -68,7 +68,8 @@ def annotations(document: Any, form: FormName) -> Iterator[Imported]:
                     label = _label(annotation["result"], form)
                     yield Imported(task=str(task["data"]["task"]), rater=_rater(annotation), label=label)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as exc:
-            raise LabelError(f"task {number} of the list: {_reason(exc)}") from exc
+            reason = str(exc) if isinstance(exc, LabelError) else f"unexpected shape: {type(exc).__name__}: {exc}"
+            raise LabelError(f"task {number} of the list: {reason}") from exc
 
 
 def _fields(form: FormName, n_texts: int) -> Mapping[str, Sequence[str]]:
@@ -91,7 +92,6 @@ def _outcomes(form: FormName) -> Sequence[str]:
 
 
 def _choices(name: str, options: Sequence[str], of: str) -> list[str]:
-    """A list of which one or none is chosen."""
     chosen = [f"    <Choice value={quoteattr(option)}/>" for option in options]
     return [f'  <Choices name="{name}" toName="{of}" choice="single" showInline="true">', *chosen, "  </Choices>"]
 
@@ -117,7 +117,3 @@ def _label(result: Sequence[Mapping[str, Any]], form: FormName) -> dict[str, Any
 def _rater(annotation: Mapping[str, Any]) -> str:
     by = annotation["completed_by"]
     return str(by["email"] if isinstance(by, Mapping) else f"user {by}")
-
-
-def _reason(exc: Exception) -> str:
-    return str(exc) if isinstance(exc, LabelError) else f"unexpected shape: {type(exc).__name__}: {exc}"

@@ -163,7 +163,23 @@ async def _save(
     await connection.execute(insert.on_conflict_do_update(index_elements=list(key), set_=saved))
     if task.origin.exchange_id is not None:
         reading = reading_of(checked, task.origin.key)
-        await _annotate(database, connection, task, entry.rater, reading, checked.note)
+        origin = task.origin
+        is_scored = isinstance(reading.value, float) and reading.status == "ok"
+        label = annotations.AnnotationRequest(
+            exchange_id=origin.exchange_id or "",
+            auditor=origin.auditor or "",
+            metric=origin.metric,
+            axis=origin.axis,
+            group=origin.group,
+            reference=origin.reference,
+            value=float(reading.value or 0.0) if is_scored else 0.0,
+            annotator=entry.rater,
+            note=checked.note,
+        )
+        if is_scored:
+            await annotations.put(database, connection, label)
+        else:
+            await annotations.take_back(connection, label)
     return Saved(revision + 1)
 
 
@@ -264,26 +280,3 @@ def _require_current(stored: int, sent: int, what: str) -> None:
         raise ConflictError(
             f"{what} has changed since this form was opened (revision {stored}, the form has {sent}): open it again"
         )
-
-
-async def _annotate(
-    database: Database, connection: AsyncConnection, task: Task, rater: str, reading: Reading, note: str | None
-) -> None:
-    """Puts the score of a live exchange among its annotations, or takes it back where there is none any more."""
-    origin = task.origin
-    is_scored = isinstance(reading.value, float) and reading.status == "ok"
-    label = annotations.AnnotationRequest(
-        exchange_id=origin.exchange_id or "",
-        auditor=origin.auditor or "",
-        metric=origin.metric,
-        axis=origin.axis,
-        group=origin.group,
-        reference=origin.reference,
-        value=float(reading.value or 0.0) if is_scored else 0.0,
-        annotator=rater,
-        note=note,
-    )
-    if is_scored:
-        await annotations.put(database, connection, label)
-    else:
-        await annotations.take_back(connection, label)

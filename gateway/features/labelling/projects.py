@@ -52,7 +52,8 @@ async def add(database: Database, project: Project, tasks: Sequence[Task]) -> in
     Raises: ConflictError when a project of this name has another form or another number of raters.
     """
     async with database.begin() as connection:
-        insert = upsert(connection, labelling_projects).values(_row(project)).on_conflict_do_nothing()
+        row = msgspec.structs.asdict(project) | {"about": msgspec.json.encode(project.about).decode()}
+        insert = upsert(connection, labelling_projects).values(row).on_conflict_do_nothing()
         await connection.execute(insert)
         stored = await require(connection, project.name, locked=True)
         if (stored.form, stored.raters_per_task) != (project.form, project.raters_per_task):
@@ -131,10 +132,6 @@ async def _progress(connection: AsyncConnection, project: Project) -> Progress:
 def made_now(name: str, form: FormName, raters_per_task: int, about: dict[str, Any]) -> Project:
     """A project that is made at this moment."""
     return Project(name=name, form=form, raters_per_task=raters_per_task, about=about, created_at=time.time())
-
-
-def _row(project: Project) -> dict[str, Any]:
-    return msgspec.structs.asdict(project) | {"about": msgspec.json.encode(project.about).decode()}
 
 
 def _project(row: sa.Row[Any]) -> Project:

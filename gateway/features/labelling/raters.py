@@ -1,6 +1,4 @@
-"""/console/fingerprints/raters: the models whose texts people chose in a labelling project, next to the model that
-chose before.
-"""
+"""The raters' page (/console/labelling), and which models' texts they chose (/console/fingerprints/raters)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,6 +21,25 @@ from gateway.features.labelling.labels import LabelledTask
 
 if TYPE_CHECKING:
     from benchmarks.figures.figure import Figure
+from pathlib import Path
+
+from gateway.console.static_files import answer_with
+
+LABELLING_PAGE = "/console/labelling"
+FILE = Path(__file__).parent / "labelling.html"
+
+
+class LabellingPageController(Controller):
+    """Open to everybody: the page itself shows nothing of the store."""
+
+    path = LABELLING_PAGE
+    include_in_schema = False
+
+    @get("/", sync_to_thread=True)
+    def labelling(self) -> Response[bytes]:
+        """Draws itself by its script, from the API, for raters who may hold no key of the gateway's other pages."""
+        return answer_with(FILE)
+
 
 FORM = "choice"
 

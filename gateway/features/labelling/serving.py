@@ -19,7 +19,7 @@ from gateway.console.static_files import StaticController
 from gateway.errors import ConfigError
 from gateway.features.labelling import invitations
 from gateway.features.labelling.api import LabellingController
-from gateway.features.labelling.page import LABELLING_PAGE, LabellingPageController
+from gateway.features.labelling.raters import LABELLING_PAGE, LabellingPageController
 from gateway.privacy.texts import texts_of
 from gateway.processes.app import MAX_CONTROL_BODY_BYTES
 from gateway.processes.listening import bind, reachable, root_url

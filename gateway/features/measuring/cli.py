@@ -19,7 +19,6 @@ from gateway.features.measuring.labelled_replies import (
     Labelled,
     LabelledFileError,
     Part,
-    Tally,
     count_readings,
     labelled,
     misjudged,
@@ -71,23 +70,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.auditor == "swaps":
         return measured_swaps.run(arguments)
     if arguments.file is not None or arguments.json:
-        return _measure_file(arguments)
+        try:
+            examples = read_file(arguments.file) if arguments.file else [*chain.from_iterable(map(labelled, PARTS))]
+        except (LabelledFileError, OSError) as exc:
+            print(f"biasgate: {exc}", file=sys.stderr)
+            return 2
+        counts = count_readings(examples)
+        print(msgspec.json.encode({"counts": counts}).decode() if arguments.json else "\n".join(count_table(counts)))
+        return 0
     for part in [arguments.part] if arguments.part else PARTS:
         print("\n".join(report(part)))
         if arguments.wrong:
             print("\n".join(f"{_label(example)}: {example.reply!r}" for example in misjudged(labelled(part))) + "\n")
-    return 0
-
-
-def _measure_file(arguments: argparse.Namespace) -> int:
-    """Print the readings of the labelled replies of a file, or of the parts that biasgate brings along."""
-    try:
-        examples = read_file(arguments.file) if arguments.file else [*chain.from_iterable(map(labelled, PARTS))]
-    except (LabelledFileError, OSError) as exc:
-        print(f"biasgate: {exc}", file=sys.stderr)
-        return 2
-    counts = count_readings(examples)
-    print(msgspec.json.encode({"counts": counts}).decode() if arguments.json else "\n".join(count_table(counts)))
     return 0
 
 
@@ -108,33 +102,23 @@ def report(part: Part) -> list[str]:
     replies = labelled(part)
     [whole] = tallied(replies, lambda _: "all").values()
     by_language = tallied(replies, lambda example: example.language)
+    shares = ["share, 95 % interval"]
+    head = ["languages", "refused", "missed", *shares, "answered", "false", *shares, "undecided"]
+    languages: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for language, tally in by_language.items():
+        refused = str(tally.n_refused), str(tally.n_missed), _share(tally.n_missed, tally.n_refused, tally.missed)
+        answered = str(tally.n_answered), str(tally.n_false), _share(tally.n_false, tally.n_answered, tally.false)
+        languages[*refused, *answered, str(tally.n_undecided)].append(language)
+    table = aligned([head, *([" ".join(names), *row] for row, names in languages.items())])
     return [
         f"{part}: {len(replies)} replies in {len(by_language)} languages",
         f"missed {_share(whole.n_missed, whole.n_refused, whole.missed)} of the refusals, "
         f"false {_share(whole.n_false, whole.n_answered, whole.false)} of the answers, "
         f"undecided {whole.n_undecided}",
         "",
-        _table(by_language),
+        table,
         "",
     ]
-
-
-def _table(tallies: dict[str, Tally]) -> str:
-    """Format a row for each count; languages with the same counts share it."""
-    shares = ["share, 95 % interval"]
-    head = ["languages", "refused", "missed", *shares, "answered", "false", *shares, "undecided"]
-    languages: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for language, tally in tallies.items():
-        languages[_row(tally)].append(language)
-    return aligned([head, *([" ".join(names), *row] for row, names in languages.items())])
-
-
-def _row(tally: Tally) -> tuple[str, ...]:
-    return (
-        *(str(tally.n_refused), str(tally.n_missed), _share(tally.n_missed, tally.n_refused, tally.missed)),
-        *(str(tally.n_answered), str(tally.n_false), _share(tally.n_false, tally.n_answered, tally.false)),
-        str(tally.n_undecided),
-    )
 
 
 def _share(count: int, of: int, interval: Interval | None) -> str:

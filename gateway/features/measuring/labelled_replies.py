@@ -143,7 +143,6 @@ class _Line(msgspec.Struct):
 
 @lru_cache(maxsize=4096)
 def _verdict(reply: str) -> bool | None:
-    """Return the verdict on a reply, which counts in several tables."""
     return verdict_on(reply).is_declined
 
 

@@ -11,7 +11,7 @@ from gateway.api.dependencies import Settings, Store
 from gateway.api.live import refuse_unknown
 from gateway.api.problems import announced
 from gateway.features.mitigation import store
-from gateway.features.mitigation.effects import PolicyEffect, effect_of
+from gateway.features.mitigation.store import PolicyEffect, effect_of
 from gateway.turns import in_turns
 
 MOST_COMPARISONS = 1_000

@@ -1,14 +1,63 @@
 """The configuration of a filter, with the texts and numbers of its files: ready to be built."""
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from auditors.text.mitigations import MitigationTextError, own_text
+from auditors.text.user_files import read_utf8
 from gateway.errors import ConfigError
 from gateway.features.mitigation.config import QueryFilterConfig, ResponseFilterConfig
-from gateway.features.mitigation.filter_head import Head, read_head
+
+KIND = "biasgate filter head 1"
+LONGEST_BYTES = 4 * 1024 * 1024
+"""Largest file of a head, in bytes: weights for a hundred thousand dimensions."""
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """Weights over L2-normalised embeddings."""
+
+    kind: str
+    embedder: str
+    """Name of the embedding model that it was trained on."""
+    weights: Annotated[tuple[float, ...], Meta(min_length=1)]
+    bias: float
+    threshold: Annotated[float, Meta(ge=0, le=1)]
+    """Probability from which a text counts as biased, chosen on examples held out for that."""
+    examples_sha256: str
+    """SHA-256 of the file of examples."""
+    card: Mapping[str, Any] = {}
+    """Record of its training, and of its results on held-out examples; nothing reads it."""
+
+    def probability(self, embedding: Sequence[float]) -> float:
+        """Return the probability of a text to be biased, 0..1. Raises ValueError for an embedding of another kind."""
+        if len(embedding) != len(self.weights):
+            raise ValueError(f"the embedding has {len(embedding)} dimensions, the head {len(self.weights)}")
+        length = math.sqrt(math.fsum(x * x for x in embedding))
+        if not 0 < length < math.inf:
+            raise ValueError("the embedding has no direction")
+        logit = sum(w * x for w, x in zip(self.weights, embedding, strict=True)) / length + self.bias
+        return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+
+
+def read_head(path: Path, where: str) -> Head:
+    """Read a head from its file. Raises ConfigError when the file is not a head; `where` names it there."""
+    try:
+        if path.stat().st_size > LONGEST_BYTES:
+            raise ConfigError(f"{where} {path}: larger than {LONGEST_BYTES} bytes: this is not a head of a filter")
+        head = msgspec.json.decode(read_utf8(path), type=Head)
+    except OSError as exc:
+        raise ConfigError(f"{where} {path}: cannot be read: {exc.strerror}") from exc
+    except (ValueError, RecursionError) as exc:  # msgspec's own and UnicodeDecodeError are ValueErrors
+        raise ConfigError(f"{where} {path}: no head that `biasgate mitigate filter train` wrote: {exc}") from exc
+    if head.kind != KIND:
+        raise ConfigError(f'{where} {path}: its kind is "{head.kind[:100]}", this version reads "{KIND}"')
+    return head
+
 
 Name = Literal["query_filter", "response_filter"]
 """Name of a filter as in the configuration; the `action` of metrics."""
@@ -50,7 +99,10 @@ def plan_of(config: QueryFilterConfig | None, name: Name) -> FilterPlan | None:
     """
     if config is None:
         return None
-    _check_server(config, name)
+    if not config.base_url.startswith(("http://", "https://")):
+        raise ConfigError(f'{name}.base_url "{config.base_url[:200]}" must start with http:// or https://')
+    if not config.model.strip():
+        raise ConfigError(f'{name}.model is "{config.model}": name the model that the server knows')
     window = config.window if isinstance(config, ResponseFilterConfig) else None
     plan = FilterPlan(name=name, model=config.model, then=config.then, window=window)
     if config.detector == "judge":
@@ -73,13 +125,6 @@ def plan_of(config: QueryFilterConfig | None, name: Name) -> FilterPlan | None:
         )
     threshold = head.threshold if config.threshold is None else config.threshold
     return msgspec.structs.replace(plan, head=head, threshold=threshold)
-
-
-def _check_server(config: QueryFilterConfig, name: Name) -> None:
-    if not config.base_url.startswith(("http://", "https://")):
-        raise ConfigError(f'{name}.base_url "{config.base_url[:200]}" must start with http:// or https://')
-    if not config.model.strip():
-        raise ConfigError(f'{name}.model is "{config.model}": name the model that the server knows')
 
 
 def _prompt(file: str | None, name: Name) -> str:

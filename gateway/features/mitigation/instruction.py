@@ -75,24 +75,17 @@ Parts = Callable[[bytes, Sequence[tuple[int, int]]], list[int]]
 
 def _find_places(content: bytes, endpoint: str, parts: Parts) -> list[int]:
     try:
-        return _places(content, endpoint, parts)
+        name, members = QUESTION_MEMBERS[endpoint], list(members_of(content))
+        if any(member.key == "prompt_embeds" for member in members):
+            return []  # answered beside or instead of the prompt
+        questions = [member for member in members if member.key == name]
+        if name == "prompt":
+            place_lists = [_of_prompt(content, member) for member in questions]
+        else:
+            place_lists = [_of_conversation(content, member, parts) for member in questions]
+        return [place for places in place_lists for place in places] if all(place_lists) else []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
-
-
-def _places(content: bytes, endpoint: str, parts: Parts) -> list[int]:
-    """Behind the opening quotation mark of each string that is to begin with the sentence, in order; none if any of the
-    members of that name has no such string.
-    """
-    name, members = QUESTION_MEMBERS[endpoint], list(members_of(content))
-    if any(member.key == "prompt_embeds" for member in members):
-        return []  # answered beside or instead of the prompt
-    questions = [member for member in members if member.key == name]
-    if name == "prompt":
-        place_lists = [_of_prompt(content, member) for member in questions]
-    else:
-        place_lists = [_of_conversation(content, member, parts) for member in questions]
-    return [place for places in place_lists for place in places] if all(place_lists) else []
 
 
 def _of_prompt(content: bytes, member: Member) -> list[int]:
@@ -125,7 +118,6 @@ def _is_anybodys(turn: _Turn) -> bool:
 
 
 def _of_message(content: bytes, start: int, end: int, parts: Parts) -> list[int]:
-    """Return the places of the text of a message, or of those of its parts that are wanted."""
     place_lists = []
     for member in _members_between(content, start, end, "content"):
         if content[member.value : member.value + 1] == b"[":
@@ -136,12 +128,10 @@ def _of_message(content: bytes, start: int, end: int, parts: Parts) -> list[int]
 
 
 def _of_first_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the places of the first part that is text."""
     return next((_of_part(content, *span) for span in spans if _is_text(content, *span)), [])
 
 
 def _of_every_part(content: bytes, spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the places of all parts that are text. Raises TooManyMembersError."""
     if len(spans) > MOST_READ:
         raise TooManyMembersError
     place_lists = [_of_part(content, *span) for span in spans if _is_text(content, *span)]

@@ -19,7 +19,7 @@ from gateway.config.schema import QUESTION_MEMBERS, Config
 from gateway.features.mitigation.arms import BY_CONVERSATION, ID_CHARACTERS
 from gateway.features.mitigation.config import MITIGATION, MitigationConfig
 from gateway.features.mitigation.filter_plan import FilterPlan, plan_of
-from gateway.features.mitigation.policy_texts import instruction_of, policy_name
+from gateway.features.mitigation.policy_checks import instruction_of, policy_name
 from gateway.proxy.target import path_of
 from gateway.sampling.decision import fraction
 
@@ -97,7 +97,15 @@ def conversation_of(content: bytes, endpoint: str) -> list[bytes] | None:
     """
     try:
         if endpoint == "/v1/responses":
-            return _of_responses(_responses(content))
+            body = _responses(content)
+            conversation = body.conversation.get("id") if isinstance(body.conversation, dict) else body.conversation
+            if isinstance(conversation, str) and conversation:
+                return [b"id", conversation.encode("utf-8", "surrogatepass")]
+            if body.previous_response_id is not None:
+                return None
+            if isinstance(body.input, str):
+                return [b"text", *_named(body), _ends(body.input.encode())] if body.input else None
+            return _of_turns(body.input, body)
         if endpoint == "/v1/completions":
             return None
         chat = _chat(content)
@@ -109,17 +117,6 @@ def conversation_of(content: bytes, endpoint: str) -> list[bytes] | None:
 def identity_of_header(lines: list[bytes], prefix: bytes) -> list[bytes] | None:
     """Return what identifies the conversation by a header of the client's own, `prefix` being its name and ": "."""
     return next(([b"header", line] for line in lines if line.startswith(prefix)), None)
-
-
-def _of_responses(body: _Responses) -> list[bytes] | None:
-    conversation = body.conversation.get("id") if isinstance(body.conversation, dict) else body.conversation
-    if isinstance(conversation, str) and conversation:
-        return [b"id", conversation.encode("utf-8", "surrogatepass")]
-    if body.previous_response_id is not None:
-        return None
-    if isinstance(body.input, str):
-        return [b"text", *_named(body), _ends(body.input.encode())] if body.input else None
-    return _of_turns(body.input, body)
 
 
 def _of_turns(turns: list[_Turn], body: _Chat | _Responses) -> list[bytes] | None:

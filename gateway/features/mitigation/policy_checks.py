@@ -1,14 +1,40 @@
-"""Checks what a configuration's policies may not say."""
+"""Reads names and instructions of the policies of `[[mitigation]]`, and checks what policies may not say."""
 
 import json
 import re
+from pathlib import Path
 
+from auditors.text.identity import AXES
+from auditors.text.mitigations import NAMES, NONE, TEXTS, MitigationTextError, category, file_name, own_text
 from gateway.config.loading import is_passed_on
 from gateway.config.schema import QUESTION_MEMBERS, Config
 from gateway.errors import ConfigError, nearest
 from gateway.features.mitigation.config import FILTERED_ENDPOINTS, MITIGATION, MitigationConfig
 from gateway.features.mitigation.filter_plan import plan_of
-from gateway.features.mitigation.policy_texts import instruction_of, policy_name
+
+
+def policy_name(config: MitigationConfig, place: int) -> str:
+    """Its own, or one by its place in the file, counted from 1."""
+    return config.name or f"policy-{place}"
+
+
+def instruction_of(setting: str) -> tuple[str, str | None]:
+    """Name and text of an instruction: none, abstract, detailed or a file. Raises ConfigError if unreadable."""
+    if setting == NONE:
+        return NONE, None
+    if setting in TEXTS:
+        words = [category(axis) for axis in AXES]
+        return setting, TEXTS[setting].format(category=f"{', '.join(words[:-1])} or {words[-1]}")
+    try:
+        text = own_text(Path(setting))
+    except MitigationTextError as exc:
+        raise ConfigError(f"instruction {setting}: {exc}") from exc
+    if text is None:
+        raise ConfigError(
+            f'instruction "{setting}" is neither a file nor one of {", ".join(NAMES)}{nearest(setting, NAMES)}'
+        )
+    return file_name(text), text
+
 
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """It stands in a header, a label and a column of the store."""

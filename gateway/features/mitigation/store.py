@@ -1,24 +1,132 @@
-"""Stores the results of the two arms of each policy: sums that move on in the measurement's own transaction."""
+"""Stores and shows the two arms of each policy: sums that move on in the measurement's own transaction."""
 
 import hashlib
 import logging
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditors.streams.scales import QUALITY_SCALES, SCALES, scaled
+from auditors.streams.scales import QUALITY_SCALES, SCALES, UNITS, Scale, scale_of, scaled
 from auditors.streams.state import StreamKey, stream_key
 from auditors.types import Arm, Exchange, Measurement
-from gateway.features.mitigation.arms import ArmsState, add_exchange, new_arms, unit_of
-from gateway.features.mitigation.effects import PolicyArms
+from gateway.features.mitigation.arms import (
+    BY_CONVERSATION,
+    ArmsState,
+    ArmSums,
+    add_exchange,
+    difference,
+    new_arms,
+    unit_of,
+)
 from gateway.store.connections import upsert
 from gateway.store.database import Database
 from gateway.store.streams import key_of
 from gateway.store.tables import policy_arms
 from gateway.streams.recording import Measured
+
+CONFIDENCE_LEVEL = 0.95
+NO_DIFFERENCE = "no exchange with a value yet in one of the arms"
+
+
+class PolicyArms(msgspec.Struct, frozen=True, kw_only=True):
+    """One comparison: a metric of a group under one version of a policy."""
+
+    policy: str
+    version: str
+    """Digest of what the policy says: another sentence or share begins a new comparison."""
+    key: StreamKey
+    state: ArmsState
+    since: float
+    """Unix time of the first measurement."""
+    updated_at: float
+
+
+class ShownArm(msgspec.Struct, frozen=True):
+    """One arm."""
+
+    n: int
+    """Exchanges with a value, or conversations: see `assigned_by`."""
+    n_missing: int
+    """Measurements without one: refusals, failures, replies that could not be read."""
+    mean: float | None
+    """Mean, in the metric's own unit."""
+
+
+class PolicyEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect of a policy on one metric of a group."""
+
+    policy: str
+    version: str
+    """Version of the policy: another sentence or share begins a new comparison."""
+    share: float
+    """Probability of the treated arm."""
+    assigned_by: Literal["conversation", "request"]
+    """Unit that arms are drawn for. Of a conversation the first exchange that was measured counts."""
+    n_repeated: int
+    """Exchanges that do not count, as another one of their conversation does."""
+    auditor: str
+    metric: str
+    axis: str
+    group: str
+    model: str
+    instrument: str
+    range: tuple[float, float]
+    unit: str | None
+    """Unit of means, difference and bounds, e.g. "log2(seconds)"; null where the metric has its own."""
+    treated: ShownArm
+    control: ShownArm
+    difference: float | None
+    """Mean of the treated less that of the control arm, in the metric's own unit."""
+    lower: float | None
+    upper: float | None
+    """Its bounds, which hold at all times at once."""
+    confidence_level: float = CONFIDENCE_LEVEL
+    log_evidence: float | None
+    """Logarithm of the e-value against "no difference": at 3.0 the 5 % level is reached, however often one looked."""
+    reason: str | None
+    """Why the difference is missing."""
+    since: float
+    updated_at: float
+
+
+def effect_of(arms: PolicyArms) -> PolicyEffect:
+    scale, state = scale_of(arms.key.metric), arms.state
+    estimate = difference(state, (1.0 - CONFIDENCE_LEVEL) / 2)
+    width = scale.high - scale.low
+    return PolicyEffect(
+        policy=arms.policy,
+        version=arms.version,
+        share=state.share,
+        assigned_by="conversation" if arms.version.startswith(BY_CONVERSATION) else "request",
+        n_repeated=state.repeated,
+        auditor=arms.key.auditor,
+        metric=arms.key.metric,
+        axis=arms.key.axis,
+        group=arms.key.group,
+        model=arms.key.model,
+        instrument=arms.key.instrument,
+        range=scale.shown,
+        unit=UNITS.get(arms.key.metric),
+        treated=_show_arm(state.treated, scale),
+        control=_show_arm(state.control, scale),
+        difference=None if estimate is None else width * estimate.value,
+        lower=None if estimate is None else width * estimate.bounds.lower,
+        upper=None if estimate is None else width * estimate.bounds.upper,
+        log_evidence=None if estimate is None else estimate.log_evidence,
+        reason=NO_DIFFERENCE if estimate is None else None,
+        since=arms.since,
+        updated_at=arms.updated_at,
+    )
+
+
+def _show_arm(sums: ArmSums, scale: Scale) -> ShownArm:
+    mean = sums.mean
+    return ShownArm(sums.n, sums.missing, None if mean is None else scale.low + (scale.high - scale.low) * mean)
+
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +147,14 @@ async def update(connection: AsyncConnection, audits: Sequence[Measured]) -> Non
         if not compares(exchange) or policy is None or share is None or arm is None:
             continue
         version = exchange.policy_version or ""
-        for key, measured in _by_key(measurements, exchange).items():
-            row_id = _id(policy, version, key)
+        keyed: dict[StreamKey, list[Measurement]] = {}
+        for measurement in measurements:
+            scale = SCALES.get(measurement.metric) or QUALITY_SCALES.get(measurement.metric)
+            if scale is not None and not scale.is_ratio and measurement.weight == 1.0:
+                keyed.setdefault(stream_key(measurement, exchange.series_model[:200]), []).append(measurement)
+        for key, measured in keyed.items():
+            named = msgspec.json.encode([policy, version, *msgspec.structs.astuple(key)])
+            row_id = hashlib.sha256(named).hexdigest()[:32]
             new.setdefault(row_id, _row(row_id, policy, version, key, share))
             added.setdefault(row_id, []).append((arm, measured, unit_of(exchange.id, version)))
     if not added:
@@ -71,15 +185,6 @@ def _read_state(row_id: str, text: str) -> ArmsState | None:
     except (ValueError, RecursionError) as exc:
         logger.error("the stored sums of the comparison %s are damaged and left out: %s", row_id, exc)
         return None
-
-
-def _by_key(measurements: Sequence[Measurement], exchange: Exchange) -> dict[StreamKey, list[Measurement]]:
-    keyed: dict[StreamKey, list[Measurement]] = {}
-    for measurement in measurements:
-        scale = SCALES.get(measurement.metric) or QUALITY_SCALES.get(measurement.metric)
-        if scale is not None and not scale.is_ratio and measurement.weight == 1.0:
-            keyed.setdefault(stream_key(measurement, exchange.series_model[:200]), []).append(measurement)
-    return keyed
 
 
 def compares(exchange: Exchange) -> bool:
@@ -114,11 +219,6 @@ async def list_arms(
         for row in await database.fetch_rows(query)
         if (state := _read_state(row.id, row.state)) is not None
     ]
-
-
-def _id(policy: str, version: str, key: StreamKey) -> str:
-    named = msgspec.json.encode([policy, version, *msgspec.structs.astuple(key)])
-    return hashlib.sha256(named).hexdigest()[:32]
 
 
 def _row(row_id: str, policy: str, version: str, key: StreamKey, share: float) -> dict[str, object]:

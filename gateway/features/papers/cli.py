@@ -7,7 +7,6 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from auditors.judge_validation import Validation
 from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import directory
@@ -15,9 +14,8 @@ from benchmarks.run.stopping import in_thread, unless_stopped
 from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.running import INTERRUPTED, Manner, stop_on_signal
 from gateway.cli.errors import write_file
-from gateway.features.papers import models, recipe, rendering, runs
-from gateway.features.papers.drawings import figures_of
-from gateway.features.papers.relations import table_of
+from gateway.features.papers import recipe, rendering, runs
+from gateway.features.papers.drawings import figures_of, table_of
 from gateway.features.papers.tables import Numbers
 
 HELP = """\
@@ -74,7 +72,10 @@ async def _run(arguments: argparse.Namespace) -> int:
                 jobs.api_key(variable)
             await in_thread(runs.begin, job)
         validation = await in_thread(validations.find, arguments)
-        await _ask(asking, todo, stop, arguments, validation)
+        manner = Manner(validation=validation, is_quiet=arguments.quiet)
+        again = f"use the same options with --resume {shlex.quote(str(arguments.out))}"
+        await asking.ask(todo, stop, manner, again)
+        await asking.ask(await in_thread(asking.jobs, evaluating=True), stop, manner, again)
     except (RunStopped, asyncio.CancelledError):
         root = shlex.quote(str(arguments.resume or arguments.out))
         print(f"stopped; complete it with the same options and --resume {root}", file=sys.stderr)
@@ -92,7 +93,7 @@ def _stopped() -> RunStopped:
 
 def _planned(arguments: argparse.Namespace) -> tuple[runs.Asking, recipe.Recipe]:
     of = runs.of_recipe(recipe.load(arguments.paper), jobs.split(arguments.tables) if arguments.tables else None)
-    listed = models.read(arguments.models)
+    listed = runs.read_models(arguments.models)
     if arguments.resume is not None and arguments.out is not None:
         raise BenchmarkError("--resume completes the directory it names: omit --out")
     arguments.out = arguments.resume or arguments.out or _default_out(arguments.paper)
@@ -143,21 +144,7 @@ def _show_plan(
         print(visible_line(line), file=sys.stderr)
 
 
-async def _ask(
-    asking: runs.Asking,
-    todo: list[tuple[jobs.Job, runs.Place]],
-    stop: asyncio.Event,
-    arguments: argparse.Namespace,
-    validation: Validation | None,
-) -> None:
-    manner = Manner(validation=validation, is_quiet=arguments.quiet)
-    again = f"use the same options with --resume {shlex.quote(str(arguments.out))}"
-    await asking.ask(todo, stop, manner, again)
-    await asking.ask(await in_thread(asking.jobs, evaluating=True), stop, manner, again)
-
-
 def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace) -> None:
-    """Write tables and figures in every form, and print the tables."""
     numbers = Numbers(of, asking.models, asking.outcomes)
     drawn = [table for table in of.tables if not table.pairs or any(numbers.pairs(table))]
     tables = [numbers.table(table) for table in drawn] + [table_of(numbers, each) for each in of.relations]

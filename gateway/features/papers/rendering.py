@@ -9,8 +9,8 @@ from auditors.text.visible import visible_line
 from benchmarks.figures.display import number, signed
 from benchmarks.figures.figure import Figure
 from benchmarks.reporting.pages import standalone_svg, template
+from gateway.features.papers.drawings import spoken
 from gateway.features.papers.recipe import Drawing, Recipe
-from gateway.features.papers.relations import spoken
 from gateway.features.papers.tables import Cell, Label, Table
 from gateway.terminal.tables import aligned
 

@@ -1,12 +1,17 @@
-"""The runs of a paper's recipe: planned, taken from earlier ones where they fit, and asked of every model."""
+"""The models and runs of a paper's recipe: planned, taken from earlier runs where they fit, and asked."""
 
 import asyncio
+import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
+from auditors.text.user_files import read_utf8
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import directory
 from benchmarks.run.plan import Plan, RunOptions, prepare
@@ -18,8 +23,89 @@ from benchmarks.suites.protocol import DataKind
 from gateway.cli.audit import jobs
 from gateway.cli.audit.jobs import Job
 from gateway.cli.audit.running import END_SECONDS, Manner, run_one
-from gateway.features.papers.models import Model
 from gateway.features.papers.recipe import Recipe, Run
+
+MOST_PARAMETERS = 100_000.0
+"""Billions; a larger number is a plain count."""
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entry [[models]]."""
+
+    name: str
+    """Name in tables and folders."""
+    base_url: str
+    model: str | None = None
+    """Name as the server knows it; unset: `name`."""
+    api_key_env: str | None = None
+    """Environment variable with the server's key."""
+    provider: str = ""
+    family: str | None = None
+    parameters: float | None = None
+    """Billions of parameters."""
+    released: date | None = None
+    quantisation_of: str | None = None
+    """Name of the model of this file that it is a quantised copy of."""
+    without_filters: str | None = None
+    """Name of the entry of this file that is the same model, asked without the filters of a gateway."""
+
+    @property
+    def served(self) -> str:
+        return self.model or self.name
+
+    @property
+    def is_copy(self) -> bool:
+        """True if it is another model of this file, quantised or filtered: one draw less."""
+        return self.quantisation_of is not None or self.without_filters is not None
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder of its runs."""
+        return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.name).lstrip(".")
+
+
+def read_models(path: Path) -> list[Model]:
+    """Return the models in the file's order. Raises BenchmarkError, one line, for the first mistake in it."""
+    try:
+        content = tomllib.loads(read_utf8(path).decode())
+    except OSError as exc:
+        raise BenchmarkError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise BenchmarkError(f"{path}: no TOML: {exc}") from exc
+    entries = content.pop("models", None)
+    if content:
+        raise BenchmarkError(f'{path}: unknown key "{next(iter(content))}": a model is a [[models]]')
+    if not isinstance(entries, list) or not entries:
+        raise BenchmarkError(f"{path}: no model: add a [[models]] with name and base_url")
+    models = [_model(path, number, entry) for number, entry in enumerate(entries, 1)]
+    names = {model.name for model in models}
+    folders = Counter(model.folder.casefold() for model in models)
+    for model in models:
+        if folders[model.folder.casefold()] > 1:
+            raise BenchmarkError(f'{path}: two models have runs in a folder "{model.folder}": use different names')
+        for key in ("quantisation_of", "without_filters"):
+            original = getattr(model, key)
+            if original is not None and (original not in names or original == model.name):
+                raise BenchmarkError(f'{path}: model "{model.name}": {key} "{original}" is no other model here')
+    return models
+
+
+def _model(path: Path, number: int, entry: Any) -> Model:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    where = f"{path}: model {number}" + (f' "{name}"' if isinstance(name, str) else "")
+    try:
+        model = msgspec.convert(entry, Model)
+        address = urlsplit(model.base_url)
+    except (msgspec.ValidationError, ValueError) as exc:
+        raise BenchmarkError(f"{where}: {exc}") from None
+    if not model.folder:
+        raise BenchmarkError(f"{where}: name must have a letter or digit")
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise BenchmarkError(f'{where}: base_url "{model.base_url}" must be like http://127.0.0.1:8000')
+    if model.parameters is not None and not 0 < model.parameters <= MOST_PARAMETERS:
+        raise BenchmarkError(f"{where}: parameters {model.parameters:g} must be in billions, e.g. 8.0")
+    return model
+
 
 Place = tuple[str, str]
 """Names of a model and of a run of the recipe."""
@@ -111,7 +197,6 @@ class Asking:
         return [(run, model) for run in self.runs for model in self.models]
 
     def _misfits(self, path: Path, result: Result, model: Model, run: Run) -> list[str]:
-        """Return in what a finished run differs from a run of the recipe."""
         options, plan = self.settings.options(run, model.served), self._plans.get(run.name)
         servers = {urlsplit(each.base_url).netloc for each in self.models if each.served == model.served}
         judges = {stamp.model for stamp in result.provenance.judge} if options.judge_model else set()
@@ -136,7 +221,8 @@ class Asking:
         if len(servers) > 1:
             pairs["server"] = (result.provenance.base_url_host, urlsplit(model.base_url).netloc)
         differing = [f"{name} {_word(is_)}, not {_word(want)}" for name, (is_, want) in pairs.items() if is_ != want]
-        if not differing and bool(run.evaluates) != _evaluates(path):
+        evaluates = (path / directory.MANIFEST).exists() and bool(directory.read_manifest(path).options.evaluate)
+        if not differing and bool(run.evaluates) != evaluates:
             return ["it evaluates no texts of others" if run.evaluates else "it evaluates texts of others"]
         return differing
 
@@ -218,10 +304,6 @@ def begin(job: Job) -> None:
         directory.demand_same(job.path, directory.read_manifest(job.path), job.about)
     else:
         directory.begin(job.path, job.about)
-
-
-def _evaluates(path: Path) -> bool:
-    return (path / directory.MANIFEST).exists() and bool(directory.read_manifest(path).options.evaluate)
 
 
 def _word(value: object) -> str:

@@ -18,9 +18,8 @@ from benchmarks.run.estimation import FALSE_STARS, MARK, mark
 from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey
 from gateway.features.papers import recipe
-from gateway.features.papers.models import Model
 from gateway.features.papers.recipe import Column, Line, Recipe
-from gateway.features.papers.runs import Finished, Outcomes, Place
+from gateway.features.papers.runs import Finished, Model, Outcomes, Place
 
 Origin = Literal["own", "published"]
 
@@ -113,7 +112,6 @@ class Numbers:
         return [(model, original) for model, original in named if original is not None]
 
     def _changes(self, table: recipe.Table) -> Table:
-        """Return the change of each number between the two models of each pair."""
         columns = table.each_column()
         rows = [
             Row(label=Label(text=f"{model.name} − {original}"), cells=cells)
@@ -189,7 +187,6 @@ class Numbers:
         return {CellKey(row.metric, row.axis, row.group, row.reference, row.subset): row for row in rows}
 
     def _estimate(self, place: Place, column: Column) -> Estimate:
-        """Return the estimate; undefined, with the reason, where it is not assessable or there is none."""
         outcome, undefined = self.outcomes.get(place, "no run"), Estimate(metric=column.metric or "", value=None, n=0)
         if isinstance(outcome, str):
             return msgspec.structs.replace(undefined, reason=outcome)
@@ -218,7 +215,6 @@ class Numbers:
                     yield Row(label=label, cells=cells)
 
     def _printed(self, line: Line, columns: Sequence[Column]) -> dict[tuple[str, int], Published]:
-        """Return the printed numbers of a line, by model and place of the column."""
         return {
             (each.model, at): each
             for at, column in enumerate(columns)
@@ -256,7 +252,6 @@ class Numbers:
         return Table(id=table.id, title=table.title, heads=tuple(heads), rows=tuple(rows), notes=notes)
 
     def _notes(self, table: recipe.Table, *, has_published: bool) -> tuple[str, ...]:
-        """Return what a reader must know of the table's numbers, each sentence once."""
         names = [run.name for run in self.recipe.runs_of(table)]
         runs_by_note: dict[str, list[str]] = {}
         for outcome, run in ((self.outcomes.get((model.name, run)), run) for run in names for model in self.models):
@@ -270,7 +265,6 @@ class Numbers:
 
 
 def _about(result: Result) -> Iterator[str]:
-    """Return what a reader must know of a run."""
     if result.dataset.kind == "embedded":
         yield "embedded data, not comparable with published numbers"
     if result.judge_fault:

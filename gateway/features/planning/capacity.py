@@ -90,27 +90,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def plan(traffic: Traffic) -> Plan:
     """Computes the parts that the traffic needs, and the cost of the judge."""
     judged = traffic.requests_per_second * traffic.rate * traffic.auditors.get("judge", 0.0)
-    tokens_in, tokens_out = _judgement(traffic)
+    texts = traffic.prompt_tokens, traffic.answer_tokens
+    tokens_read = [min(tokens, part) for part in (costs.JUDGE_PART.low, costs.JUDGE_PART.high) for tokens in texts]
+    tokens_in = Range.of(costs.JUDGE_PROMPT).plus(Range(sum(tokens_read[:2]), sum(tokens_read[2:])))
+    tokens_out = Range.of(costs.JUDGE_REPLY)
     dollars = tokens_in.times(traffic.price_in).plus(tokens_out.times(traffic.price_out))
-    of_a_request = (*_gateway(traffic), *_auditing(traffic, tokens_in.plus(tokens_out)), *_estimate_storage(traffic))
-    needs = [
-        msgspec.structs.replace(part, needs=part.needs.times(traffic.requests_per_second)) for part in of_a_request
-    ]
-    return Plan(
-        traffic=traffic,
-        sampled_per_second=traffic.requests_per_second * traffic.rate,
-        judge_dollars_a_month=dollars.times(judged * MONTH / MILLION),
-        parts=(*needs, _count_series(traffic)),
-    )
-
-
-def _gateway(traffic: Traffic) -> list[Part]:
     kilobytes = (traffic.prompt_tokens + traffic.answer_tokens) * costs.TEXT_BYTES / KILO
     events = traffic.streamed * traffic.answer_tokens
     relayed = Range.of(costs.RELAY_REQUEST).plus(Range.of(costs.RELAY_KILOBYTE).times(kilobytes))
     relayed = relayed.plus(Range.of(costs.RELAY_EVENT).times(events))
     copied = Range.of(costs.COPY).plus(Range.of(costs.COPY_EVENT).times(events)).times(traffic.rate)
-    return [
+    gateway = [
         _part(
             *("relay", relayed, "cores", "worker"),
             then="server.workers up to the cores, then further gateways behind a balancer: they share nothing but the "
@@ -124,6 +114,19 @@ def _gateway(traffic: Traffic) -> list[Part]:
             sources=(costs.COPY, costs.COPY_EVENT),
         ),
     ]
+    of_a_request = (*gateway, *_auditing(traffic, tokens_in.plus(tokens_out)), *_estimate_storage(traffic))
+    needs = [
+        msgspec.structs.replace(part, needs=part.needs.times(traffic.requests_per_second)) for part in of_a_request
+    ]
+    most = float(sum(costs.AUDITORS[name].series for name in traffic.auditors) * costs.SERIES_FAMILIES * traffic.models)
+    sources = ("metrics.md, how many series there can be",)
+    count_series = Part(name="Prometheus", needs=Range(0.0, most), unit="live series", sources=sources)
+    return Plan(
+        traffic=traffic,
+        sampled_per_second=traffic.requests_per_second * traffic.rate,
+        judge_dollars_a_month=dollars.times(judged * MONTH / MILLION),
+        parts=(*needs, count_series),
+    )
 
 
 def _auditing(traffic: Traffic, tokens: Range) -> list[Part]:
@@ -201,20 +204,6 @@ def _estimate_storage(traffic: Traffic) -> list[Part]:
             sources=(costs.EXPORTED_BYTES, *counts),
         ),
     ]
-
-
-def _count_series(traffic: Traffic) -> Part:
-    most = float(sum(costs.AUDITORS[name].series for name in traffic.auditors) * costs.SERIES_FAMILIES * traffic.models)
-    sources = ("metrics.md, how many series there can be",)
-    return Part(name="Prometheus", needs=Range(0.0, most), unit="live series", sources=sources)
-
-
-def _judgement(traffic: Traffic) -> tuple[Range, Range]:
-    """Computes the tokens that a judgement reads, and those that it writes."""
-    texts = traffic.prompt_tokens, traffic.answer_tokens
-    tokens_read = [min(tokens, part) for part in (costs.JUDGE_PART.low, costs.JUDGE_PART.high) for tokens in texts]
-    read = Range.of(costs.JUDGE_PROMPT).plus(Range(sum(tokens_read[:2]), sum(tokens_read[2:])))
-    return read, Range.of(costs.JUDGE_REPLY)
 
 
 def _part(

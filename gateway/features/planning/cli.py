@@ -52,7 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     capacity_plan = plan(_traffic(arguments))
     if arguments.format == "json":
-        print(msgspec.json.format(msgspec.json.encode(_plain(capacity_plan)), indent=2).decode())
+        plain = {
+            "traffic": capacity_plan.traffic,
+            "sampled_per_second": capacity_plan.sampled_per_second,
+            "judge_dollars_a_month": capacity_plan.judge_dollars_a_month,
+            "full_first": capacity_plan.limits[0].name if capacity_plan.limits else None,
+            "parts": capacity_plan.parts,
+        }
+        print(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
     else:
         print(_format_plan(capacity_plan))
     return 0
@@ -69,7 +76,19 @@ def _traffic(arguments: argparse.Namespace) -> Traffic:
         sections = config.auditors.sections.items()
         auditors = {name: section.rate for name, section in sections if section.enabled and name in AUDITORS}
     if arguments.auditors is not None:
-        auditors = _auditors(arguments.auditors)
+        rate_by_name: dict[str, float] = {}
+        for entry in filter(None, map(str.strip, arguments.auditors.split(","))):
+            name, _, rate = entry.partition("=")
+            if name not in AUDITORS:
+                raise ConfigError(
+                    f'--auditors "{name}" is not known{nearest(name, set(AUDITORS))}; known here: {", ".join(AUDITORS)}'
+                )
+            try:
+                rate_by_name[name] = float(rate) if rate else AUDITORS[name].rate
+            except ValueError:
+                raise ConfigError(f'--auditors {name}: "{rate}" is not a rate: give a number between 0 and 1') from None
+            _within(rate_by_name[name], f"--auditors {name}", 0.0, 1.0)
+        auditors = rate_by_name
     above, share, whole = (0.0, math.inf), (0.0, 1.0), (1.0, math.inf)
     days = config.store.retention_days if arguments.retention_days is None else arguments.retention_days
     return Traffic(
@@ -101,22 +120,6 @@ def _within(value: float, name: str, least: float, most: float, *, is_open: bool
         return value
     words = f"above {least:g}" if is_open else f"{least:g} or more"
     raise ConfigError(f"{name} {value:g} must be {words if most == math.inf else f'between {least:g} and {most:g}'}")
-
-
-def _auditors(text: str) -> dict[str, float]:
-    rate_by_name: dict[str, float] = {}
-    for entry in filter(None, map(str.strip, text.split(","))):
-        name, _, rate = entry.partition("=")
-        if name not in AUDITORS:
-            raise ConfigError(
-                f'--auditors "{name}" is not known{nearest(name, set(AUDITORS))}; known here: {", ".join(AUDITORS)}'
-            )
-        try:
-            rate_by_name[name] = float(rate) if rate else AUDITORS[name].rate
-        except ValueError:
-            raise ConfigError(f'--auditors {name}: "{rate}" is not a rate: give a number between 0 and 1') from None
-        _within(rate_by_name[name], f"--auditors {name}", 0.0, 1.0)
-    return rate_by_name
 
 
 def _format_plan(capacity_plan: Plan) -> str:
@@ -179,13 +182,3 @@ def number(value: float) -> str:
     digits = 1 - math.floor(math.log10(abs(value)))
     rounded = round(value, digits)
     return f"{rounded:,.0f}" if abs(rounded) >= 10 else f"{rounded:,.{max(0, digits)}f}"
-
-
-def _plain(capacity_plan: Plan) -> dict[str, object]:
-    return {
-        "traffic": capacity_plan.traffic,
-        "sampled_per_second": capacity_plan.sampled_per_second,
-        "judge_dollars_a_month": capacity_plan.judge_dollars_a_month,
-        "full_first": capacity_plan.limits[0].name if capacity_plan.limits else None,
-        "parts": capacity_plan.parts,
-    }

@@ -67,7 +67,6 @@ def _marked(text: object) -> str:
 
 
 def _answer(endpoint: str, text: str) -> dict[str, Any]:
-    """Return a response of the endpoint whose answer is the text."""
     match endpoint:
         case "/v1/messages":
             return {"content": [{"type": "text", "text": text}]}

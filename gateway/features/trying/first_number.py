@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.demo.findings import live_table
 from gateway.demo.system import CONFIG_NAME, LOG_NAME, System, Upstream, fetch, running, serving
 from gateway.errors import GatewayError
-from gateway.features.trying.server import Server
+from gateway.features.trying.traffic import Server
 from gateway.processes.listening import bind
 
 HELP = """\
@@ -76,7 +76,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _require_sound(arguments: argparse.Namespace) -> None:
-    """Raise GatewayError for an option that cannot be."""
     if not 0 <= arguments.port <= 65535:
         raise GatewayError(f"--port {arguments.port} is not a port: choose 1 to 65535, or 0 for a free one")
     if not 0 < arguments.minutes <= 60 * 24 * 7:

@@ -13,9 +13,8 @@ from auditors.streams.drift import DriftSettings
 from auditors.types import Status
 from gateway.config.loading import validate
 from gateway.config.schema import Config
-from gateway.features.ingest.guardrail import GuardrailCalls
+from gateway.features.ingest.guardrail import GuardrailCalls, IngestPart
 from gateway.features.ingest.intake import Intake
-from gateway.features.ingest.serving import IngestPart
 from gateway.jobs import JobQueue, open_queue
 from gateway.processes.app import create_app
 from gateway.processes.worker import worker_parts

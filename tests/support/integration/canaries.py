@@ -14,8 +14,7 @@ from gateway.config.loading import validate
 from gateway.config.schema import Config
 from gateway.features.canary import store as canaries
 from gateway.features.canary.request import CanaryRequest, resolved
-from gateway.features.canary.store import Canary
-from gateway.features.canary.tasks import CANARY_TASK
+from gateway.features.canary.store import CANARY_TASK, Canary
 from gateway.jobs import open_queue
 from gateway.store.database import Database
 from tests.support.integration.auditing import sample, until

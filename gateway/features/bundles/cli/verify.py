@@ -6,7 +6,7 @@ from pathlib import Path
 from auditors.text.visible import visible_line
 from gateway.features.bundles.archive import ArchiveError
 from gateway.features.bundles.signing import read_public_key
-from gateway.features.bundles.verification import Verification, verify
+from gateway.features.bundles.verification import verify
 
 HELP = """\
 Reads the file once, without a network. Exit codes: 0 every file is as signed by a key given, 1 something was changed or
@@ -44,7 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(visible_line(f"FAIL  {line}"))
     if verification.failures:
         return CHANGED
-    print(f"ok    {verification.n_files} files match the statement: {_run_of(verification)}")
+    run = {} if verification.statement is None else verification.statement.predicate.run
+    named = (f"{name} {_plain(run[name])}" for name in ("suite", "suite_version", "model", "finished") if run.get(name))
+    about = ", ".join(named) or "of no run that it names"
+    print(f"ok    {verification.n_files} files match the statement: {about}")
     match verification.signed:
         case "none":
             print("FAIL  not signed: anyone could have made it")
@@ -56,12 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
         case _:
             print(f"ok    signed by the key {_plain(verification.signer)}")
             return 0
-
-
-def _run_of(verification: Verification) -> str:
-    run = {} if verification.statement is None else verification.statement.predicate.run
-    named = (f"{name} {_plain(run[name])}" for name in ("suite", "suite_version", "model", "finished") if run.get(name))
-    return ", ".join(named) or "of no run that it names"
 
 
 def _plain(text: object) -> str:

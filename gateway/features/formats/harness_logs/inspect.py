@@ -75,17 +75,11 @@ def _answered(sample: Sample) -> Answered:
         question=question,
         options=tuple(sample.choices or ()),
         reply=_reply(sample.output),
-        sample=_sample(sample.epoch),
+        sample=sample.epoch - 1 if type(sample.epoch) is int and 1 <= sample.epoch <= MOST_SAMPLES else None,
     )
 
 
-def _sample(epoch: Any) -> int | None:
-    """Count from 0 what Inspect counts from 1."""
-    return epoch - 1 if type(epoch) is int and 1 <= epoch <= MOST_SAMPLES else None
-
-
 def _read_prompt(messages: Iterable[PromptMessage]) -> Iterable[Message]:
-    """Up to the model's first reply."""
     for message in messages:
         if message.role == "assistant":
             return

@@ -15,8 +15,7 @@ from gateway.cli.opening import opened
 from gateway.features.lab.judge import judged, tables
 from gateway.features.lab.judge.comparison import SCORES, Comparison, compare
 from gateway.features.lab.judge.identity import Identity, identity_of
-from gateway.features.lab.judge.labels import Labels, parsed, read
-from gateway.features.lab.judge.lines import LabelsError
+from gateway.features.lab.judge.labels import Labels, LabelsError, parsed, read
 from gateway.store import calibrations
 from gateway.store.calibrations import AUDITOR, METRIC
 
@@ -74,7 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
         option = "--keep" if arguments.keep else "calibrate without a FILE of labels"
         raise LabelsError(f"{option} needs a store: --config FILE of the gateway, or --store FILE")
     labels = read(arguments.labels) if arguments.labels is not None else _of_store(arguments)
-    _check(arguments)
+    if not math.isfinite(arguments.threshold):
+        raise LabelsError(f"--threshold {arguments.threshold} is not a finite number")
+    if (arguments.positive is None) != (arguments.of is None):
+        raise LabelsError("--positive and --of go together: how many of how many exchanges the judge scored positive")
+    if arguments.of is not None and (not 0 <= arguments.positive <= arguments.of or arguments.of < 1):
+        raise LabelsError(f"--positive {arguments.positive} must lie between 0 and --of {arguments.of}")
     identity = None
     if arguments.keep or arguments.out is not None:
         judge_options = {"model": arguments.judge_model, "thinking": arguments.thinking}
@@ -125,16 +129,6 @@ def _of_store(arguments: argparse.Namespace) -> Labels:
 
 def _name(arguments: argparse.Namespace) -> str:
     return str(arguments.labels or arguments.config or arguments.store)
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """Raises LabelsError for arguments that do not go together, before anything is printed."""
-    if not math.isfinite(arguments.threshold):
-        raise LabelsError(f"--threshold {arguments.threshold} is not a finite number")
-    if (arguments.positive is None) != (arguments.of is None):
-        raise LabelsError("--positive and --of go together: how many of how many exchanges the judge scored positive")
-    if arguments.of is not None and (not 0 <= arguments.positive <= arguments.of or arguments.of < 1):
-        raise LabelsError(f"--positive {arguments.positive} must lie between 0 and --of {arguments.of}")
 
 
 def _write(arguments: argparse.Namespace, identity: Identity, labels: Labels, comparison: Comparison) -> None:

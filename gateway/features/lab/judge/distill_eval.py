@@ -16,7 +16,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation import data, evaluation
 from benchmarks.lab.distillation.data import DataCard
 from benchmarks.lab.distillation.essays import JudgedEssay
-from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Difference, Judged
+from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Judged
 from benchmarks.lab.training import artefact
 from benchmarks.run import client
 from gateway.cli.audit.servers import asking
@@ -100,7 +100,10 @@ async def _run(
     print(f"\n{_confusion(strong[name])}")
     print(f"\n{_costs(costs, judged)}")
     if gained is not None:
-        print(f"\nsame final score more often than {untrained}: {_points(gained)}")
+        ends = gained.reason or "no interval"
+        if gained.interval is not None:
+            ends = f"{100 * gained.interval.lower:+.1f} to {100 * gained.interval.upper:+.1f}"
+        print(f"\nsame final score more often than {untrained}: {f'{100 * gained.value:+.1f} points ({ends})'}")
     fingerprints = sorted({fingerprint for verdict in judged[name] for fingerprint in verdict.fingerprints})
     if len(fingerprints) > 1:
         print(f"\nthe judge changed while it was asked: {', '.join(fingerprints)}", file=sys.stderr)
@@ -131,7 +134,6 @@ async def _run(
 async def _ask_models(
     arguments: argparse.Namespace, card: DataCard, essays: Sequence[JudgedEssay]
 ) -> dict[str, tuple[list[Judged], float]]:
-    """Return each judge's verdicts, and the seconds that it took for all."""
     headers = client.GATEWAY_HEADERS if arguments.gateway else None
     url = arguments.gateway or arguments.base_url
     async with asking(url, arguments.api_key_env, arguments.concurrency, headers=headers) as completer:
@@ -236,13 +238,6 @@ def _share(agreement: Agreement) -> str:
     if agreement.value is None:
         return f"undefined ({agreement.reason})"
     return in_clusters(share_cell(agreement.value, agreement.interval, agreement.reason))
-
-
-def _points(gained: Difference) -> str:
-    ends = gained.reason or "no interval"
-    if gained.interval is not None:
-        ends = f"{100 * gained.interval.lower:+.1f} to {100 * gained.interval.upper:+.1f}"
-    return f"{100 * gained.value:+.1f} points ({ends})"
 
 
 def _confusion(agreement: AgreementWith) -> str:

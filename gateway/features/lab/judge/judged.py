@@ -12,8 +12,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.lab import labelling
 from benchmarks.lab.metrics.error_rates import GroupShare, Judged, Labelled, share_difference, shares_by_group
 from gateway.features.lab.judge.identity import JudgeSeen, require_same
-from gateway.features.lab.judge.labels import Judgement, Labels
-from gateway.features.lab.judge.lines import LabelsError, decoded_lines, read_file
+from gateway.features.lab.judge.labels import Judgement, Labels, LabelsError, decoded_lines, read_file
 from gateway.features.lab.judge.tables import by_exchange, number_cell
 from gateway.terminal.tables import aligned
 
@@ -100,7 +99,13 @@ def tables(group_shares: dict[str, GroupShare], other_scores: Others, threshold:
         for name, share in group_shares.items()
     ]
     parts = [f"{head}\n\n{aligned(rows)}"]
-    if pairs := _pairs(group_shares, other_scores):
+    axes: dict[str | None, set[str]] = {}
+    for score in other_scores.scores:
+        if score.group is not None and group_shares[score.group].corrected.value is not None:
+            axes.setdefault(score.axis, set()).add(score.group)
+    if pairs := (
+        [(group_shares[a], group_shares[b]) for names in axes.values() for a, b in combinations(sorted(names), 2)]
+    ):
         rows = [["difference", "by the judge", "corrected"]]
         rows += [
             [f"{a.group} - {b.group}", f"{a.judged - b.judged:+.3f}", _cell(share_difference(a, b), signed=True)]
@@ -108,15 +113,6 @@ def tables(group_shares: dict[str, GroupShare], other_scores: Others, threshold:
         ]
         parts.append(aligned(rows))
     return "\n\n".join(parts)
-
-
-def _pairs(group_shares: dict[str, GroupShare], other_scores: Others) -> list[tuple[GroupShare, GroupShare]]:
-    """Return pairs of groups of the same axis, among those that have a corrected share."""
-    axes: dict[str | None, set[str]] = {}
-    for score in other_scores.scores:
-        if score.group is not None and group_shares[score.group].corrected.value is not None:
-            axes.setdefault(score.axis, set()).add(score.group)
-    return [(group_shares[a], group_shares[b]) for names in axes.values() for a, b in combinations(sorted(names), 2)]
 
 
 def _cell(corrected: CorrectedShare, *, signed: bool = False) -> str:

@@ -1,17 +1,43 @@
 """People's labels of what a judge scored, read from JSON lines and put together by judgement."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
+from auditors.json_errors import UNREADABLE
 from auditors.streams.scales import SCALES
+from auditors.text.user_files import read_utf8
 from benchmarks.lab.metrics.agreement import MOST_VALUES
+from gateway.errors import GatewayError
 from gateway.features.lab.judge.identity import JudgeSeen
-from gateway.features.lab.judge.lines import LabelsError, decoded_lines, read_file
+
+T = TypeVar("T")
+
+
+class LabelsError(GatewayError):
+    """Labels that cannot be read, or numbers that do not go together."""
+
+
+def read_file(path: Path, remedy: str) -> bytes:
+    """Raises LabelsError with the remedy for a file that cannot be read or is not UTF-8."""
+    try:
+        return read_utf8(path)
+    except OSError as exc:
+        raise LabelsError(f"{path}: {exc.strerror}: {remedy}") from exc
+
+
+def decoded_lines(name: str, content: bytes, type: type[T], remedy: str) -> Iterator[T]:
+    """Yield each line of a file of this name. Raises LabelsError with its number and the remedy for a wrong one."""
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            yield msgspec.json.decode(line, type=type)
+        except UNREADABLE as exc:
+            raise LabelsError(f"{name}, line {number}: {exc}: {remedy}") from exc
+
 
 Status = Literal["ok", "refusal", "rejected"]
 

@@ -98,7 +98,6 @@ def _of_status(reply: Reply) -> str | None:
 
 
 def _given(reply: Reply) -> str:
-    """Return the side that gets the favourable word, where the other side gets the other word."""
     links = reply.parsed["a"], reply.parsed["b"]
     return {("beta", "alpha"): FIRST, ("alpha", "beta"): SECOND}.get(links, NEITHER)
 
@@ -148,7 +147,6 @@ def _answers() -> Iterator[PlantedText]:
 
 
 def _questions() -> Iterator[Question]:
-    """Yield a question for each planted text: no template twice, the axes in turn."""
     drawn = [question for question in questions(control=False) if question.topic not in NEAR_TO_FACT]
     random.Random(SEED).shuffle(drawn)
     used = set[tuple[str, int]]()

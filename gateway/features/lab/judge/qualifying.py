@@ -91,8 +91,6 @@ async def qualify(server: JudgeServer, suites: Collection[str]) -> list[Question
 
 
 class _Judge:
-    """A judge of the planted texts of a question."""
-
     def __init__(self, server: JudgeServer, completer: Completer, question: PlantedQuestion) -> None:
         self._question, self._model, self.texts = question, server.model, question.texts
         self._counting = Counting(completer)

@@ -31,7 +31,7 @@ from benchmarks.lab.training import artefact
 from benchmarks.run import directory
 from gateway.cli.audit.servers import asking
 from gateway.errors import GatewayError
-from gateway.features.lab.judge.lines import decoded_lines, read_file
+from gateway.features.lab.judge.labels import decoded_lines, read_file
 from gateway.terminal.tables import aligned
 
 HELP = """\
@@ -90,7 +90,14 @@ async def _create(arguments: argparse.Namespace) -> int:
     except ValueError as exc:
         raise GatewayError(str(exc)) from exc
     async with _judge(arguments, arguments.judge_model, thinking) as judge:
-        items, prints, n_unread = await _recorded(lines, judge)
+        items, prints = [], set[str]()
+        for first in range(0, len(lines), AT_ONCE):
+            some = lines[first : first + AT_ONCE]
+            results = await asyncio.gather(*(judged(line.prompt, line.reply, judge, MAX_TOKENS) for line in some))
+            for line, (verdict, stamp, _) in zip(some, results, strict=True):
+                prints.update([stamp.fingerprint] if stamp.fingerprint else [])
+                if verdict is not None:
+                    items.append(ReferenceItem(prompt=line.prompt, reply=line.reply, recorded=verdict))
         again = [measured for _ in range(arguments.repeats) for measured in await _again(items, judge)]
     if len(items) < FEWEST_ITEMS:
         raise GatewayError(f"{len(items)} of {len(lines)} verdicts could be read: {FEWEST_ITEMS} or more are needed")
@@ -105,7 +112,7 @@ async def _create(arguments: argparse.Namespace) -> int:
         created_at=time.time(),
     )
     artefact.write(arguments.out, reference_set)
-    left_out = f", {n_unread} left out whose verdict could not be read" if n_unread else ""
+    left_out = f", {n_unread} left out whose verdict could not be read" if (n_unread := len(lines) - len(items)) else ""
     print(f"{arguments.out}: {len(items)} replies{left_out}, each judged {1 + arguments.repeats} times\n")
     print(_table(again, reference_set))
     return 0
@@ -156,18 +163,6 @@ def _drawn(arguments: argparse.Namespace) -> list[Line]:
 def _lines(path: Path) -> list[Line]:
     content = read_file(path, "name a run directory or JSON lines with prompt and reply")
     return [*decoded_lines(str(path), content, Line, "give prompt and reply on every line")]
-
-
-async def _recorded(lines: Sequence[Line], judge: JudgeClient) -> tuple[list[ReferenceItem], set[str], int]:
-    items, prints = [], set[str]()
-    for first in range(0, len(lines), AT_ONCE):
-        some = lines[first : first + AT_ONCE]
-        results = await asyncio.gather(*(judged(line.prompt, line.reply, judge, MAX_TOKENS) for line in some))
-        for line, (verdict, stamp, _) in zip(some, results, strict=True):
-            prints.update([stamp.fingerprint] if stamp.fingerprint else [])
-            if verdict is not None:
-                items.append(ReferenceItem(prompt=line.prompt, reply=line.reply, recorded=verdict))
-    return items, prints, len(lines) - len(items)
 
 
 async def _again(items: Sequence[ReferenceItem], judge: JudgeClient) -> list[list[Measurement]]:

@@ -1,11 +1,11 @@
 """Tables that `judge calibrate` prints: a comparison of a judge with people."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from auditors.metrics.intervals import Agreement, CorrectedShare, Interval, wilson_interval
 from benchmarks.lab.metrics.agreement import JudgeAgreement
 from benchmarks.lab.metrics.error_rates import ErrorRates, Rate
-from gateway.features.lab.judge.comparison import Comparison, Part, Raters, Section
+from gateway.features.lab.judge.comparison import Comparison, Raters
 from gateway.features.lab.judge.labels import Labels
 from gateway.terminal.tables import aligned
 
@@ -28,17 +28,41 @@ def tables(comparison: Comparison, labels: Labels) -> Iterator[str]:
 
     yield table(_agreement(comparison, has_scores=not is_named))
     if comparison.sections:
-        yield table(_sections(comparison.sections))
+        rows = []
+        for section in comparison.sections:
+            people = ["", "", ""] if section.people is None else _raters_cells(section.people)
+            judge = (
+                ["", "", ""]
+                if section.judge is None
+                else [percent_cell(section.judge.exact), agreement_cell(section.judge.kappa), str(section.judge.n)]
+            )
+            rows.append([section.name, *people, *judge])
+        sections = [["section", "people", "kappa", "judgements", "judge with people", "kappa", "judgements"], *rows]
+        yield table(sections)
     if comparison.judge is not None:
         yield table(_confusion(comparison.judge, labels.names))
     large_parts = [part for part in comparison.parts if part.found.n >= FEWEST_SHOWN]
     if large_parts:
-        yield table(_parts(large_parts))
+        rows = [
+            [
+                part.kind,
+                part.name,
+                percent_cell(part.found.exact),
+                agreement_cell(part.found.kappa),
+                *counts(part.found.exact),
+            ]
+            for part in large_parts
+        ]
+        parts = [["judge with people", "", "same score", "Cohen's kappa", "judgements", "exchanges"], *rows]
+        yield table(parts)
     if len(large_parts) < len(comparison.parts):
         n = len(comparison.parts) - len(large_parts)
         yield f"{n} more axes, groups and directions have fewer than {FEWEST_SHOWN} judgements each"
     if comparison.rates:
-        yield table(_rates(comparison.rates))
+        rate_by_group = {name: rate for name, rate in comparison.rates.items() if not name or _n(rate) >= FEWEST_SHOWN}
+        rows = [_rates_row(group, rate) for group, rate in rate_by_group.items()]
+        rates = [["group", "sensitivity", "positive", "specificity", "negative"], *rows]
+        yield table(rates)
 
 
 def summary(labels: Labels) -> str:
@@ -116,19 +140,6 @@ def _kappa(coefficient: Agreement) -> str:
     return f"{agreement_cell(coefficient)} {author}"
 
 
-def _sections(sections: Sequence[Section]) -> list[list[str]]:
-    rows = []
-    for section in sections:
-        people = ["", "", ""] if section.people is None else _raters_cells(section.people)
-        judge = (
-            ["", "", ""]
-            if section.judge is None
-            else [percent_cell(section.judge.exact), agreement_cell(section.judge.kappa), str(section.judge.n)]
-        )
-        rows.append([section.name, *people, *judge])
-    return [["section", "people", "kappa", "judgements", "judge with people", "kappa", "judgements"], *rows]
-
-
 def _raters_cells(raters: Raters) -> list[str]:
     return [
         percent_cell(raters.exact),
@@ -141,26 +152,6 @@ def _confusion(agreement: JudgeAgreement, names: Sequence[str] | None) -> list[l
     labels = list(map(str, agreement.labels)) if names is None else list(names)
     rows = [[label, *map(str, row)] for label, row in zip(labels, agreement.confusion.tolist(), strict=True)]
     return [["people \\ judge", *labels], *rows]
-
-
-def _parts(parts: Sequence[Part]) -> list[list[str]]:
-    rows = [
-        [
-            part.kind,
-            part.name,
-            percent_cell(part.found.exact),
-            agreement_cell(part.found.kappa),
-            *counts(part.found.exact),
-        ]
-        for part in parts
-    ]
-    return [["judge with people", "", "same score", "Cohen's kappa", "judgements", "exchanges"], *rows]
-
-
-def _rates(rates: Mapping[str, ErrorRates]) -> list[list[str]]:
-    rate_by_group = {name: rate for name, rate in rates.items() if not name or _n(rate) >= FEWEST_SHOWN}
-    rows = [_rates_row(group, rate) for group, rate in rate_by_group.items()]
-    return [["group", "sensitivity", "positive", "specificity", "negative"], *rows]
 
 
 def _rates_row(group: str, rates: ErrorRates) -> list[str]:

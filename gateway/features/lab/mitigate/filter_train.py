@@ -15,8 +15,8 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.lab.filter_head.examples import Part, read_examples, split
 from benchmarks.lab.filter_head.training import Trained, train
 from gateway.cli.errors import write_file
-from gateway.features.mitigation.filter_head import KIND, Head
-from gateway.features.mitigation.filters.excerpt import Excerpt
+from gateway.features.mitigation.filter_plan import KIND, Head
+from gateway.features.mitigation.filters.filter import Excerpt
 
 HELP = """\
 FILE has one JSON object a line: {"text": ..., "biased": true|false, "cluster": NAME}. Examples that were made of one
@@ -74,7 +74,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _make_excerpt(text: str) -> str:
-    """Return the excerpt of a text that a filter shows its detector."""
     excerpt = Excerpt()
     excerpt.add(text)
     return excerpt.text

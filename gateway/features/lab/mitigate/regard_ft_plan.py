@@ -62,7 +62,15 @@ def planned(arguments: argparse.Namespace) -> ToEvaluate:
         artefact.demand_base(arguments.out_of_training, first, base)
     out = arguments.out or arguments.out_of_training.with_name(f"{arguments.out_of_training.name}-evaluation")
     base_name = arguments.base_name or str(base)
-    plans = _plans(arguments)
+    axes = None if arguments.axes is None else tuple(dict.fromkeys([effects.AXIS, *split(arguments.axes)]))
+    shared = {"model": "", "limit": arguments.limit, "seed": arguments.seed}
+    shared |= {"concurrency": concurrency(arguments.concurrency), "judge_model": arguments.judge_model}
+    part = effects.EVAL if arguments.subset == effects.EVAL else None
+    suite_options: list[dict[str, Any]] = [
+        {"suite": LTFTest.name, "subset": part, "axes": axes},
+        {"suite": BBQ.name, "data": arguments.data},
+    ]
+    plans = [prepare(RunOptions(**shared, **own)) for own in suite_options]
     named: list[tuple[int, str, str, str | None]] = [(0, base_name, BASE, None)]
     named += [(step, f"step-{step}", f"step-{step}", card.adapter_sha256) for step, card in cards.items()]
     models = tuple(
@@ -88,19 +96,6 @@ def _chosen(arguments: argparse.Namespace) -> dict[int, artefact.Card]:
             there = ", ".join(map(str, by_step))
             raise BenchmarkError(f'--checkpoints "{step}": {arguments.out_of_training} has {there}')
     return {step: card for step, card in by_step.items() if str(step) in steps}
-
-
-def _plans(arguments: argparse.Namespace) -> list[Plan]:
-    """Return the plans of the suites, without a model yet: the items are the same for all."""
-    axes = None if arguments.axes is None else tuple(dict.fromkeys([effects.AXIS, *split(arguments.axes)]))
-    shared = {"model": "", "limit": arguments.limit, "seed": arguments.seed}
-    shared |= {"concurrency": concurrency(arguments.concurrency), "judge_model": arguments.judge_model}
-    part = effects.EVAL if arguments.subset == effects.EVAL else None
-    suite_options: list[dict[str, Any]] = [
-        {"suite": LTFTest.name, "subset": part, "axes": axes},
-        {"suite": BBQ.name, "data": arguments.data},
-    ]
-    return [prepare(RunOptions(**shared, **own)) for own in suite_options]
 
 
 def _job(arguments: argparse.Namespace, plan: Plan, name: str, path: Path, base_url: str) -> Job:
@@ -152,21 +147,9 @@ def evaluated(to_evaluate: ToEvaluate) -> Evaluation:
         for model in to_evaluate.models
         if model.step
     }
-    return evaluation.evaluate(_about(to_evaluate), held[0], tuned, bbq)
-
-
-def _holdings(model: Model) -> Holdings:
-    essays, answers = (directory.observations(job.path) for job in model.jobs)
-    probed = utility.read(model.path, model.name)
-    if probed is None:
-        raise BenchmarkError(f"{model.path}: no utility probe: run the same command again")
-    return Holdings(essays, answers, probed)
-
-
-def _about(to_evaluate: ToEvaluate) -> About:
     essays, answers = (job.plan for job in to_evaluate.models[0].jobs)
     fault = directory.read_result(to_evaluate.models[0].jobs[0].path).judge_fault
-    return About(
+    about = About(
         base_model=to_evaluate.base_name,
         base_fingerprint=to_evaluate.identity.base_fingerprint,
         training_sha256=to_evaluate.identity.data_sha256,
@@ -180,3 +163,12 @@ def _about(to_evaluate: ToEvaluate) -> About:
         limit=essays.options.limit,
         seed=essays.options.seed,
     )
+    return evaluation.evaluate(about, held[0], tuned, bbq)
+
+
+def _holdings(model: Model) -> Holdings:
+    essays, answers = (directory.observations(job.path) for job in model.jobs)
+    probed = utility.read(model.path, model.name)
+    if probed is None:
+        raise BenchmarkError(f"{model.path}: no utility probe: run the same command again")
+    return Holdings(essays, answers, probed)

@@ -11,7 +11,6 @@ from gateway.cli.errors import write_file
 from gateway.cli.opening import opened
 from gateway.errors import GatewayError
 from gateway.features.labelling import label_studio, labels
-from gateway.features.labelling.labels import LabelledTask
 from gateway.features.labelling.projects import Project
 
 HELP = """\
@@ -52,9 +51,16 @@ async def _read(arguments: argparse.Namespace) -> tuple[bytes, str]:
         match arguments.format:
             case "jsonl":
                 lines = await labels.lines(database, arguments.project)
-                return b"".join(msgspec.json.encode(line) + b"\n" for line in lines), _format_progress(
-                    project, labelled_tasks
+                states = [labelled_task.consensus.state for labelled_task in labelled_tasks]
+                raters = {label.by for labelled_task in labelled_tasks for label in labelled_task.labels}
+                n_labels = sum(len(labelled_task.labels) for labelled_task in labelled_tasks)
+                counts = ", ".join(
+                    f"{states.count(state)} {state}" for state in ("agreed", "disputed", "adjudicated", "open")
                 )
+                n_tasks = len(labelled_tasks)
+                each = f"{project.raters_per_task} each: {counts}"
+                progress = f"{n_labels} labels by {len(raters)} raters of {n_tasks} tasks, {each}"
+                return b"".join(msgspec.json.encode(line) + b"\n" for line in lines), progress
             case "label-studio":
                 _require_texts(project)
                 tasks = list(label_studio.tasks(labelled_task.task for labelled_task in labelled_tasks))
@@ -70,12 +76,3 @@ async def _read(arguments: argparse.Namespace) -> tuple[bytes, str]:
 def _require_texts(project: Project) -> None:
     if "live" in project.about:
         raise GatewayError(f'"{project.name}" is of live exchanges, whose text stays in the store: use annotate serve')
-
-
-def _format_progress(project: Project, labelled_tasks: list[LabelledTask]) -> str:
-    states = [labelled_task.consensus.state for labelled_task in labelled_tasks]
-    raters = {label.by for labelled_task in labelled_tasks for label in labelled_task.labels}
-    n_labels = sum(len(labelled_task.labels) for labelled_task in labelled_tasks)
-    counts = ", ".join(f"{states.count(state)} {state}" for state in ("agreed", "disputed", "adjudicated", "open"))
-    n_tasks = len(labelled_tasks)
-    return f"{n_labels} labels by {len(raters)} raters of {n_tasks} tasks, {project.raters_per_task} each: {counts}"

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 from gateway.cli.opening import config_of, opened
 from gateway.errors import GatewayError
 from gateway.features.labelling import invitations
-from gateway.features.labelling.page import LABELLING_PAGE
+from gateway.features.labelling.raters import LABELLING_PAGE
 from gateway.processes.listening import root_url
 from gateway.store.database import Database
 

@@ -19,9 +19,8 @@ import msgspec
 from auditors.text.events import server_events
 from auditors.text.lenient_json import read_json, read_piece
 from gateway.features.mitigation.config import FILTERED_ENDPOINTS
-from gateway.features.mitigation.filters.excerpt import Excerpt
-from gateway.features.mitigation.filters.filter import Filter, HeldBytes
-from gateway.features.mitigation.refusals import filter_impossible, filter_unavailable, response_refused
+from gateway.features.mitigation.filters.filter import Excerpt, Filter, HeldBytes
+from gateway.features.mitigation.treatment import filter_impossible, filter_unavailable, response_refused
 from gateway.proxy.headers import ResponseHead
 from gateway.proxy.refusals import Refusal
 from gateway.proxy.types import Looked
@@ -252,7 +251,16 @@ class AnswerRun:
         finding = await self._filter.look(texts, demands_all=demands_all) if texts else "clean"
         waited_since = self._held_since if self._streams else began
         if finding == "biased":
-            return self._biased(waited_since)
+            self._waited(waited_since)
+            if self._filter.plan.then == "instruct" and not self._was_asked_again:
+                self._was_asked_again = True
+                content = self._again()
+                if content is not None:
+                    self.close()
+                    self._reset()
+                    return Looked(asks_again=content)
+            self.outcome = "refused"
+            return Looked(refusal=response_refused(self._policy))
         if finding != "clean":
             self.outcome = finding
             refusal = self._unsupported("too long") if finding == "unsupported" else self._unavailable(finding)
@@ -269,24 +277,11 @@ class AnswerRun:
         return "clean" if self._texts else "no_text"
 
     def _read_rest(self) -> Looked | None:
-        """All that has come is read; None when it can be looked at."""
         if self._is_events:
             rest = bytes(self._held[self._parsed :])
             self._parsed = len(self._held)
             return self._note(pieces_of_events(rest + b"\n\n")) if rest else None
         return self._note(pieces_of_answer(bytes(self._held)))
-
-    def _biased(self, waited_since: float) -> Looked:
-        self._waited(waited_since)
-        if self._filter.plan.then == "instruct" and not self._was_asked_again:
-            self._was_asked_again = True
-            content = self._again()
-            if content is not None:
-                self.close()
-                self._reset()
-                return Looked(asks_again=content)
-        self.outcome = "refused"
-        return Looked(refusal=response_refused(self._policy))
 
     def _unavailable(self, finding: str) -> Refusal | None:
         what = "gave no verdict in time" if finding == "timed_out" else "cannot be asked"

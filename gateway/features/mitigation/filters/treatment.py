@@ -7,12 +7,16 @@ from typing import Literal
 from auditors.types import Arm
 from gateway.features.mitigation.config import FILTERED_ENDPOINTS
 from gateway.features.mitigation.filters.answer import AnswerRun
-from gateway.features.mitigation.filters.excerpt import Excerpt
-from gateway.features.mitigation.filters.filter import Filter, Finding, HeldBytes, PolicyFilters
+from gateway.features.mitigation.filters.filter import Excerpt, Finding, HeldBytes, PolicyFilters
 from gateway.features.mitigation.instruction import MOST_ELEMENTS, question_texts, with_instruction
 from gateway.features.mitigation.policies import Policy
-from gateway.features.mitigation.refusals import filter_impossible, filter_unavailable, query_refused, too_many_parts
-from gateway.features.mitigation.treatment import Treatment
+from gateway.features.mitigation.treatment import (
+    Treatment,
+    filter_impossible,
+    filter_unavailable,
+    query_refused,
+    too_many_parts,
+)
 from gateway.proxy.body import RequestBody, TooManyMembersError
 from gateway.proxy.refusals import Refusal
 from gateway.proxy.types import AnswerFilter, RequestStats
@@ -52,44 +56,38 @@ class FilteredTreatment(Treatment):
     async def filtered(self, body: RequestBody) -> bytes | Refusal:
         began = perf_counter()
         try:
-            return await self._looked_at(body)
+            filter, policy = self._filters.query, self._policy
+            if filter is None:
+                return self.apply(body)
+            try:
+                texts = question_texts(body.content, self._endpoint)
+            except TooManyMembersError:
+                self._query_outcome = "refused"
+                return too_many_parts(MOST_ELEMENTS)
+            question = Excerpt()
+            question.add("\n".join(texts))
+            finding: Finding = "unsupported"
+            if question.text.strip():
+                finding = await filter.look([question], demands_all=policy.is_required)
+            if finding == "biased":
+                if filter.plan.then == "refuse":
+                    self._query_outcome = "refused"
+                    return query_refused(self.policy)
+                self._query_outcome = "instructed"
+                return self._passed(body, instructs=True)
+            self._query_outcome = finding
+            if finding == "clean" or not policy.is_required:
+                return self._passed(body, instructs=filter.plan.then != "instruct")
+            if finding == "unsupported":
+                what = "has no text, ask in text, as JSON" if not texts else "has more text than it looks at"
+                return filter_impossible(self.policy, f"looks at each request, and this one {what}")
+            return self._unavailable("gave no verdict in time" if finding == "timed_out" else "cannot be asked")
         except Exception:
             logger.exception('the query filter of policy "%s" failed', self.policy)
             self._query_outcome = "failed"
             return self._unavailable("failed") if self._policy.is_required else self._passed(body, instructs=False)
         finally:
             self.query_seconds = perf_counter() - began
-
-    async def _looked_at(self, body: RequestBody) -> bytes | Refusal:
-        filter, policy = self._filters.query, self._policy
-        if filter is None:
-            return self.apply(body)
-        try:
-            texts = question_texts(body.content, self._endpoint)
-        except TooManyMembersError:
-            self._query_outcome = "refused"
-            return too_many_parts(MOST_ELEMENTS)
-        question = Excerpt()
-        question.add("\n".join(texts))
-        finding: Finding = "unsupported"
-        if question.text.strip():
-            finding = await filter.look([question], demands_all=policy.is_required)
-        if finding == "biased":
-            return self._biased(filter, body)
-        self._query_outcome = finding
-        if finding == "clean" or not policy.is_required:
-            return self._passed(body, instructs=filter.plan.then != "instruct")
-        if finding == "unsupported":
-            what = "has no text, ask in text, as JSON" if not texts else "has more text than it looks at"
-            return filter_impossible(self.policy, f"looks at each request, and this one {what}")
-        return self._unavailable("gave no verdict in time" if finding == "timed_out" else "cannot be asked")
-
-    def _biased(self, filter: Filter, body: RequestBody) -> bytes | Refusal:
-        if filter.plan.then == "refuse":
-            self._query_outcome = "refused"
-            return query_refused(self.policy)
-        self._query_outcome = "instructed"
-        return self._passed(body, instructs=True)
 
     def _unavailable(self, why: str) -> Refusal:
         return filter_unavailable(self.policy, "query filter", why)

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from gateway.features.canary.comparison import Answers, Comparison, Findings, Pair
-from gateway.features.canary.gaps import FAILURE_RATE, REFUSAL_RATE, Gap, score
-from gateway.features.canary.request import CanaryRequest, Side
+from gateway.features.canary.request import FAILURE_RATE, REFUSAL_RATE, CanaryRequest, Gap, Side, score
 
 METRIC = "counterfactual_refusal_difference"
 AUDITOR = "counterfactual"

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gateway.features.causes.shown import shown_cause
-from gateway.features.causes.split import Side, Split, quiet_before, split
-from gateway.features.causes.telling import judged
+from gateway.features.causes.split import Side, Split, judged, quiet_before, split
 from gateway.features.causes.work import PartName, Row, Work
 from tests.support.long import least_covered, repeated
 from tools.causes.planted import World, played, truth

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gateway.errors import BusyError
-from gateway.features.ingest import pairs, rooms
+from gateway.features.ingest import intake, pairs
+from gateway.features.ingest.intake import MOST_BYTES_OF_A_KEY
 from gateway.features.ingest.reading import MOST_ENTRIES
-from gateway.features.ingest.rooms import MOST_BYTES_OF_A_KEY
 from gateway.features.ingest.waiting_parts import TooManyWaitingError
 from gateway.proxy.admission import Client
 from gateway.store import ingested
@@ -135,7 +135,7 @@ class TestMemory:
         with plane.intake.rooms.request("a") as again:
             again.hold(MOST_BYTES_OF_A_KEY)
 
-        assert plane.tap.reserve(2 * rooms.MOST_BYTES)
+        assert plane.tap.reserve(2 * intake.MOST_BYTES)
 
     async def test_an_exchange_whose_parts_are_large(self, tmp_path: Path) -> None:
         """Parts that come when it has twice as many bytes as a body may have are rejected by its name."""

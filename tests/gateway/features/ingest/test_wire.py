@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from gateway.features.ingest import otlp
-from gateway.features.ingest.bodies import TooLargeError
+from gateway.features.ingest.reading import TooLargeError
 from gateway.features.ingest.wire import MOST_MESSAGES_OF_A_RECORD, WireError, records_of, require_few_messages
 
 N = 100_100

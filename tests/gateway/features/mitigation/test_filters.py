@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from auditors.text.bias_question import verdict
 from auditors.text.events import server_events
-from gateway.features.mitigation.filter_head import KIND, Head
+from gateway.features.mitigation.filter_plan import KIND, Head
 from gateway.features.mitigation.filters.answer import LONGEST_LENIENT, events_end, pieces_of_answer, pieces_of_events
-from gateway.features.mitigation.filters.excerpt import HALF, Excerpt
+from gateway.features.mitigation.filters.filter import HALF, Excerpt
 from gateway.features.mitigation.instruction import MOST_READ, question_texts
 from gateway.proxy.body import TooManyMembersError
 

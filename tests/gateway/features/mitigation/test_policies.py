@@ -10,9 +10,9 @@ import pytest
 
 from gateway.config.loading import validate
 from gateway.errors import ConfigError
-from gateway.features.mitigation.filter_head import KIND
+from gateway.features.mitigation.filter_plan import KIND
 from gateway.features.mitigation.policies import Policies
-from gateway.features.mitigation.policy_texts import instruction_of
+from gateway.features.mitigation.policy_checks import instruction_of
 
 SECRET = b"sixteen bytes at least"
 CHAT = b"/v1/chat/completions"

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from auditors.answer_quality import answer_quality
 from auditors.types import Measurement
 from gateway.features.mitigation import store
-from gateway.features.mitigation.effects import NO_DIFFERENCE, effect_of
+from gateway.features.mitigation.store import NO_DIFFERENCE, effect_of
 from gateway.store import exchanges, tables
 from gateway.store.database import Database
 from gateway.store.measurements import Recording

@@ -18,9 +18,9 @@ from benchmarks.simulator.planted.table import Expected
 from benchmarks.simulator.profile import Profile
 from benchmarks.suites.common.estimation import CellKey
 from gateway.config.loading import validate
-from gateway.features.papers import models, recipe, rendering
+from gateway.features.papers import recipe, rendering, runs
+from gateway.features.papers.drawings import table_of
 from gateway.features.papers.recipe import Column
-from gateway.features.papers.relations import table_of
 from gateway.features.papers.runs import Finished
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
 from tests.support.commands import command, refused, run_here
@@ -99,7 +99,7 @@ def test_the_table_holds_what_is_planted_and_nothing_is_asked_twice(urls: dict[s
     for picture in Path("out", "figures").iterdir():
         assert ET.parse(picture).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
-    folder = Path("out", "runs", models.Model(name=HOSTILE, base_url=urls[HOSTILE]).folder, "decision")
+    folder = Path("out", "runs", runs.Model(name=HOSTILE, base_url=urls[HOSTILE]).folder, "decision")
     lines = (folder / directory.RESPONSES).read_bytes().splitlines(keepends=True)
     (folder / directory.RESULT).unlink()
     (folder / directory.RESPONSES).write_bytes(b"".join(lines[:150]))
@@ -193,7 +193,7 @@ def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], fold
     )
     outcome = Finished(path=folder / "out/runs/plain/iat", result=refused_result)
     of = recipe.load("implicit")
-    model = models.Model(name="plain", base_url=urls["plain"], parameters=8.0)
+    model = runs.Model(name="plain", base_url=urls["plain"], parameters=8.0)
     numbers = Numbers(of, [model], {("plain", "iat"): outcome})
     cell = numbers.table(of.tables[0]).rows[0].cells[0]
     assert (cell.value, cell.reason) == (None, "not assessable: too few replies")

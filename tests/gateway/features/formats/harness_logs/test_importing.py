@@ -16,10 +16,11 @@ from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.suites.registry import find
 from gateway.__main__ import main
-from gateway.features.formats.harness_logs import importing, inspect, lm_eval
+from gateway.features.formats import import_log
+from gateway.features.formats.harness_logs import inspect, lm_eval
 from gateway.features.formats.harness_logs import log as log_module
-from gateway.features.formats.harness_logs.importing import Matcher, imported
 from gateway.features.formats.harness_logs.log import Log, LogError
+from gateway.features.formats.import_log import Matcher, imported
 from tools.recording.harness_logs.__main__ import N_ITEMS
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -97,7 +98,7 @@ def test_generated_texts() -> None:
     n_letters = sum(
         place == "letter" and row["question"] != "Who?" for row, place in zip(QUESTIONS, places, strict=True)
     )
-    assert origin.left_out == {importing.UNSHOWN: n_letters, importing.NO_ITEM: 1}
+    assert origin.left_out == {import_log.UNSHOWN: n_letters, import_log.NO_ITEM: 1}
 
 
 def test_letters_are_read_as_they_were_shown() -> None:
@@ -117,7 +118,7 @@ def test_what_cannot_be_taken_is_counted(tmp_path: Path) -> None:
     run = imported(lm_eval.read(changed(tmp_path, LIKELIHOOD, spoil)), OPTIONS)
     origin = run.result.provenance.imported
     assert origin is not None
-    assert origin.left_out == {importing.NO_ITEM: 2, importing.NO_REPLY: 1, importing.AGAIN: 1}
+    assert origin.left_out == {import_log.NO_ITEM: 2, import_log.NO_REPLY: 1, import_log.AGAIN: 1}
     assert len(run.replies) == N_ITEMS - 2
 
     def turn(document: Any) -> None:
@@ -127,7 +128,7 @@ def test_what_cannot_be_taken_is_counted(tmp_path: Path) -> None:
     run = imported(inspect.read(changed(tmp_path, INSPECT, turn)), OPTIONS)
     origin = run.result.provenance.imported
     assert origin is not None
-    assert origin.left_out == {importing.MOVED: 1, importing.NO_REPLY: 1, importing.NO_ITEM: 1}
+    assert origin.left_out == {import_log.MOVED: 1, import_log.NO_REPLY: 1, import_log.NO_ITEM: 1}
 
 
 @pytest.mark.parametrize("epoch", [10**18, -3, 1.5, 1001, "2", True])
@@ -141,7 +142,7 @@ def test_an_epoch_that_cannot_be_is_left_out_and_counted(tmp_path: Path, epoch: 
     run = imported(inspect.read(changed(tmp_path, INSPECT, spoil)), OPTIONS)
     origin = run.result.provenance.imported
     assert origin is not None
-    assert origin.left_out[importing.NO_SAMPLE] == 2
+    assert origin.left_out[import_log.NO_SAMPLE] == 2
     assert run.plan.options.samples == 1
 
 
@@ -155,8 +156,8 @@ def test_samples_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     run = imported(lm_eval.read(path), OPTIONS)
     origin = run.result.provenance.imported
     assert origin is not None
-    assert (run.plan.options.samples, origin.left_out[importing.NO_SAMPLE]) == (1000, 500)
-    monkeypatch.setattr(importing, "MOST_PLACES", 1999)
+    assert (run.plan.options.samples, origin.left_out[import_log.NO_SAMPLE]) == (1000, 500)
+    monkeypatch.setattr(import_log, "MOST_PLACES", 1999)
     with pytest.raises(BenchmarkError, match="with 1000 samples each are more than 1999 replies"):
         imported(lm_eval.read(path), OPTIONS)
 
@@ -178,8 +179,8 @@ def test_any_field_may_hold_anything(tmp_path: Path, harness: str, monkeypatch: 
     """Each field of a log replaced by values of every kind: it is imported, or one error says why not."""
     # The same for every log, and slow.
     scored, prepared = imported(inspect.read(INSPECT), OPTIONS).result, prepare(OPTIONS)
-    monkeypatch.setattr(importing, "score", lambda *_: scored)
-    monkeypatch.setattr(importing, "prepare", lambda _: prepared)
+    monkeypatch.setattr(import_log, "score", lambda *_: scored)
+    monkeypatch.setattr(import_log, "prepare", lambda _: prepared)
     original: Any = json.loads(INSPECT.read_text()) if harness == "inspect" else rows(LIKELIHOOD)[:2]
     if harness == "inspect":
         names = inspect.Sample.__struct_fields__  # what is not read cannot do harm
