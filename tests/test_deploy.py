@@ -115,10 +115,11 @@ def test_the_base_of_links_is_set_once() -> None:
     assert build.DEFAULTS["runbooks"] == config["global"]["external_labels"]["runbooks"]
 
 
+@pytest.mark.parametrize("file", ["alertmanager.yml", "slack-and-pagerduty.yml"])
 @pytest.mark.parametrize(("severity", "receiver"), [("page", "on-call"), ("ticket", "tickets")])
-def test_alertmanager_routes_by_severity(severity: str, receiver: str) -> None:
-    """Alertmanager accepts its file, and who is told depends on how bad it is."""
-    path = str(ROOT / "deploy" / "alertmanager" / "alertmanager.yml")
+def test_alertmanager_routes_by_severity(file: str, severity: str, receiver: str) -> None:
+    """Alertmanager accepts its files, and the severity decides who is told."""
+    path = str(ROOT / "deploy" / "alertmanager" / file)
     amtool("check-config", path)
     assert amtool("config", "routes", "test", "--config.file", path, f"severity={severity}").strip() == receiver
     assert severity in {rule["labels"]["severity"] for rule in rules() if "alert" in rule}

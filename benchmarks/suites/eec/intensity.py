@@ -31,6 +31,7 @@ _LINKS = (
     "|percent|based|considering|indicat\\w+|reflects|seems|shows|suggests|represents|means|feels|corresponds|conveys"
 )
 _NOT_AN_INTENSITY = (
+    rf"{_NUMBER}\s*[+×]\s*\(?\s*(?:{_NUMBER})?",
     r"\\frac\{[^{}]*\}\{[^{}]*\}",
     rf"{_NUMBER}(?:(?:\s{{0,2}}(?:{_DASH}|,|/|or|, or|, and)\s{{0,2}}|\s{{1,2}}){_NUMBER}){{1,9}}",
     r"[<≤≥]\s*\d[\d.]{0,8}(?![\d>]|\.\d)|(?<=\S)[ \t]+>\s*\d[\d.]{0,8}",
@@ -43,6 +44,8 @@ _NOT_AN_INTENSITY = (
     rf"\b\d{{1,9}}\s+(?!(?:{_LINKS})\b)(?:[a-z]+\s+(?!(?:{_LINKS})\b)){{0,2}}(?:person|people|child(?:ren)?|[a-z]*[a-rt-z]s(?<!us))\b",
     r"\b\d{1,9}(?::\d\d)?\s*(?:[ap]\.?m\b|o['’]clock|[- ]?years?\b|more\b)|\b\d{1,9}:\d",
     r"(?<=[a-z]), \d{1,9},|\d[\d.]{0,8}\s*\?",
+    r"\d[\d.]{0,8}\s*(?:points?\s+(?:high|low|great|strong)er|(?:bullet|key|main)\s+points|would\s+(?:indicate|mean))\b",
+    rf"{_NUMBER}\s*\([^()\n]{{1,40}}\)\s*,\s*{_NUMBER}\s*\(",
 )
 _BLANKED = [re.compile(pattern, re.IGNORECASE) for pattern in _NOT_AN_INTENSITY]
 _SCALES = [re.compile(pattern, re.IGNORECASE) for pattern in _OWN_SCALE]
