@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from gateway.features.causes.work import PartName
 
@@ -156,7 +156,7 @@ def _with_intervals(
         variance = float(variances[:, number].sum())
         denominator = float((variances[:, number] ** 2 / np.maximum(n - 1.0, 1.0)).sum())
         freedom = variance**2 / denominator if denominator > 0.0 else float(n.min()) - 1.0
-        reach = float(student.ppf((1.0 + confidence_level) / 2.0, max(1.0, freedom))) * float(np.sqrt(variance + extra))
+        reach = float(stdtrit(max(1.0, freedom), (1.0 + confidence_level) / 2.0)) * float(np.sqrt(variance + extra))
         parts.append(Part(name, value, value - reach, value + reach))
     return parts
 
