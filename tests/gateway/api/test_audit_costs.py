@@ -1,6 +1,5 @@
 """`POST /audits/estimate` says what runs would send, and `GET /audits/{id}/gate` what holds, as the commands do."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -9,7 +8,7 @@ import pytest
 from benchmarks.run import directory as run_directory
 from gateway.store import catalogue, runs
 from tests.support.benchmarks.scripted import pick, plan, write_run
-from tests.support.commands import run_here
+from tests.support.commands import command
 from tests.support.gateway.control_plane import STEREOSET, control_plane, publish_suites
 from tests.support.gateway.finished_runs import ASKED, finished
 
@@ -33,9 +32,7 @@ async def test_numbers_of_a_dry_run(tmp_path: Path) -> None:
         queued = await runs.list_runs(plane.database)
     arguments = ("--limit", "10", "--repeat-share", "0.5", "--mitigation", "detailed", "--out", str(tmp_path / "runs"))
     server = ("--model", "qwen", "--base-url", "http://127.0.0.1:9", "--data", "embedded")
-    code, printed, err = await asyncio.to_thread(
-        run_here, "audit", "run", "--suite", "stereoset", *server, *arguments, "--dry-run"
-    )
+    code, printed, err = await command("audit", "run", "--suite", "stereoset", *server, *arguments, "--dry-run")
 
     assert (code, queued) == (0, []), err
     assert not (tmp_path / "runs").exists()
