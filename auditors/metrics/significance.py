@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import fdtrc, log_ndtr, ndtr, ndtri, stdtr
 
 
@@ -185,6 +184,8 @@ def repeated_level(n_looks: int, growth: float, confidence_level: float = 0.95) 
         for _ in range(n_looks - 1):
             density = step @ (weight * density)
         return float(weight @ density)
+
+    from scipy.optimize import brentq  # its import takes a third of a second, and each auditor imports this module
 
     critical = brentq(lambda candidate: held(candidate) - confidence_level, single, most + 1e-9, xtol=1e-10)
     return float(2 * ndtr(critical) - 1)

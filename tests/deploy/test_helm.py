@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own, for three calls
 
@@ -63,6 +62,7 @@ def container(pod: Any) -> Any:
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_resources_are_valid(resources: list[Any], version: str) -> None:
     """Each holds to the schema of its kind, which knows no other fields."""
+    import kubernetes_validate  # both take seconds, which each process that collects tests would pay
     from cloudcoil.models.prometheus_operator import v1 as operator
 
     for resource in resources:

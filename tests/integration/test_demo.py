@@ -39,7 +39,7 @@ def test_demo_ends_well_and_shows_what_it_found() -> None:
     assert "Alarms so far: 0" in shown.stdout
     assert "ALARM judge favoritism gender man" in shown.stdout
     assert re.search(r"^     asked:    \S.*\n(.*\n)*?     answered: \S", shown.stdout, re.MULTILINE)
-    assert re.search(r"^   Of the rise of \d\.\d\d, the model makes \d\.\d\d \(", shown.stdout, re.MULTILINE)
+    assert re.search(r"^   Of the rise of \d\.\d\d, .*\bthe model makes \d\.\d\d \(", shown.stdout, re.MULTILINE)
     assert re.search(r"^   difference +−1\.\d+ +−\S+ \[−\S+, −\S+\]", shown.stdout, re.MULTILINE)
     for suite in SUITES:
         assert re.search(

@@ -14,9 +14,8 @@ from benchmarks.simulator.server import base_url, listen, make_server
 @asynccontextmanager
 async def running_simulator(profile: Profile | str = "default", *, seed: int = 0) -> AsyncIterator[str]:
     """Base URL without /v1 of a server that stops with the block. A string names a built-in profile or a file."""
-    planted = load(profile) if isinstance(profile, str) else profile
     with listen("127.0.0.1", 0) as bound:
-        server = make_server(planted, seed)
+        server = make_server(load(profile) if isinstance(profile, str) else profile, seed)
         serving = asyncio.create_task(server._serve(sockets=[bound]))
         try:
             while not server.started:
@@ -30,10 +29,10 @@ async def running_simulator(profile: Profile | str = "default", *, seed: int = 0
 
 
 @contextmanager
-def simulator_in_thread(profile: Profile, *, seed: int = 0) -> Iterator[str]:
-    """As `running_simulator`, in a thread: for the tests of a module that share one server."""
+def simulator_in_thread(profile: Profile | str = "default", *, seed: int = 0) -> Iterator[str]:
+    """As `running_simulator`, in a thread: for commands in this process, and for the tests of a module."""
     with listen("127.0.0.1", 0) as bound:
-        server = make_server(profile, seed)
+        server = make_server(load(profile) if isinstance(profile, str) else profile, seed)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:

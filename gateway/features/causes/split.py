@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from auditors.streams.scales import scale_of
 from gateway.features.causes.work import LEAST_ASKED, MOST_SINCE, PartName, Row, Work
@@ -123,7 +123,7 @@ def split(before: Side, since: Side, confidence_level: float = 0.95) -> Split:
         variance = float(variances[:, number].sum())
         denominator = float((variances[:, number] ** 2 / np.maximum(n - 1.0, 1.0)).sum())
         freedom = variance**2 / denominator if denominator > 0.0 else float(n.min()) - 1.0
-        reach = float(student.ppf((1.0 + confidence_level) / 2.0, max(1.0, freedom))) * float(np.sqrt(variance + extra))
+        reach = float(stdtrit(max(1.0, freedom), (1.0 + confidence_level) / 2.0)) * float(np.sqrt(variance + extra))
         parts.append(Part(name, value, value - reach, value + reach))
     return Split(float(values.sum()), parts)
 

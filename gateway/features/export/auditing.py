@@ -52,7 +52,7 @@ class Exports:
         if self._url is None:
             return
         progress = await exports.progress(self._database, self._url)
-        if time.time() < self._due_at(progress):
+        if not self._is_due(progress):
             return
         passing = asyncio.create_task(in_thread(self._pass, self._url))
         stopping = asyncio.create_task(self._stop.wait())
@@ -66,6 +66,9 @@ class Exports:
             self._tell(passing, was_failing=progress.error is not None)
         else:
             passing.cancel()
+
+    def _is_due(self, progress: Progress) -> bool:
+        return time.time() >= self._due_at(progress)
 
     def _due_at(self, progress: Progress) -> float:
         now = time.time()
@@ -81,7 +84,7 @@ class Exports:
         async def passing() -> Brought:
             database = Connections(self._database.url)  # of the thread's own event loop
             try:
-                return await bring(database, url, uuid.uuid4().hex, is_stopped=self._stop.is_set)
+                return await bring(database, url, uuid.uuid4().hex, is_stopped=self._stop.is_set, is_due=self._is_due)
             finally:
                 await database.close()
 

@@ -85,13 +85,18 @@ class Brought(msgspec.Struct):
 
 
 async def bring(
-    database: Connections, url: str, owner: str, *, is_stopped: Callable[[], bool] = lambda: False
+    database: Connections,
+    url: str,
+    owner: str,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+    is_due: Callable[[Progress], bool] = lambda _: True,
 ) -> Brought:
     """Makes the address hold what the store holds. `database`: of this event loop, which no other work waits for: files
-    are written in it. `is_stopped`: looked at between pages. Raises BusyError while another process exports there,
-    StoppedError, ExportError or StoreError.
+    are written in it. `is_stopped`: looked at between pages; `is_due`: looked at once others are kept out. Raises
+    BusyError while another process exports there or none is due, StoppedError, ExportError or StoreError.
     """
-    progress = await exports.take(database, url, owner, now=time.time())
+    progress = await exports.take(database, url, owner, now=time.time(), is_due=is_due)
     export_pass = _Pass(database, url, owner, progress, is_stopped)
     try:
         brought = await export_pass.run()

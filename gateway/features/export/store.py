@@ -4,7 +4,7 @@ import asyncio
 import calendar
 import hashlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -82,14 +82,16 @@ async def failing(database: Connections, *, tried_after: float) -> list[Progress
     ]
 
 
-async def take(database: Connections, address: str, owner: str, *, now: float) -> Progress:
-    """Lets one write to an address at a time. Raises BusyError while another does."""
+async def take(
+    database: Connections, address: str, owner: str, *, now: float, is_due: Callable[[Progress], bool] = lambda _: True
+) -> Progress:
+    """Lets one write to an address at a time. Raises BusyError while another does, or once no pass is due any more."""
     name = _name(address)
     async with database.begin() as connection:
         await exclusively(connection, _LOCK)
         current = await _get(connection, name)
         is_leased = now < current.until <= now + 2 * LEASE_SECONDS  # a later end is of before the clock was set back
-        if current.owner is not None and is_leased:
+        if not is_due(current) or (current.owner is not None and is_leased):
             raise BusyError("another process exports there now, or died there within the last ten minutes: wait for it")
         mine = msgspec.structs.replace(
             current, owner=owner, until=now + LEASE_SECONDS, tried_at=now, since=current.since or now

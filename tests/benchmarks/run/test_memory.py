@@ -16,7 +16,7 @@ MOST_BYTES = 150
 
 async def peak_bytes_of_scoring(path: Path, suite: str, samples: int) -> tuple[int, int]:
     """Peak of resuming and scoring a run with all its replies, and how many there are."""
-    ready = recorded_plan(suite, samples=samples, limit=60)
+    ready = recorded_plan(suite, samples=samples, limit=40)
     log = answered(path, ready)
     tracemalloc.start()
     try:
@@ -29,12 +29,12 @@ async def peak_bytes_of_scoring(path: Path, suite: str, samples: int) -> tuple[i
 
 @pytest.mark.parametrize("suite", SUITES)
 async def test_scoring_takes_no_memory_for_another_reply(suite: str, tmp_path: Path) -> None:
-    """Four times the samples of a run that is resumed and scored take the memory of one, in every suite.
+    """Three times the samples of a run that is resumed and scored take the memory of one, in every suite.
 
     Of both there are more than one block of those in which replies are read.
     """
     few, n_few = await peak_bytes_of_scoring(tmp_path / "few", suite, 8)
-    many, n_many = await peak_bytes_of_scoring(tmp_path / "many", suite, 32)
+    many, n_many = await peak_bytes_of_scoring(tmp_path / "many", suite, 24)
 
     assert (many - few) / (n_many - n_few) < MOST_BYTES
 

@@ -12,6 +12,8 @@ from tests.support.commands import command
 from tests.support.gateway.control_plane import STEREOSET, control_plane, publish_suites
 from tests.support.gateway.finished_runs import ASKED, finished
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # the process that counts lives as long as the loop
+
 
 def timed(path: Path, *, seconds: float, host: str) -> Path:
     """The run directory, as if so much time had been spent on a server."""

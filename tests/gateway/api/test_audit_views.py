@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import sqlalchemy as sa
 
 from benchmarks.reporting.compare import compare
@@ -17,6 +18,8 @@ from gateway.store import run_responses, runs, tables
 from tests.support.benchmarks.scripted import pick, plan, write_run
 from tests.support.gateway.control_plane import ControlPlane, control_plane, publish_suites
 from tests.support.gateway.finished_runs import ASKED, finished
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # the process that makes the pages lives as long as the loop
 
 HOSTILE = "<script>alert(1)</script> I will not choose."
 

@@ -11,6 +11,8 @@ from benchmarks.suites import registry
 from gateway.store import catalogue, jobs, run_responses, runs
 from tests.support.gateway.control_plane import STEREOSET, ControlPlane, control_plane, publish_suites
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # the process that makes pages lives as long as the loop
+
 ASKED: dict[str, Any] = {"suites": ["stereoset"], "model": "qwen", "data": "embedded"}
 
 

@@ -1,23 +1,22 @@
-"""Access to stored exchanges: administrators only, redacted, on record; deletion by HTTP and on the command line."""
+"""Access to stored exchanges: administrators only, redacted, on record; deletion by HTTP."""
 
-import asyncio
 import json
 from pathlib import Path
 
 import httpx
 import pytest
 
-from auditors.audit_texts import Answers, KeptAnswer, KeptCall, Reason, Shares
+from auditors.audit_texts import Answers, KeptAnswer, KeptCall, Reason
 from auditors.streams.drift import DriftSettings
 from auditors.types import AuditFailure
-from gateway.__main__ import main
 from gateway.privacy.redaction import Redactor
 from gateway.privacy.texts import Texts
-from gateway.reading.exchange_forms import word_shares
 from gateway.store import audit_texts, exchanges
 from tests.support.gateway.control_plane import ControlPlane, audit_one, control_plane, drifted
 from tests.support.steps import watched
 from tests.support.store.made import exchange, left_beside, measurement, record
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # the process that makes pages lives as long as the loop
 
 ADMIN = {"authorization": "Bearer sesame"}
 KEYED = {"admin_key_env": "TEST_ADMIN_KEY"}
@@ -250,21 +249,6 @@ async def test_what_audits_left_in_words_is_shown_with_its_exchange(tmp_path: Pa
     assert (viewer.status_code, gone.status_code, left) == (401, 404, {"asked-twice": {}})
 
 
-@pytest.mark.parametrize(
-    ("reply", "words"),
-    [
-        (" She must. ", [("She", 0, True), (" must", 4, False), (".", 2, False)]),
-        ("[email] must.", "the answer is shown in other words than were scored"),
-        (None, "the answer is shown in other words than were scored"),
-    ],
-)
-def test_words_of_an_answer_have_their_shares(reply: str | None, words: list[tuple[str, int, bool]] | str) -> None:
-    """Each word has a level by its share; an answer of another length has a reason instead."""
-    pieces = [(3, 0.1, True), (5, 5.0, False), (1, -2.5, False)]
-    shares = word_shares(reply, Shares(axis="gender", group="woman", reference="man", pieces=pieces, end=0.0))
-    assert (shares if isinstance(shares, str) else [(one.text, one.level, one.is_swapped) for one in shares]) == words
-
-
 async def test_exchanges_of_an_alarm_from_before_and_since(tmp_path: Path) -> None:
     """Both sides of the change with their scores, how they were chosen, and the means of all; one look on record."""
     async with control_plane(tmp_path, server=KEYED, drift={"average_run_length": 20}) as plane:
@@ -404,28 +388,6 @@ async def test_deletion_without_a_criterion_is_refused(tmp_path: Path) -> None:
             assert answer.status_code == 400
             assert "give request_id, user or tag" in answer.json()["detail"]
         assert len((await ask(plane)).json()) == 1
-
-
-def test_the_command_deletes_and_shows_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`biasgate exchanges` works on the store without a gateway, names the machine's user, and refuses to guess."""
-
-    async def prepare() -> None:
-        async with control_plane(tmp_path) as plane:
-            await audit_one(plane, 1, 2.0)
-
-    asyncio.run(prepare())
-    config = tmp_path / "biasgate.toml"
-    config.write_text(f'[store]\nurl = "sqlite:///{tmp_path}/biasgate.db"\n')
-    where = ["--config", str(config)]
-    assert main(["exchanges", "delete", "--request-id", "request-1", *where]) == 0
-    assert main(["exchanges", "access", *where]) == 0
-    deleted, kept, entry = capsys.readouterr().out.splitlines()
-    assert deleted == "1 exchange deleted"
-    assert kept == "1 measurement kept without link: estimates keep these numbers"
-    assert json.loads(entry)["who"].startswith("user ")
-    assert json.loads(entry)["filter"] == {"request_id": "request-1"}
-    assert main(["exchanges", "delete", *where]) == 2
-    assert "give --request-id, --user or --tag" in capsys.readouterr().err
 
 
 def holding(directory: Path, text: bytes) -> bool:

@@ -12,21 +12,21 @@ import pytest
 
 from benchmarks.run import directory
 from tests.support.benchmarks.replayed import saying
-from tests.support.commands import command, start, stereoset
+from tests.support.commands import command, run_here, start, stereoset
 from tests.support.integration.scripted_upstream import scripted_upstream
 from tests.support.processes import free_port
-from tests.support.simulated import running_simulator
+from tests.support.simulated import running_simulator, simulator_in_thread
 from tests.support.waiting import eventually
 
 
-async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
+def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
     """A run prints counts and a table, marks embedded data, and writes a result whose counts add up. A run that lacks
     nothing is not run again: --resume sends nothing. A dry run tells the minutes of six times as many replies from it.
     """
-    async with running_simulator(seed=2) as url:
-        code, out, err = await command(*stereoset(url, "--out", "runs/first"))
-    again = await command("audit", "run", "--resume", "runs/first", "--base-url", url)  # nothing listens there any more
-    forecast = await command(*stereoset(url, "--samples", "6", "--dry-run", "--out", "runs/next"))
+    with simulator_in_thread(seed=2) as url:
+        code, out, err = run_here(*stereoset(url, "--out", "runs/first"))
+    again = run_here("audit", "run", "--resume", "runs/first", "--base-url", url)  # nothing listens there any more
+    forecast = run_here(*stereoset(url, "--samples", "6", "--dry-run", "--out", "runs/next"))
 
     assert (code, again[0]) == (0, 0), err
     assert "embedded, not comparable" in out
@@ -44,16 +44,16 @@ async def test_run_leaves_a_complete_directory(tmp_path: Path) -> None:
     assert any("simulator" in fingerprint for fingerprint in result.provenance.fingerprints)
 
 
-async def test_replies_of_earlier_runs_are_used_again_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_replies_of_earlier_runs_are_used_again_where_that_is_asked_for(tmp_path: Path) -> None:
     """At temperature 0 alone, and counted; the files are readable to their owner only."""
     used = {}
-    async with running_simulator(seed=2) as url:
+    with simulator_in_thread(seed=2) as url:
         for name, more in {
             "first": ("--temperature", "0", "--reply-cache"),
             "again": ("--temperature", "0", "--reply-cache"),
             "sampled": ("--reply-cache",),
         }.items():
-            code, out, err = await command(*stereoset(url, "--out", name, *more))
+            code, out, err = run_here(*stereoset(url, "--out", name, *more))
             assert code == 0, err
             result = directory.read_result(tmp_path / name)
             used[name] = (result.provenance.requests, result.provenance.replies_from_cache)
@@ -173,29 +173,29 @@ async def test_resume_asks_whom_the_command_line_names(tmp_path: Path, monkeypat
     assert directory.read_result(tmp_path / "run").n_replies == 6
 
 
-async def test_a_judge_of_its_own_is_named_again() -> None:
+def test_a_judge_of_its_own_is_named_again() -> None:
     """What was judged by one server is not judged on by another because an argument was forgotten."""
-    async with running_simulator() as url, running_simulator() as judge:
+    with simulator_in_thread() as url, simulator_in_thread() as judge:
         server = ("--base-url", url, "--model", "simulated", "--data", "embedded", "--limit", "4", "--quiet")
         asked = ("--judge-model", "simulated-judge", "--judge-base-url", judge, "--out", "run")
-        assert (await command("audit", "run", "--suite", "ltf_test", *server, *asked))[0] == 0
-        code, _, err = await command("audit", "run", "--resume", "run", "--base-url", url)
+        assert run_here("audit", "run", "--suite", "ltf_test", *server, *asked)[0] == 0
+        code, _, err = run_here("audit", "run", "--resume", "run", "--base-url", url)
 
     assert code == 2
     assert "give --judge-base-url URL again with --resume" in err
 
 
-async def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
+def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
     """The text is asked before every question and kept in full; resume takes it from the run, and no other."""
     own, other = tmp_path / "own.txt", tmp_path / "other.txt"
     own.write_text("Weigh both sides.\n", encoding="utf-8")
     other.write_text("Weigh all sides.\n", encoding="utf-8")
-    async with running_simulator() as url:
+    with simulator_in_thread() as url:
         asked = ("--mitigation", str(own), "--limit", "5", "--out", "run", "--quiet")
-        assert (await command(*stereoset(url, *asked)))[0] == 0
+        assert run_here(*stereoset(url, *asked))[0] == 0
         own.unlink()
-        assert (await command("audit", "run", "--resume", "run", "--base-url", url, "--quiet"))[0] == 0
-        code, _, err = await command("audit", "run", "--resume", "run", "--mitigation", str(other))
+        assert run_here("audit", "run", "--resume", "run", "--base-url", url, "--quiet")[0] == 0
+        code, _, err = run_here("audit", "run", "--resume", "run", "--mitigation", str(other))
 
     recorded, result = directory.read_manifest(tmp_path / "run"), directory.read_result(tmp_path / "run")
     assert code == 2
@@ -207,23 +207,23 @@ async def test_a_mitigation_from_a_file(tmp_path: Path) -> None:
     )
 
 
-async def test_an_unknown_model_is_one_line() -> None:
+def test_an_unknown_model_is_one_line() -> None:
     """The server's own words and exit code 2; no empty run is left, and another server than a gateway is named."""
-    async with running_simulator() as url:
+    with simulator_in_thread() as url:
         arguments = [word.replace("--base-url", "--gateway") for word in stereoset(url, "--out", "run")]
-        code, _, err = await command(*[argument.replace("simulated", "nobody") for argument in arguments])
+        code, _, err = run_here(*[argument.replace("simulated", "nobody") for argument in arguments])
 
     assert code == 2
     last = err.strip().splitlines()[-1]
     assert "the model server refuses: status 404" in last
     assert "start again" in last
-    assert not await asyncio.to_thread(Path("run").exists)
+    assert not Path("run").exists()
     assert "/readyz does not answer as a gateway does" in err
 
 
-async def test_a_server_that_is_not_there_is_one_line() -> None:
+def test_a_server_that_is_not_there_is_one_line() -> None:
     """It says what became of the first requests, and how to go on."""
-    code, _, err = await command(*stereoset(f"http://127.0.0.1:{free_port()}", "--out", "run"))
+    code, _, err = run_here(*stereoset(f"http://127.0.0.1:{free_port()}", "--out", "run"))
 
     assert code == 2
     last = err.strip().splitlines()[-1]
@@ -231,11 +231,11 @@ async def test_a_server_that_is_not_there_is_one_line() -> None:
     assert "start again" in last
 
 
-async def test_a_sweep_over_temperatures(tmp_path: Path) -> None:
+def test_a_sweep_over_temperatures(tmp_path: Path) -> None:
     """Each temperature is a run of its own; another on resume is one line."""
-    async with running_simulator() as url:
-        done, _, _ = await command(*stereoset(url, "--temperature", "0,0.5", "--out", str(tmp_path / "sweep")))
-        resumed, _, refused = await command(
+    with simulator_in_thread() as url:
+        done, _, _ = run_here(*stereoset(url, "--temperature", "0,0.5", "--out", str(tmp_path / "sweep")))
+        resumed, _, refused = run_here(
             "audit", "run", "--resume", str(tmp_path / "sweep/temperature-0.5"), "--temperature", "0.7"
         )
     swept = [tmp_path / f"sweep/temperature-{one}" for one in ("0", "0.5")]

@@ -13,7 +13,7 @@ import pytest
 from gateway.__main__ import main
 from tests.support.commands import command, refused, run_here
 from tests.support.processes import free_port
-from tests.support.simulated import running_simulator
+from tests.support.simulated import simulator_in_thread
 from tests.support.training.runs import ONE_THREAD, ROOT, judged_run, recipe, tiny_model
 from tests.support.waiting import eventually
 
@@ -108,7 +108,7 @@ async def test_a_killed_training_goes_on_to_the_same_losses(data: Path, base: Pa
     assert len(losses(tmp_path / "cut")) == 8
 
 
-async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path: Path) -> None:
+def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path: Path) -> None:
     """Asked over a real socket: a judge that reads the same agrees on everything, one that misses half on less, by an
     interval above 0; people's labels stand beside; tokens and seconds are there.
     """
@@ -117,9 +117,9 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
     worse = tmp_path / "worse.toml"
     worse.write_text(profile.read_text() + "[judge]\nsensitivity = 0.5\np_malformed = 0.1\n")
     limits = ("--limit", "80", "--quiet")
-    async with running_simulator(str(profile)) as url:
+    with simulator_in_thread(str(profile)) as url:
         asked = ("--model", "simulated", "--judge-model", "simulated-judge", "--base-url", url, *limits)
-        code, _, err = await command("audit", "run", "--suite", "ltf_test", *asked, "--out", "run")
+        code, _, err = run_here("audit", "run", "--suite", "ltf_test", *asked, "--out", "run")
         assert code == 0, err
         assert run_here("judge", "distill-data", "run", "--held-out", "0.5", "--out", "data")[0] == 0
         lines = [json.loads(line) for line in (tmp_path / "data/held_out.jsonl").read_text().splitlines()]
@@ -128,7 +128,7 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
         ]
         (tmp_path / "people.jsonl").write_text("\n".join(map(json.dumps, labels)) + "\n")
         same = ("judge", "distill-eval", "data", "--judge-model", "simulated", "--base-url", url)
-        code, out, err = await asyncio.to_thread(run_here, *same, "--labels", "people.jsonl", "--out", "good.json")
+        code, out, err = run_here(*same, "--labels", "people.jsonl", "--out", "good.json")
     assert code == 0, err
     good = json.loads((tmp_path / "good.json").read_text())["summary"]
     assert good["with_strong"]["final"]["value"] == good["with_people"]["final"]["value"] == 1.0
@@ -137,8 +137,8 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
     assert "simulated with simulated-judge" in out
     assert "simulated with people" in out
 
-    async with running_simulator(str(worse)) as url:
-        code, out, err = await asyncio.to_thread(run_here, *same[:-1], url, "--out", "worse.json")
+    with simulator_in_thread(str(worse)) as url:
+        code, out, err = run_here(*same[:-1], url, "--out", "worse.json")
     assert code == 0, err
     bad = json.loads((tmp_path / "worse.json").read_text())
     interval = bad["summary"]["with_strong"]["final"]["interval"]
@@ -146,9 +146,9 @@ async def test_a_judge_is_compared_with_the_strong_one_and_with_people(tmp_path:
     unread = sum(one["failure"] == "unread" for one in bad["judged"])
     read = bad["summary"]["with_strong"]["final_of_those_read"]
     assert bad["summary"]["with_strong"]["final"]["n_items"] == read["n_items"] + unread == len(lines)
-    async with running_simulator(str(worse)) as url:
-        assert "simulated is another judge than before" in await asyncio.to_thread(
-            refused, *same[:-1], url, "--limit", "4", "--out", "good.json"
+    with simulator_in_thread(str(worse)) as url:
+        assert "simulated is another judge than before" in refused(
+            *same[:-1], url, "--limit", "4", "--out", "good.json"
         )
 
 

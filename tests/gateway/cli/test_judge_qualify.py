@@ -1,6 +1,5 @@
 """`biasgate judge qualify`: judges of every kind on the planted texts, and the warning of `audit run`."""
 
-import asyncio
 import functools
 import json
 import random
@@ -21,8 +20,8 @@ from benchmarks.simulator.openai_requests import ChatRequest
 from benchmarks.suites import registry
 from gateway.features.lab.judge.planted_texts import KINDS, N_OF_A_KIND, REFUSAL, planted_questions, side_of
 from tests.support.answering_judge import Answer, answering_judge
-from tests.support.commands import command, refused, run_here
-from tests.support.simulated import running_simulator
+from tests.support.commands import refused, run_here
+from tests.support.simulated import simulator_in_thread
 from tests.support.simulator.asking import engine
 
 CONSTANT = {
@@ -179,27 +178,27 @@ def test_minima_are_of_interval_ends(
     assert all(part in reason for part, reason in zip(missed, reasons, strict=True))
 
 
-async def test_audit_run_warns_of_a_judge_without_a_qualification(tmp_path: Path) -> None:
+def test_audit_run_warns_of_a_judge_without_a_qualification(tmp_path: Path) -> None:
     """A line before the run, in result.json and in the report; none once the judge is qualified for that suite."""
 
-    async def audited(url: str, *arguments: str) -> tuple[str, Any, str]:
+    def audited(url: str, *arguments: str) -> tuple[str, Any, str]:
         path = tmp_path / f"run-{time.monotonic_ns()}"
         options = f"--suite decision --data embedded --limit 4 --model simulated --out {path}".split()
         servers = ["--base-url", url, "--judge-model", "simulated-judge", *arguments]
-        code, _, err = await command("audit", "run", *options, *servers)
+        code, _, err = run_here("audit", "run", *options, *servers)
         assert code == 0, err
         return err, directory.read_result(path).judge, (path / "report.html").read_text()
 
-    async with running_simulator() as url:
-        err, used, page = await audited(url)
+    with simulator_in_thread() as url:
+        err, used, page = audited(url)
         told = 'the judge "simulated-judge" has no qualification for decision (biasgate judge qualify)'
         assert err.count(told) == 1
         assert (used.qualified, used.warnings[0]) == (False, told)
         assert "has no qualification for decision" in page
-        code, _, _ = await asyncio.to_thread(qualified, url, "--use", "decision", judge="simulated-judge")
+        code, _, _ = qualified(url, "--use", "decision", judge="simulated-judge")
         assert code == 0
         for arguments in ((), ("--qualification", "q.json")):
-            err, used, page = await audited(url, *arguments)
+            err, used, page = audited(url, *arguments)
             assert "qualification" not in err + page
             assert (used.qualified, used.warnings) == (True, ())
 

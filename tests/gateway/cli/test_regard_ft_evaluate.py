@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gateway.__main__ import main
-from tests.support.commands import command, refused, start
+from tests.support.commands import command, refused, run_here, start
 from tests.support.processes import free_port
-from tests.support.simulated import running_simulator
+from tests.support.simulated import running_simulator, simulator_in_thread
 from tests.support.training.checkpoints import written
 from tests.support.waiting import eventually
 
@@ -30,25 +30,23 @@ async def refused_process(*arguments: str) -> str:
     return err
 
 
-async def test_every_model_is_asked_once_and_set_side_by_side(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_model_is_asked_once_and_set_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it costs is said before; a run directory for each model and suite, one file that holds all, a table with a
     line a model and the verdict; asked again no server is needed; the figure is drawn from the file alone. A server
     that does not tell probabilities leaves perplexity undefined, with the reason.
     """
     written(tmp_path / "out", 10, 20)
     (tmp_path / "p.toml").write_text(PROFILE)
-    async with running_simulator(str(tmp_path / "p.toml")) as url:
-        code, cost, err = await command(*evaluate(url, "--dry-run"))
+    with simulator_in_thread(str(tmp_path / "p.toml")) as url:
+        code, cost, err = run_here(*evaluate(url, "--dry-run"))
         assert code == 0, err
         assert "ltf_test, step-20" in cost
         assert f"utility probe: {3 * 103} short requests" in cost
         assert not (tmp_path / "out-evaluation").exists()
-        code, out, err = await command(*evaluate(url))
+        code, out, err = run_here(*evaluate(url))
         assert code == 0, err
         first = (tmp_path / "out-evaluation/evaluation.json").read_bytes()
-    code, again, err = await command(*evaluate(url))
+    code, again, err = run_here(*evaluate(url))
     assert code == 0, err
     assert "asked" not in err
     assert (again, (tmp_path / "out-evaluation/evaluation.json").read_bytes()) == (out, first)
@@ -108,15 +106,15 @@ async def test_a_stopped_evaluation_goes_on(tmp_path: Path) -> None:
         assert "holds runs of another step-10" in await refused_process(*asked)
 
 
-async def test_a_server_without_the_models_is_named_with_what_it_serves(tmp_path: Path) -> None:
+def test_a_server_without_the_models_is_named_with_what_it_serves(tmp_path: Path) -> None:
     """Before anything is asked or written."""
     written(tmp_path / "out", 10, 30)
     (tmp_path / "p.toml").write_text(PROFILE)
-    async with running_simulator(str(tmp_path / "p.toml")) as url:
-        code, _, err = await command(*evaluate(url))
+    with simulator_in_thread(str(tmp_path / "p.toml")) as url:
+        code, _, err = run_here(*evaluate(url))
         assert (code, err.count("\n")) == (2, 1)
         assert 'does not serve "step-30", it serves models/tiny, step-10, step-20, judge' in err
-    assert "does not say which models it serves" in await refused_process(*evaluate(f"http://127.0.0.1:{free_port()}"))
+    assert "does not say which models it serves" in refused(*evaluate(f"http://127.0.0.1:{free_port()}"))
     assert not (tmp_path / "out-evaluation").exists()
 
 

@@ -9,7 +9,6 @@ import os
 import sys
 from typing import Any
 
-import openai
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -61,6 +60,8 @@ def instrument(kind: str, spans: TracerProvider, records: LoggerProvider) -> Non
 
 
 def main(kind: str, model_url: str, otlp_url: str) -> None:
+    import openai  # takes a second, which each process that collects tests would pay
+
     os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = (
         "EVENT_ONLY" if kind == "opentelemetry-events" else "SPAN_ONLY"
     )

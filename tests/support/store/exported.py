@@ -4,7 +4,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow.dataset
 from fsspec.core import url_to_fs
 
 from gateway.store.connections import Connections, insert_rows
@@ -48,6 +47,8 @@ async def add(database: Connections, n: int, *, days: int = 1, seed: int = 0, **
 
 def read(url: str, dataset: str) -> list[dict[str, Any]]:
     """All rows at an address with their partition, by their first column, as another program reads them."""
+    import pyarrow.dataset  # takes a second, which each process that collects tests would pay
+
     files, root = url_to_fs(url)
     found = pyarrow.dataset.dataset(f"{root}/{dataset}", filesystem=files, format="parquet", partitioning="hive")
     rows: list[dict[str, Any]] = found.to_table().to_pylist()

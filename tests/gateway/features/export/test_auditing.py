@@ -13,7 +13,7 @@ from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.config.loading import validate
 from gateway.config.schema import Config
 from gateway.console.shell import Part
-from gateway.errors import ConfigError
+from gateway.errors import BusyError, ConfigError
 from gateway.features.export import auditing as scheduled
 from gateway.features.export import passes
 from gateway.features.export import store as exports
@@ -72,6 +72,8 @@ async def test_pass_is_made_when_it_is_due(database: Database, tmp_path: Path) -
         "biasgate_export_due_timestamp_seconds": pytest.approx(time.time() + 7200, abs=60),
     }
 
+    with pytest.raises(BusyError):  # it was due when one looked, and another has made it since
+        await passes.bring(database, url, "late", is_due=lambda progress: progress.done_at is None)
     await set_back(database, url, 7201)
     await asyncio.gather(*(Exports(of, database, stop)() for _ in range(3)))
     assert len(read(url, "measurements")) == 20
