@@ -9,6 +9,7 @@ from hypothesis import settings
 
 from gateway.store.database import Database
 from tests.support.postgres import Scratch
+from tests.support.store.migrated import write_migrated
 from tests.support.tables import ROW
 
 settings.register_profile("without deadlines", deadline=None)  # a machine may be busy
@@ -37,6 +38,8 @@ def store_url(
 ) -> str:
     """URL of an empty database of this test's own, once on SQLite and once on PostgreSQL."""
     if request.param == "sqlite":
+        if "database" in request.fixturenames:
+            write_migrated(tmp_path / "store.db")
         return f"sqlite:///{tmp_path / 'store.db'}"
     if "database" in request.fixturenames:
         return postgres_migrated.emptied(keep_tables=True)

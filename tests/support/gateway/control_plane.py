@@ -27,6 +27,7 @@ from gateway.store.database import Database
 from gateway.telemetry.worker_stats import WorkerStats
 from gateway.worker_part import WorkerContext
 from tests.support.store.made import exchange, measurement, record
+from tests.support.store.migrated import write_migrated
 
 STEREOSET = {
     "name": "stereoset",
@@ -66,6 +67,8 @@ def config_in(directory: Path, **sections: Any) -> Config:
 @asynccontextmanager
 async def control_plane(directory: Path, **sections: Any) -> AsyncIterator[ControlPlane]:
     config = config_in(directory, **sections)
+    if config.store.url == f"sqlite:///{directory / 'biasgate.db'}":
+        write_migrated(directory / "biasgate.db")
     async with AsyncExitStack() as stack:
         database = await Database.open(config.store.url)
         stack.push_async_callback(database.close)
