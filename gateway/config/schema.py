@@ -333,6 +333,7 @@ class AuditorsConfig(Section, frozen=True):
     affinity: AffinityConfig = AffinityConfig()
     counterfactual: CounterfactualConfig = CounterfactualConfig()
     decision: DecisionAuditorConfig = DecisionAuditorConfig()
+    first_person: ProbingAuditorConfig = ProbingAuditorConfig()
     likelihood: LikelihoodConfig = LikelihoodConfig()
     judge_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
     refusal_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
