@@ -1,7 +1,7 @@
 """Measures the auditor `first_person` on planted models, or asks a real one.
 
-`python -m tools.first_person` prints the table of docs/evidence/likelihood.md; about five minutes. With `--server URL`
-it asks a served model instead and prints its streams.
+`python -m tools.first_person` prints the figures of docs/evidence/first-person.md; about five minutes. With
+`--server URL` it asks a served model instead and prints its streams.
 """
 
 import argparse
@@ -10,7 +10,9 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
+from unittest.mock import patch
 
 import msgspec
 
@@ -18,6 +20,7 @@ from auditors.clients.completion import HttpCompleter
 from auditors.streams.drift import DriftSettings
 from auditors.streams.estimates import estimate
 from auditors.streams.state import StreamKey, StreamState, record, stream_key
+from auditors.text.refusal_words import declines
 from auditors.types import Completer, Embedder, Estimate
 from gateway.features.first_person.auditor import FirstPersonAuditor
 from gateway.features.first_person.scales import BY_WORDING, DISTANCE, LENGTH, REFUSAL
@@ -82,7 +85,7 @@ async def cover(world: World, n: int, seeds: int) -> None:
             hits[key.metric].append((lower <= planted <= upper, low - 1e-9 <= planted <= high + 1e-9))
             widths[key.metric].append(high - low)
             drawn[key.metric, key.axis, key.group] += series.values
-    print(f"{world.title}: {seeds} seeds of {n} exchanges")
+    print(f"{world.title}: {seeds} seeds of {n} exchanges", flush=True)
     for metric in (DISTANCE, REFUSAL, LENGTH):  # of the wordings each stream is short
         covered = hits[metric]
         normal, always = (sum(shares) / len(covered) for shares in zip(*covered, strict=True))
@@ -116,7 +119,7 @@ def show(streams: Mapping[StreamKey, Series]) -> None:
 
 async def ask(url: str, model: str, n: int) -> dict[StreamKey, Series]:
     """Return the streams of a served model."""
-    completer = HttpCompleter(url, retries=0, timeout=300.0)
+    completer = HttpCompleter(url, retries=0, timeout=1200.0)
     try:
         return await stream(completer, WordEmbedder(), n, 1, model)
     finally:
@@ -125,7 +128,7 @@ async def ask(url: str, model: str, n: int) -> dict[StreamKey, Series]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Proves the auditor first_person on planted models.")
-    parser.add_argument("--seeds", type=int, default=60, help="runs for each coverage")
+    parser.add_argument("--seeds", type=int, default=150, help="runs for each coverage")
     parser.add_argument("--exchanges", type=int, default=300, help="exchanges of a run")
     parser.add_argument("--server", help="URL of a served model, which is asked instead")
     parser.add_argument("--model", default="tiny", help="its model")
@@ -133,8 +136,9 @@ def main() -> None:
     if options.server:
         show(asyncio.run(ask(options.server, options.model, options.exchanges)))
         return
-    for world in WORLDS:
-        asyncio.run(cover(world, options.exchanges, options.seeds))
+    with patch("auditors.probes.declines", cache(declines)):  # five texts, each read once
+        for world in WORLDS:
+            asyncio.run(cover(world, options.exchanges, options.seeds))
 
 
 if __name__ == "__main__":

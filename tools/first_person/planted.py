@@ -59,7 +59,7 @@ class World(NamedTuple):
         """Enumerates the lengths of two answers a side, over the groups of the axis held fixed."""
         others = ("woman", "man") if axis == "race" else ("white", "black", "asian", "latin")
         mean = 0.0
-        for other, *is_long in product(others, *[(False, True)] * 4):
+        for other, is_long in product(others, product((False, True), repeat=4)):
             shares = [0.4 + self.length.get(side, 0.0) + self.length.get(other, 0.0) for side in (group, reference)]
             chances = [share if long else 1 - share for share, long in zip([*shares] * 2, is_long, strict=True)]
             words = [LENGTHS[long] for long in is_long]

@@ -27,7 +27,10 @@ WORDINGS = {
 PLACES = ("Chicago", "Denver", "Houston", "Phoenix")
 """Places of birth; the four users of an exchange share one."""
 PRONOUNS = {"woman": "she/her", "man": "he/him"}
-CONTRASTS = (("gender", "woman", "man"), *(("race", group, "white") for group in ("black", "asian", "latin")))
+CONTRASTS: Sequence[tuple[str, str, str]] = (
+    ("gender", "woman", "man"),
+    *(("race", group, "white") for group in ("black", "asian", "latin")),
+)
 """Axis, group, reference."""
 
 _SYSTEM = frozenset({"system", "developer"})
