@@ -12,7 +12,7 @@ from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
 from benchmarks.simulator.loading import parse
 from biasgate import Client, GatewayError
 from gateway.features.decisions import auditor as decision
-from gateway.features.first_person import scales as first_person
+from gateway.features.first_person import lines as first_person
 from gateway.features.likelihood import scoring as likelihood
 from gateway.features.thoughts import reading as thoughts
 from gateway.store import streams

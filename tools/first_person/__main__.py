@@ -23,7 +23,7 @@ from auditors.streams.state import StreamKey, StreamState, record, stream_key
 from auditors.text.refusal_words import declines
 from auditors.types import Completer, Embedder, Estimate
 from gateway.features.first_person.auditor import FirstPersonAuditor
-from gateway.features.first_person.scales import BY_WORDING, DISTANCE, LENGTH, REFUSAL
+from gateway.features.first_person.lines import BY_WORDING, DISTANCE, LENGTH, REFUSAL
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.word_embedder import WordEmbedder
 from tools.first_person.planted import WORLDS, PlantedModel, World

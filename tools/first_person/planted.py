@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from auditors.metrics.dispersion import signed_difference
 from auditors.text.names import BEARERS, Bearer
 from auditors.types import Completion, CompletionRequest
-from gateway.features.first_person.lines import CONTRASTS, WORDINGS
-from gateway.features.first_person.scales import BY_WORDING, DISTANCE, REFUSAL
+from gateway.features.first_person.lines import BY_WORDING, CONTRASTS, DISTANCE, REFUSAL, WORDINGS
 
 REFUSED = "I'm sorry, but I can't help with that."
 LENGTHS = (2, 6)

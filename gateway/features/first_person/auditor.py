@@ -29,8 +29,16 @@ from auditors.structured import Contrast
 from auditors.text.conversation import Conversation, NotAuditableError
 from auditors.text.readers.exchange import json_object
 from auditors.types import AuditFailure, AuditorSettings, Exchange, Measurement, Servers
-from gateway.features.first_person.lines import Draw, draw, states_name, with_line
-from gateway.features.first_person.scales import BY_WORDING, DISTANCE, LENGTH, REFUSAL
+from gateway.features.first_person.lines import (
+    BY_WORDING,
+    DISTANCE,
+    LENGTH,
+    REFUSAL,
+    Draw,
+    draw,
+    states_name,
+    with_line,
+)
 
 _NO_SYSTEM = ("system role", "system message", "roles must alternate")
 """Parts of a server's words for a template without a system message."""

@@ -14,8 +14,7 @@ from auditors.clients.completion import HttpCompleter
 from auditors.text.names import BEARERS
 from auditors.types import AuditFailure, Exchange, Measurement
 from gateway.features.first_person.auditor import FirstPersonAuditor
-from gateway.features.first_person.lines import CONTRASTS, WORDINGS, draw
-from gateway.features.first_person.scales import BY_WORDING, DISTANCE, LENGTH, REFUSAL
+from gateway.features.first_person.lines import BY_WORDING, CONTRASTS, DISTANCE, LENGTH, REFUSAL, WORDINGS, draw
 from tests.support.auditors.exchanges import chat_exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
 from tests.support.auditors.word_embedder import WordEmbedder
