@@ -55,13 +55,13 @@ class Series(NamedTuple):
 
 
 async def stream(
-    completer: Completer, embedder: Embedder, n: int, seed: int, model: str = "m"
+    completer: Completer, embedder: Embedder, n: int, seed: int, model: str = "m", tokens: int = 64
 ) -> dict[StreamKey, Series]:
     """Return the streams of n audited exchanges."""
-    auditor = FirstPersonAuditor(lambda _: completer, embedder, max_tokens=64)
+    auditor = FirstPersonAuditor(lambda _: completer, embedder, max_tokens=tokens)
     states, values = defaultdict[StreamKey, StreamState](StreamState), defaultdict[StreamKey, list[float]](list)
     for number in range(n):
-        plain = chat_exchange(QUESTIONS[number % len(QUESTIONS)], "Gladly.", temperature=1, max_tokens=64)
+        plain = chat_exchange(QUESTIONS[number % len(QUESTIONS)], "Gladly.", temperature=1, max_tokens=tokens)
         result = await auditor.audit(msgspec.structs.replace(plain, id=f"{seed}/{number}", served_model=model))
         if not isinstance(result, list):
             raise SystemExit(f"an audit failed: {result.message}")
@@ -117,11 +117,11 @@ def show(streams: Mapping[StreamKey, Series]) -> None:
             print(f"{axis}: standard deviation of {DISTANCE} over {len(means)} wordings {statistics.stdev(means):.4f}")
 
 
-async def ask(url: str, model: str, n: int) -> dict[StreamKey, Series]:
+async def ask(url: str, model: str, n: int, tokens: int) -> dict[StreamKey, Series]:
     """Return the streams of a served model."""
     completer = HttpCompleter(url, retries=0, timeout=1200.0)
     try:
-        return await stream(completer, WordEmbedder(), n, 1, model)
+        return await stream(completer, WordEmbedder(), n, 1, model, tokens)
     finally:
         await completer.aclose()
 
@@ -132,9 +132,10 @@ def main() -> None:
     parser.add_argument("--exchanges", type=int, default=300, help="exchanges of a run")
     parser.add_argument("--server", help="URL of a served model, which is asked instead")
     parser.add_argument("--model", default="tiny", help="its model")
+    parser.add_argument("--tokens", type=int, default=64, help="longest answer of it")
     options = parser.parse_args()
     if options.server:
-        show(asyncio.run(ask(options.server, options.model, options.exchanges)))
+        show(asyncio.run(ask(options.server, options.model, options.exchanges, options.tokens)))
         return
     with patch("auditors.probes.declines", cache(declines)):  # five texts, each read once
         for world in WORLDS:
