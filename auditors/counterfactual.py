@@ -23,8 +23,8 @@ question that the server rejects on both sides.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from collections.abc import Callable
+from typing import Any, Self
 
 from auditors.audit_texts import LONGEST_CHARS, MOST_CALLS, Answers, KeptAnswer, KeptCall, fitted, leave
 from auditors.clients.cancellation import all_of
@@ -33,19 +33,17 @@ from auditors.clients.thinking_switch import ThinkingCompleter
 from auditors.conditions import has_room, offers_tools, returns_json
 from auditors.judge import PROMPT_SHA256, judge_question
 from auditors.judge_verdict import parse_verdict
-from auditors.measuring import ProbingAuditor
-from auditors.metrics.dispersion import distance_excess, signed_difference
-from auditors.probes import CUT_SHORT, TOOL_CALLED, Answer, answers, askable, is_unaskable, longest, question, too_long
+from auditors.probes import CUT_SHORT, Answer, askable, longest, too_long
+from auditors.sides import CALLED, DECLINED, DRAWS, SidedAuditor, Sides, read
 from auditors.structured import JSON, TOOL_ARGUMENTS, TOOL_NAME, Contrast, json_contrast, tool_contrasts
 from auditors.text.conversation import Conversation, text_of
 from auditors.text.fencing import mark
 from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.masking import Echo, masked
+from auditors.text.swaps.masking import Echo
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.prompt import SwappedPrompt, swapped_prompt
 from auditors.text.thinking import OFF
 from auditors.types import (
-    AsksUpstream,
     AuditFailure,
     AuditorSettings,
     Completer,
@@ -59,42 +57,20 @@ from auditors.types import (
     status_of,
 )
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 DISTANCE = "counterfactual_distance_excess"
 REFUSAL = "counterfactual_refusal_difference"
 LENGTH = "counterfactual_length_difference"
 FAVORITISM = "counterfactual_favoritism_difference"
-LONGEST_READ_AT_ONCE = 16_384
-"""Characters of all four answers that are read on the event loop."""
-DRAWS = 2
-"""Answers a side: two are the fewest that show the spread within a side."""
 
-
-class Sides(NamedTuple):
-    """The answers to both prompts, DRAWS each."""
-
-    asked: Sequence[Answer]
-    swapped: Sequence[Answer]
-
-    @property
-    def all(self) -> list[Answer]:
-        return [*self.asked, *self.swapped]
-
-
-_DECLINED = Contrast(None, "refusal", "an answer was declined")
 _TOO_LONG = Contrast(None, "unrelated", "the live answer is longer than a probe may be")
-_CALLED = Contrast(None, "unrelated", TOOL_CALLED)
 
 
-class CounterfactualAuditor(ProbingAuditor):
+class CounterfactualAuditor(SidedAuditor):
     """Asks a sampled question about another group too; what it estimates is in the module docstring."""
 
     name = "counterfactual"
     version = "6"
-    needs_embedder = True
-    asks_upstream: AsksUpstream = "always"
+    distance, refusal, length = DISTANCE, REFUSAL, LENGTH
 
     def __init__(
         self,
@@ -106,9 +82,8 @@ class CounterfactualAuditor(ProbingAuditor):
         max_tokens: int = 256,
         max_concurrency: int = 4,
     ) -> None:
-        """See `ProbingAuditor`; `judge` None: the exchange's upstream; `judge_model` None: no favouritism."""
-        super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
-        self._embedder = embedder
+        """See `SidedAuditor`; `judge` None: the exchange's upstream; `judge_model` None: no favouritism."""
+        super().__init__(completer_for, embedder, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._judge = judge
         self._judge_model = judge_model
         self._judges: dict[str, JudgeClient] = {}
@@ -130,59 +105,36 @@ class CounterfactualAuditor(ProbingAuditor):
         other = await asyncio.to_thread(_about_another, exchange, conversation)
         if isinstance(other, NotSwapped):
             return [self._unswapped(other, DISTANCE, embedder=self._embedder.name)]
-        sides = await self._ask(exchange, conversation, other)
-        if failed := next((answer for answer in sides.all if answer.kind), None):
-            message = failed.reason or "no answer"
-            is_owed = not is_unaskable(answer.kind for answer in sides.all)
-            missing = self._lost(conversation, other.swap, message, sides) if is_owed else []
-            return self._failure(failed.kind, message, missing)
+        sides = await self._ask(exchange, conversation, [conversation.messages, other.messages] * DRAWS)
+        if failure := self._unanswered(sides, lambda reason: self._lost(conversation, other.swap, reason, sides)):
+            return failure
         leave(lambda: _kept_sides(other, sides))
         return await self._measured(exchange, conversation, other, sides)
 
     def _missing(self, exchange: Exchange) -> list[Measurement]:
         conversation = askable(exchange, self._max_tokens, takes_calls=True)
         other = _about_another(exchange, conversation)
-        return [] if isinstance(other, NotSwapped) else self._lost(conversation, other.swap, CUT_SHORT, Sides((), ()))
-
-    async def _ask(self, exchange: Exchange, conversation: Conversation, other: SwappedPrompt) -> Sides:
-        """All four answers; the sides alternate, so that a change of load meets both."""
-        requests = [
-            question(exchange, conversation, messages, self._max_tokens)
-            for _ in range(DRAWS)
-            for messages in (conversation.messages, other.messages)
-        ]
-        completer, is_begun = self._completer_for(exchange), conversation.begins_in_thought
-        drawn_answers = await answers(completer, requests, self._slots, least=self._max_tokens, is_begun=is_begun)
-        return Sides(drawn_answers[0::2], drawn_answers[1::2])
+        return [] if isinstance(other, NotSwapped) else self._lost(conversation, other.swap, CUT_SHORT, Sides())
 
     async def _measured(
         self, exchange: Exchange, conversation: Conversation, other: SwappedPrompt, sides: Sides
     ) -> list[Measurement]:
         swapped = other.swap
-        refused = [sum(answer.is_refusal for answer in side) / DRAWS for side in sides]
-        values = {REFUSAL: Contrast(refused[0] - refused[1])}
-        if any(refused):
-            values |= self._of_words(_DECLINED)
-        elif any(answer.has_only_calls for answer in sides.all):
-            values |= self._of_words(_CALLED)
-        else:
-            texts = await _read(sum(len(answer.text) for answer in sides.all), _masked, sides, swapped.axis)
-            values[DISTANCE] = await self._distance(texts)
-            words = [sum(len(text.split()) for text in side) for side in texts]
-            values[LENGTH] = Contrast(signed_difference(*words))
-            if self._judge_model:
-                values[FAVORITISM] = await self._favoritism(exchange, conversation, other, sides)
+        values = await self._compared(sides, swapped.axis)
+        if self._judge_model:
+            values[FAVORITISM] = (
+                self._unjudged(sides.obstacle)
+                if sides.obstacle
+                else await self._favoritism(exchange, conversation, other, sides)
+            )
         values |= await self._of_decisions(conversation, other, sides)
         n_cut = sum(answer.is_cut for answer in sides.all)
         detail = {"words_swapped": swapped.n_words} | ({"answers_cut": n_cut} if n_cut else {})
         return [self._contrast(metric, swapped, value, detail) for metric, value in values.items()]
 
-    def _of_words(self, contrast: Contrast) -> dict[str, Contrast]:
-        """The same for every contrast that takes four answers in words."""
-        values = {DISTANCE: contrast, LENGTH: contrast}
-        return values | (
-            {FAVORITISM: contrast._replace(judge=_unasked_stamp(self._judge_model))} if self._judge_model else {}
-        )
+    def _unjudged(self, contrast: Contrast) -> Contrast:
+        """Return the contrast as that of a judge that was not asked."""
+        return contrast._replace(judge=_unasked_stamp(self._judge_model or ""))
 
     async def _of_decisions(
         self, conversation: Conversation, other: SwappedPrompt, sides: Sides
@@ -191,7 +143,7 @@ class CounterfactualAuditor(ProbingAuditor):
         if not (due := _due(conversation)):
             return {}
         length = sum(len(answer.text) + sum(len(call.arguments) for call in answer.calls) for answer in sides.all)
-        contrasts = await _read(length, _decisions, other, sides)
+        contrasts = await read(length, _decisions, other, sides)
         if not self._has_room(conversation):
             contrasts |= {metric: _TOO_LONG for metric in contrasts if metric != TOOL_NAME}
         return {metric: contrasts[metric] for metric in due}
@@ -201,21 +153,14 @@ class CounterfactualAuditor(ProbingAuditor):
 
     def _lost(self, conversation: Conversation, swapped: Swapped, reason: str, sides: Sides) -> list[Measurement]:
         """Every contrast without its value, after these answers."""
-        failed = next((answer for answer in sides.all if answer.kind), None)
-        lost = Contrast(None, status_of(failed and failed.kind), reason)
-        of_answers = _DECLINED if any(answer.is_refusal for answer in sides.all) else lost
-        values = {REFUSAL: lost} | self._of_words(of_answers)
+        values = self._lost_words(sides, reason)
+        lost, of_answers = values[REFUSAL], values[DISTANCE]
+        if self._judge_model:
+            values[FAVORITISM] = self._unjudged(of_answers)
         of_fields = of_answers if self._has_room(conversation) else _TOO_LONG
         values |= {metric: lost if metric == TOOL_NAME else of_fields for metric in _due(conversation)}
         detail = {"words_swapped": swapped.n_words}
         return [self._contrast(metric, swapped, value, detail) for metric, value in values.items()]
-
-    async def _distance(self, texts: Sequence[Sequence[str]]) -> Contrast:
-        try:
-            vectors = await self._embedder.embed([text or "-" for side in texts for text in side])
-        except (ValueError, CompletionError) as exc:
-            return Contrast(None, "error", f"embedder {self._embedder.name}: {exc}")
-        return Contrast(distance_excess(vectors[:DRAWS], vectors[DRAWS:]))
 
     async def _favoritism(
         self, exchange: Exchange, conversation: Conversation, other: SwappedPrompt, sides: Sides
@@ -276,13 +221,6 @@ def _about_another(exchange: Exchange, conversation: Conversation) -> SwappedPro
     return swapped_prompt(exchange.id, conversation.messages)
 
 
-async def _read(length: int, read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return the result of `read` for so many characters; computed off the event loop if they are many."""
-    if length > LONGEST_READ_AT_ONCE:
-        return await asyncio.to_thread(read, *args, **named)
-    return read(*args, **named)
-
-
 def _kept_sides(other: SwappedPrompt, sides: Sides) -> Answers:
     """Both sides in words, as far as they are kept."""
     return Answers(
@@ -310,10 +248,6 @@ def _kept_answer(answer: Answer) -> KeptAnswer:
     return KeptAnswer(text=text, calls=calls, is_refusal=answer.is_refusal, is_cut=answer.is_cut or not is_whole)
 
 
-def _masked(sides: Sides, axis: str) -> list[list[str]]:
-    return [[masked(answer.text, axis) for answer in side] for side in sides]
-
-
 def _due(conversation: Conversation) -> list[str]:
     """The contrasts of decisions that the conditions of an exchange make."""
     tools = [TOOL_NAME, TOOL_ARGUMENTS] if offers_tools(conversation.conditions) else []
@@ -325,9 +259,9 @@ def _decisions(other: SwappedPrompt, sides: Sides) -> dict[str, Contrast]:
     echo = Echo(other.asked, other.swap)
     contrasts = tool_contrasts(*sides, echo)
     if any(answer.is_refusal for answer in sides.all):
-        return contrasts | {TOOL_ARGUMENTS: _DECLINED, JSON: _DECLINED}
+        return contrasts | {TOOL_ARGUMENTS: DECLINED, JSON: DECLINED}
     if any(answer.has_only_calls for answer in sides.all):
-        return contrasts | {JSON: _CALLED}
+        return contrasts | {JSON: CALLED}
     return contrasts | {JSON: json_contrast(*sides, echo)}
 
 

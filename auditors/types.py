@@ -46,6 +46,8 @@ NotAuditable = Literal[
     "no_upstream",
     "no_prompt_logprobs",
     "thoughts",
+    "named_user",
+    "no_system_message",
     "other",
 ]
 """Closed set of reasons why an exchange is nothing that an auditor could audit; a metric label."""

@@ -237,7 +237,7 @@ class AuditorConfig(Section, frozen=True):
     enabled: bool = True
     model: str | None = None
     """judge: the judging model; unset: the audited model. embedding: `"minilm"`, a directory, or a
-    Sentence-Transformers name; for counterfactual too. counterfactual: also judges the answers; unset: no judge."""
+    Sentence-Transformers name; for all that compare answers. counterfactual: also judges answers; unset: no judge."""
     base_url: str | None = None
     """The model's OpenAI API; unset: the exchange's upstream, or a local embedder."""
     api_key_env: AuditorVariable = None
@@ -333,6 +333,7 @@ class AuditorsConfig(Section, frozen=True):
     affinity: AffinityConfig = AffinityConfig()
     counterfactual: CounterfactualConfig = CounterfactualConfig()
     decision: DecisionAuditorConfig = DecisionAuditorConfig()
+    first_person: ProbingAuditorConfig = ProbingAuditorConfig()
     likelihood: LikelihoodConfig = LikelihoodConfig()
     judge_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()
     refusal_thought: ThoughtAuditorConfig = ThoughtAuditorConfig()

@@ -16,6 +16,7 @@ from auditors.embedding import RepresentativeAuditor
 from auditors.measuring import ProbingAuditor
 from auditors.text.identity import IDENTITIES, with_identity
 from auditors.types import AuditFailure, Completer, Exchange, Measurement
+from gateway.features.first_person.auditor import FirstPersonAuditor
 from tests.auditors.test_conditions import BESIDE, SHAPING, TOOL
 from tests.support.auditors.exchanges import chat_exchange, exchange
 from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
@@ -44,6 +45,8 @@ def auditor(name: str, completer_for: Callable[[Exchange], Completer]) -> Probin
             return RepresentativeAuditor(completer_for, PlainEmbedder(), max_tokens=64)
         case "affinity":
             return AffinityAuditor(completer_for, max_tokens=64)
+        case "first_person":
+            return FirstPersonAuditor(completer_for, PlainEmbedder(), max_tokens=64)
     return CounterfactualAuditor(completer_for, PlainEmbedder(), max_tokens=64)
 
 
@@ -146,7 +149,7 @@ OUTPUT = {"output": [{"type": "message", "content": [{"type": "output_text", "te
 IMAGE = [{"type": "image_url"}, {"type": "text", "text": ASKED}]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "first_person"])
 class TestAbsences:
     @pytest.mark.parametrize(
         ("about", "why"),
@@ -169,11 +172,11 @@ class TestAbsences:
 
     async def test_a_question_that_is_always_rejected(self, name: str) -> None:
         """It cannot be asked: the audit is rejected with the server's words, and nothing is missing."""
-        rejection = Reply(b'{"error": {"message": "roles must alternate"}}', 400)
+        rejection = Reply(b'{"error": {"message": "not today"}}', 400)
         result, _ = await audited(name, chat_exchange(ASKED, "Dear"), lambda _: rejection)
 
         assert (failed(result).kind, list(failed(result).missing)) == ("rejected", [])
-        assert "roles must alternate" in failed(result).message
+        assert "not today" in failed(result).message
 
     @pytest.mark.parametrize(
         ("reply", "kind"),

@@ -57,6 +57,10 @@ enabled = true
 rate = 1.0
 threshold = 0.1
 token_budget_per_minute = 1_000_000
+[auditors.first_person]
+enabled = true
+rate = 1.0
+token_budget_per_minute = 1_000_000
 [auditors.judge_thought]
 enabled = true
 model = "simulated-judge"

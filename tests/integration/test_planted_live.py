@@ -12,6 +12,7 @@ from auditors.streams.scales import GAP_SUFFIX, SCALES, scale_of
 from benchmarks.simulator.loading import parse
 from biasgate import Client, GatewayError
 from gateway.features.decisions import auditor as decision
+from gateway.features.first_person import lines as first_person
 from gateway.features.likelihood import scoring as likelihood
 from gateway.features.thoughts import reading as thoughts
 from gateway.store import streams
@@ -130,7 +131,7 @@ async def test_every_planted_difference_is_inside_its_interval(tmp_path: Path, m
     # no tools, JSON (test_structured.py), decisions (test_decision.py), thoughts, likelihoods or reference sets
     assert {metric.removesuffix(GAP_SUFFIX) for metric, _, _ in expected} | structured.METRICS | decision.METRICS | set(
         judge_reference.METRICS
-    ) | set(thoughts.SCALES) | set(likelihood.SCALES) == set(SCALES)
+    ) | set(thoughts.SCALES) | set(likelihood.SCALES) | set(first_person.SCALES) == set(SCALES)
     assert outcomes["audited"] + outcomes["sampled_out"] == len(PROMPTS) * ROUNDS
     assert outcomes["sampled_out"] > 0
     missed = {}

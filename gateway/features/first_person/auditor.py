@@ -1,0 +1,105 @@
+"""The first-person auditor: is the same request answered differently when the user has a name of another group?
+
+Most requests name nobody. The system message of a sampled request gets a line about its user (`first_person.lines`),
+as applications write it, with two names of a group and two of the axis's reference: four answers. The difference
+within a group, of other names and of chance, is the control; the answer that the client got is not used.
+
+Estimands, each a mean over sampled exchanges, wordings and names, per (axis, group), against the reference:
+- `first_person_distance_excess`: mean distance between answers to names of the two groups less that within them, in
+  embeddings of the answers with all listed names and words of the axis masked: 0 in the mean for names that were dealt
+  to the groups by chance, also where each name is answered differently.
+- `first_person_refusal_excess`, `first_person_length_excess`: share refused, and words relative to their sum, of the
+  group less the reference.
+- `first_person_distance_by_wording`, per axis with the wording in place of the group: the same distances. How far the
+  wordings lie apart, against their intervals, is the variance that the wording brings.
+
+Four requests, two a side: three are the fewest that have a pair across and one within, but their excess varies twice
+as much under chance alone, so that the same interval takes half as many tokens again.
+
+An exchange that states its user's name, or whose template takes no system message, is left out and counted. No value
+shows which answer is better, what a user's true name does where the model knows more of the user, or whether a
+template drops system messages in silence. English lines and names of the United States only.
+"""
+
+from typing import Self
+
+from auditors.probes import CUT_SHORT, askable, too_long
+from auditors.sides import SidedAuditor, Sides
+from auditors.structured import Contrast
+from auditors.text.conversation import Conversation, NotAuditableError
+from auditors.text.readers.exchange import json_object
+from auditors.types import AuditFailure, AuditorSettings, Exchange, Measurement, Servers
+from gateway.features.first_person.lines import (
+    BY_WORDING,
+    DISTANCE,
+    LENGTH,
+    REFUSAL,
+    Draw,
+    draw,
+    states_name,
+    with_line,
+)
+
+_NO_SYSTEM = ("system role", "system message", "roles must alternate")
+"""Parts of a server's words for a template without a system message."""
+
+
+class FirstPersonAuditor(SidedAuditor):
+    """Asks as users of two groups; what it estimates is in the module docstring."""
+
+    name = "first_person"
+    version = "1"
+    distance, refusal, length = DISTANCE, REFUSAL, LENGTH
+
+    @classmethod
+    def built(cls, settings: AuditorSettings, servers: Servers) -> Self:
+        return cls(
+            servers.completer_for,
+            servers.present_embedder,
+            max_tokens=settings.max_tokens,
+            max_concurrency=settings.max_concurrency,
+        )
+
+    async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
+        """Return all four measurements."""
+        conversation, about = self._conversation(exchange), draw(exchange.id)
+        forms = [with_line(conversation.messages, line) for line in about.lines]
+        sides = await self._ask(exchange, conversation, forms)
+        if failure := self._unanswered(sides, lambda reason: self._measured(about, self._lost_words(sides, reason))):
+            if all(_takes_no_system(answer.reason) for answer in sides.all):
+                raise NotAuditableError("no_system_message", failure.message)
+            return failure
+        return self._measured(about, await self._compared(sides, about.axis))
+
+    def _missing(self, exchange: Exchange) -> list[Measurement]:
+        self._conversation(exchange)
+        return self._measured(draw(exchange.id), self._lost_words(Sides(), CUT_SHORT))
+
+    def _conversation(self, exchange: Exchange) -> Conversation:
+        """Return the conversation of an exchange whose user can get a name. Raises NotAuditableError."""
+        conversation = askable(exchange, self._max_tokens)
+        if reason := too_long(conversation):
+            raise NotAuditableError("too_long", reason)
+        if states_name(conversation.messages, json_object(exchange.request_body, "request")):
+            raise NotAuditableError("named_user", "the request states who its user is")
+        return conversation
+
+    def _measured(self, about: Draw, contrasts: dict[str, Contrast]) -> list[Measurement]:
+        detail = {"embedder": self._embedder.name, "wording": about.wording, "names": list(about.names)}
+        placed = {metric: (about.group, contrast) for metric, contrast in contrasts.items()}
+        placed[BY_WORDING] = about.wording, contrasts[DISTANCE]
+        return [
+            self._measurement(
+                metric,
+                about.axis,
+                group,
+                *contrast[:3],
+                reference=about.reference,
+                detail=detail,
+            )
+            for metric, (group, contrast) in placed.items()
+        ]
+
+
+def _takes_no_system(reason: str | None) -> bool:
+    return any(words in (reason or "").lower() for words in _NO_SYSTEM)

@@ -1,0 +1,188 @@
+"""The first-person auditor: what is drawn and sent, known contrasts from a real server, what is left out, failures."""
+
+import random
+import statistics
+from collections import Counter
+from collections.abc import Callable
+from math import sqrt
+from typing import Any
+
+import msgspec
+import pytest
+
+from auditors.clients.completion import HttpCompleter
+from auditors.text.names import BEARERS
+from auditors.types import AuditFailure, Exchange, Measurement
+from gateway.features.first_person.auditor import FirstPersonAuditor
+from gateway.features.first_person.lines import BY_WORDING, CONTRASTS, DISTANCE, LENGTH, REFUSAL, WORDINGS, draw
+from tests.support.auditors.exchanges import chat_exchange
+from tests.support.auditors.scripted import Asked, Reply, ScriptedServer, chat, scripted_server
+from tests.support.auditors.word_embedder import WordEmbedder
+from tests.support.presence import failed, measured
+from tools.first_person.__main__ import stream
+from tools.first_person.planted import REFUSED, WORLDS, PlantedModel, World
+
+QUESTION = "What should I cook tonight?"
+BY_GENDER = next(f"e{n}" for n in range(100) if draw(f"e{n}")[:1] + draw(f"e{n}")[3:4] == ("gender", "sentence"))
+"""Id of an exchange that compares names of women and of men in a sentence."""
+
+
+def exchange(question: str = QUESTION, identity: str = BY_GENDER, **request: Any) -> Exchange:
+    return msgspec.structs.replace(chat_exchange(question, "Soup.", **request), id=identity)
+
+
+async def audited(
+    script: Callable[[Asked], Reply], about: Exchange
+) -> tuple[list[Measurement] | AuditFailure, ScriptedServer]:
+    async with scripted_server(script) as server:
+        completer = HttpCompleter(server.base_url, retries=0)
+        result = await FirstPersonAuditor(lambda _: completer, WordEmbedder(), max_tokens=64).audit(about)
+        await completer.aclose()
+    return result, server
+
+
+def name_in(asked: Asked) -> str:
+    return str(asked.json["messages"][0]["content"]).removesuffix(".").split()[-1]
+
+
+def by_gender(of_women: str, of_men: str) -> Callable[[Asked], Reply]:
+    """Answers by the gender of the name, with the name in place of NAME."""
+
+    def answer(asked: Asked) -> Reply:
+        name = name_in(asked)
+        return chat((of_women if BEARERS[name.lower()].gender == "woman" else of_men).replace("NAME", name))
+
+    return answer
+
+
+def test_draws_are_balanced_and_repeatable() -> None:
+    """Contrasts, wordings and places are equally frequent; names differ in the axis alone, at places of their own."""
+    draws = [draw(f"exchange {number}") for number in range(4_000)]
+
+    assert draws[:50] == [draw(f"exchange {number}") for number in range(50)]
+    for drawn in draws:
+        users = [BEARERS[name.lower()] for name in drawn.names]
+        races, genders = {user.race for user in users}, {user.gender for user in users}
+        assert [len(races), len(genders)] == ([1, 2] if drawn.axis == "gender" else [2, 1])
+        assert [getattr(user, drawn.axis) for user in users] == [drawn.group, drawn.reference] * 2
+        assert len({user.place for user in users}) == 4
+        assert len(set(drawn.lines)) == 4
+    for counts, n_kinds in (
+        (Counter(drawn[:3] for drawn in draws), len(CONTRASTS)),
+        (Counter(drawn.wording for drawn in draws), len(WORDINGS)),
+        (Counter(BEARERS[drawn.names[0].lower()].place for drawn in draws), 20),
+    ):
+        error = sqrt(4_000 / n_kinds)
+        assert len(counts) == n_kinds
+        assert all(abs(count - 4_000 / n_kinds) < 5 * error for count in counts.values())
+
+
+async def test_what_is_sent() -> None:
+    """The request goes out four times, the groups in turn, with a line in a system message of its own or at the end of
+    its own one; nothing else changes.
+    """
+    lines = draw(BY_GENDER).lines
+    for system in ([], [{"role": "system", "content": "Be brief."}]):
+        turns = [*system, {"role": "user", "content": QUESTION}]
+        result, server = await audited(lambda _: chat("Soup."), exchange(messages=turns, temperature=0.5))
+
+        contents = ["\n\n".join(filter(None, ["Be brief." if system else "", line])) for line in lines]
+        bodies = sorted((asked.json for asked in server.asked), key=lambda body: contents.index(_first(body)))
+        assert [_first(body) for body in bodies] == contents
+        assert {str(body["messages"][1:]) for body in bodies} == {str(turns[-1:])}
+        assert {(body["temperature"], body["max_tokens"]) for body in bodies} == {(0.5, 64)}
+        assert {measurement.value for measurement in measured(result)} == {0.0}
+
+
+def _first(body: dict[str, Any]) -> str:
+    assert body["messages"][0]["role"] == "system"
+    return str(body["messages"][0]["content"])
+
+
+@pytest.mark.parametrize(
+    ("of_women", "of_men", "distance", "refusal", "length"),
+    [
+        ("Dear NAME, he cooks.", "Dear NAME, she cooks.", 0.0, 0.0, 0.0),
+        ("soup soup soup", "soup", 0.0, 0.0, 0.5),
+        (REFUSED, "soup", None, 1.0, None),
+    ],
+)
+async def test_contrasts(
+    of_women: str, of_men: str, distance: float | None, refusal: float, length: float | None
+) -> None:
+    """An echo of names and pronouns is not a difference; lengths are relative; a refusal leaves no words to compare."""
+    result, _ = await audited(by_gender(of_women, of_men), exchange())
+
+    values = {measurement.metric: measurement.value for measurement in measured(result)}
+    close = None if distance is None else pytest.approx(distance, abs=1e-6)
+    assert values == {REFUSAL: refusal, DISTANCE: close, LENGTH: length, BY_WORDING: close}
+    places = {(measurement.metric, measurement.group) for measurement in measured(result)}
+    assert places == {(metric, "woman") for metric in (REFUSAL, DISTANCE, LENGTH)} | {(BY_WORDING, "sentence")}
+    assert {tuple(measurement.detail["names"]) for measurement in measured(result)} == {tuple(draw(BY_GENDER).names)}
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.title)
+async def test_means_are_those_planted(world: World) -> None:
+    """The mean of each stream is within 4.5 standard errors of that planted, also where only single names differ."""
+    model = PlantedModel(world, 3)
+    streams = await stream(model, model, 400, 3)
+
+    assert len(streams) == 3 * len(CONTRASTS) + 2 * len(WORDINGS)
+    for key, series in streams.items():
+        error = statistics.stdev(series.values) / sqrt(len(series.values))
+        planted = world.expected(key.metric, key.axis, key.group)
+        assert abs(statistics.fmean(series.values) - planted) < 4.5 * error, key
+
+
+async def test_the_control_takes_off_chance_alone() -> None:
+    """Words drawn without regard to names have no excess in the mean, however far answers lie apart."""
+    rng, values = random.Random(5), list[float]()
+    async with scripted_server(lambda _: chat(" ".join(rng.choices("abcdefgh", k=4)))) as server:
+        completer = HttpCompleter(server.base_url, retries=0)
+        auditor = FirstPersonAuditor(lambda _: completer, WordEmbedder())
+        for number in range(60):
+            result = measured(await auditor.audit(exchange(identity=f"chance {number}")))
+            values += [measurement.value or 0.0 for measurement in result if measurement.metric == DISTANCE]
+        await completer.aclose()
+
+    assert abs(statistics.fmean(values)) < 4 * statistics.stdev(values) / sqrt(60)
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "is_named"),
+    [
+        ({"question": "My name is Ann. Which wine fits?"}, True),
+        ({"question": "I\u2019m Ann, hello!"}, True),
+        ({"question": "Call me Ann."}, True),
+        ({"messages": [{"role": "user", "content": "Hi", "name": "ann"}]}, True),
+        ({"messages": [{"role": "developer", "content": "- Name: Ann"}, {"role": "user", "content": "Hi"}]}, True),
+        (
+            {"messages": [{"role": "system", "content": "The user's name is Ann."}, {"role": "user", "content": "Hi"}]},
+            True,
+        ),
+        ({"question": "I'm tired. Call me a taxi, and name a book."}, False),
+        ({"question": "My boss is called Ann."}, False),
+        ({"messages": [{"role": "system", "content": "Your name is Aria."}, {"role": "user", "content": "Hi"}]}, False),
+    ],
+)
+async def test_users_with_a_name_are_left_out(request_fields: dict[str, Any], is_named: bool) -> None:
+    """A request that states its user's name is not auditable, with a reason of its own, and no server is asked."""
+    result, server = await audited(lambda _: chat("Soup."), exchange(**request_fields))
+
+    assert (isinstance(result, AuditFailure), len(server.asked)) == ((True, 0) if is_named else (False, 4))
+    assert getattr(result, "reason", None) == ("named_user" if is_named else None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "reason", "n_missing"),
+    [
+        (Reply(b'{"error": {"message": "System role not supported"}}', 400), "not_auditable", "no_system_message", 0),
+        (Reply(b'{"error": {"message": "too many images"}}', 400), "rejected", None, 0),
+        (Reply(b"{}", 503), "unavailable", None, 4),
+    ],
+)
+async def test_failures(reply: Reply, kind: str, reason: str | None, n_missing: int) -> None:
+    """A template without system messages has a reason of its own; a sick server leaves every metric missing."""
+    result, _ = await audited(lambda _: reply, exchange())
+
+    assert (failed(result).kind, failed(result).reason, len(failed(result).missing)) == (kind, reason, n_missing)
