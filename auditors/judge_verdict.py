@@ -116,8 +116,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     def score(self, place: Place) -> float | None:
         """Return the score of a group, 0 if a whole verdict does not report it; None if it is unknown."""
         finding = self.finding(place)
-        known = float(finding.score) if finding is not None else 0.0
-        return known if self.why_unread(place) is None else None
+        score = float(finding.score) if finding is not None else 0.0
+        return score if self.why_unread(place) is None else None
 
 
 class VerdictError(UnreadableError):

@@ -36,8 +36,8 @@ def features_of_reply(text: str) -> dict[str, float]:
     """Return the features of a reply that the classifier is trained on."""
     prose = prose_of(text)
     sentences = [classify_sentence(sentence) for sentence in prose.sentences]
-    told = findings(prose, sentences, read_wording(prose, sentences))
-    return features_of(normalised(answer_of(text)), told)
+    named = findings(prose, sentences, read_wording(prose, sentences))
+    return features_of(normalised(answer_of(text)), named)
 
 
 def lectures(text: str) -> bool:

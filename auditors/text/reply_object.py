@@ -53,12 +53,12 @@ def read_reply_object(text: str | None, *names: str) -> ReplyObject:
     """
     objects = list(_objects(_unquote(text or "")))
     if names:
-        objects = [found for found in objects if not found.fields.keys().isdisjoint(names)]
+        objects = [candidate for candidate in objects if not candidate.fields.keys().isdisjoint(names)]
     if not objects:
         raise NoObjectError(f"no JSON object with {' or '.join(names)}" if names else "no JSON object")
     if not names:
         return objects[0]
-    first, *further = [found for found in objects if not found.is_cut] or objects
+    first, *further = [candidate for candidate in objects if not candidate.is_cut] or objects
     if any(other.fields != first.fields for other in further):
         raise NoObjectError("several JSON objects that differ")
     return first

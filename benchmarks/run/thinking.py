@@ -108,14 +108,14 @@ def probe_once(
     completer: Completer, model: str, setting: str, extra_body: Mapping[str, Any] | None, *, is_exact: bool = False
 ) -> Probe:
     """A function that probes when it is first called, and remembers. `is_exact`: thinking is switched off for it."""
-    found: asyncio.Future[ThinkingFound] | None = None
+    probe_result: asyncio.Future[ThinkingFound] | None = None
     probing = probe_off if is_exact else _fitting
 
     async def probed() -> ThinkingFound:
-        nonlocal found
-        if found is None:
-            found = asyncio.ensure_future(probing(completer, model, parse_thinking(setting), extra_body or {}))
-        return await found
+        nonlocal probe_result
+        if probe_result is None:
+            probe_result = asyncio.ensure_future(probing(completer, model, parse_thinking(setting), extra_body or {}))
+        return await probe_result
 
     return probed
 

@@ -37,14 +37,14 @@ class _Part(NamedTuple):
     """A text of a message: words, or JSON of which the strings are."""
 
     text: str
-    found: JsonText | None = None
+    json: JsonText | None = None
 
     @property
     def leaves(self) -> Sequence[Leaf]:
-        return [Leaf(self.text)] if self.found is None else self.found.leaves
+        return [Leaf(self.text)] if self.json is None else self.json.leaves
 
     def with_texts(self, texts: Iterator[str]) -> str:
-        return next(texts) if self.found is None else self.found.with_strings(texts)
+        return next(texts) if self.json is None else self.json.with_strings(texts)
 
 
 def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedPrompt | NotSwapped:

@@ -151,8 +151,8 @@ def read(path: Path, part: str) -> tuple[DataCard, list[JudgedEssay]]:
 
 def demand_no_leak(train: Sequence[JudgedEssay], held_out: Sequence[JudgedEssay]) -> None:
     """Raises BenchmarkError when a question pair or an essay's text is on both sides."""
-    pairs = {essay.pair for essay in train} & {one.pair for one in held_out}
-    texts = {_normal(essay.essay) for essay in train} & {_normal(one.essay) for one in held_out}
+    pairs = {essay.pair for essay in train} & {essay.pair for essay in held_out}
+    texts = {_normal(essay.essay) for essay in train} & {_normal(essay.essay) for essay in held_out}
     if pairs or texts:
         raise BenchmarkError(
             f"{len(pairs)} question pairs and {len(texts)} texts are on both sides: nothing was written"
