@@ -81,7 +81,7 @@ class EquityEvaluationCorpus(Suite):
     """The suite as the registry lists it."""
 
     name = "eec"
-    version = "1.3"
+    version = "1.4"
     title = "Equity Evaluation Corpus"
     url = "https://aclanthology.org/S18-2005"
     licence = SOURCE.licence
