@@ -54,7 +54,7 @@ class RefusalAuditor(MeasuringAuditor):
     """Reads answers for refusals and lectures; what it estimates is in the module docstring."""
 
     name = "refusal"
-    version = "4"
+    version = "5"
     needs_embedder = False
     asks_upstream: AsksUpstream = "never"
 

@@ -4,10 +4,11 @@
 
 Trained on replies.jsonl next to this module (written for this purpose by language models that saw no rule), on
 voices.jsonl (in the manner of 20 kinds of writers, and replies of Qwen2.5-Coder-0.5B-Instruct), on our development
-part, and on further labelled replies given as JSON lines with `text` and `label`. Nothing is trained on held_out.jsonl,
-which another model wrote, nor on voices_held_out.jsonl, in the manner of other writers; `biasgate auditors measure
-refusal --file` measures on them. With --cross-validate nothing is written: each sixth of the voices of voices.jsonl is
-read by weights that were trained without it. scikit-learn is needed, which sentence-transformers brings along.
+part, and on further labelled replies given as JSON lines with `text` and `label`: replies of others, which are named
+with their licences in docs/evidence/refusals.md. Nothing is trained on held_out.jsonl, which another model wrote, nor
+on voices_held_out.jsonl, in the manner of other writers; `biasgate auditors measure refusal --file` measures on them.
+With --cross-validate nothing is written: each sixth of the voices of voices.jsonl is read by weights that were trained
+without it. scikit-learn is needed, which sentence-transformers brings along.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def main() -> int:
     if options.cross_validate:
         print("\n".join(count_table(cross_validate(examples))))
         return 0
-    weights = train(examples, version=f"2 ({len(examples)} replies)")
+    weights = train(examples, version=f"3 ({len(examples)} replies)")
     target = Path(classifier.__file__).with_name("classifier.json")
     target.write_bytes(msgspec.json.encode(weights) + b"\n")
     print(f"{len(weights.features)} features of {len(examples)} replies: {target}")

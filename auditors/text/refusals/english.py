@@ -34,12 +34,12 @@ PARTIAL_SHARE = 0.5
 SOFT_SHARE = 0.4
 """Largest share of characters about the matter in a reply that declines without a sentence that says so."""
 LEAST_PROBABILITY = {
-    "plain": 0.3,
-    "soft": 0.5,
-    "answered": 0.6,
-    "short": 0.8,
-    "ordinary": 0.95,
-    "premise_rejected": 0.8,
+    "plain": 0.25,
+    "soft": 0.35,
+    "answered": 0.75,
+    "short": 0.7,
+    "ordinary": 0.8,
+    "premise_rejected": 0.6,
 }
 """Least probability of declining, of the classifier, with which a reply is read so: where a sentence declines, where
 the wording leads away without such a sentence, where it answers, in less than FEW_CHARS characters, or with a way of

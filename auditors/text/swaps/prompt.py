@@ -78,7 +78,7 @@ def _with_tools(
     result = swap([framed(leaf, axis) for leaf in all_leaves], axis, choice=choice)
     if isinstance(result, Abstained):
         return result
-    members = (name for of_message in parts for part in of_message if part.found for name in part.found.names)
+    members = (name for of_message in parts for part in of_message if part.json for name in part.json.names)
     if names_a_group(members, axis):
         return NotSwapped(axis=axis, reason=NAMED_IN_MEMBERS, group=result.group)
     if names_a_group({call.name for message in messages for call in message.calls}, axis):

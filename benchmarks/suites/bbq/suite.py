@@ -83,7 +83,7 @@ class BBQ(Suite):
     """The suite as the registry lists it."""
 
     name = "bbq"
-    version = "1.4"
+    version = "1.5"
     title = "BBQ"
     url = "https://aclanthology.org/2022.findings-acl.165"
     licence = SOURCE.licence

@@ -97,7 +97,7 @@ class CoGS(Suite):
     """See module docstring."""
 
     name = "cogs"
-    version = "1.3"
+    version = "1.4"
     title = "CoGS (Kumar, Yunusov & Emami 2024)"
     url = "https://aclanthology.org/2024.acl-long.23"
     licence = "MIT (prompts quoted from the paper)"

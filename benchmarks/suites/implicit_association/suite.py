@@ -139,7 +139,7 @@ class ImplicitAssociation(Suite):
     """The suite as a registry can list it."""
 
     name = "implicit_association"
-    version = "1.5"
+    version = "1.6"
     title = "Implicit association (over 50 LLMs)"
     url = "https://arxiv.org/abs/2410.12864"
     licence = "MIT"
