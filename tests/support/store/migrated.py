@@ -12,6 +12,7 @@ from gateway.store.database import Database
 def write_migrated(path: Path) -> None:
     """Write an SQLite store without rows, where there is none."""
     if not path.exists():
+        path.touch(0o600)
         path.write_bytes(_read_migrated())
 
 
