@@ -32,7 +32,8 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
     """Radar and similarity of the runs side by side; of a single run also the shares by task."""
     run_estimates = [{(e.metric, e.axis, e.group, e.subset): e for e in run.estimates} for run in runs]
     has_choices = any(key[0] == "selection_share" for by_key in run_estimates for key in by_key)
-    has_texts = any(key[0] == "mean_difference" for by_key in run_estimates for key in by_key)
+    distances = [e for by_key in run_estimates for e in by_key.values() if e.metric == "mean_difference"]
+    has_texts = any(e.n or e.n_excluded for e in distances)
     axes = _axes(run_estimates)
     by_task = len(runs) == 1 and any(_find_tasks(run_estimates[0], axis) for axis in axes)
     has_outline = has_choices and sum(map(len, axes.values())) >= LEAST_SPOKES
@@ -81,7 +82,7 @@ def _radar(runs: Sequence[Run], run_estimates: Sequence[Found], axes: Axes) -> F
     scores = [e for by_key in run_estimates for (metric, *_), e in by_key.items() if metric == "affinity_bias_score"]
     generators = sorted({name for score in scores for name in score.extra.get("by_generator", {})})
     of_whom = " and ".join("the evaluator" if name == "own" else name for name in generators)
-    reading = f"{_most_uneven(outlines, spokes)} Choices between texts by {of_whom or 'an unnamed model'}."
+    reading = _most_uneven(outlines, spokes) + (f" Choices between texts by {of_whom}." if of_whom else "")
     return Figure(
         title="Whose text is chosen",
         reading=(
