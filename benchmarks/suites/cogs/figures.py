@@ -190,8 +190,7 @@ def _similarity_notes(runs: Sequence[Run], run_estimates: Sequence[Found]) -> li
             e for (metric, _, _, subset), e in by_key.items() if metric == "mean_difference" and subset is None
         ]
         embedders |= {str(e.extra["embedder"]) for e in differences if e.extra.get("embedder")}
-        reasons = {e.reason for e in differences if e.value is None and e.reason}
-        notes += [f"{run.name}: undefined where {reason}." for reason in sorted(reasons)]
+        notes += _undefined_notes(run.name, differences)
     if embedders:
         notes.append(
             f"Embedder: {', '.join(sorted(embedders))}. Similarities by different embedders are not comparable."
@@ -199,10 +198,17 @@ def _similarity_notes(runs: Sequence[Run], run_estimates: Sequence[Found]) -> li
     return notes
 
 
+def _undefined_notes(name: str, estimates: Sequence[Estimate]) -> list[str]:
+    reasons = {e.reason for e in estimates if e.value is None and e.reason}
+    return [f"{name}: undefined where {reason}." for reason in sorted(reasons)]
+
+
 def _tasks(run: Run, by_key: Found, all_axes: Axes) -> Figure:
     axes = [axis for axis in all_axes if _find_tasks(by_key, axis)]
     tasks = {task for axis in axes for task in _find_tasks(by_key, axis)}
     missing_tasks = [task for task in TASKS if task not in tasks and tasks <= TASKS.keys()]
+    notes = [f"No choice was asked for in: {', '.join(map(_words, missing_tasks))}."] if missing_tasks else []
+    shares = [e for (metric, *_, task), e in by_key.items() if metric == "selection_share" and task is not None]
     return Figure(
         title="Whose text is chosen, by task",
         reading=(
@@ -216,7 +222,7 @@ def _tasks(run: Run, by_key: Found, all_axes: Axes) -> Figure:
                 more=tuple(_task_picture(run, by_key, axis, all_axes[axis]) for axis in axes[1:]),
             ),
         ),
-        notes=(f"No choice was asked for in: {', '.join(map(_words, missing_tasks))}.",) if missing_tasks else (),
+        notes=tuple(notes + _undefined_notes(run.name, shares)),
     )
 
 

@@ -51,7 +51,8 @@ def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Ro
             Row(label=Label(text=f"{model.name} − {model.quantisation_of}", group="quantised"), cells=(cell,))
             for model in numbers.models
             if model.quantisation_of is not None
-            for cell in [_change(numbers, relation, model.quantisation_of, model.name)]
+            for line, column, columns in [_number_of(numbers, relation)]
+            for cell in [numbers.change(model.quantisation_of, model.name, line, column, columns)]
         ]
     models = [(model, cell) for model, cell in numbers_of(numbers, relation) if not model.is_copy]
     if attribute == "family":
@@ -64,9 +65,9 @@ def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Ro
             Row(label=Label(text=f"mean of {name}", group="family"), cells=(_mean(values, decimals),))
             for name, values in families.items()
         ]
-    pairs = [(at, cell.value) for model, cell in models if None not in (at := place_of(model, attribute), cell.value)]
+    places = [(place_of(model, attribute), cell.value) for model, cell in models]
     label = Label(text=f"Spearman's ρ with {NAMES[attribute]}", group="correlation")
-    return [Row(label=label, cells=(_correlation([(x, y) for x, y in pairs if x is not None and y is not None]),))]
+    return [Row(label=label, cells=(_correlation([(x, y) for x, y in places if x is not None and y is not None]),))]
 
 
 def place_of(model: Model, attribute: Attribute) -> float | None:
@@ -112,11 +113,6 @@ def _number_of(numbers: Numbers, relation: Relation) -> tuple[Line, Column, list
 def numbers_of(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]:
     of = _number_of(numbers, relation)
     return [(model, numbers.cell(model, *of)) for model in numbers.models]
-
-
-def _change(numbers: Numbers, relation: Relation, original: str, quantised: str) -> Cell:
-    line, column, columns = _number_of(numbers, relation)
-    return numbers.change(original, quantised, line, column, columns)
 
 
 def spoken(cell: Cell) -> str:
