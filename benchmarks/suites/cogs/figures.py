@@ -32,7 +32,8 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
     """Radar and similarity of the runs side by side; of a single run also the shares by task."""
     run_estimates = [{(e.metric, e.axis, e.group, e.subset): e for e in run.estimates} for run in runs]
     has_choices = any(key[0] == "selection_share" for by_key in run_estimates for key in by_key)
-    has_texts = any(key[0] == "mean_difference" for by_key in run_estimates for key in by_key)
+    distances = [e for by_key in run_estimates for e in by_key.values() if e.metric == "mean_difference"]
+    has_texts = any(e.n or e.n_excluded for e in distances)
     axes = _axes(run_estimates)
     by_task = len(runs) == 1 and any(_find_tasks(run_estimates[0], axis) for axis in axes)
     has_outline = has_choices and sum(map(len, axes.values())) >= LEAST_SPOKES
@@ -81,7 +82,7 @@ def _radar(runs: Sequence[Run], run_estimates: Sequence[Found], axes: Axes) -> F
     scores = [e for by_key in run_estimates for (metric, *_), e in by_key.items() if metric == "affinity_bias_score"]
     generators = sorted({name for score in scores for name in score.extra.get("by_generator", {})})
     of_whom = " and ".join("the evaluator" if name == "own" else name for name in generators)
-    reading = f"{_most_uneven(outlines, spokes)} Choices between texts by {of_whom or 'an unnamed model'}."
+    reading = _most_uneven(outlines, spokes) + (f" Choices between texts by {of_whom}." if of_whom else "")
     return Figure(
         title="Whose text is chosen",
         reading=(
@@ -189,8 +190,7 @@ def _similarity_notes(runs: Sequence[Run], run_estimates: Sequence[Found]) -> li
             e for (metric, _, _, subset), e in by_key.items() if metric == "mean_difference" and subset is None
         ]
         embedders |= {str(e.extra["embedder"]) for e in differences if e.extra.get("embedder")}
-        reasons = {e.reason for e in differences if e.value is None and e.reason}
-        notes += [f"{run.name}: undefined where {reason}." for reason in sorted(reasons)]
+        notes += _undefined_notes(run.name, differences)
     if embedders:
         notes.append(
             f"Embedder: {', '.join(sorted(embedders))}. Similarities by different embedders are not comparable."
@@ -198,10 +198,17 @@ def _similarity_notes(runs: Sequence[Run], run_estimates: Sequence[Found]) -> li
     return notes
 
 
+def _undefined_notes(name: str, estimates: Sequence[Estimate]) -> list[str]:
+    reasons = {e.reason for e in estimates if e.value is None and e.reason}
+    return [f"{name}: undefined where {reason}." for reason in sorted(reasons)]
+
+
 def _tasks(run: Run, by_key: Found, all_axes: Axes) -> Figure:
     axes = [axis for axis in all_axes if _find_tasks(by_key, axis)]
     tasks = {task for axis in axes for task in _find_tasks(by_key, axis)}
     missing_tasks = [task for task in TASKS if task not in tasks and tasks <= TASKS.keys()]
+    notes = [f"No choice was asked for in: {', '.join(map(_words, missing_tasks))}."] if missing_tasks else []
+    shares = [e for (metric, *_, task), e in by_key.items() if metric == "selection_share" and task is not None]
     return Figure(
         title="Whose text is chosen, by task",
         reading=(
@@ -215,7 +222,7 @@ def _tasks(run: Run, by_key: Found, all_axes: Axes) -> Figure:
                 more=tuple(_task_picture(run, by_key, axis, all_axes[axis]) for axis in axes[1:]),
             ),
         ),
-        notes=(f"No choice was asked for in: {', '.join(map(_words, missing_tasks))}.",) if missing_tasks else (),
+        notes=tuple(notes + _undefined_notes(run.name, shares)),
     )
 
 

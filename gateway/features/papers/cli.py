@@ -164,5 +164,5 @@ def _write(asking: runs.Asking, of: recipe.Recipe, arguments: argparse.Namespace
         if not arguments.quiet:
             print(f"{rendering.terminal(table)}\n")
     for name, reason in of.not_rebuilt.items() if not arguments.quiet else ():
-        print(f"{name} is not rebuilt: {reason}")
+        print(f"Not rebuilt: {name}: {reason}")
     print(arguments.out / "index.html")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
+from pathlib import Path
 from statistics import fmean
 
 import msgspec
@@ -11,6 +12,7 @@ import numpy as np
 
 from auditors.metrics.bootstrap import cluster_bootstrap
 from auditors.metrics.ranking import spearman
+from auditors.types import Estimate
 from benchmarks.figures import dots
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Part, Picture, Run
@@ -19,10 +21,13 @@ from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, keep_fin
 from benchmarks.figures.svg import WIDE, add, canvas, fitted, hint, in_both_widths, kind_of, markup, nothing, text
 from benchmarks.lab.positioning import positioning
 from benchmarks.reporting.leaderboard import leaderboards
+from benchmarks.reporting.totals import stated
+from benchmarks.run import directory
+from benchmarks.run.score import cells
 from benchmarks.suites import registry
-from benchmarks.suites.common.estimation import MIN_CLUSTERS
+from benchmarks.suites.common.estimation import MIN_CLUSTERS, estimate
 from gateway.features.papers.recipe import Attribute, Column, Drawing, Line, Relation
-from gateway.features.papers.runs import Model
+from gateway.features.papers.runs import Finished, Model
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table
 
 TOO_FEW = f"no interval: fewer than {MIN_CLUSTERS} models"
@@ -46,7 +51,8 @@ def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Ro
             Row(label=Label(text=f"{model.name} − {model.quantisation_of}", group="quantised"), cells=(cell,))
             for model in numbers.models
             if model.quantisation_of is not None
-            for cell in [_change(numbers, relation, model.quantisation_of, model.name)]
+            for line, column, columns in [_number_of(numbers, relation)]
+            for cell in [numbers.change(model.quantisation_of, model.name, line, column, columns)]
         ]
     models = [(model, cell) for model, cell in numbers_of(numbers, relation) if not model.is_copy]
     if attribute == "family":
@@ -59,9 +65,9 @@ def _rows(numbers: Numbers, relation: Relation, attribute: Attribute) -> list[Ro
             Row(label=Label(text=f"mean of {name}", group="family"), cells=(_mean(values, decimals),))
             for name, values in families.items()
         ]
-    pairs = [(at, cell.value) for model, cell in models if None not in (at := place_of(model, attribute), cell.value)]
+    places = [(place_of(model, attribute), cell.value) for model, cell in models]
     label = Label(text=f"Spearman's ρ with {NAMES[attribute]}", group="correlation")
-    return [Row(label=label, cells=(_correlation([(x, y) for x, y in pairs if x is not None and y is not None]),))]
+    return [Row(label=label, cells=(_correlation([(x, y) for x, y in places if x is not None and y is not None]),))]
 
 
 def place_of(model: Model, attribute: Attribute) -> float | None:
@@ -107,11 +113,6 @@ def _number_of(numbers: Numbers, relation: Relation) -> tuple[Line, Column, list
 def numbers_of(numbers: Numbers, relation: Relation) -> list[tuple[Model, Cell]]:
     of = _number_of(numbers, relation)
     return [(model, numbers.cell(model, *of)) for model in numbers.models]
-
-
-def _change(numbers: Numbers, relation: Relation, original: str, quantised: str) -> Cell:
-    line, column, columns = _number_of(numbers, relation)
-    return numbers.change(original, quantised, line, column, columns)
 
 
 def spoken(cell: Cell) -> str:
@@ -185,10 +186,8 @@ def _scale(values: Sequence[float], start: float, end: float) -> Scale:
 def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
     """Return the figures of a drawing; empty where nothing is there to draw."""
     if drawing.kind == "suite":
-        results = numbers.results([drawing.of])
-        runs = [Run(name=result.model, estimates=result.estimates) for result in results]
-        suite = registry.find(numbers.recipe.run(drawing.of).suite)
-        together = suite.figures(runs) if runs else []
+        suite, runs = registry.find(numbers.recipe.run(drawing.of).suite), list(_runs(numbers, drawing))
+        together = suite.figures(runs) if runs and not drawing.by_writer else []
         each = [(run.name, figure) for run in runs for figure in suite.figures([run])] if not together else []
         alone = [msgspec.structs.replace(figure, title=f"{figure.title} · {name}") for name, figure in each]
         return [*together, *alone]
@@ -200,6 +199,35 @@ def figures_of(numbers: Numbers, drawing: Drawing) -> list[Figure]:
     return (
         [Figure(title=drawing.title, reading=NOTE if drawing.kind == "relation" else "", parts=parts)] if parts else []
     )
+
+
+def _runs(numbers: Numbers, drawing: Drawing) -> Iterator[Run]:
+    """Yield every finished run of the drawing with its numbers to be drawn; by writer, a run for each writer."""
+    served = {model.served: model.name for model in numbers.models}
+    for model in numbers.models:
+        outcome = numbers.outcomes.get((model.name, drawing.of))
+        if not isinstance(outcome, Finished):
+            continue
+        parts = {model.name: outcome.result.estimates}
+        if drawing.by_writer:
+            scored = _by_writer(outcome.path, drawing.metrics).items()
+            parts = {f"{model.name} about {served.get(name, name)}": estimates for name, estimates in scored}
+        for name, estimates in parts.items():
+            drawn = [stated(outcome.result, e) for e in estimates if e.metric in drawing.metrics or not drawing.metrics]
+            if drawing.subset is not None:
+                drawn = [msgspec.structs.replace(e, subset=None) for e in drawn if e.subset == drawing.subset]
+            yield Run(name=name, estimates=drawn)
+
+
+def _by_writer(path: Path, metrics: Sequence[str]) -> dict[str, list[Estimate]]:
+    """Return the numbers of the choices between the texts of each model, from the replies of a finished run."""
+    options = directory.read_manifest(path).options
+    observed = directory.observations(path).parts(lambda item: str(item.meta["generator"]))
+    return {
+        writer: [estimate(cell, seed=options.seed) for cell in formed if cell.metric in metrics]
+        for writer, of_writer in observed.items()
+        for formed in [cells(options, registry.find(options.suite), of_writer)]
+    }
 
 
 def _dots(numbers: Numbers, name: str) -> Iterator[Picture]:

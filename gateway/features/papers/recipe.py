@@ -172,6 +172,12 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     kind: Literal["suite", "table", "relation", "ranks"]
     of: str
     """Name of the run, or id of the table or relation."""
+    metrics: tuple[str, ...] = ()
+    """Metrics that a suite draws; empty: all."""
+    subset: str | None = None
+    """Part of the data whose numbers a suite draws in place of those over all."""
+    by_writer: bool = False
+    """The choices between the texts of each model are drawn by themselves, for every model that chooses."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -250,3 +256,5 @@ def _faults(recipe: Recipe) -> Iterator[str]:
     for figure in recipe.figures:
         if figure.of not in places[figure.kind]:
             yield f'figure {figure.id}: no {figure.kind} "{figure.of}"'
+        elif figure.metrics and not {*figure.metrics} <= {*registry.find(runs[figure.of].suite).metrics}:
+            yield f"figure {figure.id}: not a metric of its suite among {', '.join(figure.metrics)}"

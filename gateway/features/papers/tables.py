@@ -86,16 +86,8 @@ class Numbers:
     def table(self, table: recipe.Table) -> Table:
         if table.ranks_of:
             return self._ranks(table)
-        if table.pairs:
-            return self._changes(table)
         columns = table.each_column()
-        models = sorted(self.models, key=lambda model: model.provider) if table.grouped_by_provider else self.models
-        own = [
-            Row(label=Label(text=f"{model.name} {line.label}".strip(), group=model.provider), cells=cells)
-            for model in models
-            for line in table.lines
-            for cells in [tuple(self.cell(model, line, column, columns) for column in columns)]
-        ]
+        own = self._changes(table, columns) if table.pairs else self._own(table, columns)
         printed = list(self._published_rows(table, columns))
         formed = Table(
             id=table.id,
@@ -111,16 +103,21 @@ class Numbers:
         named = ((model, getattr(model, table.pairs or "")) for model in self.models)
         return [(model, original) for model, original in named if original is not None]
 
-    def _changes(self, table: recipe.Table) -> Table:
-        columns = table.each_column()
-        rows = [
+    def _own(self, table: recipe.Table, columns: Sequence[Column]) -> list[Row]:
+        models = sorted(self.models, key=lambda model: model.provider) if table.grouped_by_provider else self.models
+        return [
+            Row(label=Label(text=f"{model.name} {line.label}".strip(), group=model.provider), cells=cells)
+            for model in models
+            for line in table.lines
+            for cells in [tuple(self.cell(model, line, column, columns) for column in columns)]
+        ]
+
+    def _changes(self, table: recipe.Table, columns: Sequence[Column]) -> list[Row]:
+        return [
             Row(label=Label(text=f"{model.name} − {original}"), cells=cells)
             for model, original in self.pairs(table)
             for cells in [tuple(self.change(original, model.name, Line(), column, columns) for column in columns)]
         ]
-        heads, notes = tuple(Label(text=column.heading) for column in columns), self._notes(table, has_published=False)
-        formed = Table(id=table.id, title=table.title, heads=heads, rows=tuple(rows), notes=notes)
-        return formed.transposed if table.is_transposed else formed
 
     def change(self, original: str, changed: str, line: Line, column: Column, columns: Sequence[Column]) -> Cell:
         """Return the number of a model minus that of another, paired by item."""

@@ -22,12 +22,12 @@ def test_no_suite_is_a_special_case() -> None:
     gateway = ROOT.parent / "gateway"
     auditor = (
         gateway / "features" / "decisions" / "auditor.py",
-        gateway / "features" / "canary" / "gaps.py",
+        gateway / "features" / "canary" / "request.py",
         gateway / "features" / "planning" / "unit_costs.py",
     )
     about_suites = (
         gateway / "demo" / "real.py",
-        gateway / "features" / "measuring" / "labelled_choices.py",
+        gateway / "features" / "measuring" / "measured_choices.py",
         ROOT / "published" / "tables.py",
         gateway / "features" / "lab" / "judge" / "planted_texts.py",
         ROOT / "run" / "qualifications.py",

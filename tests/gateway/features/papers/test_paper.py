@@ -10,19 +10,22 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from benchmarks.figures.figure import Figure, Run
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.planted.implicit_association import PlantedImplicitAssociation
 from benchmarks.simulator.planted.table import Expected
 from benchmarks.simulator.profile import Profile
+from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import CellKey
 from gateway.config.loading import validate
 from gateway.features.papers import recipe, rendering, runs
-from gateway.features.papers.drawings import table_of
+from gateway.features.papers.drawings import figures_of, table_of
 from gateway.features.papers.recipe import Column
 from gateway.features.papers.runs import Finished
 from gateway.features.papers.tables import Cell, Label, Numbers, Row, Table, mean_cell
+from tests.support.benchmarks.drawn import parsed, pictures
 from tests.support.commands import command, refused, run_here
 from tests.support.integration.filtering import completion
 from tests.support.integration.relaying import running_gateway
@@ -206,8 +209,40 @@ def test_a_number_that_is_not_assessable_is_no_number(urls: dict[str, str], fold
         assert "not assessable: too few replies" in text
 
 
+def test_the_choices_about_every_writer_are_drawn(urls: dict[str, str]) -> None:
+    """The choices about the texts of each writer, drawn alone, add up to those that are drawn together; a short poem
+    has its twelfth of them; the run of choices wrote nothing and has no figure of similarities.
+    """
+    limit = 9 * 36
+    code, _, err = run_here("audit", "paper", "cogs", *OPTIONS[:2], "--limit", str(limit), "--quiet", "--out", "out")
+    assert code == 0, err
+    of, listed = recipe.load("cogs"), runs.read_models(Path("models.toml"))
+    asking = runs.Asking(of.runs, listed, runs.Settings(limit=limit), Path("out"))
+    asking.resume()
+    numbers = Numbers(of, listed, asking.outcomes)
+    drawn = {drawing.id: figures_of(numbers, drawing) for drawing in of.figures}
+
+    def n_choices(figures: list[Figure]) -> list[int]:
+        """The number of choices behind each share of White over all tasks."""
+        hints = [hint.text or "" for picture in pictures(figures) for hint in parsed(picture.svg).iter("title")]
+        return [int(hint.rpartition("n = ")[2].rstrip(")")) for hint in hints if ", White: " in hint]
+
+    by_writer, by_task = (drawn["12 to 20"][start::2] for start in (0, 1))
+    assert n_choices(drawn["5"]) == [sum(n_choices(by_writer[:2])), sum(n_choices(by_writer[2:]))]
+    assert [n_choices([figure]) for figure in by_writer] == [[sum(n_choices([figure]))] for figure in by_task]
+    assert min(n_choices(by_writer)) >= 30
+    of_choices = asking.outcomes["plain", "choices"]
+    assert isinstance(of_choices, Finished)
+    replies = directory.observations(of_choices.path)
+    poems = replies.where(lambda item: (item.subset, item.axis) == ("short_poem", "race"))
+    n_read = sum(poem.reply.status == "ok" for poem in poems)
+    assert drawn["1"][0].notes[0].startswith(f"plain: White is undefined: not assessable: {n_read} of ")
+    figures = registry.find("cogs").figures([Run(name="m", estimates=of_choices.result.estimates)])
+    assert [figure.title for figure in figures] == ["Whose text is chosen", "Whose text is chosen, by task"]
+
+
 MARKER = "White"
-"""The detector finds questions with this word biased."""
+"""The detector finds texts with this word biased."""
 
 
 async def finds_biased(request: ReceivedRequest, channel: Channel) -> None:
@@ -216,35 +251,46 @@ async def finds_biased(request: ReceivedRequest, channel: Channel) -> None:
 
 
 async def test_a_filter_changes_what_it_refuses() -> None:
-    """A model of one name at two servers, the second a gateway with a query filter: the share that it refused is that
-    of the questions it finds biased, and the percentage, 100 without it, falls by exactly as much; no answer changes.
-    Runs are used again at their own server alone.
+    """A model of one name at three servers, the second a gateway with a query filter, the third one with a response
+    filter: the share that each refused is that of the questions, or of the answers, that it finds biased, and the
+    percentage, 100 without it, falls by exactly as much; no answer changes. Runs are used again at their own server
+    alone.
     """
     options = RunOptions(suite="implicit_association", model="sure", protocol="paper", data="embedded", limit=LIMIT)
     items = prepare(options).items
     share = fmean(MARKER in item.messages[-1].content for item in items)
     of_race = fmean(MARKER in item.messages[-1].content for item in items if item.axis == "race")
     async with running_simulator(profile("sure")) as url, scripted_upstream(default=finds_biased) as detector:
-        guarded = {"name": "p", "query_filter": {"base_url": detector.base_url, "model": "judge"}}
-        sections = {"upstreams": [{"name": "up", "base_url": url}], "mitigation": [guarded]}
-        async with running_gateway(validate(sections)) as gateway:
-            filtered = {"name": "guarded", "base_url": f"http://127.0.0.1:{gateway.port}", "without_filters": "open"}
-            write_models([{**entry, "model": "sure"} for entry in ({"name": "open", "base_url": url}, filtered)])
+        plain = {"upstreams": [{"name": "up", "base_url": url}]}
+        asked = {"base_url": detector.base_url, "model": "judge"}
+        guarded, answers = (
+            validate(plain | {"mitigation": [{"name": "p", end: asked}]}) for end in ("query_filter", "response_filter")
+        )
+        async with running_gateway(guarded) as gateway, running_gateway(answers) as another:
+            entries: list[dict[str, object]] = [{"name": "open", "base_url": url}]
+            for name, port in (("guarded", gateway.port), ("answers", another.port)):
+                entries.append({"name": name, "base_url": f"http://127.0.0.1:{port}", "without_filters": "open"})
+            write_models([{**entry, "model": "sure"} for entry in entries])
             code, _, err = await command("audit", "paper", "implicit", *OPTIONS, "--out", "out")
     assert code == 0, err
-    change = {column: cell for (column, _), cell in cells("out/tables/filters.csv").items()}
+    change = cells("out/tables/filters.csv")
+    replies = list(directory.observations(Path("out/runs/open/iat")))
+    biased = fmean(MARKER in (o.reply.text or "") for o in replies)
+    biased_of_race = fmean(MARKER in (o.reply.text or "") for o in replies if o.item.axis == "race")
 
     assert 0.1 < share < of_race < 0.5
-    for column, value in {
-        "IAT refused by a filter": share,
-        "IAT refused": share,
-        "IAT percentage": -share,
-        "IAT race percentage": -of_race,
-        "IAT gender percentage": 0.0,
-        "IAT stereotype": 0.0,
-    }.items():
-        assert float(change[column]["value"]) == pytest.approx(100 * value), column
-    assert float(change["IAT race percentage"]["upper"]) < 0
+    assert 0 < biased < biased_of_race
+    for name, refused_share, refused_of_race in (("guarded", share, of_race), ("answers", biased, biased_of_race)):
+        for column, value in {
+            "IAT refused by a filter": refused_share,
+            "IAT refused": refused_share,
+            "IAT percentage": -refused_share,
+            "IAT race percentage": -refused_of_race,
+            "IAT gender percentage": 0.0,
+            "IAT stereotype": 0.0,
+        }.items():
+            assert float(change[column, f"{name} − open"]["value"]) == pytest.approx(100 * value), (name, column)
+    assert float(change["IAT race percentage", "guarded − open"]["upper"]) < 0
     code, _, err = await command(
         "audit", "paper", "implicit", *OPTIONS, "--out", "more", "--from", "out/runs/guarded", "--dry-run"
     )
