@@ -85,11 +85,7 @@ async def first_token_seconds(gateway: Gateway) -> float:
 async def test_live_audits_are_cut_off_and_finished_later(
     database: Database, tmp_path: Path, is_shared: bool, seconds: float
 ) -> None:
-    """The slots are full of judgements: a live stream has its first token long before one of them would have ended.
-
-    A gateway elsewhere shows nothing: what the server's own gauges say cuts audits off, a second later. Afterwards
-    every exchange is audited, once, and none has failed.
-    """
+    """A live stream gets its first token before a judgement ends, as audits are cut off; all finish once, later."""
     shared = {"metrics_dir": str(tmp_path / "shared")} if is_shared else {}
     auditors = judge_only(timeout_seconds=30.0)
     async with running_simulator(PROFILE) as upstream, gateway_for(upstream, server=shared) as gateway:

@@ -112,9 +112,7 @@ async def test_a_set_is_judged_again_when_it_is_due(database: Database, tmp_path
 
 
 async def test_a_judge_that_moves_is_told_of(tmp_path: Path) -> None:
-    """Its alarm stands as any other, with the new fingerprint; its live estimates are flagged, its calibration counts
-    no more, until somebody accepts the new level and another is made.
-    """
+    """A moved judge alarms, flags its estimates and voids its calibration until a person accepts the new level."""
     judge = Judge()
     stamp = JudgeStamp(model="j", prompt_sha256=PROMPT_SHA256)
     async with scripted_server(judge) as server, control_plane(tmp_path) as plane:

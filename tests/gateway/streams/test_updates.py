@@ -97,10 +97,7 @@ def replayed() -> dict[tuple[str, str], StreamState]:
 
 @pytest.mark.stores("sqlite", "postgresql")
 def test_kills_and_repeats_change_nothing(store_url: str) -> None:
-    """A recorder killed with -9 halfway, then all of it again, twice: the end is that of one undisturbed replay.
-
-    Sums, bounds, open blocks, evidence, the alarm and the exchanges behind it are all compared, to the last digit.
-    """
+    """A recorder killed halfway and repeated twice ends in exactly the state of an undisturbed replay."""
     with recorder_process(store_url) as process:
         read_until(process, AUDITS // 2)
         process.kill()

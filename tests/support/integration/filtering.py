@@ -63,17 +63,7 @@ async def filtering(
     filter: dict[str, Any] | None = None,
     **keys: Any,
 ) -> AsyncIterator[Filtered]:
-    """Run a gateway whose policy "p" has a filter of this kind.
-
-    Args:
-        kind: Key of the filter's table.
-        *answers: What the upstream answers; the last of them again and again.
-        looks: What the detector answers; the last of them again and again.
-        tap: The gateway's, if not one that samples nothing.
-        drain_seconds: Time that requests in flight have at the end.
-        filter: Further keys of the filter's table.
-        **keys: Further keys of the policy.
-    """
+    """Run a gateway whose policy "p" has this kind of filter; `looks` are the detector's answers, the last repeats."""
     async with (
         scripted_upstream(*answers[:-1], default=answers[-1]) as upstream,
         scripted_upstream(*looks[:-1], default=looks[-1]) as detector,

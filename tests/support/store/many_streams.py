@@ -21,14 +21,7 @@ KINDS = 25
 
 
 async def fill(database: Database, *, alarmed: bool = False) -> int:
-    """5,000 streams of the embedding auditor: 50 models, 5 axes, 20 groups; a tenth of them still learning.
-
-    Args:
-        database: empty.
-        alarmed: whether all others have drifted.
-
-    Returns: how many there are.
-    """
+    """Store 5,000 embedding streams, a tenth still learning, the rest drifted if `alarmed`; return the count."""
     states = [_json(_state(number, alarmed=alarmed)) for number in range(KINDS)]
     keys = [
         StreamKey(

@@ -78,9 +78,7 @@ def test_draws_are_balanced_and_repeatable() -> None:
 
 
 async def test_what_is_sent() -> None:
-    """The request goes out four times, the groups in turn, with a line in a system message of its own or at the end of
-    its own one; nothing else changes.
-    """
+    """The auditor sends the request four times, the groups in turn, and changes only a line of the system message."""
     lines = draw(BY_GENDER).lines
     for system in ([], [{"role": "system", "content": "Be brief."}]):
         turns = [*system, {"role": "user", "content": QUESTION}]
