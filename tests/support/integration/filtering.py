@@ -40,11 +40,6 @@ def looked_at(detector: ScriptedUpstream) -> list[str]:
     return [text.split("\n", 1)[1].rsplit("\nDATA", 1)[0] for text in shown]
 
 
-def filter_to(detector: ScriptedUpstream, **keys: Any) -> dict[str, Any]:
-    """A filter's table, by a judge that is this detector."""
-    return {"base_url": detector.base_url, "model": "judge", **keys}
-
-
 class Filtered(NamedTuple):
     """A running gateway with a filter, and what stands around it."""
 
@@ -68,7 +63,7 @@ async def filtering(
         scripted_upstream(*answers[:-1], default=answers[-1]) as upstream,
         scripted_upstream(*looks[:-1], default=looks[-1]) as detector,
     ):
-        policy = {"name": "p", kind: filter_to(detector, **(filter or {})), **keys}
+        policy = {"name": "p", kind: {"base_url": detector.base_url, "model": "judge", **(filter or {})}, **keys}
         config = config_for(upstream, mitigation=[policy])
         async with running_gateway(config, tap=tap, drain_seconds=drain_seconds) as gateway:
             yield Filtered(upstream, detector, gateway)

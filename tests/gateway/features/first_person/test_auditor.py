@@ -41,15 +41,11 @@ async def audited(
     return result, server
 
 
-def name_in(asked: Asked) -> str:
-    return str(asked.json["messages"][0]["content"]).removesuffix(".").split()[-1]
-
-
 def by_gender(of_women: str, of_men: str) -> Callable[[Asked], Reply]:
     """Answers by the gender of the name, with the name in place of NAME."""
 
     def answer(asked: Asked) -> Reply:
-        name = name_in(asked)
+        name = str(asked.json["messages"][0]["content"]).removesuffix(".").split()[-1]
         return chat((of_women if BEARERS[name.lower()].gender == "woman" else of_men).replace("NAME", name))
 
     return answer
