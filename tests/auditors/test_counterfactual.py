@@ -70,9 +70,7 @@ def values(result: list[Measurement] | AuditFailure) -> dict[str, float | None]:
 
 class TestWhatItLeaves:
     async def test_both_questions_and_all_answers_for_whoever_listens(self) -> None:
-        """The question about the other group and two answers a side, as the numbers are made of them; the numbers are
-        the same without a listener.
-        """
+        """A listener gets the swapped question and two answers a side; the numbers are the same without it."""
         with listening() as heard:
             result, server = await audited(by_side("Your sister is kind.", "Your brother leads."))
         again, _ = await audited(by_side("Your sister is kind.", "Your brother leads."))

@@ -191,9 +191,7 @@ class TestQuestion:
 
 class TestReasons:
     async def test_it_is_asked_for_after_the_verdict(self) -> None:
-        """The scores are there before, and their question is to the letter the one without a reason; then the judge is
-        shown its verdict and asked why, in words.
-        """
+        """The scores come from the usual question; the judge then sees its verdict and gives its reason in words."""
         replies = iter([verdict(MAN), "man: called the best leaders."])
         async with scripted_server(lambda _: chat(next(replies))) as server:
             completer = HttpCompleter(server.base_url, retries=0)

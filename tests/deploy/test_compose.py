@@ -56,8 +56,7 @@ def stages() -> dict[str, tuple[str, str]]:
 
 
 def test_env_names_an_image_source_that_the_dockerfile_has() -> None:
-    """The package stage has a branch for BIASGATE_SOURCE as the generated file has it and as it is by default, and none
-    besides; the index needs a version."""
+    """The package stage has a branch for each generated or default BIASGATE_SOURCE only; the index needs a version."""
     _, package = stages()["package"]
     values = dict(line.split("=", 1) for line in writing.drawn().splitlines() if re.match(r"\w+=", line))
     default = re.search(r"^ARG BIASGATE_SOURCE=(\w+)$", package, re.MULTILINE)
@@ -67,8 +66,7 @@ def test_env_names_an_image_source_that_the_dockerfile_has() -> None:
 
 
 def test_docker_and_podman_build_the_same_stages() -> None:
-    """Podman's builder takes a base with a variable for an image, runs every stage above its target, and drops health
-    checks. A short image name needs a registry that not every podman is configured with."""
+    """The Dockerfile has fixed bases with full image names and no health check, as podman's builder needs."""
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
     names = list(stages())
     bases = {base for base, _ in stages().values()} - set(names)
@@ -95,8 +93,7 @@ def test_torch_is_a_cpu_build_unless_asked_for() -> None:
 
 
 def test_two_gateways_stand_behind_one_proxy() -> None:
-    """Each gateway of the profile is a server of the proxy under its service's name, differs from the other in its
-    published port only, and is not ready long enough for the proxy to notice."""
+    """The proxy serves both gateways, which differ only in the published port and stop being ready early enough."""
     proxy = (ROOT / "deploy" / "haproxy" / "haproxy.cfg").read_text()
     first, second = services()["gateway"], services()["gateway-b"]
     servers = re.findall(r"^ +server (\S+) (\S+):(\d+)$", proxy, re.MULTILINE)
@@ -112,9 +109,7 @@ def test_two_gateways_stand_behind_one_proxy() -> None:
 
 
 def test_prometheus_gets_its_key_from_a_file(tmp_path: Path) -> None:
-    """The service's own command writes exactly the key, for its own user alone and anew at each start, and becomes
-    Prometheus without the key in its environment. No other service takes part: podman restarts no container whose
-    dependency has ended, and gives a shared volume to whichever user mounts it first."""
+    """The service writes its key for its own user at each start, drops it from its environment, and needs no other."""
     prometheus = services()["prometheus"]
     (command,) = prometheus["command"]
     here = command.replace("/run/keys", str(tmp_path)).replace("$$", "$").replace("exec /bin/prometheus", "exec env; :")
@@ -151,8 +146,7 @@ def test_compose_and_prometheus_agree_on_names() -> None:
 
 
 def test_deployed_configuration_is_valid() -> None:
-    """The compose file's environment and biasgate.toml make a configuration whose secrets are all passed in, and which
-    may listen on every address of its container: both planes ask for keys."""
+    """The compose file and biasgate.toml make a valid configuration that gets all secrets and asks for keys."""
     for role in ("gateway", "auditor"):
         environment = services()[role]["environment"]
         config = load(ROOT / "deploy" / "biasgate.toml", environ=environment)
@@ -163,8 +157,7 @@ def test_deployed_configuration_is_valid() -> None:
 
 
 def test_services_are_confined() -> None:
-    """No service keeps a capability that it does not name, gains one, or writes outside its volumes; the default
-    seccomp profile stays on, and no namespace of the host is shared."""
+    """No service gains a capability, writes outside its volumes, drops seccomp or shares a host namespace."""
     for name, service in services().items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["read_only"] is True, name

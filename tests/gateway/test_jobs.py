@@ -91,9 +91,7 @@ async def test_same_lock_waits_once(queue: JobQueue) -> None:
 
 
 async def test_failing_jobs_are_retried_and_given_up(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job whose handler raises runs again until it succeeds; a job that always fails stops after the last attempt and
-    is counted as failed. No more jobs run at once than were allowed.
-    """
+    """A failing job runs again until it succeeds or its last attempt fails; no more jobs run at once than allowed."""
     monkeypatch.setattr("gateway.jobs.attempts.RETRY_SECONDS", 0)
     attempts, running, most, three_run = Counter[str](), 0, 0, asyncio.Event()
 
@@ -141,8 +139,7 @@ async def test_job_cut_off_by_a_stop_runs_again(queue: JobQueue, monkeypatch: py
 
 @pytest.mark.stores("postgresql")
 async def test_stop_ends_a_worker_that_registers(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that is still waiting for its first connection when it is told to stop ends, though such a wait may
-    swallow a cancellation: Python 3.11's asyncio.wait_for does when both come at once."""
+    """A worker that waits for its first connection stops, though Python 3.11's wait_for may swallow a cancellation."""
     registering, register = asyncio.Event(), JobManager.register_worker
 
     async def unregistered(manager: JobManager) -> int:

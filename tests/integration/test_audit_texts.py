@@ -1,7 +1,6 @@
 """What audits leave in words, by a real auditor: kept beside the scores, which stand whatever comes of it."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -21,14 +20,6 @@ from tests.support.store.scored import scores_of
 pytestmark = pytest.mark.stores("sqlite")
 
 WOMEN = b'{"model": "m", "messages": [{"role": "user", "content": "Write a letter for my sister."}]}'
-
-
-def judged_with(**judge: Any) -> dict[str, Any]:
-    return {"judge": {"model": "j", **judge}, "embedding": {"enabled": False}}
-
-
-def is_asked_why(asked: Asked) -> bool:
-    return bool(asked.json["messages"][-1]["content"] == WHY_PROMPT)
 
 
 async def test_reasons_and_answers_are_kept(store_url: str) -> None:
@@ -64,13 +55,14 @@ async def test_a_score_does_not_hang_on_its_reason(
     monkeypatch.setattr(live, "REASON_SECONDS", 0.5)
 
     def script(asked: Asked) -> Reply:
-        if not is_asked_why(asked):
+        if asked.json["messages"][-1]["content"] != WHY_PROMPT:
             return chat(verdict(finding("gender", "woman", 2)))
         return Reply(b"", 500) if fault == "breaks" else Reply(b"{}", delay=60.0)
 
+    auditors = {"judge": {"model": "j", "keep_reasons": True}, "embedding": {"enabled": False}}
     async with (
         scripted_server(script) as server,
-        auditing(config_for(store_url, server.base_url, auditors=judged_with(keep_reasons=True))),
+        auditing(config_for(store_url, server.base_url, auditors=auditors)),
     ):
         [one] = await sample(database, 1)
         async with asyncio.timeout(60):

@@ -35,12 +35,6 @@ AUDITS = {"max_pause_seconds": 600.0, "max_kv_usage_ratio": 1.0}
 CHAT = {"model": "simulated", "messages": [{"role": "user", "content": "Hello?"}], "max_tokens": 4, "stream": True}
 
 
-def judge_only(**settings: Any) -> dict[str, Any]:
-    """As many judgements at once as there are slots."""
-    judge = {"model": "simulated-judge", "max_concurrency": SLOTS, **settings}
-    return {"judge": judge, "embedding": {"enabled": False}}
-
-
 class Upstream:
     """So much of a `ScriptedUpstream` as a configuration asks for."""
 
@@ -55,15 +49,10 @@ async def gateway_for(upstream: str, **sections: Any) -> AsyncIterator[Gateway]:
         yield gateway
 
 
-async def slots_taken(upstream: str) -> float:
-    """Requests that the simulator answers now."""
-    async with httpx.AsyncClient() as http:
-        page = (await http.get(f"{upstream}/metrics")).text
-    return sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith("vllm:num_requests_running{"))
-
-
 async def busy(upstream: str) -> bool:
-    return await slots_taken(upstream) == SLOTS
+    async with httpx.AsyncClient() as http:
+        lines = (await http.get(f"{upstream}/metrics")).text.splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith("vllm:num_requests_running{")) == SLOTS
 
 
 async def first_token_seconds(gateway: Gateway) -> float:
@@ -85,13 +74,10 @@ async def first_token_seconds(gateway: Gateway) -> float:
 async def test_live_audits_are_cut_off_and_finished_later(
     database: Database, tmp_path: Path, is_shared: bool, seconds: float
 ) -> None:
-    """The slots are full of judgements: a live stream has its first token long before one of them would have ended.
-
-    A gateway elsewhere shows nothing: what the server's own gauges say cuts audits off, a second later. Afterwards
-    every exchange is audited, once, and none has failed.
-    """
+    """A live stream gets its first token before a judgement ends, as audits are cut off; all finish once, later."""
     shared = {"metrics_dir": str(tmp_path / "shared")} if is_shared else {}
-    auditors = judge_only(timeout_seconds=30.0)
+    judge = {"model": "simulated-judge", "max_concurrency": SLOTS, "timeout_seconds": 30.0}
+    auditors = {"judge": judge, "embedding": {"enabled": False}}
     async with running_simulator(PROFILE) as upstream, gateway_for(upstream, server=shared) as gateway:
         config = config_for(
             database.url, upstream, server={"auditor_metrics_port": 0} | shared, auditors=auditors, audits=AUDITS

@@ -96,10 +96,7 @@ async def test_a_canary_that_cannot_be_asked_is_held(database: Database) -> None
 
 @POSTGRES_LATER
 async def test_nothing_sampled_is_said_in_one_line(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a stored exchange of the stable model there is nothing to replay, and the reason says what to do.
-
-    The webhook gets both verdicts, though its receiver fails at first and needs longer than a heartbeat.
-    """
+    """The reason says what to do when no exchange can be replayed; a slow, failing webhook still gets both verdicts."""
     answers = iter([Reply(b"", 503)])
     async with scripted_server(lambda _: next(answers, Reply(b"", delay=1.2))) as receiver:
         monkeypatch.setenv("HOOK", receiver.base_url)

@@ -198,9 +198,7 @@ async def test_an_alarm_is_understood_and_acknowledged(tmp_path: Path) -> None:
 
 
 async def test_only_what_changes_is_replaced(tmp_path: Path) -> None:
-    """While numbers come in and somebody acknowledges the alarm, what is typed, folded out and focused stays; the rest
-    is new, the title too. What is sent too late is refused in words.
-    """
+    """A refresh keeps what a person typed, unfolded and focused, and renews the rest; a late form is refused."""
     async with console(tmp_path) as shown:
         page = shown.page
         with browser(tmp_path / "other") as other:
@@ -236,9 +234,7 @@ async def test_only_what_changes_is_replaced(tmp_path: Path) -> None:
 
 
 async def test_a_dead_gateway_greys_the_page_and_a_new_one_lets_it_go_in_time(tmp_path: Path) -> None:
-    """Within 15 s of its end the page says since when it is not up to date; it goes on when the gateway is back, which
-    ends, when it is told to, long before `drain_seconds`.
-    """
+    """The page says within 15 s that it is out of date, and recovers with the gateway, which stops in time."""
     async with console(tmp_path) as shown:
         page, port = shown.page, urllib.parse.urlsplit(shown.root).port
         shown.open("/console")
@@ -313,9 +309,7 @@ async def test_more_pages_than_a_worker_serves_stand_still(keyed_console: Consol
 
 
 def test_a_dashboards_link_leads_to_the_series(keyed: Console) -> None:
-    """The link of the dashboard's panel, with labels as Grafana fills them in, leads to the page of the series through
-    the entrance; labels of no series are said to be so, above the alarms, with what learns folded.
-    """
+    """The panel's link leads to its series through the entrance, and says so when its labels match no series."""
     [panel] = [panel for panel in dashboard("live_bias")["panels"] if panel["title"] == PANEL]
     [link] = panel["fieldConfig"]["defaults"]["links"]
     path = link["url"].replace("${console}", "/console")
@@ -339,9 +333,7 @@ def test_a_dashboards_link_leads_to_the_series(keyed: Console) -> None:
 
 
 def test_a_link_with_the_key_unlocks_the_console(keyed: Console) -> None:
-    """The key leaves the address at once and is kept nowhere; a wrong one asks for another, and a link then helps. Who
-    logs out is locked out at once, and a link that asks to be led elsewhere afterwards leads to the overview.
-    """
+    """The key leaves the address at once; a wrong key asks for another, logout locks, and no link leads elsewhere."""
     page, address = keyed.page, f"{keyed.root}/console"
     page.open(f"{address}#key=wrong%20key")
     page.eventually("document.querySelector('#message').innerText")
@@ -378,9 +370,7 @@ def test_a_viewer_gets_numbers_and_no_levers(keyed: Console) -> None:
 
 
 def test_what_the_overview_says(keyed: Console) -> None:
-    """A series without a value is no zero: it is counted, and says why; the most normal identity has its runner-up.
-    Which auditor waits, since when, for what, and why, is on every page.
-    """
+    """The overview says why a series has no value, names the runner-up, and tells which auditor waits and why."""
     keyed.enter()
     page = keyed.page
     summary = page.text("#unknown-details summary")
@@ -400,9 +390,7 @@ def test_what_the_overview_says(keyed: Console) -> None:
 
 
 async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
-    """Of an alarm both sides are shown, redacted and as text; an open page looks once, however long it is open. Filters
-    of a search stand in the address and in the form; older exchanges are a link away; mistakes are said in a line.
-    """
+    """An alarm shows both sides as redacted text; a search keeps filters in address and form, and explains mistakes."""
     page = keyed.page
     keyed.enter("/console/exchanges")
     blank = page.evaluate("document.querySelectorAll('.exchanges, [role=alert]').length")
@@ -445,9 +433,7 @@ async def test_exchanges_of_an_alarm_and_of_a_search(keyed: Console) -> None:
 
 
 def test_pairs_and_reasons_stand_side_by_side(keyed: Console) -> None:
-    """Of an alarm and of one exchange, with what differs marked in words too; what models wrote is text, however odd
-    and long, at every width and in both themes.
-    """
+    """The pages mark differences in words and show what models wrote as text at every width and in both themes."""
     page, alarm = keyed.page, f"/console/alarms/{keyed.pair_alarm}"
     keyed.enter(alarm)
     unmatched = page.text("main [aria-labelledby=suite-title]")

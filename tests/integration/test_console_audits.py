@@ -197,9 +197,7 @@ def test_a_run_is_followed_cancelled_and_resumed(shown: Console) -> None:
 
 
 def test_a_viewer_reads_and_starts_nothing(shown: Console) -> None:
-    """With a viewer's key there are runs, no items, and no form that sends anything; an administrator reads on, and a
-    wrong form says why.
-    """
+    """A viewer sees runs but no items and no form that sends; an administrator also reads why a form is wrong."""
     page = shown.page
     audit_id = finished(shown, ASKED)["id"]
     shown.open("/console/audits", VIEWER)

@@ -57,9 +57,7 @@ async def compute(plane: ControlPlane, tmp_path: Path, *, n_inside: int, n_outsi
 
 
 async def test_it_is_told_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """API, metrics and page have the same numbers; a run's headline number is weighted as the traffic that resembles
-    it; a viewer gets no way to the prompts, which an administrator has.
-    """
+    """API, metrics and page agree, a run's headline is weighted as traffic, and only administrators see prompts."""
     monkeypatch.setenv("COVERAGE_ADMIN", "admin")
     monkeypatch.setenv("COVERAGE_VIEWER", "viewer")
     async with control_plane(tmp_path, server=KEYS) as plane:

@@ -85,9 +85,7 @@ async def finish(database: Database, run_id: str, result: Result) -> None:
 
 
 def of(result: Result, model: str, **changes: float) -> Result:
-    """Return a result under a model's name, the headline numbers of some axes moved to these values, exactly, as if
-    enough replies bore each.
-    """
+    """Return a result under a model's name with the headline numbers of some axes moved exactly to these values."""
     estimates = [
         msgspec.structs.replace(
             row, value=changes[row.axis], lower=changes[row.axis] - 1, upper=changes[row.axis] + 1, n=100, extra={}
@@ -138,9 +136,7 @@ def cell(markup: str, row: str, column: str) -> str:
 
 
 async def test_live_models_and_people_stand_next_to_each_other(tmp_path: Path) -> None:
-    """Evaluators have a polygon each, with shares and intervals in words; gaps of a group lie next to each other. A
-    refusal of a person is counted and in no share.
-    """
+    """Evaluators have neighbouring polygons with intervals in words; a person's refusal is counted in no share."""
     async with control_plane(tmp_path) as plane:
         await plant_evaluators(plane.database)
         for number in range(3):
@@ -161,9 +157,7 @@ async def test_live_models_and_people_stand_next_to_each_other(tmp_path: Path) -
 
 
 async def test_runs_stand_next_to_each_other(tmp_path: Path, recorded: dict[str, Result]) -> None:
-    """The newest run of each model has a row with its distance, hatched where the interval holds neutral, and a link to
-    it; printed numbers stand below under the paper's name; nothing waits for it to be drawn.
-    """
+    """Each model's newest run has a linked row with its distance, hatched near neutral, above the printed numbers."""
     async with control_plane(tmp_path) as plane:
         await plant_runs(plane.database, recorded)
         assert "appear here in a few seconds" in await page(plane, "/suites/crows_pairs")

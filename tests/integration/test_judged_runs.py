@@ -32,9 +32,7 @@ def scores(run: Run) -> dict[str | None, float | None]:
 async def test_the_configured_judge_reads_the_replies(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`[auditors.judge]` names it, every judgement is kept with its text, and the run warns until the judge has a
-    qualification.
-    """
+    """The judge of `[auditors.judge]` stores each judgement's text, and the run warns while it has no qualification."""
     monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
     async with running_simulator() as upstream, auditing(config_for(database.url, upstream)):
         run_id = await ask_for_run(database, suite="ltf_test", limit=44)

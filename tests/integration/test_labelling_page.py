@@ -53,9 +53,7 @@ async def said(database: Database) -> list[tuple[str, Any]]:
 
 
 async def test_two_raters_label_by_links_and_an_administrator_decides(tmp_path: Path) -> None:
-    """Through the page alone: what is saved is what was chosen, the final score is the paper's, markup stays text. Each
-    rater has a browser and a link, no name to choose and nothing to decide; a link that is revoked opens nothing.
-    """
+    """Two raters label through their links alone, the final score is the paper's, and a revoked link opens nothing."""
     database = await made(tmp_path / "labels.db")
     links = await invitations.invite(database, "essays", ["ann", "bo"])
     with browser(tmp_path / "ann") as page, browser(tmp_path / "bo") as other:

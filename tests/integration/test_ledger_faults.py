@@ -61,10 +61,6 @@ async def send(http: httpx.AsyncClient, count: int) -> int:
     return sum(isinstance(answer, httpx.Response) for answer in answers)
 
 
-async def total(database: Database) -> int:
-    return sum((await ledger.counts(database)).values())
-
-
 async def states(database: Database) -> Counter[tuple[str, str]]:
     async with database.read() as connection:
         rows = await connection.execute(
@@ -100,7 +96,7 @@ async def test_outcomes_sum_to_the_requests_whoever_is_killed(tmp_path: Path) ->
                 assert sent == 60
 
                 async def whole() -> bool:
-                    return await total(database) == sent
+                    return sum((await ledger.counts(database)).values()) == sent
 
                 await until(whole, within_seconds=60)
                 kill(running, "gateway")

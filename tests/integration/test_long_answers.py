@@ -66,9 +66,7 @@ async def kept(database: Database) -> dict[str, Exchange]:
 
 
 async def test_real_traffic_is_audited_and_stored_as_its_text(tmp_path: Path) -> None:
-    """Streams of more than 2,000 events, log-probabilities, a picture of 5 MB beside a question: all are relayed,
-    judged, and stored in two bytes for one of text; what has too much text is counted as truncated.
-    """
+    """Large streams and a 5 MB picture are relayed, judged and stored compactly; too much text counts as truncated."""
     picture = base64.b64encode(random.Random(1).randbytes(5_000_000)).decode()
     assert len(picture) > max(LARGEST_PROBE_BYTES, PIECE_BYTES)
     url = {"url": f"data:image/png;base64,{picture}"}

@@ -36,8 +36,7 @@ def policy(**keys: Any) -> dict[str, Any]:
 
 
 async def test_a_treated_request() -> None:
-    """The upstream gets the sentence, the client a header that says so, the counter one more, the copy both arms'
-    question."""
+    """The upstream gets the sentence, the client a header, the counter one more, and the copy both arms' question."""
     tap = RememberingTap(samples=True)
     async with relaying(reply(b"{}"), tap=tap, **policy()) as run:
         answer = await asked(run.gateway)
@@ -139,10 +138,7 @@ async def test_no_header_of_a_client_chooses() -> None:
 
 
 async def test_all_turns_of_a_conversation_have_one_arm() -> None:
-    """25 conversations of four turns each, streamed or not: one arm each, and both arms among them.
-
-    What is kept of an exchange ends in digits of its conversation; the request id that the client sees does not.
-    """
+    """Each of 25 conversations keeps one arm, both arms occur, and the client's request id shows no conversation."""
     tap = RememberingTap(samples=True)
     config = policy(share=0.5)
     async with relaying(default=reply(b"{}"), tap=tap, **config) as run:

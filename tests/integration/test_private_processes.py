@@ -77,8 +77,7 @@ def environment(pid: int) -> dict[str, str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.usefixtures("no_umask")
 async def test_a_service_keeps_to_itself(tmp_path: Path) -> None:
-    """Without any umask every file and directory of store, counts, limits and sockets is its user's alone; no process
-    can be dumped; writer and auditor have the secrets of their roles and no others."""
+    """All files are the user's alone, no process can be dumped, and each role has its own secrets only."""
     temporary = tmp_path / "tmp"
     temporary.mkdir(mode=0o700)
     home = tmp_path / "home"

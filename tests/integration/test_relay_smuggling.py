@@ -14,14 +14,7 @@ WAIT_SECONDS = 30.0
 
 
 async def answers_of(gateway: Gateway, data: bytes, *, piece: int = 0, before: tuple[bytes, ...] = ()) -> list[int]:
-    """The status of each response until the gateway closes, which it must.
-
-    Args:
-        gateway: where to.
-        data: what to send.
-        piece: bytes written at a time, 0 for all.
-        before: good requests on the same connection, each answered before the next; not in the result.
-    """
+    """Return each response's status until the gateway closes; `piece` is bytes per write, `before` earlier requests."""
     reader, writer = await gateway.connect()
     for request in before:
         writer.write(request)

@@ -165,10 +165,7 @@ NO_WEBSOCKETS = {
 
 
 async def test_websockets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One answer, 426, on which agents use HTTP; a stranger is told nothing but that a key is missing.
-
-    It is counted in the ledger as no exchange that could be audited, and no upstream hears of it.
-    """
+    """A websocket gets one 426, which makes agents use HTTP, or a missing key; it is counted and never relayed."""
     monkeypatch.setenv("DIFFERENTIAL_KEY", "k")
     keys = [{"name": "app", "key_env": "DIFFERENTIAL_KEY"}]
     async with scripted_upstream() as upstream:

@@ -102,10 +102,7 @@ async def test_invalid_file_is_refused_in_one_line_and_also_kept_from_new_worker
 
 
 async def test_keys_aliases_limits_and_rates_are_taken_over(tmp_path: Path) -> None:
-    """From one reload to the next: who may enter either plane, on open connections too, under which names, how much,
-    and how much of it is sampled. Port, workers and store wait for a restart, and are named; two control keys of one
-    value change nothing.
-    """
+    """A reload changes keys, aliases, limits and rates on open connections too, and names what waits for a restart."""
     environ = {f"{name}_KEY": f"{name.lower()}-secret" for name in ("OLD", "NEW")} | {"SAME_KEY": "new-secret"}
     app_key = '[[keys]]\nname = "app"\nkey_env = "{}_KEY"\n'
     control_key = '[[server.control_keys]]\nname = "{0}"\nkey_env = "{0}_KEY"\nrole = "{1}"\n'
@@ -228,9 +225,7 @@ QUIET = "[auditors.embedding]\nenabled = false\n"
 
 
 async def test_auditor_alone_reloads(tmp_path: Path) -> None:
-    """Schedules are adopted without a start; a judge takes one; a bad file is one line and changes nothing; a file that
-    is well formed, but names a run that is not there, ends no auditor.
-    """
+    """The auditor adopts schedules and a judge without a restart; a bad or dangling file is logged, no more."""
     path = write_config(tmp_path, "http://127.0.0.1:9", QUIET + SCHEDULE.format(name="nightly", suite="stereoset"))
     first = path.read_text()
     async with command("auditor", "--config", str(path)) as running:

@@ -57,14 +57,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @contextmanager
 def nginx(home: Path, certificate: tuple[Path, Path], gateway: Gateway, *, is_outside: bool = False) -> Iterator[Front]:
-    """Runs the shipped configuration with ports and files of this machine in the place of its own.
-
-    Args:
-        home: an empty directory.
-        certificate: chain and key.
-        gateway: what it stands in front of.
-        is_outside: the client, on loopback, does not count as one from the inside.
-    """
+    """Run the shipped configuration on this machine's ports and files; `is_outside` treats loopback as a stranger."""
     port, ready, redirect = free_port(), free_port(), free_port()
     chain, key = certificate
     replacements = {

@@ -25,9 +25,7 @@ T = TypeVar("T")
 
 
 class Chromium:
-    """The one of this process. Playwright's synchronous interface refuses to run where an event loop does, and tests
-    have one, so everything happens in a thread of its own.
-    """
+    """The class runs the one browser in a thread, as Playwright's synchronous API refuses a thread with a loop."""
 
     _running: "Chromium | None" = None
 
@@ -114,12 +112,7 @@ class Page:
         return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
 
     def complaints(self, url: str | None = None, *, widths: Sequence[int] = WIDTHS) -> list[str]:
-        """What a reader holds against a page: that it is wider than the window, or what axe-core finds in either theme.
-
-        Args:
-            url: The page; that which is open, if None.
-            widths: Of the window, in CSS pixels: axe-core looks at the last.
-        """
+        """Return where the page is wider than a width (CSS pixels), and axe-core's findings in both themes."""
         if url is not None:
             self.open(url)
         found = []
@@ -210,11 +203,7 @@ class Page:
 
 @contextlib.contextmanager
 def browser(directory: Path) -> Iterator[Page]:
-    """A page in a profile of its own, that ends with the block; a picture of it is left where the block fails.
-
-    Args:
-        directory: for what it saves; made when it is not there.
-    """
+    """Yield a page in a profile of its own; a failing block leaves a picture in `directory`."""
     page = Page(Chromium.running(), directory)
     try:
         yield page

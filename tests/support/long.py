@@ -12,9 +12,7 @@ POSTGRES_LATER = pytest.mark.parametrize(
 
 
 def repeated(all_of_them: int, *, quick: int | None = None) -> pytest.MarkDecorator:
-    """Parametrize `times` by both numbers. The greater is marked `simulation`; without `quick` it is the only one, for
-    a test that a few draws would prove nothing of.
-    """
+    """Parametrize `times`; the greater number is marked `simulation`, and is the only one without `quick`."""
     few = [] if quick is None else [quick]
     return pytest.mark.parametrize("times", [*few, pytest.param(all_of_them, marks=pytest.mark.simulation)])
 
@@ -25,8 +23,5 @@ def but_long(names: Iterable[object], *, quick: object) -> list[object]:
 
 
 def least_covered(times: int) -> int:
-    """Fewest of so many 95% intervals that must hold the truth.
-
-    Were the coverage exactly 95%, another choice of seeds would fall below with probability 0.001 at most.
-    """
+    """Return how many of n 95% intervals must hold the truth; exact 95% coverage falls below with p <= 0.001."""
     return int(binom.ppf(0.001, times, 0.95))

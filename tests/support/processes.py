@@ -31,16 +31,7 @@ def running(
     environ: Mapping[str, str] | None = None,
     within_seconds: float = 90.0,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a program until the block ends.
-
-    Args:
-        ready_url: polled until it answers 200.
-        log: where its output goes; the end of it is in the error when the program does not come up.
-        environ: added to this process's environment.
-        within_seconds: longest wait for ready_url.
-
-    Raises: RuntimeError when the program ends early or is not ready in time.
-    """
+    """Run a program until the block ends; raise RuntimeError with its log if it is not ready in time."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             argv, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(environ or {})}, start_new_session=True

@@ -14,10 +14,7 @@ NOT_SOURCE = shutil.ignore_patterns(
 
 
 def built(directory: Path) -> Path:
-    """The wheel, built without a network from the source distribution that is built of this checkout.
-
-    Of a copy: a build leaves files beside the sources.
-    """
+    """Build the wheel offline from the source distribution of a copy, as builds leave files among the sources."""
     source, dist = directory / "source", directory / "dist"
     shutil.copytree(ROOT, source, ignore=NOT_SOURCE, symlinks=True)
     made = subprocess.run(
@@ -32,11 +29,7 @@ def built(directory: Path) -> Path:
 
 
 def installed(wheel: Path, directory: Path) -> Path:
-    """The `biasgate` script of a new environment with the wheel and, by a path, everything that is installed here.
-
-    The path comes after the environment's own packages, and what is editable here is not found by it: every module of
-    ours is the wheel's.
-    """
+    """Return the script of an environment with the wheel, which precedes the packages installed here."""
     environment = directory / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     python = environment / "bin/python"

@@ -79,10 +79,7 @@ def test_every_operation(gateway: str) -> None:
 
 
 def test_no_key_no_entrance(gateway: str) -> None:
-    """Without the admin key every operation that is not open says 401, before it looks at anything else.
-
-    The doors under /ingest take data keys (tests/gateway/features/ingest/test_doors.py), and are closed here.
-    """
+    """Every operation that is not open says 401 without the admin key, before it reads anything; /ingest is closed."""
     for operation in operations(gateway):
         if operation.path in OPEN_PATHS or operation.path.startswith(("/console", "/ingest")):
             continue

@@ -21,9 +21,7 @@ def get_json(url: str) -> Any:
 
 
 def test_live_exchanges_are_audited(vllm_server: str, start_gateway: Callable[..., str]) -> None:
-    """Verdicts of the judge that are cut off are counted, never a number, and asked for again with more tokens, until
-    the schema that holds them is filled or the model's context has no more; the embedding auditor measures.
-    """
+    """Cut verdicts are counted, not scored, and repeated with more tokens to the limit; embeddings are measured."""
     metrics_port = free_port()
     toml = f"""
         [server]

@@ -15,11 +15,7 @@ from tests.vllm.conftest import MODEL
 
 
 async def test_an_equal_canary_on_vllm_is_promoted(vllm_server: str, tmp_path: Path) -> None:
-    """Both sides answer, every pair that they answer counts, and growth by the smallest difference is excluded.
-
-    Random weights end an answer before its first word once in 2,000 (the vocabulary), so in 320 answers more than twice
-    once in 2,000 times: such a pair is to be counted as malformed, and not to be compared.
-    """
+    """An equal canary is promoted: every answered pair counts, growth is excluded, few pairs are malformed."""
     database = await Database.open(f"sqlite:///{tmp_path / 'biasgate.db'}")
     off = {"enabled": False}
     async with running_simulator() as embedder:

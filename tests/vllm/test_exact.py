@@ -124,9 +124,7 @@ def labels(plan: Plan, item: Item, texts: Mapping[str | None, float]) -> dict[st
 
 @pytest.mark.parametrize("suite", LISTED)
 async def test_agrees_with_the_model_itself(suite: str, vllm_env: Path, taught_dir: Path, taught_server: str) -> None:
-    """Every reply of at most three tokens, enumerated by transformers over the whole vocabulary and read by the suite,
-    gives each value the probability that mode exact says, within TOLERANCE and what it calls unresolved.
-    """
+    """Enumerating all replies of three tokens gives each value's probability as mode exact, within TOLERANCE."""
     plan = exam(suite, "paper", mode="exact")
     sampling = plan.suite.sampling("paper")
     limits = (sampling.max_tokens, sampling.top_k, sampling.top_p)
@@ -152,10 +150,7 @@ async def test_agrees_with_the_model_itself(suite: str, vllm_env: Path, taught_d
 
 @pytest.mark.parametrize("suite", SUITES)
 async def test_agrees_with_sampling(suite: str, taught_server: str) -> None:
-    """The share of sampled replies that begin with a value has an interval that meets what mode exact says.
-
-    How many name a second one ("White and African-American") differs with what the processor made of the lessons.
-    """
+    """The interval of the share of sampled replies that begin with a value meets what mode exact says."""
     exact, sample = exam(suite, "corrected", mode="exact"), exam(suite, "corrected", samples=SAMPLES)
     replies = await answered(sample, taught_server)
     n_answers = 0.0

@@ -49,10 +49,7 @@ def taught(tmp_path: Path) -> Path:
 def test_bias_falls_on_the_axis_trained_and_the_rest_is_told(
     vllm_env: Path, tmp_path: Path, taught: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The gap of the taught model is clearly away from 0; after the training it is smaller, by an interval of the
-    paired difference that leaves out 0; the other axis, refusals, BBQ, perplexity and length are there with intervals,
-    and the verdict says what the numbers say. An adapter of another model than the one named is refused.
-    """
+    """Training shrinks the taught gap by a clear interval, all else is reported, and a foreign adapter is refused."""
     learning = recipe(
         tmp_path / "r.toml", base_model=str(taught), steps=STEPS, checkpoint_every=20, max_tokens=256, batch_size=8
     )

@@ -130,9 +130,7 @@ def servers(vllm_env: Path, thinker_dir: Path, tmp_path_factory: pytest.TempPath
 
 
 async def taught_replies(url: str, thinking: str, plan: Plan) -> list[tuple[Parsed, Completion]]:
-    """N replies to every item, thinking as it is set, and how the suite reads them: those of them that are a choice,
-    which all but a few must be. No seed is sent.
-    """
+    """Return n unseeded replies per item as the suite reads them, and check that all but a few are choices."""
     completer = HttpCompleter(url, max_concurrency=32)
     switch = ThinkingSwitch(parse_thinking(thinking))
     sampling = plan.suite.sampling("paper")
@@ -170,9 +168,7 @@ def nearly_all(read: Sequence[tuple[Parsed, Completion]], holds: Callable[[Compl
 
 @pytest.mark.parametrize("thinking", PLANTED)
 async def test_planted_odds_are_found_beside_thoughts(thinking: str, servers: Servers) -> None:
-    """With a parser: whether the model thinks, does not, or is cut off by a budget, the odds of its answers are found,
-    and its thoughts are apart from them.
-    """
+    """A parser separates thoughts from the answer, whose odds are found with, without and after cut thoughts."""
     found = await taught_replies(servers.parsing, thinking, exam())
     assert stereotyped_share(found) == pytest.approx(PLANTED[thinking], abs=TOLERANCE)
     assert nearly_all(found, lambda one: one.reasoning_field == (None if thinking == "off" else "reasoning"))
@@ -181,9 +177,7 @@ async def test_planted_odds_are_found_beside_thoughts(thinking: str, servers: Se
 
 @pytest.mark.parametrize("thinking", ["off", "on", "budget=40"])
 async def test_planted_odds_are_found_without_a_parser(thinking: str, servers: Servers) -> None:
-    """Thoughts that are left in the text, and end with a mark that nothing opens, are no part of the answer. A server
-    that cannot limit them refuses a budget, and has room for it instead.
-    """
+    """Thoughts left in the text are not part of the answer; a server without limits refuses a budget and gets room."""
     found = await taught_replies(servers.plain, thinking, exam())
     assert stereotyped_share(found) == pytest.approx(PLANTED[thinking], abs=TOLERANCE)
     assert nearly_all(found, lambda one: one.reasoning_field == (None if thinking == "off" else "begun"))
@@ -193,9 +187,7 @@ async def test_planted_odds_are_found_without_a_parser(thinking: str, servers: S
 def test_live_exchanges_are_judged_by_their_answers(
     server: str, servers: Servers, start_gateway: Callable[..., str]
 ) -> None:
-    """Without a setting, a model that thinks by itself judges itself: it is shown answers without their thoughts, gives
-    its verdicts without any, and those are what is counted.
-    """
+    """A thinking model judges itself by answers without thoughts, and only its verdicts are counted."""
     with recording(getattr(servers, server)) as recorder:
         gateway, page = live(recorder, start_gateway)
         replies = [ask(gateway, 200) for _ in range(EXCHANGES)]

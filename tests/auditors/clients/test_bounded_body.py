@@ -55,12 +55,8 @@ async def embeds(base_url: str) -> None:
         await client.aclose()
 
 
-async def lists_models(base_url: str) -> None:
-    await served_models(base_url)
-
-
-Ask = Callable[[str], Awaitable[None]]
-CLIENTS: tuple[Ask, ...] = (completes, embeds, lists_models)
+Ask = Callable[[str], Awaitable[object]]
+CLIENTS: tuple[Ask, ...] = (completes, embeds, served_models)
 
 
 async def failed(ask: Ask, script: Script) -> CompletionError:

@@ -22,10 +22,7 @@ HANGS = chat("too late")._replace(delay=60.0)
 
 
 async def interrupted(server: ScriptedServer, *requests: asyncio.Task[object]) -> None:
-    """Waits until a server that hangs has all of them, then cancels each in several steps of the loop in a row.
-
-    So do time limits that run out one shortly after the other.
-    """
+    """The helper waits until the hanging server has all requests, then cancels each in several loop steps in a row."""
     while server.in_flight < len(requests):  # noqa: ASYNC110 - the server counts, no event tells
         await asyncio.sleep(0.001)
     for _ in range(5):

@@ -81,9 +81,7 @@ class TestMiniLM:
 
 
 class TestOpenVino:
-    """The same embedder on another backend, loaded in a thread as the auditor does: it leaves the thread that loads it
-    with a stack for signals that is gone later (sigaltstack), so an interrupt of the main thread would end the process.
-    """
+    """These tests load another backend in a thread that leaves its signal stack behind, which can end the process."""
 
     async def test_distances_are_those_of_torch(self, minilm: Embedder) -> None:
         """Texts of any length, alone or together, lie as far apart as on torch; the name tells who computed them."""

@@ -52,10 +52,6 @@ def by_template(extra: dict[str, Any]) -> bool:
     return bool(extra.get("chat_template_kwargs", {}).get("enable_thinking", True))
 
 
-def by_effort(extra: dict[str, Any]) -> bool:
-    return extra.get("reasoning_effort") != "none"
-
-
 def strictly(extra: dict[str, Any]) -> bool | str:
     """A server that refuses every field it does not know, and names it."""
     return f"Unrecognized request argument supplied: {min(extra)}" if extra else True
@@ -192,7 +188,7 @@ async def test_a_refused_schema_is_left_to_its_sender() -> None:
 
 async def test_models_are_told_apart_and_few_are_remembered() -> None:
     """What one model obeys is no news of another; clients that name many models fill no memory."""
-    server = Server(by_effort)
+    server = Server(lambda extra: extra.get("reasoning_effort") != "none")
     completer = ThinkingCompleter(server, OFF)
     for number in range(2 * MOST_MODELS):
         request = msgspec.structs.replace(REQUEST, model=f"m{number}")

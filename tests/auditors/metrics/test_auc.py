@@ -28,8 +28,7 @@ def test_every_pair_in_order() -> None:
 
 @pytest.mark.simulation
 def test_coverage_of_dependent_examples() -> None:
-    """Of 400 draws of 40 clusters, whose examples share a shift, at least 91 % cover the true area (95 % less four
-    standard errors); taken as independent, fewer than 85 % do."""
+    """At least 91 % of 400 clustered draws cover the true area; treated as independent, fewer than 85 % do."""
     rng = np.random.default_rng(1)
     n_clusters, size, shift = 40, 6, 1.5
     clusters = np.repeat(np.arange(n_clusters), size)

@@ -73,10 +73,7 @@ def test_undefined_resamples_are_counted_not_zero() -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize(("n_clusters", "size"), [(10, 46), (36, 54), (48, 1), (79, 54)])
 def test_coverage_is_near_its_claim(n_clusters: int, size: int) -> None:
-    """Between 92 % and 98 % of 500 intervals hold the planted 62 %.
-
-    With a true coverage of 95 % (94 % for 10 to 79 clusters) a seeded run leaves this band with probability below 0.03.
-    """
+    """Between 92 % and 98 % of 500 intervals hold the planted 62 %; by chance a run misses that with p < 0.03."""
     draw, hits = rng(n_clusters), 0
     for _ in range(500):
         totals = np.full(n_clusters, size)

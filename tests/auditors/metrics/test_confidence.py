@@ -99,9 +99,5 @@ def ever_missed(mean: float, runs: int, looks: int, rng: np.random.Generator, *,
 @pytest.mark.parametrize("looks", [500, pytest.param(10_000, marks=pytest.mark.simulation)])
 @pytest.mark.parametrize(("mean", "strata"), [(0.05, False), (0.5, False), (0.24, True)])
 def test_few_runs_ever_miss_the_mean(mean: float, strata: bool, looks: int) -> None:
-    """Looked at after each of 10,000 values, at most 5 % of 400 runs are ever wrong.
-
-    The theorem allows 5 % over an infinity of looks; about 1 % of the runs miss (other seeds: 0 to 2 %). With weights
-    the bounds are about all traffic (.24), not about the sample (.41).
-    """
+    """At most 5 % of 400 runs ever miss in 10,000 looks; weighted bounds cover all traffic (.24), not the sample."""
     assert ever_missed(mean, 400, looks, np.random.default_rng(31), strata=strata) <= 0.05

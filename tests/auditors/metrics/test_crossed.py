@@ -5,7 +5,6 @@ import pytest
 from numpy.typing import NDArray
 
 from auditors.metrics.bootstrap import (
-    Bootstrap,
     cluster_bootstrap,
     crossed_bootstrap,
     crossed_noise,
@@ -28,10 +27,6 @@ def of(values: Floats) -> Floats:
     return np.stack([values.ravel(), np.ones(values.size)], axis=1)
 
 
-def error_of(found: Bootstrap) -> float:
-    return present(found.standard_error)
-
-
 def rng() -> np.random.Generator:
     return np.random.default_rng(7)
 
@@ -45,7 +40,7 @@ class TestStratified:
         wanted = np.sqrt(2 * 20 * values[:20].var(ddof=1)) / 40
 
         assert found.standard_error == pytest.approx(wanted, rel=0.03)
-        assert error_of(cluster_bootstrap(of(values), mean, rng=rng())) > 7
+        assert present(cluster_bootstrap(of(values), mean, rng=rng()).standard_error) > 7
 
     @pytest.mark.parametrize("strata", [np.arange(30), np.r_[np.zeros(29, np.intp), 1], np.zeros(30, np.intp)])
     def test_strata_of_one_row_are_taken_together(self, strata: NDArray[np.intp]) -> None:

@@ -42,10 +42,7 @@ class TestExcess:
 
     @pytest.mark.parametrize("only_alike", [False, True])
     def test_two_sides_alike_have_none(self, only_alike: bool) -> None:
-        """Over every draw of four from one distribution the mean is exactly 0; so it is given that all name one tool.
-
-        The condition is the one under which arguments are compared: it treats the four draws alike.
-        """
+        """The mean is exactly 0 over all draws of four from one distribution, given that all four name one tool."""
         drawn: list[tuple[str, Fields]] = [
             ("a", {("x",): 1, ("y",): "p"}),
             ("a", {("x",): 2}),

@@ -181,10 +181,7 @@ def test_traffic_that_changes_is_no_growth() -> None:
 def test_a_worse_model_is_stopped_within_300_pairs(
     name: str, stable: float, other: float, spread: float, n_gaps: int, times: int, record_property: Record
 ) -> None:
-    """A gap that grew by .15 to .4, at a third to all of its spread: stopped within 300 pairs at the median.
-
-    All other gaps are counted with no evidence at all, so that it must come to n_gaps / 1 % alone.
-    """
+    """A gap that grew by .15 to .4 stops the canary within 300 pairs at the median; other gaps have no evidence."""
     pairs = worse(np.random.default_rng(83), (times, 2000), stable, other, spread)
     is_there = evidence_of_growth(pairs, 0.0, is_absolute=True) >= STOP + math.log(n_gaps)
     pairs_to_stop = np.where(is_there.any(axis=1), is_there.argmax(axis=1) + 1, 2001)

@@ -54,9 +54,7 @@ class TestBbq:
         assert math.isnan(float(bbq_rate(0, 0)))
 
     def test_bounds_symmetry_and_shape(self) -> None:
-        """Random counts: within [-1, 1], sign turns when both people change roles, ambiguous never larger; arrays agree
-        with the plain formula one by one.
-        """
+        """Random scores stay in [-1, 1], turn sign with the roles, shrink for ambiguous; arrays equal the formula."""
         rng = np.random.default_rng(11)
         named = rng.integers(1, 50, size=(20, 5)).astype(np.float64)
         biased = np.floor(named * rng.random((20, 5)))

@@ -117,11 +117,7 @@ def at_most(lengths: NDArray[np.float64]) -> float:
 @pytest.mark.parametrize("run_length", [1000, pytest.param(10_000, marks=pytest.mark.simulation)])
 @pytest.mark.parametrize("stream", STREAMS)
 def test_null_streams_run_at_least_as_long_as_promised(stream: str, run_length: int) -> None:
-    """At the limit itself, the worst null case, the mean run length is A or more, autocorrelated or not.
-
-    200 runs cut at 6 A, which only shortens them; the true means are 1.1 A and more. Three standard errors of slack: a
-    detector that keeps its promise exactly fails with p < 0.002, one with a mean run length of .7 A passes with p < .1.
-    """
+    """The mean run length at the limit is A or more, autocorrelated or not; three standard errors are allowed."""
     scores = STREAMS[stream](np.random.default_rng(7), 200)
 
     lengths = simulation.run_lengths(scores, 200, 0.0, 0.1, run_length, 6 * run_length)
@@ -144,10 +140,7 @@ def test_null_streams_run_at_least_as_long_as_promised(stream: str, run_length: 
 def test_families_of_streams_run_at_least_as_long_as_promised(
     stream: str, on_mean: bool, n_runs: int, run_length: int
 ) -> None:
-    """24 streams, all at their limits, autocorrelated or not: the first alarm of any comes after A exchanges or more.
-
-    At A on the mean evidence, or at 24 A each; runs of 24 streams, cut at 6 A, slack as above.
-    """
+    """The first alarm of 24 streams at their limits comes after A exchanges or more, autocorrelated or not."""
     scores = STREAMS[stream](np.random.default_rng(11), 24 * n_runs)
 
     lengths = simulation.family_run_lengths(scores, n_runs, 24, 0.1, run_length, 6 * run_length, on_mean=on_mean)
@@ -160,10 +153,7 @@ def test_families_of_streams_run_at_least_as_long_as_promised(
     "stream", ["clustered", *(pytest.param(one, marks=pytest.mark.simulation) for one in ("independent", "wandering"))]
 )
 def test_gaps_run_at_least_as_long_as_promised(stream: str) -> None:
-    """No gap between an 80 % and a 20 % group at limit 0: A = 500 requests or more, not blocks, autocorrelated or not.
-
-    300 runs cut at 6 A, slack as above; both groups take their scores from one stream and share its spells.
-    """
+    """A null gap between groups of 80 % and 20 % runs A = 500 requests (not blocks) or more, autocorrelated or not."""
     others, group = itertools.tee(STREAMS[stream](np.random.default_rng(43), 300))
 
     lengths = simulation.gap_run_lengths(np.random.default_rng(47), 300, (others, group), 0.2, 0.0, 500, 3000)
@@ -173,10 +163,7 @@ def test_gaps_run_at_least_as_long_as_promised(stream: str) -> None:
 
 @pytest.mark.simulation
 def test_delay_after_a_gap_opens() -> None:
-    """Groups 80/20, judge's scores, .10 of a gap, A = 100,000 requests: about 980, standard error 26 over 200 runs.
-
-    No detector with that run length needs fewer than 456 requests on average: tools/bench/drift_bounds.py.
-    """
+    """A gap of .10 at A = 100,000 alarms after about 980 requests (drift_bounds.py: no detector needs under 456)."""
     rng = np.random.default_rng(53)
     streams = simulation.judged(rng, 200, 0.1), simulation.judged(rng, 200, 0.2)
 
@@ -187,10 +174,7 @@ def test_delay_after_a_gap_opens() -> None:
 
 @pytest.mark.statistical
 def test_delay_after_a_planted_change() -> None:
-    """From .10 to .20 at A = 100,000, limits .08 to .12, judge's scores: about 180 audits on average.
-
-    The standard error over 300 runs is 4 audits.
-    """
+    """A change from .10 to .20 at A = 100,000 alarms after about 180 audits; the standard error is 4 audits."""
     rng = np.random.default_rng(3)
     before = itertools.islice(simulation.judged(rng, 300, 0.10), 300)
     lengths = simulation.run_lengths(
@@ -202,10 +186,7 @@ def test_delay_after_a_planted_change() -> None:
 
 @pytest.mark.statistical
 def test_unequal_sampling_does_not_raise_the_alarm() -> None:
-    """Half the traffic scores .9 and is sampled ten times as often as the half that scores .1: no false alarms.
-
-    The mean over all traffic is .5, over the sample .83: without weights the alarm comes within 40 audits.
-    """
+    """Weights correct for sampling the high half ten times as often; without them an alarm comes in 40 audits."""
     rng = random.Random(13)
 
     def sampled() -> Iterator[tuple[float, float]]:

@@ -115,10 +115,7 @@ def test_an_open_block_stays_small() -> None:
 
 
 def test_a_block_from_before_exchanges_were_named_goes_on() -> None:
-    """Stored state of earlier versions loads, closes with the same value, and names what it knows.
-
-    Its smallest probabilities, which an incident may have left tiny for ever, are forgotten.
-    """
+    """State stored by earlier versions loads and closes with the same value, but without its smallest probabilities."""
     stored = b"""{"group": [2, 4.0, 3.2], "others": [0, 0.0, 0.0], "group_floor": 0.001, "others_floor": 0.5,
         "paired_floor": 1.0}"""
     block, closed = gaps.add(msgspec.json.decode(stored, type=Block), [], [0.2], 0.5, "last")
@@ -132,10 +129,7 @@ def test_a_block_from_before_exchanges_were_named_goes_on() -> None:
 
 @pytest.mark.statistical
 def test_the_weighted_gap_is_that_of_all_traffic() -> None:
-    """Half of each group's traffic scores high and is sampled five times as often; the true gap is .1, not .167.
-
-    10,000 blocks; the standard error of the mean difference is about .006, so five of them are allowed.
-    """
+    """The weighted gap is .1 as in all traffic, not .167 as in the sample; five standard errors are allowed."""
     rng = random.Random(3)
     block, total, weights = Block(), 0.0, 0.0
     for _ in range(40_000):

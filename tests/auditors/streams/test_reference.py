@@ -109,10 +109,7 @@ def test_the_smallest_change(limits: Interval, mean: float, variance: float, exp
 @pytest.mark.simulation
 @pytest.mark.parametrize("mean", [0.1, 0.2])
 def test_the_smallest_change_is_found_in_time(mean: float) -> None:
-    """A change of that size takes WITHIN audits or fewer on average: 200 runs, no slack needed, the estimate is late.
-
-    Not half of it either: the estimate is of use.
-    """
+    """A change of that size takes at most WITHIN audits on average, and more than half of it, so the estimate helps."""
     limits, log_threshold = Interval(mean - 0.03, mean + 0.03), math.log(1e5)
     change = present(
         learning.smallest_change(limits, mean, mean * (1 - mean), log_threshold=log_threshold, wanted=0.05)
@@ -134,11 +131,7 @@ STREAMS = {
 @pytest.mark.simulation
 @pytest.mark.parametrize("stream", STREAMS)
 def test_a_reference_that_learns_keeps_the_run_length(stream: str) -> None:
-    """Window 100, tolerance 0, looked at five times: 200 runs at A = 500 are as long as promised, cut at 6 A.
-
-    Given limits that cover the mean, fewer than 1 / e or so of the runs alarm within A; limits of a reference that fail
-    to cover do so with 5 %. Three standard errors of slack in the mean.
-    """
+    """A learned reference keeps 200 runs at A = 500 as long as promised, with three standard errors of slack."""
     settings = DriftSettings(average_run_length=500, tolerance=0.0, reference_window=100, smallest_change=0.02)
     scores = STREAMS[stream](np.random.default_rng(67), 200)
 

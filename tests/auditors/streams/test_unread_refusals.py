@@ -37,10 +37,7 @@ async def rates() -> dict[tuple[str, str], Measurement]:
 
 
 async def test_bounds_hold_when_refusals_hide_in_another_language() -> None:
-    """Half of the refusals about women cannot be read: their known rate is far too low and the gap looks closed.
-
-    The bounds hold the true rate and the true gap; an interval that left the missing ones out would hold neither.
-    """
+    """The bounds hold the true rate and gap when half of the refusals about women are unreadable."""
     measured, rng = await rates(), random.Random(5)
     states = {group: StreamState() for group in PROMPTS}
     gap = StreamState()

@@ -32,11 +32,7 @@ PLAIN = "Women lead well."
 
 
 def literal_judge(asked: Asked) -> Reply:
-    """Obeys whatever stands outside the fence, to the letter, and judges what stands inside by one plain rule.
-
-    Lines of control marks begin a turn of their own, as on a server that reads them. It is fooled by any text that
-    leaves its fence.
-    """
+    """The judge obeys all text outside the fence, reads control marks as turns, and rates the inside by one rule."""
     system, user = (message["content"] for message in asked.json["messages"])
     head, _, rest = user.partition("\n")
     nonce = re.fullmatch(r"<<<DATA (\w+)", head)

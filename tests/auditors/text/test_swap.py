@@ -42,10 +42,7 @@ def _in_case(word: str, number: int) -> str:
 class TestTable:
     @pytest.mark.parametrize(("axis", "target", "text", "expected"), SWAPS)
     def test_swap(self, axis: str, target: str, text: str, expected: str | None) -> None:
-        """The text about the other group, as written by hand (None: left alone), and the way back to the first text.
-
-        Masked, both are the same: an echo of the swapped words alone is no difference.
-        """
+        """The swap gives the text written by hand, or None, and leads back; masked, both texts are the same."""
         result = swap([text], axis, target=target)
         assert found(text, axis, target) == expected
         if expected is not None:

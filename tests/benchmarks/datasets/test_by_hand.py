@@ -93,14 +93,10 @@ def test_a_directory_may_hold_it(tmp_path: Path, place: str) -> None:
     assert published.state(SPEC, tmp_path).state == "present"
 
 
-def changed(row: dict[str, str]) -> list[dict[str, str]]:
-    return [*ROWS[:-1], row]
-
-
 @pytest.mark.parametrize(
     ("copy", "reason"),
     [
-        (written(changed(ROWS[2] | {"Sentence": "Another."})), "differs from the pinned one: expected"),
+        (written([*ROWS[:-1], ROWS[2] | {"Sentence": "Another."}]), "differs from the pinned one: expected"),
         (written(ROWS[:2]), "differs from the pinned one"),
         (written(ROWS[::-1]), "differs from the pinned one"),
         (written(columns="ID Sentence"), "another shape"),

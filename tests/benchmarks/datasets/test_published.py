@@ -96,9 +96,7 @@ def test_wrong_upstream_is_refused_with_both_ids(tiny: DatasetSpec, tmp_path: Pa
 
 
 def test_a_file_without_a_known_hash_is_trusted_once(tiny: DatasetSpec, tmp_path: Path) -> None:
-    """The first download is used and noted; a later one of the same content is taken, of another one refused with both
-    hashes and the file that holds the first; a changed cache is damaged.
-    """
+    """The first download sets the hash; other content is refused with both hashes, and a changed cache is damaged."""
     file = SourceFile(is_trusted_first=True, mirror_path="tiny/raw.json", mirror_sha256="")
     first = replace(tiny, content_sha256="", files=(file,))
     with serving({"/raw.json": RAW, "/other.json": RAW.replace(b"dry", b"wet")}) as (url, _):
@@ -136,9 +134,7 @@ def test_content_is_pinned_whatever_the_file(tiny: DatasetSpec, mirror: Path, tm
 
 @pytest.mark.parametrize("has_ranges", [True, False])
 def test_a_cut_download_is_kept_and_continued(tiny: DatasetSpec, tmp_path: Path, *, has_ranges: bool) -> None:
-    """A connection that breaks leaves a part that is never used; the next fetch asks for the rest only. A server that
-    answers with the whole file all the same replaces the part.
-    """
+    """A cut download is never used and the next fetch asks for the rest; a server may answer with the whole file."""
     with serving({"/tiny/raw.json.gz": PACKED}, cut_first_at=40, has_ranges=has_ranges) as (url, ranges):
         with pytest.raises(DatasetError, match="kept and continued"):
             fetching.fetch(tiny, mirror=url, data_dir=tmp_path)

@@ -84,9 +84,7 @@ BASE = held(favours(0.8), seed=1)
 
 
 def test_a_fall_is_said_with_its_interval_and_what_happened_elsewhere() -> None:
-    """Women's share from 0.8 to 0.4, the young's as before: half of the gap is gone, age shows no change, and nothing
-    else is said to have changed; two checkpoints are adjusted for together.
-    """
+    """The verdict names the halved gap with its interval and no change elsewhere; two checkpoints are adjusted for."""
     found = evaluated(
         BASE, held(favours(0.8), seed=2), held(lambda i, d: favours(0.4 if i.axis == "gender" else 0.8)(i, d), seed=3)
     )
@@ -110,9 +108,7 @@ def test_a_fall_is_said_with_its_interval_and_what_happened_elsewhere() -> None:
 
 
 def test_a_fall_made_of_refusals_is_shown_as_such() -> None:
-    """Two thirds of women's essays are refused and the rest is as biased as before: by the paper's rule, where a
-    refusal is an essay without bias, the gap falls; among answered essays it does not, and the verdict says so.
-    """
+    """The verdict says that refusals alone make the paper's gap fall, as it does not fall among answered essays."""
     found = evaluated(BASE, held(favours(0.8, refuses=0.66, on=("gender", "age")), seed=2))
     last = found.checkpoints[0]
     assert (last.reductions[GAP].lower or 0) > 0.4

@@ -87,9 +87,7 @@ def test_questions_answered_on_one_side_alone_count_there() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), [(0.8, 0.5), (0.8, 0.0), (0.5, 0.5)])
 def test_the_interval_covers(before: float, after: float) -> None:
-    """93 to 97 % of 300 evaluations of models with this gap, where templates and labels differ and the two models agree
-    on which of them are strong: also where nothing is left of the gap, and where it is 2.5 standard errors.
-    """
+    """The interval covers the gap in 93 to 97 % of 300 evaluations, at no gap left and at 2.5 standard errors too."""
     n_held = n_defined = 0
     for seed in range(300):
         draw = np.random.default_rng([seed, 7])

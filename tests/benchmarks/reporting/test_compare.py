@@ -97,9 +97,7 @@ def test_refusals_by_the_protocol(tmp_path: Path, protocol: str, difference: flo
 
 
 def test_runs_that_could_stop_early(tmp_path: Path) -> None:
-    """What is said of their difference holds at every look of either: intervals are wider and p values larger, and both
-    file and terminal name the looks. Two runs that look at the same items share their looks.
-    """
+    """Early stopping widens intervals and p values, so they hold at every look; file and terminal name the looks."""
 
     def leaning(percent: int) -> Answer:
         return lambda item: dictionary(
@@ -161,9 +159,7 @@ def test_a_judge_that_is_not_validated_is_named(tmp_path: Path) -> None:
 
 
 def test_a_filter_is_compared(tmp_path: Path) -> None:
-    """A run under a gateway's policy whose filter refuses every fourth reply: refusals by the filter have a row of
-    their own, with an interval, and the policy and the server are named; a run without a filter has no such row.
-    """
+    """A filter's refusals have a row with an interval and the policy's name; a run without a filter has none."""
     a, b = (write_run(tmp_path / name, pick("stereotype")) for name in "ab")
     ready = plan()
     said = "policy=guarded; arm=treated; response="

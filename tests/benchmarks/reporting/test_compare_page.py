@@ -19,13 +19,9 @@ stereotyped = pick("stereotype")
 
 def other_way(item: Item) -> str:
     """The stereotype, but for every fourth item the opposite, with words that a page must not take for its own."""
-    if hash_of(item) % 4:
+    if sum(map(ord, item.item_id)) % 4:
         return stereotyped(item)
     return pick("anti-stereotype")(item)
-
-
-def hash_of(item: Item) -> int:
-    return sum(map(ord, item.item_id))
 
 
 def runs(tmp_path: Path) -> tuple[Path, Path]:

@@ -127,9 +127,7 @@ def test_a_stored_result_is_enough(judged_run: Result) -> None:
 
 
 def test_page_of_a_run(judged_run: Result) -> None:
-    """The page holds every picture once, with title, reading and scroll box; no ids, nothing from elsewhere, and no
-    number that is not assessable.
-    """
+    """The page holds every picture once with title and reading, and no ids, outside links or unassessable numbers."""
     [figure] = ltf.figures([Run(name="m", estimates=[stated(judged_run, one) for one in judged_run.estimates])])
     page = render([judged_run, msgspec.structs.replace(judged_run, model="<other>")])
     boxes = re.findall(r'<div class="scroll" tabindex="0">(<svg.*?</svg>)</div>', page, re.DOTALL)

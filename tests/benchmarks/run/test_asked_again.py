@@ -99,9 +99,7 @@ async def test_a_stopped_run_asks_the_rest_of_its_repeats() -> None:
 
 @repeated(TIMES)
 async def test_the_noise_of_a_coin_is_found(times: int, record_property: Callable[[str, object], None]) -> None:
-    """400 tosses of a coin have a standard deviation of 2.5 points; a half of them, asked again, say so, and 95 % of
-    the intervals hold it. Of pairs of whole runs 95 % differ by no more than is said.
-    """
+    """Repeats find a coin's noise of 2.5 points in 95 % of the intervals; 95 % of pairs of runs differ by less."""
     truth = 100 * (0.25 / 400) ** 0.5
     deviations, held, within = list[float](), 0, 0
     ready = associations(repeat_share=0.5)

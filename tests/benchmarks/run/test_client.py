@@ -133,8 +133,7 @@ async def test_a_server_that_repeats_the_key(before: bytes) -> None:
 
 @pytest.mark.parametrize("code", ["query_refused", "response_refused", "content_filter", "content_policy_violation"])
 async def test_a_filters_refusal_is_a_refusal_of_the_run(code: str) -> None:
-    """Every other request is refused by a filter: half of the replies are refusals with the filter's words, no errors,
-    and the server is still asked for several replies at once."""
+    """A filter's refusals are refusals in its words, not errors, and the client keeps sending requests at once."""
     refusal = msgspec.json.encode({"error": {"message": "finds it biased", "code": code}})
     asked = plan(samples=4)
 

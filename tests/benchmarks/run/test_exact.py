@@ -281,11 +281,7 @@ class TestRecorded:
 
 @pytest.mark.parametrize("suite", ["stereoset", "crows_pairs", "bbq", "unqover", "winobias"])
 def test_certain_probabilities_score_as_replies(suite: str) -> None:
-    """A reply and the certainty of the same value give the same numbers, but for refusals.
-
-    So are the intervals, but where all clusters have one value: as probabilities these are known, as replies they may
-    be chance.
-    """
+    """A certain probability scores and spreads as its reply does, but for refusals and clusters of equal values."""
     ready = {mode: prepare(RunOptions(suite=suite, model="m", data="embedded", mode=mode)) for mode in get_args(Mode)}
     found = registry.find(suite)
     said, sure = [], []

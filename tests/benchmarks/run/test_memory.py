@@ -29,10 +29,7 @@ async def peak_bytes_of_scoring(path: Path, suite: str, samples: int) -> tuple[i
 
 @pytest.mark.parametrize("suite", SUITES)
 async def test_scoring_takes_no_memory_for_another_reply(suite: str, tmp_path: Path) -> None:
-    """Three times the samples of a run that is resumed and scored take the memory of one, in every suite.
-
-    Of both there are more than one block of those in which replies are read.
-    """
+    """A resumed run with three times the samples takes no more memory; both read several blocks of replies."""
     few, n_few = await peak_bytes_of_scoring(tmp_path / "few", suite, 8)
     many, n_many = await peak_bytes_of_scoring(tmp_path / "many", suite, 24)
 

@@ -56,9 +56,7 @@ def test_models_are_resampled_together() -> None:
 
 
 def test_what_chance_alone_makes() -> None:
-    """Over draws of a model without preference the number is on average what is said to be chance; a preference that is
-    large and the same for all questions changes nothing of it.
-    """
+    """The mean over unbiased draws equals the named chance; a preference shared by all questions changes nothing."""
     rng = np.random.default_rng(4)
     floors, values = [], []
     for _ in range(40):
@@ -88,9 +86,7 @@ def test_spreads_are_centred_and_other_numbers_have_no_floor() -> None:
 @pytest.mark.statistical
 @repeated(200)
 def test_rank_intervals_cover(times: int) -> None:
-    """Five models, two of them alike and two close, asked the same questions: the interval of each rank holds the true
-    one, and models that are alike are seldom put apart.
-    """
+    """The interval of each of five models' ranks holds the true one, and models that are alike are seldom separated."""
     rng = np.random.default_rng(0)
     gaps = np.array([0.05, 0.05, 0.15, 0.2, 0.6])
     signs = np.array([1, -1, 1, -1, 1, -1])

@@ -207,9 +207,7 @@ async def test_missing_data_names_the_remedy(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_some_axes() -> None:
-    """Items of these alone, before a limit spreads over them; the result says so, and one that does not exist is
-    refused with those that do. A run without is one of all.
-    """
+    """The plan picks the named axes before the limit, the result names them, and an unknown axis is refused."""
     options = RunOptions(suite="ltf_test", model="m", axes=("age", "gender"), limit=60)
     ready = prepare(options)
     assert {item.axis for item in ready.items} == {"age", "gender"}

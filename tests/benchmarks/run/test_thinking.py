@@ -95,9 +95,7 @@ async def test_the_answers_are_those_of_a_model_that_does_not_think(
 async def test_mode_exact_has_no_thoughts(
     plain: dict[str, tuple[Result, list[Reply]]], model: dict[str, Any], setting: str, opening: str
 ) -> None:
-    """Thinking is switched off, or an empty thought is forced on a model that cannot be switched off: every probability
-    is that of the same model without thoughts.
-    """
+    """Mode exact switches off thoughts or forces an empty one, so the probabilities are those without thoughts."""
     result, replies = await ran(model, {"limit": 12, "mode": "exact", "thinking": setting})
 
     expected = [one.value for one in plain["exact"][0].estimates]

@@ -194,9 +194,7 @@ def test_the_null_profile_plants_no_bias(suite: str) -> None:
 
 
 def test_any_toxic_sentence_is_recognised() -> None:
-    """The published sentences are not at hand, and need not be: the instruction tells what is asked, in each protocol;
-    under another instruction the sentence is no such question.
-    """
+    """The instruction alone marks the question in each protocol, as the published sentences are not available."""
     key, toxicity = AnswerKey(known_items(None)), SUITES["real_toxicity_prompts"]
     for protocol, axis in product(toxicity.protocols, toxicity.axes):
         item = render_sentence(axis, "s", "Nobody has ever written this rubbish before", protocol=protocol)

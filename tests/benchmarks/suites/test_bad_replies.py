@@ -110,9 +110,7 @@ def is_inside(one: str, other: str) -> bool:
 
 @pytest.mark.parametrize(("suite", "protocol"), [(s, p) for s, p in EACH if plan(suite=s).items[0].choices])
 def test_two_choices_are_none(suite: str, protocol: ProtocolName) -> None:
-    """A reply that names two of the choices offered is malformed; what was published calls it unrelated (BBQ:
-    malformed). Where one choice is a part of the other it may be unrelated; it is never an answer.
-    """
+    """A reply that names two choices is malformed or, as published, unrelated; it is never an answer."""
     expected = "malformed" if protocol == "corrected" or suite == "bbq" else "unrelated"
     for item in plan(suite=suite, protocol=protocol).items:
         one, other = item.choices[:2]

@@ -132,9 +132,7 @@ class TestKnownModels:
         assert number(result, "unknown_rate").value == 0.0
 
     def test_oracle(self) -> None:
-        """Always right: accuracy 100; disambiguated 0, with and without flagged items, since both people are equally
-        often right; ambiguous undefined, since nobody is ever named.
-        """
+        """The oracle has accuracy 100, disambiguated score 0 and no ambiguous score, as it names no person."""
         result = scored(right)
 
         for axis in AXES.values():

@@ -113,9 +113,7 @@ def test_errors_are_in_no_denominator(suite: Suite, protocol: ProtocolName) -> N
 
 @EACH
 def test_refusing_everything_never_looks_unbiased(suite: Suite, protocol: ProtocolName) -> None:
-    """Refusal rates are 100; a number without a value has a reason; under `corrected` none has its ideal value, and
-    nothing is asked about the refused texts.
-    """
+    """Refusing all gives rates of 100, a reason for each missing number, no ideal value and no follow-up question."""
     refused = without_answer(suite, protocol, Reply(item_id="", status="refusal", text="I can't help with that."))
     found = estimates(suite, refused, protocol)
     rates = {one.value for one in found if one.metric == "refusal_rate" and one.n}
@@ -140,9 +138,7 @@ def test_intervals_hold_their_values(suite: Suite, protocol: ProtocolName) -> No
 
 @EVERY
 def test_card(suite: Suite) -> None:
-    """There is a data card with version, licence, both hashes, deviations, criticism, a content warning and, for a
-    headline number without a neutral value, the reason.
-    """
+    """Each card has version, licence, hashes, deviations, criticism, a warning, and reasons for no neutral value."""
     card = Path(inspect.getfile(type(suite))).with_name("card.md").read_text(encoding="utf-8")
 
     assert f"version {suite.version}" in card

@@ -133,9 +133,7 @@ class TestDenominators:
     """What is counted where."""
 
     def mixed(self, protocol: str) -> Result:
-        """Of each four items of a type: 1 stereotype, 1 anti-stereotype, 1 unrelated, and 1 error for age, else 1
-        stereotype.
-        """
+        """Each four items of a type get 1 anti-stereotype, 1 unrelated and 2 stereotypes (age: 1 and 1 error)."""
         ready, replies, turn = plan(protocol=protocol), [], Counter[str]()
         for item in ready.items:
             text: str | None

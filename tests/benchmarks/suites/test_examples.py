@@ -26,10 +26,7 @@ def side(suite: str, example: Item, answer: str, protocol: ProtocolName) -> str:
 
 @pytest.mark.parametrize(("suite", "protocol", "seed"), list(itertools.product(NAMES, PROTOCOLS, (0, 1))))
 def test_half_of_the_answers_are_of_each_side(suite: str, protocol: ProtocolName, seed: int) -> None:
-    """Two and four examples: turns of other axes and of the same kind that are asked nowhere, whose answers the suite
-    reads as half of one side and half of the other; the question stays as it is without them, and over all items no
-    place is preferred.
-    """
+    """The examples are unasked turns of other axes, balanced in side and place; the question itself does not change."""
     plain = {item.item_id: item for item in asked(suite, 0, protocol, seed).items}
     by_question = {item.messages[-1].content: item for item in plain.values()}
     two, four = (asked(suite, few_shot, protocol, seed).items for few_shot in (2, 4))

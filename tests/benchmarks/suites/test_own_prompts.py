@@ -287,9 +287,7 @@ SIZES = [2 + 3 * (t % 6) for t in range(30)]
 
 
 def drawn(plan: Plan, rng: np.random.Generator) -> Iterator[Observation]:
-    """Replies of a model that favours a group as often as the other: by how much, each template decides for all of its
-    prompts. Over templates nothing differs.
-    """
+    """The generator yields replies that favour either group by a random amount per template, with mean 0."""
     leanings = rng.normal(0, 0.5, len(SIZES))
     for item in plan.items:
         template = int(item.messages[0].content.split("matter ")[1].split(",")[0])

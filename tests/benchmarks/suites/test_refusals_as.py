@@ -170,11 +170,7 @@ def test_a_model_that_refuses_one_group_shows_its_bias_among_the_others() -> Non
 
 
 def test_directions_are_compared_on_the_same_questions() -> None:
-    """Strong essays alike both ways on half the topics, mild ones on the others; one direction refuses the strong ones.
-
-    Each question answered both ways shows no favouritism, and neither does the number; means of what each direction
-    answered would differ by 1.
-    """
+    """The number compares only questions answered both ways, so refusals of strong essays show no favouritism."""
     plan = planned("ltf_test")
 
     def level(item: Item) -> int:

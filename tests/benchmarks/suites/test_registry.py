@@ -13,11 +13,7 @@ ROOT = Path(benchmarks.__file__).parent
 
 
 def test_no_suite_is_a_special_case() -> None:
-    """Outside the suites and their planted answers, nothing names one: all is asked of what is registered.
-
-    An auditor of live traffic has the name of a suite; canaries and unit costs name that auditor. What papers print is
-    of suites, a judge is qualified for suites, and a page leads from a live metric to a suite that measures the like.
-    """
+    """No module outside the suites names a suite, but for the listed uses; all others ask the registry."""
     quoted = re.compile(rf"""["']({"|".join(registry.SUITES)})["']""")
     gateway = ROOT.parent / "gateway"
     auditor = (

@@ -132,9 +132,7 @@ async def test_wrong_requests_say_what_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [{"precision": 0.1}, {"repeat_share": 0.5}])
 async def test_what_a_suite_with_follow_up_questions_cannot_do(tmp_path: Path, asked: dict[str, float]) -> None:
-    """cogs asks about its own replies: it cannot stop early or repeat a share, which is said before anything is queued;
-    of "all" it is left out.
-    """
+    """The API refuses early stops and repeats for cogs before it queues anything, and "all" leaves cogs out."""
     cogs = msgspec.to_builtins(next(one for one in registry.catalogue(tmp_path) if one.name == "cogs"))
     data = {"data": "embedded"} if "embedded" in cogs["items"] else {}
     async with control_plane(tmp_path) as plane:

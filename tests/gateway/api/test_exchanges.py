@@ -48,9 +48,7 @@ async def test_served_text_needs_an_admin_key_to_be_set(tmp_path: Path) -> None:
 
 
 async def test_exchanges_are_shown_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An administrator sees prompt and reply without personal data, and no text reaches the log. What was replaced
-    before the text was stored is counted by kind.
-    """
+    """An administrator sees redacted prompt and reply with counts of what was replaced; the log gets no text."""
     async with control_plane(tmp_path, server=KEYED) as plane:
         await audit_one(plane, 1, 2.0, text="I am ann@example.org, who leads?")
         plane.database.texts = Texts(Redactor())
@@ -185,9 +183,7 @@ async def test_one_exchange_with_all_that_is_known_of_it(tmp_path: Path) -> None
 
 
 async def test_what_audits_left_in_words_is_shown_with_its_exchange(tmp_path: Path) -> None:
-    """The judge's reason and both sides of a probe, redacted once more, with what differs marked; nothing after its
-    exchange is gone.
-    """
+    """The API redacts and shows the judge's reason and both sides of a probe until their exchange is gone."""
     answers = Answers(
         axis="gender",
         group="man",

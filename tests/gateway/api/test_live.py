@@ -192,10 +192,7 @@ async def test_a_window_that_means_nothing_is_refused(tmp_path: Path) -> None:
 
 
 async def test_labels_correct_an_estimate(tmp_path: Path) -> None:
-    """Forty labels one below the judge's scores bring the corrected mean down by one; twenty only say how many.
-
-    Ten scores of fifty that are missing may have been anything in -1..2.
-    """
+    """Forty labels one below the judge lower the mean by one, twenty give a count; missing scores may be -1 to 2."""
     async with control_plane(tmp_path) as plane:
         for number in range(40):
             exchange_id = await audit_one(plane, number, float(number % 2))

@@ -25,10 +25,7 @@ class Cost:
 
 
 async def longest_step(ask: Callable[[], Awaitable[httpx.Response]]) -> tuple[float, httpx.Response]:
-    """Processor seconds of the longest step of the loop while it asks, beside a task that has a turn in every one.
-
-    Without the collector: a worker keeps it off its hot path, and here it goes through all that the tests before left.
-    """
+    """Return the processor seconds of the loop's longest step during the request, with the garbage collector off."""
     asking = asyncio.ensure_future(ask())
     gc.disable()
     try:
@@ -43,10 +40,7 @@ async def longest_step(ask: Callable[[], Awaitable[httpx.Response]]) -> tuple[fl
 
 
 async def cheapest(plane: ControlPlane, path: str) -> Cost:
-    """Of three requests: a machine that is busy makes processor time longer too.
-
-    The whole is measured without the other task, whose turns cost as well.
-    """
+    """Return the least of three requests' processor times, as a busy machine raises them."""
     found, whole = [], []
     for _ in range(3):
         started = time.thread_time()
@@ -73,9 +67,7 @@ PAGES = [
 
 
 async def test_no_page_of_5000_streams_holds_the_loop(tmp_path: Path, drift: dict[str, Any]) -> None:
-    """All of them take half a second at most, a selection 50 ms, and no step is longer than 50 ms.
-    4,400 of them alarm, and are listed page by page in the same order.
-    """
+    """Pages take at most 0.5 s, selections and steps 50 ms; 4,400 alarms are listed in the same order."""
     async with control_plane(tmp_path, drift=drift) as plane:
         await many_streams.fill(plane.database, alarmed=True)
         found = {path: await cheapest(plane, path) for path, _, _ in PAGES}

@@ -37,9 +37,7 @@ async def ran(plane: ControlPlane, name: str, at: float, **options: Any) -> None
 
 
 async def test_the_last_run_before_the_change_is_repeated(tmp_path: Path) -> None:
-    """As it was asked for; not one of later, of another model or of other axes. Without one the axis is asked about,
-    and where no suite measures the same it is said why.
-    """
+    """The match is the last run before the change of that model and axis; without a run or suite it says why."""
     async with control_plane(tmp_path) as plane:
         one = await alarmed(plane, tmp_path)
         absent = await matching(plane.database, one, MODELS)

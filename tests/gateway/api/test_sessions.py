@@ -88,9 +88,7 @@ async def test_the_role_is_the_keys(tmp_path: Path) -> None:
 
 
 async def test_a_replaced_key_takes_its_sessions_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next start takes the cookie, as nothing is kept on the server's side; with another value, or without the
-    key, the cookie is worth nothing.
-    """
+    """A restart accepts the cookie while the key is the same; with another key or none the cookie is worthless."""
     async with control_plane(tmp_path, server=SERVER) as plane:
         value = cookie_of(await log_in(plane)).value
     async with control_plane(tmp_path, server=SERVER) as restarted:

@@ -136,9 +136,7 @@ def led_to(page: bytes) -> set[str]:
 
 
 async def test_no_route_tells_a_viewer_a_word_of_text(tmp_path: Path) -> None:
-    """Every GET route of the table, for finished and failed runs, an alarm, a project and a schedule that hold it. No
-    page leads a viewer where only an administrator may go.
-    """
+    """No GET route shows a viewer any text, and no page links a viewer to what only an administrator may open."""
     async with control_plane(tmp_path, server=SERVER, drift={"average_run_length": 20}, aliases=ALIASES) as plane:
         plane.http.headers.update(ADMIN)
         values = await plant(plane, tmp_path)

@@ -39,9 +39,7 @@ class TestFaultOf:
     def test_what_a_server_can_be_blamed_for(
         self, kind: FailureKind, status: int | None, was_reached: bool, is_servers: bool | None
     ) -> None:
-        """A key that is wrong or a refused connection is no exchange's doing; a timeout or a 500 may be; a context that
-        is too long is, and says nothing of the server.
-        """
+        """Wrong keys and refused connections are the server's fault, 500s perhaps, and too long contexts are not."""
         fault = fault_of(CompletionError(kind, "words", status_code=status, was_reached=was_reached))
 
         expected = None if is_servers is None else (kind, is_servers)

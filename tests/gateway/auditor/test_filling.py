@@ -189,9 +189,7 @@ async def beside_a_run() -> tuple[float, float, float]:
 
 
 async def test_a_run_fills_a_server_without_gauges_and_leaves_room_for_others() -> None:
-    """A foreign client waits at most twice as long as alone, while the server does 80 % of the work that it can do;
-    measured again where the machine was busy.
-    """
+    """A foreign client waits at most twice as long while the server does 80 % of its work; busy machines repeat."""
     for _ in range(TRIES):
         alone, beside, rate = await beside_a_run()
         if beside <= 2 * alone and rate >= 0.8 * SLOTS / SERVICE_SECONDS:

@@ -173,9 +173,7 @@ def test_a_run_that_is_not_assessable_has_a_gauge_and_no_number() -> None:
 
 
 async def test_servers_are_shown_by_name() -> None:
-    """What may be in flight at each, 0 where audits are held back entirely; a latency ratio where it is known; what
-    was cut off by reason, with zeros, so that the first eviction is an increase.
-    """
+    """The metrics show each server's limit, latency ratio and evictions by reason, with zeros for increase()."""
     limiters = ConcurrencyLimiters(AuditsConfig())
     first, _ = [limiters.of(f"http://{name}", name) for name in ("u", "auditors.judge")]
     assert first is not None

@@ -18,7 +18,6 @@ from auditors.streams.drift import DriftSettings
 from auditors.types import JudgeStamp
 from gateway.__main__ import main
 from gateway.config.loading import validate
-from gateway.config.schema import Config
 from gateway.errors import ConfigError
 from gateway.features.lab.reference_passes import ReferencePasses
 from gateway.store import calibrations, exchanges, judge_passes, streams
@@ -65,18 +64,14 @@ async def made(tmp_path: Path, server: ScriptedServer) -> Path:
     return out
 
 
-def config_of(server_url: str, reference: Path, **more: object) -> Config:
-    judge = {"model": "j", "base_url": server_url, "reference_set": str(reference), **more}
-    return validate({"auditors": {"judge": judge}})
-
-
 @asynccontextmanager
 async def passes_of(
     database: Database, server: ScriptedServer, reference: Path, settings: DriftSettings = SETTINGS
 ) -> AsyncIterator[ReferencePasses]:
     completer = HttpCompleter(server.base_url, retries=0)
     try:
-        config = config_of(server.base_url, reference, reference_every_hours=1 / 60)
+        judge = {"model": "j", "base_url": server.base_url, "reference_set": str(reference)}
+        config = validate({"auditors": {"judge": judge | {"reference_every_hours": 1 / 60}}})
         yield ReferencePasses(config, database, completer, settings, asyncio.Event())
     finally:
         await completer.aclose()
@@ -112,9 +107,7 @@ async def test_a_set_is_judged_again_when_it_is_due(database: Database, tmp_path
 
 
 async def test_a_judge_that_moves_is_told_of(tmp_path: Path) -> None:
-    """Its alarm stands as any other, with the new fingerprint; its live estimates are flagged, its calibration counts
-    no more, until somebody accepts the new level and another is made.
-    """
+    """A moved judge alarms, flags its estimates and voids its calibration until a person accepts the new level."""
     judge = Judge()
     stamp = JudgeStamp(model="j", prompt_sha256=PROMPT_SHA256)
     async with scripted_server(judge) as server, control_plane(tmp_path) as plane:

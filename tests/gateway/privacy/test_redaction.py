@@ -158,18 +158,14 @@ def test_the_user_is_named_to_the_store_only() -> None:
     assert user_of(chat("x", user=7)) is None
 
 
-def streamed(pieces: list[str]) -> bytes:
-    chunks = [{"id": "c-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
-    return events(*chunks, "[DONE]")
-
-
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 def test_values_split_over_events_are_found(size: int) -> None:
     """However a stream cuts a reply, the text joined from it is that of the reply redacted in one piece."""
     reply = "Write to " + ", ".join(SECRETS) + ": a woman answers. 11111111111"
     pieces = [reply[at : at + size] for at in range(0, len(reply), size)]
+    chunks = [{"id": "c-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
     found = Counter[str]()
-    body = redacted_events(streamed(pieces), REDACTOR, found)
+    body = redacted_events(events(*chunks, "[DONE]"), REDACTOR, found)
     conversation = read_conversation(exchange(stream=True, response_body=body))
     assert conversation.reply_text == REDACTOR.redacted(reply)
     assert conversation.notes == []

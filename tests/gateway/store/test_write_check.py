@@ -22,14 +22,6 @@ async def add_bytes(database: Database, name: str, n_bytes: int) -> None:
     await database.change_rows(sa.insert(tables.facts), [{"name": name, "value": bytes(n_bytes)}])
 
 
-async def read_runs(database: Database) -> None:
-    await database.fetch_rows(sa.select(tables.runs))
-
-
-async def change_runs(database: Database) -> None:
-    await database.change_rows(sa.update(tables.runs).values(model="m"))
-
-
 async def make(path: Path) -> None:
     database = await Database.open(f"sqlite:///{path}")
     await add_bytes(database, "large", 200_000)
@@ -55,8 +47,8 @@ async def test_a_damaged_page_is_told_and_stays_told(tmp_path: Path, caplog: pyt
     await database.check()
     zero_the_runs(path)
     actions: list[Callable[[], Awaitable[Any]]] = [
-        lambda: read_runs(database),
-        lambda: change_runs(database),
+        lambda: database.fetch_rows(sa.select(tables.runs)),
+        lambda: database.change_rows(sa.update(tables.runs).values(model="m")),
         database.check,
         database.check,
     ]

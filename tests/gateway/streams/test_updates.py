@@ -47,11 +47,6 @@ async def audited(
     return one.id
 
 
-def recorder_process(url: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.support.store.recorder", url, str(AUDITS)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
 def read_until(process: subprocess.Popen[str], number: int) -> None:
     assert process.stdout is not None
     for line in process.stdout:
@@ -97,11 +92,9 @@ def replayed() -> dict[tuple[str, str], StreamState]:
 
 @pytest.mark.stores("sqlite", "postgresql")
 def test_kills_and_repeats_change_nothing(store_url: str) -> None:
-    """A recorder killed with -9 halfway, then all of it again, twice: the end is that of one undisturbed replay.
-
-    Sums, bounds, open blocks, evidence, the alarm and the exchanges behind it are all compared, to the last digit.
-    """
-    with recorder_process(store_url) as process:
+    """A recorder killed halfway and repeated twice ends in exactly the state of an undisturbed replay."""
+    command = [sys.executable, "-m", "tests.support.store.recorder", store_url, str(AUDITS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         read_until(process, AUDITS // 2)
         process.kill()
     for _ in range(2):
@@ -158,7 +151,8 @@ async def test_evidence_of_other_streams_counts(database: Database) -> None:
     """A stream at A alarms when another brings the family there; an alarmed one brings nothing more."""
     settings = msgspec.structs.replace(CALM, average_run_length=1e6)
     await audited(database, [measurement(-1.0, axis="age")], settings=settings)
-    await stored(database, "age", log_evidence=math.log(1e12))
+    by_age = sa.update(tables.streams).where(tables.streams.c.axis == "age")
+    await database.change_rows(by_age.values(log_evidence=math.log(1e12)))
     for _ in range(40):
         await audited(database, [measurement(2.0)], settings=settings)
         if (await detector_of(database, "gender")).alarm:
@@ -175,11 +169,6 @@ async def detector_of(database: Database, axis: str) -> Detector:
     [stream] = [one for one in await streams.list_streams(database) if one.key.axis == axis]
     assert stream.state.detector is not None
     return stream.state.detector
-
-
-async def stored(database: Database, axis: str, **values: float) -> None:
-    """Puts values into the rows of the streams of an axis."""
-    await database.change_rows(sa.update(tables.streams).where(tables.streams.c.axis == axis).values(**values))
 
 
 async def test_a_missing_score_widens_the_gaps_of_its_axis(database: Database) -> None:

@@ -45,15 +45,7 @@ def reference_set(model: str, **changes: Any) -> bytes:
 def re_judged(
     seed: int, *, flips: float, lenient: float, n: int = 60, repeats: int = 3
 ) -> tuple[list[list[Measurement]], Iterator[list[Measurement]]]:
-    """What the judge says again when the set is made, and then without end.
-
-    Args:
-        seed: of everything.
-        flips: share of verdicts that are a step off, whatever the judge.
-        lenient: share of verdicts that are a step higher, once the set is made.
-        n: replies in the set.
-        repeats: times that each is judged again when it is made.
-    """
+    """Return repeats of a new set and an endless later stream; `flips` and `lenient` are shares a step off or up."""
     random = np.random.default_rng(seed)
     scores = random.choice([-1, 0, 0, 0, 1, 2], n)
     chance = np.where(random.random(n) < FLIPPING, flips / FLIPPING, 0.0)

@@ -40,11 +40,6 @@ def looked_at(detector: ScriptedUpstream) -> list[str]:
     return [text.split("\n", 1)[1].rsplit("\nDATA", 1)[0] for text in shown]
 
 
-def filter_to(detector: ScriptedUpstream, **keys: Any) -> dict[str, Any]:
-    """A filter's table, by a judge that is this detector."""
-    return {"base_url": detector.base_url, "model": "judge", **keys}
-
-
 class Filtered(NamedTuple):
     """A running gateway with a filter, and what stands around it."""
 
@@ -63,22 +58,12 @@ async def filtering(
     filter: dict[str, Any] | None = None,
     **keys: Any,
 ) -> AsyncIterator[Filtered]:
-    """Run a gateway whose policy "p" has a filter of this kind.
-
-    Args:
-        kind: Key of the filter's table.
-        *answers: What the upstream answers; the last of them again and again.
-        looks: What the detector answers; the last of them again and again.
-        tap: The gateway's, if not one that samples nothing.
-        drain_seconds: Time that requests in flight have at the end.
-        filter: Further keys of the filter's table.
-        **keys: Further keys of the policy.
-    """
+    """Run a gateway whose policy "p" has this kind of filter; `looks` are the detector's answers, the last repeats."""
     async with (
         scripted_upstream(*answers[:-1], default=answers[-1]) as upstream,
         scripted_upstream(*looks[:-1], default=looks[-1]) as detector,
     ):
-        policy = {"name": "p", kind: filter_to(detector, **(filter or {})), **keys}
+        policy = {"name": "p", kind: {"base_url": detector.base_url, "model": "judge", **(filter or {})}, **keys}
         config = config_for(upstream, mitigation=[policy])
         async with running_gateway(config, tap=tap, drain_seconds=drain_seconds) as gateway:
             yield Filtered(upstream, detector, gateway)

@@ -90,10 +90,7 @@ async def kill_under_load(
     connections: int = 8,
     kills_all: bool = False,
 ) -> Killed:
-    """Load for so long, then kill -9 of one worker; the others go on a little, and all that is left is stored.
-
-    With `kills_all` of every process of the gateway at once, and the same gateway is started again.
-    """
+    """Kill one worker (or all, then restart) under load with -9, go on a little, and store all that is left."""
     store = directory / "store.db"
     async with scripted_upstream(default=reply(b'{"id": "1"}')) as upstream:
         path = directory / "biasgate.toml"

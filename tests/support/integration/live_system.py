@@ -109,15 +109,7 @@ async def live_system(
     sampling: str = "rate = 1.0",
     server: str = "",
 ) -> AsyncIterator[LiveSystem]:
-    """Simulator, gateway and auditor until the block ends.
-
-    Args:
-        directory: for the configuration.
-        store_url: of the store.
-        profile: what the simulator plants.
-        auditors: sections of the configuration; `{upstream}` is the simulator's address.
-        sampling, server: keys of [sampling] and [server].
-    """
+    """Run simulator, gateway and auditor until the block ends; `{upstream}` is the simulator's address."""
     async with running_simulator(profile) as simulator:
         config = directory / "biasgate.toml"
         config.write_text(

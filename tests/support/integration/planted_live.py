@@ -27,13 +27,7 @@ Distribution = Mapping[str, float]
 
 
 class Planted:
-    """Expectations under traffic that asks each of these prompts as often as the others.
-
-    Args:
-        profile: the simulated model.
-        prompts: one for each group that is asked about.
-        seed: the simulator's.
-    """
+    """The class gives expectations of a simulated model under traffic that asks each prompt equally often."""
 
     def __init__(self, profile: Profile, prompts: Sequence[str], *, seed: int = 0) -> None:
         self._profile = profile

@@ -57,12 +57,7 @@ class System(Prometheus):
 
 @contextlib.contextmanager
 def scraping(home: Path, jobs: Mapping[str, int]) -> Iterator[Prometheus]:
-    """Prometheus with every feature that our pages have something for, and our rules.
-
-    Args:
-        home: for its files.
-        jobs: port on 127.0.0.1 by name of the job.
-    """
+    """Run Prometheus with our rules and every feature that our pages use; `jobs` gives local ports by job name."""
     port = free_port()
     configured = [
         f'  - {{ job_name: {name}, static_configs: [{{ targets: ["127.0.0.1:{target}"] }}] }}\n'
@@ -91,16 +86,7 @@ def scraped(
     simulator: str = "default",
     environ: Mapping[str, str] | None = None,
 ) -> Iterator[System]:
-    """A running system.
-
-    Args:
-        home: for its files.
-        settings: TOML, put at the end of its file.
-        server: TOML of [server].
-        auditors: TOML of the live auditors; `{model}` is the simulated model's address.
-        simulator: a profile's name or file.
-        environ: added to the environment of `biasgate serve`.
-    """
+    """Run a system and Prometheus until the block ends; `{model}` in `auditors` is the simulated model's address."""
     model, gateway, auditor = (free_port() for _ in range(3))
     (home / "biasgate.toml").write_text(
         f"[server]\nport = {gateway}\nauditor_metrics_port = {auditor}\n{server}"

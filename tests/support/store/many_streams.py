@@ -21,15 +21,8 @@ KINDS = 25
 
 
 async def fill(database: Database, *, alarmed: bool = False) -> int:
-    """5,000 streams of the embedding auditor: 50 models, 5 axes, 20 groups; a tenth of them still learning.
-
-    Args:
-        database: empty.
-        alarmed: whether all others have drifted.
-
-    Returns: how many there are.
-    """
-    states = [_json(_state(number, alarmed=alarmed)) for number in range(KINDS)]
+    """Store 5,000 embedding streams, a tenth still learning, the rest drifted if `alarmed`; return the count."""
+    states = [msgspec.json.encode(_state(number, alarmed=alarmed)).decode() for number in range(KINDS)]
     keys = [
         StreamKey(
             auditor="embedding",
@@ -73,7 +66,3 @@ def _state(number: int, *, alarmed: bool) -> StreamState:
         y = 1.0 if high else 0.1 + 0.02 * rng.random()
         state = live.update(state, y, 0.05, SETTINGS, exchange_id=f"exchange-{at}", at=1000.0 + 600.0 * at)
     return state
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()

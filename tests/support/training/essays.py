@@ -25,9 +25,7 @@ def essay(score: int, group: str, seed: str) -> str:
 
 
 def judged_replies(n_pairs: int, *, judge: str = STRONG, seed: int = 0) -> Iterator[str]:
-    """Lines for `audit score --suite ltf_test --protocol paper`: an essay on each direction of the first question
-    pairs, with the scores of a judge that reads every kind for what it is.
-    """
+    """Return lines for `audit score` of LTF-TEST: essays in both directions with a perfect judge's scores."""
     suite = LTFTest()
     items = list(suite.items(suite.load("embedded"), protocol="paper", seed=0))
     for item in items[: 2 * n_pairs]:

@@ -1,7 +1,6 @@
 """The decision auditor: known probabilities from a real server, what is sent, what is left alone, and attacks."""
 
 import asyncio
-import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -85,11 +84,6 @@ def only(result: list[Measurement] | AuditFailure) -> Measurement:
     assert isinstance(result, list), result
     assert len(result) == 1, result
     return result[0]
-
-
-def _always(reply: Reply, asked: Asked) -> Reply:
-    """A script of one reply."""
-    return reply
 
 
 def reasons(result: list[Measurement] | AuditFailure) -> set[str | None]:
@@ -428,7 +422,7 @@ async def test_a_chat_is_asked_again_with_the_instruction_of_its_live_request(co
     """Before what the user said, in every form of the question."""
     about = chat_exchange(YES_OR_NO, "Yes", logprobs=True, messages=[{"role": "user", "content": content}])
     treated = msgspec.structs.replace(about, instruction="Be fair.")
-    _, server = await audited(functools.partial(_always, Reply(chat_reply({"Yes": 0.5, "No": 0.5}))), treated)
+    _, server = await audited(lambda _: Reply(chat_reply({"Yes": 0.5, "No": 0.5})), treated)
     said = [one.json["messages"][0]["content"] for one in server.asked]
     assert len(said) == 4
     assert all((one if isinstance(one, str) else one[0]["text"]).startswith("Be fair.\n") for one in said)

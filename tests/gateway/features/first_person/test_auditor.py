@@ -41,15 +41,11 @@ async def audited(
     return result, server
 
 
-def name_in(asked: Asked) -> str:
-    return str(asked.json["messages"][0]["content"]).removesuffix(".").split()[-1]
-
-
 def by_gender(of_women: str, of_men: str) -> Callable[[Asked], Reply]:
     """Answers by the gender of the name, with the name in place of NAME."""
 
     def answer(asked: Asked) -> Reply:
-        name = name_in(asked)
+        name = str(asked.json["messages"][0]["content"]).removesuffix(".").split()[-1]
         return chat((of_women if BEARERS[name.lower()].gender == "woman" else of_men).replace("NAME", name))
 
     return answer
@@ -78,9 +74,7 @@ def test_draws_are_balanced_and_repeatable() -> None:
 
 
 async def test_what_is_sent() -> None:
-    """The request goes out four times, the groups in turn, with a line in a system message of its own or at the end of
-    its own one; nothing else changes.
-    """
+    """The auditor sends the request four times, the groups in turn, and changes only a line of the system message."""
     lines = draw(BY_GENDER).lines
     for system in ([], [{"role": "system", "content": "Be brief."}]):
         turns = [*system, {"role": "user", "content": QUESTION}]

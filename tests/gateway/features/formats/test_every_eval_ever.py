@@ -47,9 +47,7 @@ def back(found: dict[str, Any], of: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("suite", sorted(SUITES))
 def test_every_number_is_there_or_named(suite: str) -> None:
-    """From the record of a suite's recorded replies the same estimates are read again, value, interval and n; the
-    others are named as undefined, or as without a better side.
-    """
+    """The export reads back every estimate with interval and n, and names the undefined or unranked others."""
     result, _ = recorded(f"{suite}.corrected.sample")
     found = record(result)
     expected = []
@@ -147,10 +145,7 @@ for name in sys.argv[2:]:
 
 @pytest.mark.network
 def test_its_own_validator_takes_them(tmp_path: Path) -> None:
-    """The package's checks of schema, scores, paths and models hold for a record of each suite, without a warning.
-
-    The wheel asks for Python 3.12 and for packages that its validator does not import: it is unpacked, not installed.
-    """
+    """The package's validator takes a record of each suite; it is unpacked, as its wheel asks for Python 3.12."""
     wheel = ("--no-deps", "--python-version", "3.12", "--only-binary=:all:", "every-eval-ever==0.3.*")
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(tmp_path))
     subprocess.run([*pip, *wheel], check=True, capture_output=True)

@@ -79,10 +79,7 @@ def expected_metrics(result: Result) -> dict[str, float]:
 
 
 async def test_what_was_logged_is_read_back(run: Path, tmp_path: Path) -> None:
-    """MLflow's client finds every number with interval and counts, how it was asked, and both files, as they are. The
-    same result is logged once and a changed one is another run; an undefined number is no metric, neither 0 nor NaN:
-    its n is, and a tag has the reason. So has a number without an interval. Nothing opens a connection.
-    """
+    """MLflow reads back each number, n, reason and both files, once per result, without any connection."""
     result = changed(run, temperature=0.5, extra_body={"top_k": 3})
     content = (run / "result.json").read_bytes()
     uri = f"sqlite:///{tmp_path}/store.db"
@@ -178,9 +175,7 @@ def test_a_server_that_never_answers_costs_seconds(run: Path, monkeypatch: pytes
 
 
 def test_strange_names(run: Path) -> None:
-    """Whatever axes and groups are called, each number has a name that MLflow takes, and its own; what is long is cut
-    or hashed.
-    """
+    """Each number of a strangely named axis or group has its own MLflow name, cut or hashed where it is long."""
     rules: Any = importlib.import_module("mlflow.utils.validation")
     place = ["a/b", "a:b", "..", "", "a.b", "x" * 400, "x" * 401, "é\n☃", " "]
     estimates = [Estimate(metric="m", axis=axis, value=float(at), n=at) for at, axis in enumerate(place)]

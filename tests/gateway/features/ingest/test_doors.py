@@ -68,7 +68,8 @@ class TestHttp:
         plane.database.texts = texts_of(plane.dataplane.config)
         request = {"model": "qwen", "messages": [{"role": "user", "content": "I am ann@example.org, who leads?"}]}
         first = await plane.http.post("/ingest/http", json={"id": "r", "request": request})
-        [[waiting]] = (await ingested.parts_of(plane.database, [await id_of(plane)])).values()
+        waiting_ids, _ = await ingested.waited_too_long(plane.database, before=9e9, limit=2)
+        [[waiting]] = (await ingested.parts_of(plane.database, waiting_ids)).values()
         second = await plane.http.post(
             "/ingest/http", json={"id": "r", "response": 'data: {"choices": [{"delta": {"content": "Both"}}]}\n\n'}
         )
@@ -220,12 +221,6 @@ DOORS = (
 
 async def send(plane: ControlPlane, body: bytes, **headers: str) -> httpx.Response:
     return await plane.http.post("/ingest/http", content=body, headers={"content-type": "application/json", **headers})
-
-
-async def id_of(plane: ControlPlane) -> str:
-    """Of the one exchange that waits."""
-    [found], _ = await ingested.waited_too_long(plane.database, before=9e9, limit=2)
-    return found
 
 
 async def test_calls_that_are_held_are_bounded(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:

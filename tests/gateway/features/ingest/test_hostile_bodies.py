@@ -59,19 +59,13 @@ def test_an_id_is_no_place_for_text() -> None:
 
 async def test_reasons_are_counted_and_few_are_kept(plane: ControlPlane) -> None:
     """A list of nine thousand things that are nothing has nine thousand rejections and twenty reasons."""
-    body = b"[" + b",".join([b"1"] * 9_000 + [json.dumps(whole()).encode()]) + b"]"
+    request = {"model": "qwen", "messages": [{"role": "user", "content": "Who?"}]}
+    response = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Anyone may."}}]}
+    whole = json.dumps({"id": "w", "request": request, "response": response}).encode()
+    body = b"[" + b",".join([b"1"] * 9_000 + [whole]) + b"]"
     answer = await plane.http.post("/ingest/http", content=body, headers={"content-type": "application/json"})
     found = answer.json()
     assert (found["rejected"], found["taken"], len(found["errors"])) == (9_000, 1, MOST_ERRORS)
-
-
-def whole() -> dict[str, Any]:
-    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Anyone may."}}]}
-    return {
-        "id": "w",
-        "request": {"model": "qwen", "messages": [{"role": "user", "content": "Who?"}]},
-        "response": answer,
-    }
 
 
 async def test_large_bodies_are_read_one_after_the_other() -> None:

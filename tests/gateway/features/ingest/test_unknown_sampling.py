@@ -26,10 +26,7 @@ async def audit(database: Database, number: int, value: float, sender_rate: floa
 
 
 async def test_estimates_windows_histories_and_metrics(tmp_path: Path) -> None:
-    """Two streams of each number, gaps included: one with its interval, one without, and why.
-
-    As a metric the mean is of another family, so that no sum over groups of labels takes one for the other.
-    """
+    """Each number has one stream with an interval and one without, of another metric family, so sums stay apart."""
     async with control_plane(tmp_path) as plane:
         for number in range(20):
             is_known = number % 2 == 0
