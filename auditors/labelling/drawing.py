@@ -5,8 +5,9 @@ among those left with probability proportional to fixed numbers (the keys E / nu
 order: Efraimidis & Spirakis 2006, doi:10.1016/j.ipl.2005.11.003). So each label is a new exchange, and the stated
 probabilities are exact whatever number of tasks is labelled, in the order of the draw.
 
-The numbers of `most_telling` are W (even + (1 - even) s / mean s): W is the weight in the stream's mean, s the
-predicted error of the judge. The even part is chosen, from LEAST_EVEN to 1, for the narrowest interval predicted.
+The numbers of `most_telling` are W (even + telling * s / mean s + reaching * c / mean c): W is the weight in the
+stream's mean, s the predicted error of the judge, c the largest error that the score allows. The three parts are chosen
+from PARTS for the narrowest interval that is predicted.
 """
 
 import heapq
@@ -49,6 +50,8 @@ class Drawn(NamedTuple):
 
     number: int
     draw: Draw
+    inclusion: float
+    """Probability of being among the drawn, to first order; exact for an even draw."""
 
 
 def draw_candidates(
@@ -74,11 +77,13 @@ def draw_candidates(
         total = sum(member.weight for member in members)
         shares = [member.weight / total for member in members]
         probabilities: Sequence[float] = [1.0 / len(members)] * len(members)
+        expected = n * len(members) / len(candidates)
         if errors is not None:
-            expected = n * len(members) / len(candidates)
             probabilities = _telling(members, shares, [errors[number] for number in numbers], expected)
         drawn = _draw_in_order(members, shares, probabilities, n_drawn, rng, frame)
-        orders[stream] = iter([Drawn(numbers[place], draw) for place, draw in drawn])
+        orders[stream] = iter(
+            [Drawn(numbers[place], draw, min(1.0, expected * probabilities[place])) for place, draw in drawn]
+        )
     return [next(orders[stream]) for stream in streams]
 
 
@@ -89,7 +94,7 @@ def _draw_in_order(
     n: int,
     rng: random.Random,
     frame: str,
-) -> Iterator[Drawn]:
+) -> Iterator[tuple[int, Draw]]:
     """Yield n members of a stream, by their place, without replacement."""
     ratios = [share / probability for share, probability in zip(shares, probabilities, strict=True)]
     largest_judge, largest_rest = _largest((member.judge, ratio) for member, ratio in zip(members, ratios, strict=True))
@@ -105,7 +110,7 @@ def _draw_in_order(
             largest_judge=largest_judge,
             largest_rest=largest_rest,
         )
-        yield Drawn(place, draw)
+        yield place, draw
         left -= probability
 
 

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import random
 from typing import Annotated, Any, NamedTuple
+from uuid import uuid4
 
 import msgspec
 import sqlalchemy as sa
@@ -46,9 +47,9 @@ from gateway.turns import in_turns
 
 
 async def draw(
-    database: Database, *, name: str, n: int, seed: int, model: str | None = None, select: Select = "evenly"
+    database: Database, *, n: int, seed: int, model: str | None = None, select: Select = "evenly"
 ) -> list[Task]:
-    """Tasks of `n` scores in the order of their draw, for the project of that name; see `auditors.labelling.drawing`.
+    """Tasks of `n` scores in the order of their draw; see `auditors.labelling.drawing`.
     Raises RequestError where there are fewer.
     """
     columns = measurements.c
@@ -74,14 +75,14 @@ async def draw(
             )
         labelled = {} if select == "evenly" else await pairs(database)
         rng, candidates = random.Random(f"{seed}/live labelling"), await in_turns(_candidate, scores)
-        drawn = await asyncio.to_thread(draw_candidates, candidates, n, rng, name, select, labelled)
-        chosen = [scores[number] for number, _ in drawn]
+        drawn = await asyncio.to_thread(draw_candidates, candidates, n, rng, uuid4().hex, select, labelled)
+        chosen = [scores[number] for number, *_ in drawn]
         conditions = (
             columns.id.in_([row.id for row in chosen]),
             columns.created_at.in_({row.created_at for row in chosen}),
         )
         rows = {row.id: row for row in await connection.execute(sa.select(measurements).where(*conditions))}
-    return [_task(rows[row.id], draw, n / len(scores)) for row, (_, draw) in zip(chosen, drawn, strict=True)]
+    return [_task(rows[row.id], draw, inclusion) for row, (_, draw, inclusion) in zip(chosen, drawn, strict=True)]
 
 
 def _candidate(row: sa.Row[Any]) -> Candidate:
@@ -196,7 +197,7 @@ class LabellingController(Controller):
 
     @post("/", summary="Draw live exchanges to label", responses=announced(409))
     async def create(self, data: JSONBody[ProjectRequest], database: Store) -> Progress:
-        drawn = await draw(database, name=data.name, n=data.n, seed=data.seed, model=data.model, select=data.select)
+        drawn = await draw(database, n=data.n, seed=data.seed, model=data.model, select=data.select)
         about = {"live": AUDITOR, "model": data.model, "seed": data.seed, "select": data.select}
         await projects.add(database, projects.made_now(data.name, "favouring", data.raters_per_task, about), drawn)
         return await projects.progress(database, data.name)

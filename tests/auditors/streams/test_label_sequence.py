@@ -22,7 +22,7 @@ def test_a_label_of_each_exchange_gives_the_mean_of_the_frame() -> None:
     mean = math.fsum(judge * weight for judge, _, weight in scores) / math.fsum(weight for *_, weight in scores)
     truth = math.fsum(person * weight for _, person, weight in scores) / math.fsum(weight for *_, weight in scores)
     sequence, before = LabelSequence(mean, Interval(mean, mean), 0.1), 0.0
-    for t, (number, draw) in enumerate(draw_candidates(candidates, 40, rng, "f", "most_telling"), start=1):
+    for t, (number, draw, _) in enumerate(draw_candidates(candidates, 40, rng, "f", "most_telling"), start=1):
         sequence.add(scores[number][0], scores[number][1], draw)
         last, before = t * sequence.value() - before, t * sequence.value()
 
@@ -35,7 +35,7 @@ def test_the_stated_probabilities_are_those_of_the_draw() -> None:
     candidates = [Candidate("a", 1 / 3, 1.0), Candidate("a", 1 / 3, 2.0), Candidate("a", 1.0, 1.0, is_neutral=False)]
     counts, stated, rng = Counter[int](), dict[int, float](), random.Random(2)
     for _ in range(20_000):
-        [(number, draw)] = draw_candidates(candidates, 1, rng, "f", "most_telling")
+        [(number, draw, _)] = draw_candidates(candidates, 1, rng, "f", "most_telling")
         counts[number] += 1
         stated[number] = draw.probability
 
@@ -51,10 +51,10 @@ def test_labels_are_asked_where_the_judge_erred() -> None:
     drawn = draw_candidates(candidates, 200, random.Random(3), "f", "most_telling", labelled)
     evenly = draw_candidates(candidates, 200, random.Random(3), "f", "evenly", labelled)
 
-    assert sum(number < 500 for number, _ in drawn) > 1.2 * sum(number < 500 for number, _ in evenly)
-    assert max(draw.largest for _, draw in drawn) <= 3.0
-    assert {round(draw.largest, 9) for _, draw in evenly} == {1.0}
-    assert len({number for number, _ in drawn}) == 200
+    assert sum(number < 500 for number, *_ in drawn) > 1.2 * sum(number < 500 for number, *_ in evenly)
+    assert max(draw.largest for _, draw, _ in drawn) <= 3.0
+    assert {round(draw.largest, 9) for _, draw, _ in evenly} == {1.0}
+    assert len({number for number, *_ in drawn}) == 200
 
 
 def test_agreement_narrows_and_an_error_widens() -> None:

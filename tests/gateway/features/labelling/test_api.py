@@ -122,7 +122,7 @@ async def test_live_exchanges_are_drawn_read_and_annotated(tmp_path: Path, monke
     assert (looks[0]["action"], looks[0]["filter"]["for"]) == ("read", "labelling")
     assert (annotation["value"], annotation["measured_value"], annotation["annotator"]) == (1.0, 2.0, "ann")
     assert pair.draw is not None
-    assert (pair.draw.frame, pair.draw.share, pair.draw.largest) == ("p", 0.25, 1.0)
+    assert (pair.draw.share, pair.draw.largest) == (0.25, 1.0)
     assert taken_back == []
     assert gone.status_code == 404
     assert progress["n_tasks"] == 2
