@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from auditors.labelling.forms import FormName, Reading
+from auditors.streams.label_sequence import Draw
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -24,6 +25,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reference: str | None = None
     inclusion_probability: float = 1.0
     """Probability with which it was drawn, among all that could have been."""
+    draw: Draw | None = None
+    """Draw from the judge's scores of its stream; None for a reply of a suite."""
     judge: Reading | None = None
     judge_model: str | None = None
     prompt_sha256: str | None = None

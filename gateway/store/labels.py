@@ -3,10 +3,12 @@
 from collections.abc import Collection
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from auditors.metrics.weighting import bounded_weight
 from auditors.streams.calibration import Pair
+from auditors.streams.label_sequence import Draw
 from auditors.streams.scales import scaled
 from gateway.store.database import Database
 from gateway.store.tables import annotations
@@ -20,8 +22,8 @@ async def labelled(database: Database) -> set[str]:
 
 
 async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[str, list[Pair]]:
-    """Return the labelled audits of each stream that has any, on the 0..1 scale, each weighted as in the mean of its
-    stream.
+    """Return the labelled audits of each stream that has any, in the order of their first labels, on the 0..1 scale,
+    each weighted as in the mean of its stream.
 
     Several people's labels of an audit count as their mean. Labels outlive their exchanges; then each stands alone.
     `ids` are the streams that are asked for, None for all.
@@ -36,11 +38,13 @@ async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[
         sa.func.min(columns.measured_value).label("judge"),
         sa.func.min(columns.inclusion_probability).label("probability"),
         sa.func.min(columns.rate_factor).label("rate_factor"),
+        sa.func.min(columns.draw).label("draw"),
         audit.label("audit"),
     ).where(columns.stream.is_not(None), columns.measured_value.is_not(None))
     if ids is not None:
         query = query.where(columns.stream.in_(ids))
     query = query.group_by(columns.stream, columns.metric, columns.group_name, columns.reference_name, audit)
+    query = query.order_by(sa.func.min(columns.created_at), audit)
     pairs_by_stream: dict[str, list[Pair]] = {}
     rows = await database.fetch_rows(query)
     for stream, pair in await in_turns(_pair, rows):
@@ -55,5 +59,6 @@ def _pair(row: Any) -> tuple[str, Pair]:
         group=row.group_name,
         weight=bounded_weight(row.probability or 1.0, row.rate_factor),
         cluster=row.audit,
+        draw=None if row.draw is None else msgspec.json.decode(row.draw, type=Draw),
     )
     return row.stream, pair

@@ -9,9 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.errors import StoreError
 from gateway.store.connections import Connections
 
-VERSION = "0025"
+VERSION = "0026"
 """The newest revision under migrations/versions; a test keeps the two together."""
-FIRST = "0025"
+FIRST = "0026"
 """The oldest revision that can be upgraded: earlier ones were never released."""
 
 _ADVISORY_LOCK = 0x62696173  # "bias": one number all processes agree on

@@ -353,6 +353,7 @@ annotations = sa.Table(  # a person's score of what an auditor scored; "" where 
     sa.Column("created_at", sa.Float, nullable=False, index=True),
     sa.Column("stream", sa.String(32), index=True),  # key of the stream whose judge it is compared with
     sa.Column("judge", sa.Text),  # JSON of that judge's auditors.types.JudgeStamp
+    sa.Column("draw", sa.Text),  # JSON of auditors.streams.label_sequence.Draw, of a label of a project
     sa.ForeignKeyConstraint(["exchange_id"], ["exchanges.id"], ondelete="SET NULL"),
     sa.UniqueConstraint(
         *("exchange_id", "auditor", "metric", "axis", "group_name", "reference_name", "annotator"),

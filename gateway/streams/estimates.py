@@ -11,7 +11,8 @@ from auditors.metrics.intervals import CorrectedShare, Interval, KnownRates, Kno
 from auditors.metrics.weighting import WeightedSums, hajek_mean, kish_effective_n
 from auditors.nearest_identity import MostNormal, most_normal
 from auditors.streams.calibration import LEAST_PAIRS, Corrected, Pair, error_rates, prediction_powered
-from auditors.streams.estimates import NO_PROBABILITY, estimate, has_left, missing_share, window_estimate
+from auditors.streams.estimates import NO_PROBABILITY, bounds_of, estimate, has_left, missing_share, window_estimate
+from auditors.streams.label_sequence import judge_level
 from auditors.streams.moves import since_change
 from auditors.streams.scales import GAP_SUFFIX, scale_of, scaled, unscaled
 from auditors.streams.state import MISSING
@@ -224,7 +225,12 @@ def with_most_normal(score: LiveEstimate, distances: Iterable[LiveEstimate]) -> 
 
 def _corrected(stream: Stream, pairs: Sequence[Pair]) -> Corrected:
     """Return the correction in the metric's own unit; missing scores widen the interval by their share."""
-    corrected, share = prediction_powered(stream.state.sums, pairs), missing_share(stream.state)
+    share = missing_share(stream.state)
+    bounds = bounds_of(stream.state, judge_level(0.95))  # of all audits, the missing ones as 0 and as 1
+    judged = 1.0 - share
+    if judged > 0.0:
+        bounds = Interval(min(1.0, bounds.lower / judged), max(0.0, (bounds.upper - share) / judged))
+    corrected = prediction_powered(stream.state.sums, bounds, pairs)
     if corrected.value is None or corrected.lower is None or corrected.upper is None:
         return corrected
     lower, upper = (1.0 - share) * corrected.lower, (1.0 - share) * corrected.upper + share

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from msgspec import Meta
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditors.streams.label_sequence import Draw
 from auditors.streams.scales import SCALES
 from auditors.types import JudgeStamp
 from gateway.errors import NotFoundError, RequestError, nearest
@@ -75,8 +76,10 @@ async def add(database: Database, label: AnnotationRequest) -> Annotation:
         return await put(database, connection, label)
 
 
-async def put(database: Database, connection: AsyncConnection, label: AnnotationRequest) -> Annotation:
-    """`add`, in the caller's transaction."""
+async def put(
+    database: Database, connection: AsyncConnection, label: AnnotationRequest, draw: Draw | None = None
+) -> Annotation:
+    """`add`, in the caller's transaction. `draw`: of the exchange for this label, if chance chose it."""
     measured = await _measured(connection, label)
     metric = measured["metric"]
     if metric not in SCALES:
@@ -92,6 +95,7 @@ async def put(database: Database, connection: AsyncConnection, label: Annotation
         "annotator": label.annotator,
         "note": redacted(database, label.note),
         "created_at": time.time(),
+        "draw": None if draw is None else msgspec.json.encode(draw).decode(),
     }
     keys = [*_place(label), "metric", "annotator"]
     changed = {name: value for name, value in row.items() if name not in (*keys, "id")}

@@ -4,9 +4,11 @@ No answer about a task shows what a judge said of it, and none before adjudicati
 link opens what that rater needs, and under that rater's name alone; an administrator acts under any name.
 """
 
+import asyncio
 import hashlib
 import random
 from typing import Annotated, Any, NamedTuple
+from uuid import uuid4
 
 import msgspec
 import sqlalchemy as sa
@@ -16,8 +18,12 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import Meta
 
+from auditors.labelling.drawing import Candidate, Select, draw_candidates
 from auditors.labelling.forms import FormName, Reading
 from auditors.labelling.tasks import Origin, Task
+from auditors.metrics.weighting import bounded_weight
+from auditors.streams.label_sequence import Draw
+from auditors.streams.scales import scaled
 from auditors.types import JudgeStamp
 from gateway.api import access
 from gateway.api.access import Access, rater_token
@@ -35,15 +41,24 @@ from gateway.reading.exchange_pages import Wanted, make_page
 from gateway.store.calibrations import AUDITOR, METRIC
 from gateway.store.database import Database
 from gateway.store.exchange_search import Criteria
+from gateway.store.labels import pairs
 from gateway.store.tables import exchanges, measurements
 from gateway.turns import in_turns
 
 
-async def draw(database: Database, *, n: int, seed: int, model: str | None = None) -> list[Task]:
-    """Tasks of `n` scores, drawn evenly from all, in random order. Raises RequestError where there are fewer."""
+async def draw(
+    database: Database, *, n: int, seed: int, model: str | None = None, select: Select = "evenly"
+) -> list[Task]:
+    """Tasks of `n` scores in the order of their draw; see `auditors.labelling.drawing`.
+    Raises RequestError where there are fewer.
+    """
     columns = measurements.c
     query = (
-        sa.select(measurements.c.id, measurements.c.created_at)
+        sa.select(
+            *(columns.id, columns.created_at, columns.stream, columns.metric, columns.value),
+            *(columns.inclusion_probability, columns.rate_factor),
+            columns.detail.contains('"notes"').label("is_doubted"),
+        )
         .select_from(measurements.join(exchanges, columns.exchange_id == exchanges.c.id))
         .where(columns.auditor == AUDITOR, columns.metric == METRIC, columns.value.is_not(None))
         .where(exchanges.c.request_body.is_not(None), exchanges.c.response_body.is_not(None))
@@ -53,16 +68,34 @@ async def draw(database: Database, *, n: int, seed: int, model: str | None = Non
     if model is not None:
         query = query.where(columns.model == model)
     async with database.read() as connection:
-        ids = [tuple(row) for row in await connection.execute(query)]
-        if len(ids) < n:
-            raise RequestError(f"{len(ids)} scores of the {AUDITOR} have a text that is still stored: ask for no more")
-        drawn = random.Random(f"{seed}/live labelling").sample(ids, n)
-        conditions = columns.id.in_([id_ for id_, _ in drawn]), columns.created_at.in_({at for _, at in drawn})
+        scores = (await connection.execute(query)).all()
+        if len(scores) < n:
+            raise RequestError(
+                f"{len(scores)} scores of the {AUDITOR} have a text that is still stored: ask for no more"
+            )
+        labelled = {} if select == "evenly" else await pairs(database)
+        rng, candidates = random.Random(f"{seed}/live labelling"), await in_turns(_candidate, scores)
+        drawn = await asyncio.to_thread(draw_candidates, candidates, n, rng, uuid4().hex, select, labelled)
+        chosen = [scores[number] for number, *_ in drawn]
+        conditions = (
+            columns.id.in_([row.id for row in chosen]),
+            columns.created_at.in_({row.created_at for row in chosen}),
+        )
         rows = {row.id: row for row in await connection.execute(sa.select(measurements).where(*conditions))}
-    return [_task(rows[id_], n / len(ids)) for id_, _ in drawn]
+    return [_task(rows[row.id], draw, inclusion) for row, (_, draw, inclusion) in zip(chosen, drawn, strict=True)]
 
 
-def _task(row: sa.Row[tuple[object, ...]], drawn_with: float) -> Task:
+def _candidate(row: sa.Row[Any]) -> Candidate:
+    return Candidate(
+        stream=row.stream or "",
+        judge=scaled(row.metric, row.value),
+        weight=bounded_weight(row.inclusion_probability, row.rate_factor),
+        is_neutral=row.value == 0.0,
+        is_doubted=bool(row.is_doubted),
+    )
+
+
+def _task(row: sa.Row[tuple[object, ...]], draw: Draw, drawn_with: float) -> Task:
     judge = None if row.judge is None else msgspec.json.decode(row.judge, type=JudgeStamp)
     origin = Origin(
         model=row.model,
@@ -74,6 +107,7 @@ def _task(row: sa.Row[tuple[object, ...]], drawn_with: float) -> Task:
         group=row.group_name,
         reference=row.reference_name,
         inclusion_probability=row.inclusion_probability * drawn_with,
+        draw=draw,
         judge=Reading(status="ok", value=row.value),
         judge_model=None if judge is None else judge.model,
         prompt_sha256=None if judge is None else judge.prompt_sha256,
@@ -95,6 +129,8 @@ class ProjectRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     name: Name
     n: Annotated[int, Meta(ge=1, le=100_000)]
     """Scores of the judge, drawn at random from all whose text is still stored."""
+    select: Select = "evenly"
+    """most_telling: the more likely, the more a label narrows the interval of `corrected`."""
     model: str | None = None
     """Only exchanges that this model answered."""
     seed: int = 0
@@ -161,8 +197,8 @@ class LabellingController(Controller):
 
     @post("/", summary="Draw live exchanges to label", responses=announced(409))
     async def create(self, data: JSONBody[ProjectRequest], database: Store) -> Progress:
-        drawn = await draw(database, n=data.n, seed=data.seed, model=data.model)
-        about = {"live": AUDITOR, "model": data.model, "seed": data.seed}
+        drawn = await draw(database, n=data.n, seed=data.seed, model=data.model, select=data.select)
+        about = {"live": AUDITOR, "model": data.model, "seed": data.seed, "select": data.select}
         await projects.add(database, projects.made_now(data.name, "favouring", data.raters_per_task, about), drawn)
         return await projects.progress(database, data.name)
 

@@ -177,7 +177,7 @@ async def _save(
             note=checked.note,
         )
         if is_scored:
-            await annotations.put(database, connection, label)
+            await annotations.put(database, connection, label, origin.draw)
         else:
             await annotations.take_back(connection, label)
     return Saved(revision + 1)

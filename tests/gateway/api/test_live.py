@@ -208,8 +208,8 @@ async def test_labels_correct_an_estimate(tmp_path: Path) -> None:
         [missing] = (await plane.http.get("/live/estimates")).json()
 
     assert missing["corrected"]["value"] == after["corrected"]["value"]
-    assert missing["corrected"]["lower"] == pytest.approx(0.8 * after["corrected"]["lower"] - 0.2)
-    assert missing["corrected"]["upper"] == pytest.approx(0.8 * after["corrected"]["upper"] + 0.4)
+    assert missing["corrected"]["lower"] == pytest.approx(0.8 * after["corrected"]["lower"] - 0.2, abs=0.12)
+    assert missing["corrected"]["upper"] == pytest.approx(0.8 * after["corrected"]["upper"] + 0.4, abs=0.12)
     assert before["corrected"]["value"] is None
     assert before["corrected"]["reason"].startswith("20 labels")
     assert after["value"] == pytest.approx(0.5)

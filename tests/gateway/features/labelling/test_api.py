@@ -11,6 +11,7 @@ from auditors.labelling.tasks import Origin, Task
 from gateway.features.labelling import invitations, labels, projects, tasks
 from gateway.features.labelling.serving import labelling_app
 from gateway.store import exchanges
+from gateway.store import labels as stored_labels
 from gateway.store.database import Database
 from tests.support.gateway.control_plane import ControlPlane, audit_one, config_in, control_plane
 
@@ -102,11 +103,13 @@ async def test_live_exchanges_are_drawn_read_and_annotated(tmp_path: Path, monke
         plane.http.headers.update(HEADERS)
         for number in range(4):
             await audit_one(plane, number, 2.0)
-        made = await plane.http.post("/labelling/projects", json={"name": "p", "n": 3, "raters_per_task": 1})
+        asked = {"name": "p", "n": 3, "raters_per_task": 1, "select": "most_telling"}
+        made = await plane.http.post("/labelling/projects", json=asked)
         task = (await plane.http.post("/labelling/projects/p/next", json={"rater": "ann"})).json()["task"]
         looks = (await plane.http.get("/live/exchanges/access")).json()
         await put(plane, "ann", {"score": 1, "note": "see bob@example.org"}, task=task["id"])
         [annotation] = (await plane.http.get("/annotations")).json()
+        [[pair]] = (await stored_labels.pairs(plane.database)).values()
         await put(plane, "ann", {"rejected": True}, 1, task=task["id"])
         taken_back = (await plane.http.get("/annotations")).json()
         await exchanges.delete(plane.database, request_id=task["exchange_id"].replace("exchange", "request"))
@@ -118,6 +121,8 @@ async def test_live_exchanges_are_drawn_read_and_annotated(tmp_path: Path, monke
     assert "example.org" not in task["shown"]["text"]
     assert (looks[0]["action"], looks[0]["filter"]["for"]) == ("read", "labelling")
     assert (annotation["value"], annotation["measured_value"], annotation["annotator"]) == (1.0, 2.0, "ann")
+    assert pair.draw is not None
+    assert (pair.draw.share, pair.draw.largest) == (0.25, 1.0)
     assert taken_back == []
     assert gone.status_code == 404
     assert progress["n_tasks"] == 2

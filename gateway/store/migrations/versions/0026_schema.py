@@ -1,6 +1,6 @@
 """The schema, as a single revision until the first release: it makes the tables that gateway.store.tables declares.
 
-A store of an earlier revision than 0025 was made by unreleased code and is refused. A test holds the statements to this
+A store of an earlier revision than 0026 was made by unreleased code and is refused. A test holds the statements to this
 revision: the first change of a table after the release needs a second revision, and a copy of the tables for this one.
 
 On PostgreSQL, measurements lie in one partition for each day (ADR 29), and lose their link to a deleted exchange by a
@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateTable
 
 from gateway.store.tables import metadata
 
-revision = "0025"
+revision = "0026"
 down_revision = None
 branch_labels = None
 depends_on = None
