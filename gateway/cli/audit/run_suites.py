@@ -33,7 +33,7 @@ Example:
 THINKING_HELP = "whether the model thinks before it answers, with at most N tokens (default: as the server has it)"
 PRECISION_HELP = "stop once the headline number is known to ±X of its scale, e.g. 0.02 for ±2 of 100 (default: ask all)"
 REPEAT_HELP = "ask this share of the items once more, and say what changed, e.g. 0.1 (default: none)"
-QUALIFICATION_HELP = "what judge qualify --output wrote about the judge (default: its last result in the user's cache)"
+QUALIFICATION_HELP = "what judge qualify --out wrote about the judge (default: its last result in the user's cache)"
 MITIGATION_HELP = "sentence added to every question: a named one, or the text of a UTF-8 file (default none)"
 
 

@@ -81,3 +81,21 @@ class TestMistakes:
 
         assert ended.value.code == 0
         assert f"biasgate {words}" in " ".join(capsys.readouterr().out.split("Example")[1].split())
+
+    @pytest.mark.parametrize(
+        ("words", "earlier"),
+        [
+            *(("canary status", "--key-env"), ("ingest", "--key-env")),
+            *(("annotate serve", "--admin-key-env"), ("judge qualify", "--output")),
+        ],
+    )
+    def test_help_shows_one_spelling(self, words: str, earlier: str, capsys: Say) -> None:
+        """An earlier spelling is taken, and help shows the spelling that other commands have."""
+        with pytest.raises(SystemExit):
+            main([*words.split(), earlier])
+        assert f"{earlier}: expected one argument" in capsys.readouterr().err
+        with pytest.raises(SystemExit):
+            main(["help", *words.split()])
+        text = capsys.readouterr().out
+        assert earlier not in text.replace("--out ", "")
+        assert "--api-key-env VAR" in text
