@@ -90,7 +90,7 @@ class CoveragePasses:
     async def _computed(self) -> Coverage:
         prompts, last = Prompts(self._max_weight_share), None
         while not prompts.is_full:
-            page: list[Asked] = await coverages.asked(self._database, before=last, limit=PAGE)
+            page: list[Asked] = await coverages.read_page(self._database, before=last, limit=PAGE)
             if not page:
                 break
             last = page[-1]

@@ -71,12 +71,12 @@ async def next_at(database: Database, newest: Coverage | None, every_seconds: fl
         return requested
     if newest is None:
         return time.time()
-    if newest.reason == NO_EXCHANGES and await asked(database, before=None, limit=1):
+    if newest.reason == NO_EXCHANGES and await read_page(database, before=None, limit=1):
         return newest.at
     return newest.at + (every_seconds if newest.reason is None else min(every_seconds, RETRY_SECONDS))
 
 
-async def asked(database: Database, *, before: Asked | None, limit: int) -> list[Asked]:
+async def read_page(database: Database, *, before: Asked | None, limit: int) -> list[Asked]:
     """Stored exchanges that have their text, the newest first; `before`: those that come after this one."""
     columns = exchanges.c
     selected = [*exchange_columns(), columns.user_digest]

@@ -99,3 +99,16 @@ class TestMistakes:
         text = capsys.readouterr().out
         assert earlier not in text.replace("--out ", "")
         assert "--api-key-env VAR" in text
+
+    @pytest.mark.parametrize("words", ["audit run", "audit prompts"])
+    def test_help_is_in_groups(self, words: str, capsys: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A group of options fits on a screen of 24 lines of 80 columns, and each option of a run is in a group."""
+        monkeypatch.setenv("COLUMNS", "80")
+        with pytest.raises(SystemExit):
+            main(["help", *words.split()])
+        _, *sections = capsys.readouterr().out.split("\n\n")
+        groups = {lines[0]: lines[1:] for lines in map(str.splitlines, sections)}
+
+        assert {"what is asked:", "data:", "sampling:", "servers and keys:", "output:"} < groups.keys()
+        assert [line.split()[0] for line in groups["options:"]] == ["-h,"]
+        assert max(map(len, groups.values())) < 24
