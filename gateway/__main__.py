@@ -5,10 +5,11 @@ import contextlib
 import importlib
 import os
 import resource
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from auditors.addresses import mask_addresses
 from auditors.text.visible import visible_line
@@ -16,12 +17,22 @@ from gateway.cli import all_commands, find_command
 from gateway.errors import GatewayError, nearest
 from gateway.terminal.guard import guarded_streams
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+CLOSED_PIPE = 128 + signal.SIGPIPE
+"""Exit code where the reader of what is printed has gone, as a shell reports it of other programs."""
+
 
 class OneLineParser(argparse.ArgumentParser):
     """argparse, but a wrong call costs the user one line that says what to do."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {visible_line(message)}; see {self.prog} --help\n")
+
+    def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
+        """As argparse's, which hides that the reader has gone. Raises BrokenPipeError."""
+        (file or sys.stdout).write(self.format_help())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,8 +71,6 @@ def _main(argv: Sequence[str] | None) -> int:
         return _complain(str(exc))
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        return 0
 
 
 def command() -> NoReturn:
@@ -73,7 +82,27 @@ def command() -> NoReturn:
         # Processes that this one starts find our packages where they are installed, and do not take a file gateway.py
         # (or json.py) of the working directory for a module.
         os.environ["PYTHONSAFEPATH"] = "1"
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokenPipeError:
+        sys.exit(CLOSED_PIPE)
+    finally:
+        if _close_broken_pipes():
+            sys.exit(CLOSED_PIPE)
+
+
+def _close_broken_pipes() -> bool:
+    """Flush standard output and standard error. Return whether the reader of a stream, such as head, has gone: what is
+    left of the stream then goes nowhere, so that Python's own flush at the end does not complain.
+    """
+    is_broken = False
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            is_broken = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return is_broken
 
 
 def harden() -> None:

@@ -20,6 +20,7 @@ VERBS = {
     "exchanges": Command("gateway.cli.exchanges", "delete stored exchanges, or show who accessed them"),
     "config": Command("gateway.cli.config", "check a configuration and print what holds"),
     "store": Command("gateway.cli.store", "upgrade the store's schema, as every start does"),
+    "completion": Command("gateway.cli.completion", "write a script that completes commands in bash, zsh or fish"),
 }
 """The commands of the core."""
 

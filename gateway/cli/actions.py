@@ -1,7 +1,7 @@
 """The actions of a command. Each is named by its module, as a command is."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +25,13 @@ def add_actions(actions: Any, commands: Mapping[str, Command]) -> list[argparse.
         action.set_defaults(run_action=module.run)
         parsers.append(action)
     return parsers
+
+
+def add_earlier_spelling(
+    parser: argparse.ArgumentParser, option: str, name: str, convert: Callable[[str], Any] = str
+) -> None:
+    """Accept an earlier spelling of the option that sets `name`; help does not show it."""
+    parser.add_argument(option, dest=name, type=convert, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def run_action(arguments: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ class GatewayClient:
         if key_variable is not None:
             key = os.environ.get(key_variable)
             if not key:
-                raise GatewayError(f'environment variable "{key_variable}" (--key-env) is not set: export it')
+                raise GatewayError(f'environment variable "{key_variable}" (--api-key-env) is not set: export it')
             self._headers["authorization"] = f"Bearer {key}"
 
     def send(

@@ -402,7 +402,7 @@ class AuditsConfig(Section, frozen=True):
     thinking: str = "default"
     """Thinking of the runs of `on_model_change`: `off`, `on`, `budget=N`, `default`."""
     coverage_every_hours: Annotated[float, Meta(ge=0)] = 24.0
-    """Pause between computations of coverage (docs/coverage.md); 0: none."""
+    """Pause between computations of coverage (docs/coverage.md); 0: on request."""
     schedules: list[ScheduleConfig] = []
     bundle_key_env: GatewayVariable = None
     """Variable with an Ed25519 key (PEM) for bundles (docs/bundles.md#from-a-running-gateway)."""

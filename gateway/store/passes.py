@@ -28,6 +28,12 @@ async def take(database: Database, name: str, every_seconds: float, now: float) 
     return True
 
 
+async def begun_at(database: Database, name: str) -> float | None:
+    """Return the Unix seconds at which a pass of this name was begun last; None if it never was, or was forgotten."""
+    value = await database.fetch_value(sa.select(facts.c.value).where(facts.c.name == name))
+    return None if value is None else float(struct.unpack("<d", bytes(value))[0])
+
+
 async def forget(database: Database, name: str) -> None:
     """Makes it due again: who took it could not do it."""
     await database.change_rows(sa.delete(facts).where(facts.c.name == name))

@@ -70,6 +70,10 @@ async def test_it_is_told_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyP
         text = (await Exposition(metrics).render("text/plain"))[0].decode()
         page = await plane.http.get("/console/coverage")
         viewed = await plane.http.get("/console/coverage", headers={"authorization": "Bearer viewer"})
+        refused = await plane.http.post("/live/coverage", headers={"authorization": "Bearer viewer"})
+        requested = await plane.http.post("/live/coverage")
+        due = (await plane.http.get("/live/coverage")).json()
+        due_page = await plane.http.get("/console/coverage")
     [weighted] = coverage["reweighted"]
 
     assert before.status_code == 404
@@ -86,5 +90,12 @@ async def test_it_is_told_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (page.status_code, viewed.status_code) == (200, 200)
     assert "33.3 % of it resembles no question of any suite" in words(page.text)
     assert "33.3 %" in words(viewed.text)
+    assert coverage["next_at"] == coverage["at"] + 24 * 3600
+    assert (refused.status_code, requested.status_code) == (403, 202)
+    assert due == coverage | requested.json()
+    assert coverage["at"] < due["next_at"] < coverage["next_at"]
+    assert "due: an auditor begins it within a minute" in words(due_page.text)
+    assert "due:" not in words(page.text)
+    assert ("POST /live/coverage" in page.text, "POST /live/coverage" in viewed.text) == (True, False)
     link = "/console/exchanges?exchange_id"
     assert (link in page.text, link in viewed.text) == (True, False)

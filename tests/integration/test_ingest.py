@@ -111,7 +111,7 @@ async def test_the_command(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(lines) + "\n")
     async with gateway(config_in(tmp_path)) as found:
-        arguments = ("ingest", str(path), "--gateway", found.root, "--key-env", "INGEST_KEY", "--json")
+        arguments = ("ingest", str(path), "--gateway", found.root, "--api-key-env", "INGEST_KEY", "--json")
         first, again = [await run(*arguments) for _ in range(2)]
         wrong = await run("ingest", str(path), "--gateway", found.root)
 

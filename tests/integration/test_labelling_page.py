@@ -58,7 +58,7 @@ async def test_two_raters_label_by_links_and_an_administrator_decides(tmp_path: 
     links = await invitations.invite(database, "essays", ["ann", "bo"])
     with browser(tmp_path / "ann") as page, browser(tmp_path / "bo") as other:
         key = {"LABELS_KEY": "sesame"}
-        serve = ("annotate", "serve", "--port", "0", "--admin-key-env", "LABELS_KEY")
+        serve = ("annotate", "serve", "--port", "0", "--api-key-env", "LABELS_KEY")
         async with command(*serve, cwd=tmp_path, environ=key) as running:
             root = (await running.line("raters go to")).split()[-1]
             page.open(f"{root}console/labelling#key={links['ann']}")

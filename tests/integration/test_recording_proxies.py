@@ -92,7 +92,7 @@ async def test_what_a_proxy_records_is_ingested(proxy: Any, tmp_path: Path) -> N
                 assert (await http.get(f"{root}/v1/models")).status_code == 200
             await asyncio.sleep(1)
         lines = recorded(records, tmp_path / "lines.jsonl")
-        arguments = ("ingest", str(lines), "--gateway", found.root, "--key-env", "INGEST_KEY", "--json")
+        arguments = ("ingest", str(lines), "--gateway", found.root, "--api-key-env", "INGEST_KEY", "--json")
         first, again = [await run(*arguments) for _ in range(2)]
 
     assert (first[0], first[1]["taken"], first[1]["ignored"], first[1]["rejected"]) == (0, 4, 1, 0), first

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require", action="append", required=True, metavar="'EXPR'", help="may be given several times"
     )
-    validations.add_arguments(parser)
+    validations.add_arguments(parser.add_argument_group("judge"))
     parser.add_argument("--format", choices=gate_formats.FORMATS, default="text", help="what to print (default text)")
     parser.add_argument(
         "--allow-unvalidated-judge", action="store_true", help="take numbers of a judge that is not validated"

@@ -20,14 +20,15 @@ SAMPLES = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompts", type=Path, metavar="FILE.jsonl", help="the prompts, one JSON object a line")
-    parser.add_argument(
+    groups = run_suites.add_groups(parser)
+    groups.sampling.add_argument(
         "--samples",
         type=int,
         metavar="N",
         default=SAMPLES,
         help=f"replies to each version, at least (and default) {SAMPLES}",
     )
-    run_suites.add_asking(parser)
+    run_suites.add_asking(groups)
     of_benchmarks = ("mode", "protocol", "data", "mirror", "subset", "precision", "repeat_share", "few_shot")
     parser.set_defaults(suite=registry.OWN.name, evaluate=None, resume=None, **dict.fromkeys(of_benchmarks))
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from auditors.judge_validation import Validation
 from auditors.text.visible import visible_line
@@ -33,62 +33,82 @@ Example:
 THINKING_HELP = "whether the model thinks before it answers, with at most N tokens (default: as the server has it)"
 PRECISION_HELP = "stop once the headline number is known to ±X of its scale, e.g. 0.02 for ±2 of 100 (default: ask all)"
 REPEAT_HELP = "ask this share of the items once more, and say what changed, e.g. 0.1 (default: none)"
-QUALIFICATION_HELP = "what judge qualify --output wrote about the judge (default: its last result in the user's cache)"
+QUALIFICATION_HELP = "what judge qualify --out wrote about the judge (default: its last result in the user's cache)"
 MITIGATION_HELP = "sentence added to every question: a named one, or the text of a UTF-8 file (default none)"
 
 
+class Groups(NamedTuple):
+    """The groups of the options of a run, as help shows them."""
+
+    items: argparse._ArgumentGroup
+    data: argparse._ArgumentGroup
+    sampling: argparse._ArgumentGroup
+    servers: argparse._ArgumentGroup
+    judge: argparse._ArgumentGroup
+    output: argparse._ArgumentGroup
+
+
+def add_groups(parser: argparse.ArgumentParser) -> Groups:
+    """Add the groups, without options, and return them."""
+    titles = ("what is asked", "data", "sampling", "servers and keys", "judge and embedder", "output")
+    return Groups(*map(parser.add_argument_group, titles))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", help='suite names separated by commas, or "all"')
-    parser.add_argument("--mode", choices=get_args(Mode), help="default sample")
-    parser.add_argument("--protocol", choices=get_args(ProtocolName), help="default corrected")
-    parser.add_argument("--data", choices=get_args(DataKind), help="default canonical")
-    parser.add_argument("--mirror", metavar="DIR_OR_URL", help="fetch canonical data that is not here from a copy")
-    parser.add_argument("--subset", metavar="NAME", help='ask one part of the data, e.g. "eval" of ltf_test')
-    parser.add_argument("--precision", type=float, metavar="X", help=PRECISION_HELP)
-    parser.add_argument("--samples", type=int, metavar="N", help="replies per item (default 1)")
-    parser.add_argument("--repeat-share", type=float, metavar="S", help=REPEAT_HELP)
-    parser.add_argument("--few-shot", type=int, metavar="N", help="default 0")
-    parser.add_argument(
-        "--evaluate", nargs="+", type=Path, metavar="DIR", help="cogs: evaluate the texts of finished runs instead"
-    )
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="complete a run that was cut off")
-    parser.add_argument(
+    groups = add_groups(parser)
+    items, data, sampling, *_ = groups
+    items.add_argument("--suite", help='suite names separated by commas, or "all"')
+    items.add_argument("--protocol", choices=get_args(ProtocolName), help="default corrected")
+    data.add_argument("--data", choices=get_args(DataKind), help="default canonical")
+    data.add_argument("--mirror", metavar="DIR_OR_URL", help="fetch canonical data that is not here from a copy")
+    data.add_argument("--subset", metavar="NAME", help='ask one part of the data, e.g. "eval" of ltf_test')
+    items.add_argument(
         "--own", dest="prompts", type=Path, metavar="FILE.toml", help="cogs: ask about your own axes and tasks"
     )
-    add_asking(parser)
-
-
-def add_asking(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of every run, whatever it asks."""
-    parser.add_argument("--model", help="model name as the server knows it")
-    add_servers(parser)
-    parser.add_argument("--axes", metavar="A[,A...]", help="ask these axes only (default: all)")
-    parser.add_argument("--limit", type=int, metavar="N", help="ask at most N items, spread over the data")
-    parser.add_argument("--seed", type=int, metavar="N", help="default 0")
-    parser.add_argument("--temperature", metavar="T[,T...]", help="in place of the protocol's; several make a run each")
-    parser.add_argument("--thinking", metavar="off|on|budget=N|default", help=THINKING_HELP)
-    parser.add_argument("--extra-body", metavar="JSON", help="further fields of every request to the model; they win")
-    parser.add_argument("--keep-reasoning", action="store_true", help="keep the model's thoughts in responses.jsonl")
-    parser.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help=MITIGATION_HELP)
-    add_concurrency(parser)
-    parser.add_argument("--qualification", type=Path, metavar="FILE", help=QUALIFICATION_HELP)
-    parser.add_argument(
-        "--embedder", metavar="NAME_OR_DIR", help="compares texts by embedding, where that is asked for"
+    items.add_argument(
+        "--evaluate", nargs="+", type=Path, metavar="DIR", help="cogs: evaluate the texts of finished runs instead"
     )
-    parser.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default runs/SUITE-MODEL-TIME)")
-    parser.add_argument(
+    items.add_argument("--few-shot", type=int, metavar="N", help="default 0")
+    sampling.add_argument("--mode", choices=get_args(Mode), help="default sample")
+    sampling.add_argument("--samples", type=int, metavar="N", help="replies per item (default 1)")
+    sampling.add_argument("--precision", type=float, metavar="X", help=PRECISION_HELP)
+    sampling.add_argument("--repeat-share", type=float, metavar="S", help=REPEAT_HELP)
+    groups.output.add_argument("--resume", type=Path, metavar="DIR", help="complete a run that was cut off")
+    add_asking(groups)
+
+
+def add_asking(groups: Groups) -> None:
+    """Add the options of every run, whatever it asks."""
+    items, data, sampling, servers, judge, output = groups
+    items.add_argument("--axes", metavar="A[,A...]", help="ask these axes only (default: all)")
+    data.add_argument("--limit", type=int, metavar="N", help="ask at most N items, spread over the data")
+    items.add_argument("--mitigation", metavar="none|abstract|detailed|FILE", help=MITIGATION_HELP)
+    sampling.add_argument("--seed", type=int, metavar="N", help="default 0")
+    sampling.add_argument(
+        "--temperature", metavar="T[,T...]", help="in place of the protocol's; several make a run each"
+    )
+    sampling.add_argument("--thinking", metavar="off|on|budget=N|default", help=THINKING_HELP)
+    sampling.add_argument("--extra-body", metavar="JSON", help="further fields of every request to the model; they win")
+    sampling.add_argument("--keep-reasoning", action="store_true", help="keep the model's thoughts in responses.jsonl")
+    servers.add_argument("--model", help="model name as the server knows it")
+    add_servers(servers, judge)
+    add_concurrency(servers)
+    judge.add_argument("--qualification", type=Path, metavar="FILE", help=QUALIFICATION_HELP)
+    judge.add_argument("--embedder", metavar="NAME_OR_DIR", help="compares texts by embedding, where that is asked for")
+    judge.add_argument("--embedder-base-url", metavar="URL", help="where that model is served (default: loaded here)")
+    output.add_argument("--out", type=Path, metavar="DIR", help="run directory (default runs/SUITE-MODEL-TIME)")
+    output.add_argument(
         "--dry-run", action="store_true", help="print requests, tokens and minutes of what would be asked; send nothing"
     )
-    parser.add_argument(
+    output.add_argument(
         "--reply-cache",
         action="store_true",
         help="use replies of earlier runs again, at temperature 0 and while the server's fingerprint is the same",
     )
-    parser.add_argument(
+    output.add_argument(
         "--probe-again", action="store_true", help="ask what the server can do even if it was asked earlier today"
     )
-    parser.add_argument("--quiet", action="store_true", help="print errors only")
+    output.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--extra-body", metavar="JSON", help="further fields that every request had")
     parser.add_argument("--prompts", type=Path, metavar="FILE", help="prompts, cogs: the own file that was asked")
-    validations.add_arguments(parser)
+    validations.add_arguments(parser.add_argument_group("judge"))
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a run directory")
 
 

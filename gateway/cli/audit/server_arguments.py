@@ -5,23 +5,25 @@ import argparse
 from gateway.cli.audit import validations
 
 
-def add_servers(parser: argparse.ArgumentParser, *, without_judge: str = "the model judges itself") -> None:
-    """Their URLs, keys and the judge's name; `without_judge` says what happens where none is named."""
-    server = parser.add_mutually_exclusive_group()
+def add_servers(
+    group: argparse._ArgumentGroup, judge: argparse._ArgumentGroup, *, without_judge: str = "the model judges itself"
+) -> None:
+    """Add URLs, keys and the judge's name to two groups; `without_judge` says what happens without --judge-model."""
+    server = group.add_mutually_exclusive_group()
     server.add_argument("--base-url", help="OpenAI-compatible server, e.g. http://127.0.0.1:8000")
     server.add_argument(
         "--gateway", metavar="URL", help="a biasgate gateway; the audit gives way to live traffic there"
     )
-    parser.add_argument("--api-key-env", metavar="VAR", help="environment variable with the server's key")
-    parser.add_argument("--judge-model", metavar="M", help=f"judging model (without: {without_judge})")
-    parser.add_argument("--judge-base-url", metavar="URL", help="where the judge is served (default: as the model)")
-    parser.add_argument("--judge-api-key-env", metavar="VAR", help="environment variable with that server's key")
-    validations.add_arguments(parser)
+    group.add_argument("--api-key-env", metavar="VAR", help="environment variable with the server's key")
+    judge.add_argument("--judge-model", metavar="M", help=f"judging model (without: {without_judge})")
+    judge.add_argument("--judge-base-url", metavar="URL", help="where the judge is served (default: as the model)")
+    judge.add_argument("--judge-api-key-env", metavar="VAR", help="environment variable with that server's key")
+    validations.add_arguments(judge)
 
 
-def add_concurrency(parser: argparse.ArgumentParser) -> None:
-    """Requests in flight."""
-    parser.add_argument(
+def add_concurrency(group: argparse._ArgumentGroup) -> None:
+    """Add the number of requests in flight."""
+    group.add_argument(
         "--concurrency",
         metavar="auto|N",
         default="auto",

@@ -9,14 +9,14 @@ from benchmarks.run import judge
 from gateway.errors import GatewayError
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+def add_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--judge-validation",
         metavar="FILE|sha256:DIGEST",
         help="what judge calibrate --out wrote about the judge, or --keep kept",
     )
-    parser.add_argument("--store", metavar="FILE", help="where sha256:DIGEST is kept: a file or a PostgreSQL URL")
-    parser.add_argument("--config", metavar="FILE", help="take the store of this configuration instead")
+    group.add_argument("--store", metavar="FILE", help="where sha256:DIGEST is kept: a file or a PostgreSQL URL")
+    group.add_argument("--config", metavar="FILE", help="take the store of this configuration instead")
 
 
 def find(arguments: argparse.Namespace) -> Validation | None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from auditors.text.visible import visible_line
+from gateway.cli.actions import add_earlier_spelling
 from gateway.cli.gateway_client import GATEWAY, REQUEST_SECONDS, AwayError, GatewayClient
 from gateway.errors import GatewayError
 from gateway.features.canary.comparison import GapReport
@@ -60,11 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     for action in (start, wait, status):
         action.add_argument("--gateway", default=GATEWAY, metavar="URL", help=f"default {GATEWAY}")
-        action.add_argument("--key-env", metavar="VAR", help="variable with a control key, where there are any")
+        action.add_argument("--api-key-env", metavar="VAR", help="variable with a control key, where there are any")
+        add_earlier_spelling(action, "--key-env", "api_key_env")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    gateway = _Gateway(arguments.gateway, arguments.key_env)
+    gateway = _Gateway(arguments.gateway, arguments.api_key_env)
     if arguments.action == "start":
         body: dict[str, Any] = {}
         for side in ("stable", "canary"):

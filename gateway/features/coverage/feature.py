@@ -30,7 +30,7 @@ class TrafficCoverage(Feature):
         return {"/console/coverage": "Coverage"}
 
     def routes(self) -> Mapping[str, str]:
-        return {"GET /live/coverage": "VIEWER", "GET /console/coverage": "VIEWER"}
+        return {"GET /live/coverage": "VIEWER", "POST /live/coverage": "ADMIN", "GET /console/coverage": "VIEWER"}
 
     def auditor_part(self, context: "AuditorContext") -> "AuditorPart":
         from gateway.features.coverage.auditing import CoveragePart

@@ -133,3 +133,5 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     """Share that the client key with the most traffic sent, of the traffic that names an identity."""
     reason: str | None = None
     """Reason why the computation has no number."""
+    next_at: float | None = None
+    """Unix seconds from which an auditor computes it again, set when it is read; None where only a request makes it."""

@@ -26,7 +26,7 @@ from gateway.features.coverage.prompts import Prompts
 from gateway.features.coverage.questions import questions_of_all
 from gateway.features.coverage.resemblance import nearest, units
 from gateway.features.coverage.reweighting import reweighted
-from gateway.features.coverage.store import Asked
+from gateway.features.coverage.store import NO_EXCHANGES, RETRY_SECONDS, Asked
 from gateway.features.coverage.threshold import calibrate
 from gateway.features.coverage.traffic import NEAR_DUPLICATE, Compared, Prompt, Traffic, share_of
 from gateway.features.coverage.vectors import Vectors, embedded_where_possible, vectors_of
@@ -38,13 +38,10 @@ logger = logging.getLogger(__name__)
 
 PAGE = 50
 """Exchanges read in one step."""
-RETRY_SECONDS = 600.0
-"""After which one is begun again that came to no number, or that another auditor began and did not finish."""
 MOST_RUNS = 40
 """Finished runs that are reweighted, the newest."""
 NAME = "coverage"
 NO_EMBEDDER = "no embedder is loaded: no enabled auditor needs one; enable [auditors.embedding]"
-NO_EXCHANGES = "no stored exchange has its text: nothing was sampled yet, or store.keep_text is false"
 
 
 class CoveragePasses:
@@ -69,15 +66,18 @@ class CoveragePasses:
         self._checkpoint = checkpoint_of(stop, _stopped)
 
     async def __call__(self) -> None:
-        """Runs a computation, if it is due; a stopped computation is due again at once. Raises StoreError."""
-        if not self._every_seconds:
+        """Run a computation if it is due. A stopped computation is due again at once, and a request that comes during
+        a computation is answered by it. Raises StoreError.
+        """
+        newest = await coverages.newest(self._database)
+        due_at, now = await coverages.next_at(self._database, newest, self._every_seconds), time.time()
+        was_set_back = newest is not None and newest.at >= now + passes.AHEAD_SECONDS
+        if due_at is None or (due_at > now and not was_set_back):
             return
-        newest, now = await coverages.newest(self._database), time.time()
-        retry_seconds = min(self._every_seconds, RETRY_SECONDS)
-        pause = self._every_seconds if newest is None or newest.reason is None else retry_seconds
-        if newest is not None and -passes.AHEAD_SECONDS < now - newest.at < pause:
-            return
-        if not await passes.take(self._database, NAME, retry_seconds, now):
+        lease_seconds = min(self._every_seconds or RETRY_SECONDS, RETRY_SECONDS)
+        if newest is not None and not was_set_back:  # the pass that ended with the newest computation holds no lease
+            lease_seconds = min(lease_seconds, now - newest.at)
+        if not await passes.take(self._database, NAME, lease_seconds, now):
             return
         try:
             coverage = await unless_stopped(self._stop, self._computed(), _stopped)
@@ -85,11 +85,12 @@ class CoveragePasses:
             await passes.forget(self._database, NAME)
             return
         await coverages.add(self._database, coverage)
+        await coverages.answer_request(self._database)
 
     async def _computed(self) -> Coverage:
         prompts, last = Prompts(self._max_weight_share), None
         while not prompts.is_full:
-            page: list[Asked] = await coverages.asked(self._database, before=last, limit=PAGE)
+            page: list[Asked] = await coverages.read_page(self._database, before=last, limit=PAGE)
             if not page:
                 break
             last = page[-1]
@@ -133,7 +134,7 @@ class CoveragePasses:
         compared = [
             await in_thread(traffic.compared, entry, own) for entry, own in zip(nonempty, of_suites, strict=True)
         ]
-        findings = await in_thread(traffic.found, compared, threshold)
+        findings = await in_thread(traffic.compare_with_suites, compared, threshold)
         ordinary = await self._embedded(prompts.ordinary, embedder)
         by_suite = {comparison.asked.suite: comparison for comparison in compared}
         finished = exported(await runs.newest_done(self._database))

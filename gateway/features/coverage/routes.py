@@ -1,12 +1,14 @@
 """GET /live/coverage and /console/coverage: how much of the traffic that names an identity no suite asks about."""
 
+import time
 from typing import Any
 from urllib.parse import urlencode
 
-from litestar import Controller, Response, get
+import msgspec
+from litestar import Controller, Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
 
-from gateway.api.dependencies import Asked, Store
+from gateway.api.dependencies import Asked, Settings, Store
 from gateway.api.problems import announced
 from gateway.console.interval_figure import plot
 from gateway.console.rendering import View
@@ -24,6 +26,13 @@ NOT_COMPUTED = (
 )
 
 
+class CoverageRequested(msgspec.Struct, frozen=True):
+    """A request for a computation."""
+
+    next_at: float
+    """Unix seconds from which an auditor begins it: auditors look every minute."""
+
+
 class LiveCoverageController(Controller):
     """Numbers only: no text of any exchange."""
 
@@ -36,12 +45,22 @@ class LiveCoverageController(Controller):
         responses={200: ResponseSpec(Coverage, description="The newest computation", generate_examples=False)}
         | announced(404),
     )
-    async def coverage(self, database: Store) -> Coverage:
+    async def coverage(self, database: Store, config: Settings) -> Coverage:
         """Return the coverage of the newest sampled prompts. `examples`: ids for `GET /live/exchanges?exchange_id=`."""
         latest = await store.newest(database)
         if latest is None:
             raise NotFoundError(NOT_COMPUTED)
-        return latest
+        return msgspec.structs.replace(latest, next_at=await _next_at(database, latest, config))
+
+    @post(
+        "/coverage",
+        status_code=202,
+        summary="Compute the coverage now, whatever the schedule says",
+        responses=announced(),
+    )
+    async def compute(self, database: Store) -> CoverageRequested:
+        """Ask the auditors for a computation; a computation that runs already answers the request too."""
+        return CoverageRequested(await store.request(database))
 
 
 class CoverageController(Controller):
@@ -51,13 +70,19 @@ class CoverageController(Controller):
     include_in_schema = False
 
     @get("/")
-    async def coverage(self, request: Asked, pages: PageFrame, database: Store) -> Response[Any]:
+    async def coverage(self, request: Asked, pages: PageFrame, database: Store, config: Settings) -> Response[Any]:
         async def build() -> View:
             latest = await store.newest(database)
-            data = {"found": latest} if latest is None else _page_data(latest)
+            data: dict[str, Any] = {"found": None} if latest is None else _page_data(latest)
+            next_at = await _next_at(database, latest, config)
+            data |= {"next_at": next_at, "is_due": next_at is not None and next_at <= time.time()}
             return View(template="coverage.html", title="What no suite covers", tab=TAB, data=data)
 
         return await pages.shown(request, build)
+
+
+async def _next_at(database: Store, latest: Coverage | None, config: Settings) -> float | None:
+    return await store.next_at(database, latest, config.audits.coverage_every_hours * 3600.0)
 
 
 def _page_data(coverage: Coverage) -> dict[str, Any]:

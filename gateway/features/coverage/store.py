@@ -1,5 +1,6 @@
 """Stores the coverage computations, and reads the sampled prompts that they are about."""
 
+import time
 from typing import NamedTuple
 
 import msgspec
@@ -7,12 +8,18 @@ import sqlalchemy as sa
 
 from auditors.types import Exchange
 from gateway.features.coverage.figures import Coverage
+from gateway.store import passes
 from gateway.store.database import Database
 from gateway.store.exchanges import exchange_columns, exchange_of
 from gateway.store.tables import coverages, exchanges
 
 MOST_KEPT = 400
 """Computations that are kept: a year of daily computations."""
+
+RETRY_SECONDS = 600.0
+"""After which a computation is begun again that came to no number, or that another auditor began and did not finish."""
+NO_EXCHANGES = "no stored exchange has its text: nothing was sampled yet, or store.keep_text is false"
+_REQUEST = "coverage request"
 
 
 class Asked(NamedTuple):
@@ -41,7 +48,35 @@ async def newest(database: Database) -> Coverage | None:
         return None
 
 
-async def asked(database: Database, *, before: Asked | None, limit: int) -> list[Asked]:
+async def request(database: Database) -> float:
+    """Ask the auditors for a computation, whatever the schedule says, and return the Unix seconds of now."""
+    now = time.time()
+    await passes.take(database, _REQUEST, 0.0, now)
+    return now
+
+
+async def answer_request(database: Database) -> None:
+    """Delete the request for a computation, where there is one."""
+    await passes.forget(database, _REQUEST)
+
+
+async def next_at(database: Database, newest: Coverage | None, every_seconds: float) -> float | None:
+    """Return the Unix seconds from which the next computation is due: those of a request, else by the schedule.
+
+    Exchanges that come after a computation that read none make the next one due at once. None without a request and
+    with a schedule of 0 seconds, which means never.
+    """
+    requested = await passes.begun_at(database, _REQUEST)
+    if requested is not None or not every_seconds:
+        return requested
+    if newest is None:
+        return time.time()
+    if newest.reason == NO_EXCHANGES and await read_page(database, before=None, limit=1):
+        return newest.at
+    return newest.at + (every_seconds if newest.reason is None else min(every_seconds, RETRY_SECONDS))
+
+
+async def read_page(database: Database, *, before: Asked | None, limit: int) -> list[Asked]:
     """Stored exchanges that have their text, the newest first; `before`: those that come after this one."""
     columns = exchanges.c
     selected = [*exchange_columns(), columns.user_digest]

@@ -95,7 +95,7 @@ class Traffic:
         sent = np.bincount([codes[key] for key in keys], weights=self.weights)
         return float(sent.max() / sent.sum())
 
-    def found(self, compared: Sequence[Compared], threshold: Threshold) -> Found:
+    def compare_with_suites(self, compared: Sequence[Compared], threshold: Threshold) -> Found:
         """Computes which prompts resemble the questions of which suite, over all and by cluster."""
         resembling = {comparison.asked.suite: comparison.cosines >= threshold.value for comparison in compared}
         best = np.max([comparison.cosines for comparison in compared], axis=0)

@@ -17,6 +17,7 @@ import msgspec
 
 from auditors.json_errors import UNREADABLE
 from auditors.text.visible import visible_line
+from gateway.cli.actions import add_earlier_spelling
 from gateway.cli.gateway_client import AWAY_STATUSES, GATEWAY, AwayError, GatewayClient, detail
 from gateway.errors import GatewayError
 from gateway.terminal.guard import unguarded
@@ -28,7 +29,7 @@ again after whatever stopped it. Exits 1 when a line was rejected.
 
 Example:
   biasgate ingest gateway-log.jsonl --sampling-rate 0.1
-  zcat log.jsonl.gz | biasgate ingest - --gateway https://biasgate.example --key-env BIASGATE_KEY
+  zcat log.jsonl.gz | biasgate ingest - --gateway https://biasgate.example --api-key-env BIASGATE_KEY
 """
 BATCH_LINES = 200
 BATCH_BYTES = 1024 * 1024
@@ -48,7 +49,8 @@ _DOOR = "/ingest/http"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.jsonl", help="a JSON object a line, also gzip; - reads standard input")
     parser.add_argument("--gateway", default=GATEWAY, metavar="URL", help=f"default {GATEWAY}")
-    parser.add_argument("--key-env", metavar="VAR", help="variable with one of the gateway's [[keys]]")
+    parser.add_argument("--api-key-env", metavar="VAR", help="variable with one of the gateway's [[keys]]")
+    add_earlier_spelling(parser, "--key-env", "api_key_env")
     parser.add_argument(
         "--sampling-rate",
         type=float,
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     rate = arguments.sampling_rate
     if rate is not None and not 0.0 < rate <= 1.0:
         raise GatewayError(f"--sampling-rate {rate:g} must be in (0, 1]: the share of the traffic that is in the file")
-    sending = _Sending(arguments.gateway, arguments.key_env, rate)
+    sending = _Sending(arguments.gateway, arguments.api_key_env, rate)
     started = time.monotonic()
     with _opened(arguments.file) as lines:
         for batch in _batches(lines, sending):

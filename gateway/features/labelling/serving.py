@@ -84,7 +84,7 @@ async def serve(
         if not (has_key or is_loopback(host) or await invitations.any_exists(database)):
             raise ConfigError(
                 f'host "{host}": no rater could enter: give each rater a link (annotate invite PROJECT --rater NAME), '
-                "or give --admin-key-env VAR"
+                "or give --api-key-env VAR"
             )
         with bind(host, port) as listener:
             on_ready(f"{root_url(*reachable(listener, host))}/")

@@ -84,7 +84,7 @@ def test_a_mistake_costs_one_line(essays: Path, capsys: pytest.CaptureFixture[st
         (["annotate", "import", "run", "--project", "x", "--n", "50"], "draw 1 to 40 of them, not 50"),
         (["annotate", "import", "run", "--project", "x", "--raters", "0"], "--raters a number from 1 to 10"),
         (["annotate", "export", "--project", "essays", "--store", "absent.db"], "absent.db: no such file"),
-        (["annotate", "serve", "--host", "0.0.0.0"], "give --admin-key-env VAR"),
+        (["annotate", "serve", "--host", "0.0.0.0"], "give --api-key-env VAR"),
         (["annotate", "invite", "essay", "--rater", "ann"], '"essay" (did you mean "essays"?)'),
         (["annotate", "invite", "essays", "--rater", "a/b"], "printable characters without a slash, not 'a/b'"),
         (["annotate", "invite", "essays", "--rater", "ann", "--days", "0"], "--days takes a number above 0"),

@@ -80,7 +80,7 @@ async def test_the_verdict_is_the_exit_code(verdict: Verdict, code: int) -> None
     [
         (("status", "x", "--gateway", "127.0.0.1:1"), "must start with http"),
         (("status", "x", "--gateway", "http://127.0.0.1:9"), "is the gateway there?"),
-        (("status", "x", "--key-env", "NO_SUCH_VARIABLE"), "(--key-env) is not set"),
+        (("status", "x", "--key-env", "NO_SUCH_VARIABLE"), "(--api-key-env) is not set"),
         (("wait", "x", "--timeout", "-1"), "must be 0 or more"),
     ],
 )

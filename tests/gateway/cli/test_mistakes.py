@@ -81,3 +81,34 @@ class TestMistakes:
 
         assert ended.value.code == 0
         assert f"biasgate {words}" in " ".join(capsys.readouterr().out.split("Example")[1].split())
+
+    @pytest.mark.parametrize(
+        ("words", "earlier"),
+        [
+            *(("canary status", "--key-env"), ("ingest", "--key-env")),
+            *(("annotate serve", "--admin-key-env"), ("judge qualify", "--output")),
+        ],
+    )
+    def test_help_shows_one_spelling(self, words: str, earlier: str, capsys: Say) -> None:
+        """An earlier spelling is taken, and help shows the spelling that other commands have."""
+        with pytest.raises(SystemExit):
+            main([*words.split(), earlier])
+        assert f"{earlier}: expected one argument" in capsys.readouterr().err
+        with pytest.raises(SystemExit):
+            main(["help", *words.split()])
+        text = capsys.readouterr().out
+        assert earlier not in text.replace("--out ", "")
+        assert "--api-key-env VAR" in text
+
+    @pytest.mark.parametrize("words", ["audit run", "audit prompts"])
+    def test_help_is_in_groups(self, words: str, capsys: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A group of options fits on a screen of 24 lines of 80 columns, and each option of a run is in a group."""
+        monkeypatch.setenv("COLUMNS", "80")
+        with pytest.raises(SystemExit):
+            main(["help", *words.split()])
+        _, *sections = capsys.readouterr().out.split("\n\n")
+        groups = {lines[0]: lines[1:] for lines in map(str.splitlines, sections)}
+
+        assert {"what is asked:", "data:", "sampling:", "servers and keys:", "output:"} < groups.keys()
+        assert [line.split()[0] for line in groups["options:"]] == ["-h,"]
+        assert max(map(len, groups.values())) < 24

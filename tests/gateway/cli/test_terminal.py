@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -148,3 +151,23 @@ def test_a_model_of_an_imported_log(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert harmless(written.out + written.err)
     assert not [line for line in written.out.splitlines() if line.startswith("fake: ok")]
     assert terminal.unguarded(sys.stdout) is sys.stdout
+
+
+@pytest.mark.parametrize(
+    ("stream", "arguments"),
+    [
+        *(("stdout", ["help"]), ("stdout", ["audit", "run", "--help"]), ("stdout", ["suites", "--json"])),
+        ("stderr", ["nonsense"]),
+    ],
+)
+def test_a_reader_that_has_gone_ends_a_command_quietly(stream: str, arguments: list[str]) -> None:
+    """`biasgate help | head -3` ends with the exit code of a closed pipe and no traceback, whatever is printed."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    stdout, stderr = (writing if stream == name else subprocess.PIPE for name in ("stdout", "stderr"))
+    ended = subprocess.run([sys.executable, "-m", "gateway", *arguments], stdout=stdout, stderr=stderr, check=False)
+    os.close(writing)
+
+    assert ended.returncode == 128 + signal.SIGPIPE
+    assert not ended.stdout
+    assert not ended.stderr

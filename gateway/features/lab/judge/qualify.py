@@ -18,6 +18,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.lab.training import artefact
 from benchmarks.run import client
 from benchmarks.run.qualifications import USES, Qualification, QuestionQualified, place_of
+from gateway.cli.actions import add_earlier_spelling
 from gateway.config.loading import load
 from gateway.errors import GatewayError
 from gateway.features.lab.judge.tables import percent_cell
@@ -30,10 +31,10 @@ reaches its minimum: readable 75 %, same answer 70 % (decision: 80 %), planted b
 at most. Texts of a template are a cluster.
 
 Exit code: 0 qualified for everything, 1 not, 2 bad input or no answer. `audit run` looks for the result in the user's
-cache, or takes the file of --output as --qualification.
+cache, or takes the file of --out as --qualification.
 
 Example:
-  biasgate judge qualify --judge-model j --base-url http://127.0.0.1:8001 --output qualification.json
+  biasgate judge qualify --judge-model j --base-url http://127.0.0.1:8001 --out qualification.json
   biasgate judge qualify --config biasgate.toml --use judge,ltf_test
 """
 
@@ -49,7 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--thinking", metavar="T", help="off, on, budget=N or default (default off, as suites ask)")
     parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="default 8")
     parser.add_argument("--minutes", type=float, default=20.0, metavar="M", help="time limit (default 20)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write verdicts and numbers as JSON")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write verdicts and numbers as JSON")
+    add_earlier_spelling(parser, "--output", "out", Path)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -94,8 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
         questions=tuple(asyncio.run(qualify(server, {suite for suite in USES if names.intersection(USES[suite])}))),
     )
     print("\n".join([_table(qualification.questions), *map(visible_line, _notes(qualification.questions))]))
-    if arguments.output is not None:
-        artefact.write(arguments.output, qualification)
+    if arguments.out is not None:
+        artefact.write(arguments.out, qualification)
     _keep(qualification)
     return 0 if all(question.verdict == "qualified" for question in qualification.questions) else 1
 

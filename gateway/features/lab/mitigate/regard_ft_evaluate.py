@@ -40,7 +40,9 @@ UTILITY_IN_FLIGHT = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_checkpoints(parser)
-    add_servers(parser, without_judge="refused, one judge must read all")
+    servers, judge = (parser.add_argument_group(title) for title in ("servers and keys", "judge"))
+    add_servers(servers, judge, without_judge="refused, one judge must read all")
+    add_concurrency(servers)
     parser.add_argument("--base-name", metavar="NAME", help="of the base model on the server (default: its directory)")
     parser.add_argument("--checkpoints", metavar="STEP[,STEP...]", help="evaluate these (default: all)")
     parser.add_argument(
@@ -52,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--data", choices=("canonical", "embedded"), default="canonical", help="of BBQ")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    add_concurrency(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="default OUT-evaluation")
     parser.add_argument("--dry-run", action="store_true", help="print requests, tokens and minutes; send nothing")
     parser.add_argument("--quiet", action="store_true", help="print errors only")

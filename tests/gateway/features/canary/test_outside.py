@@ -185,4 +185,4 @@ def test_argo_calls_the_command_as_it_is() -> None:
     assert container["command"] == ["biasgate"]
     assert container["args"][0] == "canary"
     read = parser.parse_args(container["args"][1:])
-    assert (read.action, read.timeout, read.key_env) == ("wait", 14400.0, container["env"][0]["name"])
+    assert (read.action, read.timeout, read.api_key_env) == ("wait", 14400.0, container["env"][0]["name"])

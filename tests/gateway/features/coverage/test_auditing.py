@@ -23,7 +23,7 @@ from gateway.features.coverage.passes import CoveragePasses
 from gateway.features.coverage.questions import questions_of
 from gateway.store import exchanges
 from gateway.store.database import Database
-from gateway.store.passes import forget
+from gateway.store.passes import forget, take
 from gateway.store.tables import coverages as table
 from tests.support.auditors.word_embedder import WordEmbedder
 from tests.support.store.made import exchange
@@ -208,3 +208,47 @@ async def test_a_broken_suite_ends_no_auditor(
     found = await computed(database, tmp_path, WordEmbedder())
 
     assert found.reason == "internal error: RuntimeError: no such table"
+
+
+async def test_exchanges_that_come_make_it_due_at_once(database: Database, tmp_path: Path) -> None:
+    """A computation over an empty store waits no ten minutes once there is something to read."""
+    step = passes_of(database, tmp_path, WordEmbedder())
+    await step()
+    empty = await coverages.newest(database)
+    await step()
+    assert empty is not None
+    assert await coverages.newest(database) == empty
+    assert (await coverages.next_at(database, empty, 3600.0) or 0.0) == empty.at + coverages.RETRY_SECONDS
+
+    await store(database, [asking(OUTSIDE.format(odd(n))) for n in range(20)])
+    assert await coverages.next_at(database, empty, 3600.0) == empty.at
+    await step()
+    newest = await coverages.newest(database)
+    assert newest is not None
+    assert (newest.n_read, newest.reason) == (20, None)
+    assert await coverages.next_at(database, newest, 3600.0) == newest.at + 3600.0
+
+
+async def test_a_request_starts_a_computation(database: Database, tmp_path: Path) -> None:
+    """It is computed a single time, also where the schedule says never, and not while another auditor computes."""
+    await store(database, [asking(OUTSIDE.format(odd(n))) for n in range(20)])
+    step = passes_of(database, tmp_path, WordEmbedder(), coverage_every_hours=0)
+    await step()
+    assert await coverages.newest(database) is None
+    assert await coverages.next_at(database, None, 0.0) is None
+
+    for _ in range(2):
+        before, requested_at = await coverages.newest(database), await coverages.request(database)
+        assert await coverages.next_at(database, before, 0.0) == requested_at
+        await step()
+        newest = await coverages.newest(database)
+        assert newest is not None
+        assert newest != before
+        assert await coverages.next_at(database, newest, 0.0) is None
+        await step()
+        assert await coverages.newest(database) == newest
+
+    await coverages.request(database)
+    assert await take(database, passes.NAME, 0.0, time.time())
+    await step()
+    assert await coverages.newest(database) == newest
