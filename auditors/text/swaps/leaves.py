@@ -1,8 +1,10 @@
 """The strings of a JSON value, one after the other, and the same value with others in their places."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+from auditors.text.swaps.lexicon import PATTERNS
 
 MOST_TEXTS = 1_000
 """Most strings of a value that are swapped singly; a value with more is left alone."""
@@ -57,3 +59,41 @@ def member_names(value: Any) -> Iterator[str]:
 def in_words(name: str) -> str:
     """A name's words in small letters: "home address" of "homeAddress", "home_address" and "home-address"."""
     return _JOINED.sub(" ", _CAMEL.sub(" ", name)).strip().lower()
+
+
+NAMED_IN_MEMBERS = "a member's name names the group"
+LONGEST_NAMED = 40
+"""Characters of a value that is read by its member's name."""
+MEMBERS: Mapping[str, frozenset[str]] = {
+    "gender": frozenset({"gender", "sex"}),
+    "race": frozenset({"race", "ethnicity", "ethnic group", "ethnic origin"}),
+    "religion": frozenset({"religion", "faith", "religious affiliation"}),
+    "nationality": frozenset({"nationality", "citizenship"}),
+    "sexual_orientation": frozenset({"sexual orientation", "orientation"}),
+    "ability": frozenset({"disability", "ability"}),
+    "politics": frozenset({"politics", "political affiliation", "party"}),
+    "age": frozenset({"age group"}),
+    "socioeconomic": frozenset({"social class", "class"}),
+    "body_type": frozenset({"body type", "build"}),
+}
+"""Names of members whose value is a group of the axis."""
+_BEFORE, _BEHIND = "the ", " person"
+
+
+def framed(leaf: Leaf, axis: str) -> str:
+    """The string as it is meant, in words."""
+    return f"{_BEFORE}{leaf.text}{_BEHIND}" if _is_named(leaf, axis) else leaf.text
+
+
+def bare(text: str, leaf: Leaf, axis: str) -> str:
+    """Undoes `framed`, of a text that may have been swapped since."""
+    return text.removeprefix(_BEFORE).removesuffix(_BEHIND) if _is_named(leaf, axis) else text
+
+
+def names_a_group(names: Iterable[str], axis: str) -> bool:
+    """Return whether any of these names (of members, labels, tools) has a word for a group of the axis."""
+    return any(PATTERNS[axis].search(in_words(name)) for name in names)
+
+
+def _is_named(leaf: Leaf, axis: str) -> bool:
+    return leaf.name in MEMBERS.get(axis, ()) and 0 < len(leaf.text) <= LONGEST_NAMED
