@@ -11,8 +11,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from auditors.text.swaps.json_text import JsonText, read_json_text
-from auditors.text.swaps.leaves import MOST_TEXTS, NAMED_IN_MEMBERS, Leaf, bare, framed, names_a_group
+from auditors.text.swaps.leaves import (
+    MOST_TEXTS,
+    NAMED_IN_MEMBERS,
+    JsonText,
+    Leaf,
+    bare,
+    framed,
+    names_a_group,
+    read_json_text,
+)
 from auditors.text.swaps.lexicon import SLOTS, axis_order, plainest
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.swap import swap

@@ -13,8 +13,7 @@ from benchmarks.simulator.sections import Probability, Section, faults_of_parts,
 from benchmarks.simulator.text_request import Asked, normalised
 from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
-from benchmarks.suites.implicit_association.data import stimuli, term_pairs
-from benchmarks.suites.implicit_association.suite import ImplicitAssociation
+from benchmarks.suites.implicit_association.suite import ImplicitAssociation, stimuli, term_pairs
 from benchmarks.suites.protocol import Dataset, ProtocolName
 
 VARIANTS = 50

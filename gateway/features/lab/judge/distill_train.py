@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.lab.distillation import data
-from benchmarks.lab.distillation.essays import example
+from benchmarks.lab.distillation.data import example
 from benchmarks.lab.training import lora
 from gateway.features.lab import training
 

@@ -13,7 +13,7 @@ from auditors.metrics.intervals import Interval
 from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.filter_head.training import Part, Trained, read_examples, split, train
-from gateway.cli.errors import write_file
+from gateway.cli.actions import write_file
 from gateway.features.mitigation.filter_plan import KIND, Head
 from gateway.features.mitigation.filters.filter import Excerpt
 
