@@ -1,7 +1,7 @@
 """The same conversation about another group, exchanged wherever it names the group: in words, calls and results.
 
 Whether an exchange is about a group is decided by the words of the system, the user and the assistant. What was asked
-of tools and what they returned goes along: strings in JSON, read by the names of their members (`members`), and any
+of tools and what they returned goes along: strings in JSON, read by the names of their members (`leaves`), and any
 other text as words. Names of members and of tools, ids and numbers stay; where such a name has a word for the group,
 the conversation is left alone.
 """
