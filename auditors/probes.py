@@ -20,7 +20,7 @@ from auditors.text.conversation import TOOL_CALL, Conversation, NotAuditableErro
 from auditors.text.identity import Identity, with_identity
 from auditors.text.readers.exchange import read_conversation
 from auditors.text.refusal_words import declines
-from auditors.text.swaps.json_text import is_deeper
+from auditors.text.swaps.leaves import is_deeper
 from auditors.text.thinking import DEFAULT_BUDGET, is_exhausted, told_apart
 from auditors.types import (
     Completer,

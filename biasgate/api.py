@@ -16,8 +16,8 @@ from benchmarks.figures.figure import Run as DrawnRun
 from benchmarks.reporting.compare import Comparison
 from benchmarks.reporting.compare import compare as compare_directories
 from benchmarks.reporting.gate import Verdict, judge, parse
+from benchmarks.reporting.headline import stated
 from benchmarks.reporting.pages import standalone_svg
-from benchmarks.reporting.totals import stated
 from benchmarks.run import directory
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result

@@ -12,7 +12,7 @@ from auditors import judge_reference
 from auditors.text.mitigations import MitigationTextError, own_text
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation.evaluation import people
-from benchmarks.lab.filter_head.examples import read_examples
+from benchmarks.lab.filter_head.training import read_examples
 from benchmarks.lab.training import recipe
 from benchmarks.run import directory, judge
 from benchmarks.simulator import loading as profiles

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from auditors.clients.completion import EmbeddingClient
 from auditors.clients.embedder_packages import EmbedderError as EmbedderError
 from auditors.clients.embedder_packages import minilm_folder as minilm_folder
-from auditors.clients.encoder_check import ConversionError, move_to_cuda
-from auditors.clients.openvino_encoder import move_to_openvino
+from auditors.clients.openvino_encoder import ConversionError, move_to_cuda, move_to_openvino
 from auditors.types import Embedder
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import numpy as np
 from auditors.metrics.ranking import RankRange, mean_rank, normalised_rank_scores, rank_ranges, ranks
 from auditors.types import Estimate
 from benchmarks.figures.figure import Figure
+from benchmarks.reporting.headline import stated
 from benchmarks.reporting.leaderboard_figure import figure
-from benchmarks.reporting.totals import stated
 from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.run.score import LEVEL
 from benchmarks.suites import registry

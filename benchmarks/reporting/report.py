@@ -9,11 +9,10 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.figures.figure import Figure, Run
-from benchmarks.reporting.headline import Card, cards, key_of
+from benchmarks.reporting.headline import Card, cards, key_of, stated
 from benchmarks.reporting.leaderboard import leaderboards, separation
 from benchmarks.reporting.pages import template
 from benchmarks.reporting.side_by_side import Grid, alike, grids, names
-from benchmarks.reporting.totals import stated
 from benchmarks.run.estimation import mark
 from benchmarks.run.result import Result, encode, shown_fields
 from benchmarks.suites import registry

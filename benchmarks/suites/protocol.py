@@ -18,9 +18,9 @@ from auditors.labelling.forms import FormName
 from auditors.types import Message, Status
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec, content_sha256
+from benchmarks.suites.common.choices.plain import spellings
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.common.rank_statistics import RankRule
-from benchmarks.suites.common.spellings import spellings
 
 if TYPE_CHECKING:
     from auditors.clients.judge_client import JudgeQuestion

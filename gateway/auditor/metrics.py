@@ -28,7 +28,7 @@ from gateway.store.measurements import Recording
 from gateway.store.runs import Run
 from gateway.store.streams import Stream
 from gateway.streams.recording import SCORE_BOUNDS, counted
-from gateway.telemetry.exemplars import exemplar
+from gateway.telemetry.exposition import exemplar
 from gateway.telemetry.metrics import EVICTED_HELP, LEDGER, WASTED_HELP
 from gateway.turns import in_turns
 

@@ -1,12 +1,32 @@
 """The actions of a command. Each is named by its module, as a command is."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from gateway.cli.errors import as_gateway_errors
+from benchmarks.errors import BenchmarkError
+from gateway.errors import GatewayError
 from gateway.feature import Command
+
+
+@contextmanager
+def as_gateway_errors() -> Iterator[None]:
+    """Turns a BenchmarkError into a GatewayError with the same line."""
+    try:
+        yield
+    except BenchmarkError as exc:
+        raise GatewayError(str(exc)) from exc
+
+
+def write_file(path: Path, content: bytes | str) -> None:
+    """Writes a file, text as UTF-8. Raises GatewayError where it cannot be written."""
+    try:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as exc:
+        raise GatewayError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
 def add_actions(actions: Any, commands: Mapping[str, Command]) -> list[argparse.ArgumentParser]:

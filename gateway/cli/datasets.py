@@ -5,7 +5,7 @@ import sys
 
 from benchmarks.datasets import fetching, published
 from benchmarks.suites.registry import datasets, source
-from gateway.cli.errors import as_gateway_errors
+from gateway.cli.actions import as_gateway_errors
 from gateway.terminal.progress import download_bar
 from gateway.terminal.tables import aligned
 

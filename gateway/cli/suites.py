@@ -12,7 +12,7 @@ from benchmarks.run.runner import RunOptions, prepare
 from benchmarks.suites import registry
 from benchmarks.suites.common import mitigation
 from benchmarks.suites.protocol import DataKind, ProtocolName
-from gateway.cli.errors import as_gateway_errors
+from gateway.cli.actions import as_gateway_errors
 from gateway.terminal.tables import aligned
 
 HELP = """\

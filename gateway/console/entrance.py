@@ -13,8 +13,7 @@ from litestar.response import Redirect
 
 from gateway.api import problems
 from gateway.console.rendering import View, render
-from gateway.console.shell import surroundings
-from gateway.console.showing import page
+from gateway.console.showing import page, surroundings
 from gateway.errors import GatewayError
 
 LOGIN = "/console/login"

@@ -42,7 +42,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 def render(view: View, shell: Mapping[str, Any]) -> Rendered:
-    """Render in milliseconds, so in a thread. `shell`: what surrounds every page (gateway.console.shell)."""
+    """Render in milliseconds, so in a thread. `shell`: what surrounds every page (gateway.console.showing)."""
     fragments: dict[str, Fragment] = {}
 
     def live(name: str, caller: Callable[[], str]) -> Markup:

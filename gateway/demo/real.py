@@ -9,14 +9,19 @@ from typing import Any
 
 from benchmarks.run import result as results
 from gateway.demo import findings, open_model, traffic
-from gateway.demo.system import System, Upstream, fetch, fetch_bytes, running, start_audits
-from gateway.demo.waiting import (
+from gateway.demo.system import (
+    System,
+    Upstream,
     await_run,
     count_over,
+    fetch,
+    fetch_bytes,
     indent,
     print_addresses,
     print_ledger,
+    running,
     settle,
+    start_audits,
     wait_for_interrupt,
 )
 from gateway.terminal.progress import status_line

@@ -15,15 +15,21 @@ from benchmarks.simulator.loading import load
 from benchmarks.simulator.planted.table import Expected
 from gateway.demo import findings, traffic
 from gateway.demo.findings import Finding
-from gateway.demo.system import System, Upstream, drift, fetch, fetch_bytes, running, start_audits
-from gateway.demo.waiting import (
+from gateway.demo.system import (
     PATIENCE_SECONDS,
+    System,
+    Upstream,
     await_run,
     count_over,
+    drift,
+    fetch,
+    fetch_bytes,
     indent,
     print_addresses,
     print_ledger,
+    running,
     settle,
+    start_audits,
     wait_for_interrupt,
 )
 from gateway.terminal.progress import status_line

@@ -4,6 +4,7 @@ The database is the truth: the states below, not the queue, say what is still to
 """
 
 import sqlalchemy as sa
+from sqlalchemy.schema import SchemaItem
 
 metadata = sa.MetaData(
     naming_convention={
@@ -14,9 +15,14 @@ metadata = sa.MetaData(
     }
 )
 
-exchanges = sa.Table(
+
+def _table(name: str, *parts: SchemaItem, postgresql_partition_by: str | None = None) -> sa.Table:
+    """Return a table of `metadata`."""
+    return sa.Table(name, metadata, *parts, postgresql_partition_by=postgresql_partition_by)
+
+
+exchanges = _table(
     "exchanges",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("request_id", sa.String(200), nullable=False, index=True),
     sa.Column("received_at", sa.Float, nullable=False, index=True),
@@ -54,16 +60,14 @@ exchanges = sa.Table(
     sa.Index("ix_exchanges_waiting", "state", "received_at"),
 )
 
-ingested = sa.Table(  # every exchange that was sent to us, sampled or not, so that none counts twice
+ingested = _table(  # every exchange that was sent to us, sampled or not, so that none counts twice
     "ingested",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),  # ingest.received.exchange_id
     sa.Column("at", sa.Float, nullable=False, index=True),
 )
 
-ingested_parts = sa.Table(  # part of an exchange whose other parts have not come yet
+ingested_parts = _table(  # part of an exchange whose other parts have not come yet
     "ingested_parts",
-    metadata,
     sa.Column("exchange_id", sa.String(36), primary_key=True),
     sa.Column("part", sa.String(36), primary_key=True),  # digest of what it says: a repetition is no other part
     sa.Column("at", sa.Float, nullable=False, index=True),
@@ -71,9 +75,8 @@ ingested_parts = sa.Table(  # part of an exchange whose other parts have not com
     sa.Column("is_sealed", sa.Boolean, nullable=False),
 )
 
-exchange_audits = sa.Table(  # one row once an auditor is done with an exchange: the guard against doing it twice
+exchange_audits = _table(  # one row once an auditor is done with an exchange: the guard against doing it twice
     "exchange_audits",
-    metadata,
     sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("auditor", sa.String(32), primary_key=True),
     sa.Column("outcome", sa.String(16), nullable=False),  # audited | not_auditable | failed
@@ -84,18 +87,16 @@ exchange_audits = sa.Table(  # one row once an auditor is done with an exchange:
     sa.Column("send_at", sa.Float, index=True),  # from when on its evaluation events are sent; none once they are
 )
 
-audit_texts = sa.Table(  # what an audit left in words beside its numbers; gone with its exchange
+audit_texts = _table(  # what an audit left in words beside its numbers; gone with its exchange
     "audit_texts",
-    metadata,
     sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("auditor", sa.String(32), primary_key=True),
     sa.Column("body", sa.LargeBinary, nullable=False),  # JSON of auditors.audit_texts.AuditText, redacted and sealed
     sa.Column("is_sealed", sa.Boolean, nullable=False),
 )
 
-circuits = sa.Table(  # a server that an auditor asks and that is sick; a closed circuit has no row
+circuits = _table(  # a server that an auditor asks and that is sick; a closed circuit has no row
     "circuits",
-    metadata,
     sa.Column("auditor", sa.String(32), primary_key=True),
     sa.Column("server", sa.String(100), primary_key=True),  # an upstream, or "auditors.NAME"
     sa.Column("opened_at", sa.Float, nullable=False),
@@ -105,9 +106,8 @@ circuits = sa.Table(  # a server that an auditor asks and that is sick; a closed
     sa.Column("failed_at", sa.Float, nullable=False),
 )
 
-waiting_audits = sa.Table(  # an audit that a server failed, or that its open circuit holds up; its exchange is queued
+waiting_audits = _table(  # an audit that a server failed, or that its open circuit holds up; its exchange is queued
     "waiting_audits",
-    metadata,
     sa.Column("exchange_id", sa.String(36), sa.ForeignKey("exchanges.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("auditor", sa.String(32), primary_key=True),
     sa.Column("server", sa.String(100), nullable=False),
@@ -119,9 +119,8 @@ waiting_audits = sa.Table(  # an audit that a server failed, or that its open ci
     sa.Index("ix_waiting_audits_auditor_server", "auditor", "server"),
 )
 
-measurements = sa.Table(  # on PostgreSQL by day, and with other keys: no key there can do without the day
+measurements = _table(  # on PostgreSQL by day, and with other keys: no key there can do without the day
     "measurements",
-    metadata,
     sa.Column("id", sa.Integer, autoincrement=True),
     sa.Column("exchange_id", sa.String(36), index=True),
     sa.Column("auditor", sa.String(32), nullable=False),
@@ -156,9 +155,8 @@ measurements = sa.Table(  # on PostgreSQL by day, and with other keys: no key th
     postgresql_partition_by="RANGE (created_at)",
 )
 
-streams = sa.Table(  # running sums and detector of one live series; updated in the measurement's own transaction
+streams = _table(  # running sums and detector of one live series; updated in the measurement's own transaction
     "streams",
-    metadata,
     sa.Column("key", sa.String(500), primary_key=True),
     sa.Column("auditor", sa.String(32), nullable=False),
     sa.Column("metric", sa.String(64), nullable=False),
@@ -180,9 +178,8 @@ streams = sa.Table(  # running sums and detector of one live series; updated in 
     sa.Index("ix_streams_alarm_since", "alarm_since"),
 )
 
-policy_arms = sa.Table(  # a metric of a group in the two arms of one version of a policy
+policy_arms = _table(  # a metric of a group in the two arms of one version of a policy
     "policy_arms",
-    metadata,
     sa.Column("id", sa.String(32), primary_key=True),  # digest of the eight columns that follow
     sa.Column("policy", sa.String(64), nullable=False),
     sa.Column("version", sa.String(12), nullable=False),
@@ -198,9 +195,8 @@ policy_arms = sa.Table(  # a metric of a group in the two arms of one version of
     sa.Index("ix_policy_arms_policy", "policy"),
 )
 
-acknowledgements = sa.Table(  # who lowered which alarm, and why
+acknowledgements = _table(  # who lowered which alarm, and why
     "acknowledgements",
-    metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("stream", sa.String(32), nullable=False, index=True),
@@ -212,9 +208,8 @@ acknowledgements = sa.Table(  # who lowered which alarm, and why
     sa.Column("direction", sa.String(16)),  # rising | falling
 )
 
-model_changes = sa.Table(  # each fingerprint that an upstream was seen to serve under a model's name, since when
+model_changes = _table(  # each fingerprint that an upstream was seen to serve under a model's name, since when
     "model_changes",
-    metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("upstream", sa.String(100), nullable=False),
     sa.Column("model", sa.String(200), nullable=False, index=True),
@@ -223,25 +218,22 @@ model_changes = sa.Table(  # each fingerprint that an upstream was seen to serve
     sa.Column("last_seen_at", sa.Float),  # while it came and went with others (gateway.store.served.observe)
 )
 
-ledger = sa.Table(  # each request counted once: settling an exchange moves it from "queued" to its end
+ledger = _table(  # each request counted once: settling an exchange moves it from "queued" to its end
     "ledger",
-    metadata,
     sa.Column("stratum", sa.String(64), primary_key=True),
     sa.Column("outcome", sa.String(16), primary_key=True),
     sa.Column("count", sa.BigInteger, nullable=False),
 )
 
-counters = sa.Table(  # the auditors' Prometheus counters, so that a restart or a kill loses no count
+counters = _table(  # the auditors' Prometheus counters, so that a restart or a kill loses no count
     "counters",
-    metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("labels", sa.String(500), primary_key=True),  # JSON list of label values
     sa.Column("value", sa.Float, nullable=False),
 )
 
-runs = sa.Table(
+runs = _table(
     "runs",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("suite", sa.String(64), nullable=False, index=True),
     sa.Column("model", sa.String(200), nullable=False, index=True),
@@ -263,9 +255,8 @@ runs = sa.Table(
     sa.Column("shared", sa.Text),  # JSON of benchmarks.run.share.Terms, complete as soon as the run has ranges
 )
 
-run_ranges = sa.Table(  # a range of the items of a run that several auditors ask; no row, nothing to do
+run_ranges = _table(  # a range of the items of a run that several auditors ask; no row, nothing to do
     "run_ranges",
-    metadata,
     sa.Column("run_id", sa.String(36), sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("first", sa.Integer, primary_key=True),  # rows of the plan: from here
     sa.Column("past", sa.Integer, nullable=False),  # to before here
@@ -274,25 +265,22 @@ run_ranges = sa.Table(  # a range of the items of a run that several auditors as
     sa.Column("is_asked", sa.Boolean, nullable=False, server_default=sa.false()),  # by another than the run's auditor
 )
 
-run_responses = sa.Table(
+run_responses = _table(
     "run_responses",
-    metadata,
     sa.Column("run_id", sa.String(36), sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("item_id", sa.String(200), primary_key=True),
     sa.Column("sample", sa.Integer, primary_key=True),
     sa.Column("body", sa.Text, nullable=False),
 )
 
-run_prompts = sa.Table(  # apart from the options, which every list of runs reads
+run_prompts = _table(  # apart from the options, which every list of runs reads
     "run_prompts",
-    metadata,
     sa.Column("run_id", sa.String(36), sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("content", sa.Text, nullable=False),  # a file of own prompts (auditors.text.own_prompts)
 )
 
-jobs = sa.Table(  # the embedded queue (SQLite); PostgreSQL uses procrastinate's own tables
+jobs = _table(  # the embedded queue (SQLite); PostgreSQL uses procrastinate's own tables
     "jobs",
-    metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("task", sa.String(64), nullable=False),
     sa.Column("payload", sa.Text, nullable=False),
@@ -306,24 +294,21 @@ jobs = sa.Table(  # the embedded queue (SQLite); PostgreSQL uses procrastinate's
     sa.Index("ix_jobs_ready", "task", "priority", "id"),
 )
 
-catalogue = sa.Table(  # what the auditor can run and which data it has, so that the gateway need not import it
+catalogue = _table(  # what the auditor can run and which data it has, so that the gateway need not import it
     "catalogue",
-    metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("updated_at", sa.Float, nullable=False),
 )
 
-facts = sa.Table(  # what a store knows about itself; see gateway.store.store_metadata
+facts = _table(  # what a store knows about itself; see gateway.store.store_metadata
     "facts",
-    metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("value", sa.LargeBinary, nullable=False),
 )
 
-access_log = sa.Table(  # who looked at or deleted which exchanges; no text
+access_log = _table(  # who looked at or deleted which exchanges; no text
     "access_log",
-    metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("at", sa.Float, nullable=False, index=True),
     sa.Column("who", sa.String(100), nullable=False),  # name of the key
@@ -333,9 +318,8 @@ access_log = sa.Table(  # who looked at or deleted which exchanges; no text
     sa.Column("n_exchanges", sa.Integer, nullable=False),
 )
 
-annotations = sa.Table(  # a person's score of what an auditor scored; "" where an axis, group or reference is none
+annotations = _table(  # a person's score of what an auditor scored; "" where an axis, group or reference is none
     "annotations",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("exchange_id", sa.String(36), index=True),
     sa.Column("auditor", sa.String(32), nullable=False),
@@ -361,9 +345,8 @@ annotations = sa.Table(  # a person's score of what an auditor scored; "" where 
     ),
 )
 
-judge_calibrations = sa.Table(  # comparisons of judges with people; rows are added and never changed
+judge_calibrations = _table(  # comparisons of judges with people; rows are added and never changed
     "judge_calibrations",
-    metadata,
     sa.Column("digest", sa.String(64), primary_key=True),  # sha256 of the content
     sa.Column("judge_model", sa.String(200), nullable=False, index=True),
     sa.Column("prompt_sha256", sa.String(64), nullable=False),
@@ -372,17 +355,15 @@ judge_calibrations = sa.Table(  # comparisons of judges with people; rows are ad
     sa.Column("created_at", sa.Float, nullable=False),
 )
 
-coverages = sa.Table(  # what no suite covered, at one time: numbers and ids of exchanges, no text
+coverages = _table(  # what no suite covered, at one time: numbers and ids of exchanges, no text
     "coverages",
-    metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("at", sa.Float, nullable=False, index=True),
     sa.Column("body", sa.Text, nullable=False),  # JSON of coverage.figures.Coverage
 )
 
-labelling_projects = sa.Table(  # what people are asked to label, and how many of them each task
+labelling_projects = _table(  # what people are asked to label, and how many of them each task
     "labelling_projects",
-    metadata,
     sa.Column("name", sa.String(100), primary_key=True),
     sa.Column("form", sa.String(16), nullable=False),  # auditors.labelling.forms.FormName
     sa.Column("raters_per_task", sa.Integer, nullable=False),
@@ -390,9 +371,8 @@ labelling_projects = sa.Table(  # what people are asked to label, and how many o
     sa.Column("created_at", sa.Float, nullable=False),
 )
 
-labelling_tasks = sa.Table(
+labelling_tasks = _table(
     "labelling_tasks",
-    metadata,
     sa.Column("project", sa.String(100), primary_key=True),
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("position", sa.Integer, nullable=False),  # in random order
@@ -403,9 +383,8 @@ labelling_tasks = sa.Table(
     sa.ForeignKeyConstraint(["project"], ["labelling_projects.name"], ondelete="CASCADE"),
 )
 
-task_labels = sa.Table(  # one row a rater and task: assigned first (revision 0), then labelled
+task_labels = _table(  # one row a rater and task: assigned first (revision 0), then labelled
     "task_labels",
-    metadata,
     sa.Column("project", sa.String(100), primary_key=True),
     sa.Column("task_id", sa.String(36), primary_key=True),
     sa.Column("rater", sa.String(100), primary_key=True),
@@ -418,9 +397,8 @@ task_labels = sa.Table(  # one row a rater and task: assigned first (revision 0)
     ),
 )
 
-rater_links = sa.Table(  # the link of a rater, by the digest of its token
+rater_links = _table(  # the link of a rater, by the digest of its token
     "rater_links",
-    metadata,
     sa.Column(
         "project", sa.String(100), sa.ForeignKey("labelling_projects.name", ondelete="CASCADE"), primary_key=True
     ),
@@ -430,9 +408,8 @@ rater_links = sa.Table(  # the link of a rater, by the digest of its token
     sa.Column("expires_at", sa.Float),
 )
 
-adjudications = sa.Table(  # the last word on a task about which raters differ
+adjudications = _table(  # the last word on a task about which raters differ
     "adjudications",
-    metadata,
     sa.Column("project", sa.String(100), primary_key=True),
     sa.Column("task_id", sa.String(36), primary_key=True),
     sa.Column("by_whom", sa.String(100), nullable=False),
@@ -444,9 +421,8 @@ adjudications = sa.Table(  # the last word on a task about which raters differ
     ),
 )
 
-schedules = sa.Table(
+schedules = _table(
     "schedules",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("name", sa.String(100), nullable=False, unique=True),
     sa.Column("source", sa.String(16), nullable=False),  # api | config
@@ -460,18 +436,16 @@ schedules = sa.Table(
     sa.Column("last_error", sa.Text),  # why the last due time came to nothing
 )
 
-served_models = sa.Table(  # what each upstream was last seen to serve, so that a change is noticed once
+served_models = _table(  # what each upstream was last seen to serve, so that a change is noticed once
     "served_models",
-    metadata,
     sa.Column("upstream", sa.String(100), primary_key=True),
     sa.Column("model", sa.String(200), primary_key=True),
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.Column("changed_at", sa.Float, nullable=False),
 )
 
-canaries = sa.Table(  # two models compared on replayed exchanges, and the verdict
+canaries = _table(  # two models compared on replayed exchanges, and the verdict
     "canaries",
-    metadata,
     sa.Column("id", sa.String(36), primary_key=True),
     sa.Column("request", sa.Text, nullable=False),  # JSON of canary.request.CanaryRequest
     sa.Column("status", sa.String(16), nullable=False, index=True),  # queued | running | done
@@ -485,9 +459,8 @@ canaries = sa.Table(  # two models compared on replayed exchanges, and the verdi
     sa.Column("heartbeat_at", sa.Float),
 )
 
-canary_pairs = sa.Table(  # one exchange probed on both sides: numbers, no text
+canary_pairs = _table(  # one exchange probed on both sides: numbers, no text
     "canary_pairs",
-    metadata,
     sa.Column("canary_id", sa.String(36), sa.ForeignKey("canaries.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),  # of the draw
     sa.Column("body", sa.Text, nullable=False),  # JSON of canary.comparison.Pair

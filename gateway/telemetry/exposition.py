@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 
 from gateway.turns import in_turns
 
@@ -56,3 +57,17 @@ class _Only(Collector):
 
     def collect(self) -> Iterable[Metric]:
         yield self._family
+
+
+MOST_CHARACTERS = 128
+"""Most characters of an exemplar's labels (OpenMetrics 1.0); Prometheus drops longer exemplars."""
+
+
+def exemplar(request_id: str, trace_id: str, value: float, at: float) -> Exemplar | None:
+    """Return the exemplar; None for a request whose id does not fit, or is not plain text. `request_id`: by which the
+    console and the logs find it. `trace_id`: "" for none.
+    """
+    labels = {"request_id": request_id} | ({"trace_id": trace_id} if trace_id else {})
+    if not (request_id.isascii() and request_id.isprintable()):
+        return None
+    return Exemplar(labels, value, at) if sum(map(len, (*labels, *labels.values()))) <= MOST_CHARACTERS else None

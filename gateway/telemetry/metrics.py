@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
-from gateway.telemetry.exemplars import exemplar
+from gateway.telemetry.exposition import exemplar
 from gateway.telemetry.shared_counts import (
     SharedCounts,
     by_labels,

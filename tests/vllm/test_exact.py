@@ -28,7 +28,7 @@ LISTED = ("stereoset", "winobias")
 """Their replies are of three tokens at most, few enough to list, and the model learns enough of them."""
 SUITES = (*LISTED, "unqover", "crows_pairs", "bbq")
 TOLERANCE = 0.02
-"""Room for what the rules of `benchmarks.run.exact.walk` leave out: other splits of a text into tokens, answers after a
+"""Room for what the rules of `benchmarks.run.exact.measuring` leave out: other splits of a text, answers after a
 lead. vLLM and transformers differ by less than 0.001.
 """
 CONFIDENCE = 0.9999

@@ -21,7 +21,7 @@ from gateway.proxy.headers import RequestHead
 from gateway.proxy.sampled_copy import SampledCopy
 from gateway.proxy.types import Sampled
 from gateway.sampling.folding import folded
-from gateway.sampling.writer.frames import Batch, framed
+from gateway.sampling.writer.remote import Batch, framed
 from gateway.store.deliveries import Delivery
 from tests.support.integration.relaying import RememberingTap
 from tests.support.store.made import exchange

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 from gateway.features.causes.split import PARTS, Split
-from gateway.features.causes.work import PartName
+from gateway.features.causes.store import PartName
 from tools.causes.planted import World, played, truth
 
 WORLDS: Mapping[str, World] = {

@@ -15,7 +15,7 @@ from auditors.streams import state as live
 from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamState
 from gateway.features.causes.split import Side, Split, quiet_before, split
-from gateway.features.causes.work import LEAST_ASKED, MOST_ASKED, MOST_SINCE
+from gateway.features.causes.store import LEAST_ASKED, MOST_ASKED, MOST_SINCE
 
 Floats = NDArray[np.float64]
 

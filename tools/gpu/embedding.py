@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from auditors.clients.embedders import COMPUTED_AT_ONCE, COMPUTED_AT_ONCE_ON_GPU, LocalEmbedder, minilm_folder
-from auditors.clients.encoder_check import move_to_cuda
+from auditors.clients.openvino_encoder import move_to_cuda
 from auditors.types import Embedder
 
 SENTENCES = (

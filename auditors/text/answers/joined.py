@@ -7,8 +7,7 @@ U+FFFD. Time and memory are in proportion to the bytes.
 
 from auditors.text.answers.chat import Chat, Completion
 from auditors.text.answers.collecting import Answer, Json
-from auditors.text.answers.messages import Message
-from auditors.text.answers.responses import Response
+from auditors.text.answers.responses import Message, Response
 from auditors.text.events import server_events
 from auditors.text.lenient_json import read_piece, well_formed
 

@@ -4,14 +4,16 @@ A row is a slot; a word is exchanged for the form of the same slot in another gr
 undone. Its kind says which surroundings a slot needs.
 """
 
+import hashlib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, TypeVar, cast
 
 from auditors.text.names import NAMES
 from auditors.text.plain import plain_text
+from auditors.text.swaps.outcome import NotSwapped
 from auditors.text.swaps.words import WORDS, by_axis
 
 Kind = Literal["noun", "nouns", "adjective", "pronoun", "title", "name", "phrase", "sign"]
@@ -121,3 +123,27 @@ BOUND = {axis: re.compile(_whole(phrases)) for axis, phrases in by_axis("bound")
 
 IDIOMS = {axis: re.compile(rf"(?<!\w){_any_of(phrases)}s?(?!\w)") for axis, phrases in by_axis("idioms").items()}
 """Phrases in which a word of the axis does not name a person; of words and blanks only, like the text they are for."""
+
+
+R = TypeVar("R", bound=NotSwapped)
+
+
+class AxisOrder(NamedTuple):
+    """Order in which axes are tried, until a swap is possible."""
+
+    axes: Sequence[str]
+    choice: int
+    """Number that chooses the group to swap for: see `swap`."""
+
+
+def axis_order(exchange_id: str) -> AxisOrder:
+    """Every axis is the first one of as many exchanges."""
+    number = int.from_bytes(hashlib.blake2b(exchange_id.encode(), digest_size=8).digest())
+    axes = list(SLOTS)
+    first = number % len(axes)
+    return AxisOrder([*axes[first:], *axes[:first]], number // len(axes))
+
+
+def plainest(reasons: Sequence[R]) -> R:
+    """Return the first axis's reason about a group that the texts name, else the plainest of the others."""
+    return min(reasons, key=lambda reason: (reason.reason == "no identity term", reason.group is None))

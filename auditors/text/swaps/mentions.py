@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditors.text.swaps import grammar
+from auditors.text.swaps.leaves import MEMBERS
 from auditors.text.swaps.lexicon import FORMS, LETTERS, PATTERNS, SIGNS_ALONE, UNPAIRED, Form
-from auditors.text.swaps.members import MEMBERS
 from auditors.text.swaps.outcome import Doubt
 from auditors.text.swaps.people import is_sentence_start, is_written_in_capitals, label_before
 from auditors.text.swaps.protected import ProtectedSpans

@@ -1,7 +1,7 @@
 """The same conversation about another group, exchanged wherever it names the group: in words, calls and results.
 
 Whether an exchange is about a group is decided by the words of the system, the user and the assistant. What was asked
-of tools and what they returned goes along: strings in JSON, read by the names of their members (`members`), and any
+of tools and what they returned goes along: strings in JSON, read by the names of their members (`leaves`), and any
 other text as words. Names of members and of tools, ids and numbers stay; where such a name has a word for the group,
 the conversation is left alone.
 """
@@ -11,11 +11,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from auditors.text.swaps.axis_order import axis_order, plainest
-from auditors.text.swaps.json_text import JsonText, read_json_text
-from auditors.text.swaps.leaves import MOST_TEXTS, Leaf
-from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.members import NAMED_IN_MEMBERS, bare, framed, names_a_group
+from auditors.text.swaps.leaves import (
+    MOST_TEXTS,
+    NAMED_IN_MEMBERS,
+    JsonText,
+    Leaf,
+    bare,
+    framed,
+    names_a_group,
+    read_json_text,
+)
+from auditors.text.swaps.lexicon import SLOTS, axis_order, plainest
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.swap import swap
 from auditors.types import Message

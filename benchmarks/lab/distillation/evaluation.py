@@ -21,7 +21,7 @@ from auditors.metrics.intervals import Agreement, Interval
 from auditors.text.user_files import read_utf8
 from auditors.types import Completer, Completion, CompletionError, CompletionRequest, JudgeForm
 from benchmarks.errors import BenchmarkError
-from benchmarks.lab.distillation.essays import JudgedEssay, question
+from benchmarks.lab.distillation.data import JudgedEssay, question
 from benchmarks.lab.metrics.agreement import JudgeAgreement, agreeing_share, judge_agreement, too_few
 from benchmarks.suites.ltf_test.judge import Judgement, parse_judgement
 from benchmarks.suites.protocol import ProtocolName

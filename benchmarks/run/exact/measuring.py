@@ -1,6 +1,7 @@
 """One item of a plan, measured: from its prompt to a reply that carries probabilities."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,16 +10,77 @@ from auditors.types import Completer, Completion, CompletionRequest
 from benchmarks.errors import BenchmarkError
 from benchmarks.run.exact.batching import Batching
 from benchmarks.run.exact.server import LogprobServer, Usage, probe
-from benchmarks.run.exact.truncation import NextTokens
-from benchmarks.run.exact.walk import follow
+from benchmarks.run.exact.truncation import END, UNFORCEABLE, NextTokens
 from benchmarks.run.plan import Plan
 from benchmarks.run.thinking import ThinkingFound, WithEmptyThought
-from benchmarks.suites.common.accepted_answers import Reading
-from benchmarks.suites.protocol import Item, Reply
+from benchmarks.suites.common.accepted_answers import OPEN, Reading
+from benchmarks.suites.protocol import UNRELATED, UNRESOLVED, Item, Reply, Sampling
+
+MIN_MASS = 1e-3
+MAX_BEGINNINGS = 100
+"""Most beginnings followed for an item; anything still open after that is unresolved."""
+
+LOOKAHEAD = 6
+"""Tokens of a reply that one request follows: most answers are settled in fewer."""
+
+AskNext = Callable[[str, int], Awaitable[Mapping[str, NextTokens]]]
+"""Given a beginning and a number of tokens, returns the tokens after it and after its continuations by the likeliest
+tokens, up to that number. The end of a reply is the token `END`."""
+
+
+async def follow(ask_next: AskNext, reading: Reading, sampling: Sampling) -> dict[str, float]:
+    """Ask what follows all likely beginnings at once, repeatedly: those of an item share their prompt in the server's
+    cache. Returns probabilities by label (each value of the suite, UNRELATED and UNRESOLVED), which add up to 1.
+    """
+    settled = dict.fromkeys([*sorted(reading.labels), UNRELATED, UNRESOLVED], 0.0)
+    pending: dict[tuple[int, str], float] = {(0, ""): 1.0}
+    next_by_text: dict[str, NextTokens] = {}
+    n_asked = 0
+    while likely := {key: mass for key, mass in pending.items() if mass >= MIN_MASS}:
+        ready = {key: mass for key, mass in likely.items() if key[1] in next_by_text}
+        if not ready:
+            to_ask = _unknown(likely, MAX_BEGINNINGS - n_asked)
+            if not to_ask:
+                break
+            n_asked += len(to_ask)
+            for answers in await asyncio.gather(
+                *(ask_next(text, min(LOOKAHEAD, sampling.max_tokens - length)) for text, length in to_ask.items())
+            ):
+                next_by_text |= answers
+            continue
+        length, text = max(ready, key=ready.__getitem__)
+        mass = pending.pop((length, text))
+        following = next_by_text[text]
+        settled[UNRESOLVED] += mass * following.unseen
+        for token, p in following.tokens:
+            label = _verdict(reading, text, token, is_cut=length + 1 == sampling.max_tokens)
+            if label == OPEN:
+                key = (length + 1, text + token)
+                pending[key] = pending.get(key, 0.0) + mass * p
+            else:
+                settled[label] = settled.get(label, 0.0) + mass * p
+    settled[UNRESOLVED] += sum(pending.values())
+    return {label: min(1.0, p) for label, p in settled.items()}
+
+
+def _unknown(likely: Mapping[tuple[int, str], float], most: int) -> dict[str, int]:
+    """Beginnings to ask for, the likeliest first, and the least number of tokens of each."""
+    lengths: dict[str, int] = {}
+    for length, text in sorted(likely, key=likely.__getitem__, reverse=True):
+        lengths[text] = min(length, lengths.get(text, length))
+    return dict(list(lengths.items())[:most])
+
+
+def _verdict(reading: Reading, text: str, token: str, *, is_cut: bool) -> str:
+    if token == END:
+        return reading.finished(text)
+    if UNFORCEABLE in token:
+        return UNRESOLVED
+    return reading.finished(text + token) if is_cut else reading.begun(text + token)
 
 
 class ExactReader(msgspec.Struct, frozen=True):
-    """Asks one item after the other. See benchmarks.run.exact.walk for what its probabilities mean."""
+    """Asks one item after the other. See benchmarks.run.exact.measuring for what its probabilities mean."""
 
     plan: Plan
     server: LogprobServer

@@ -10,13 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import Failures
-from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Outcome, Seen, entries_of, percentage, rate_of, total
-from benchmarks.simulator.planted.questions import normalised
-from benchmarks.simulator.replies import Replies, uniform
+from benchmarks.simulator.planted.kinds import Outcome, Planted, Seen, entries_of, percentage, rate_of, total
+from benchmarks.simulator.replies import Failures, Replies, uniform
 from benchmarks.simulator.sections import Probability, faults_of_parts, overridden
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.text_request import Asked, normalised
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN
 from benchmarks.suites.bbq.suite import BBQ, LETTERS
 from benchmarks.suites.common.estimation import CellKey

@@ -22,9 +22,9 @@ from benchmarks.simulator.stance import REFUSAL, is_refused
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
-from benchmarks.suites.decision.data import Scenario, tests
 from benchmarks.suites.decision.judge import JUDGE_PROMPT, Verdict
 from benchmarks.suites.decision.suite import Decision as Suite
+from benchmarks.suites.decision.suite import Scenario, tests
 from benchmarks.suites.protocol import Item
 
 MALFORMED = "P1 seems the livelier of the two, I would say."

@@ -9,13 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import Failures
-from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Seen, rate_of, total
-from benchmarks.simulator.planted.questions import normalised, offered, sentence
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.planted.kinds import Planted, Seen, rate_of, total
+from benchmarks.simulator.replies import Failures, Replies
 from benchmarks.simulator.sections import NonNegative, unknown
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.text_request import Asked, normalised, offered, sentence
 from benchmarks.suites.common.counting import UNREAD
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.eec.intensity import HIGHEST, LOWEST

@@ -7,17 +7,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import Failures
-from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Seen, entries_of, percentage, rate_of, total
-from benchmarks.simulator.planted.questions import normalised
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.planted.kinds import Planted, Seen, entries_of, percentage, rate_of, total
+from benchmarks.simulator.replies import Failures, Replies
 from benchmarks.simulator.sections import Probability, Section, faults_of_parts, overridden, uneven
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.text_request import Asked, normalised
 from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
-from benchmarks.suites.implicit_association.data import stimuli, term_pairs
-from benchmarks.suites.implicit_association.suite import ImplicitAssociation
+from benchmarks.suites.implicit_association.suite import ImplicitAssociation, stimuli, term_pairs
 from benchmarks.suites.protocol import Dataset, ProtocolName
 
 VARIANTS = 50

@@ -1,18 +1,82 @@
-"""The two ways in which the answers to a suite are planted; registered in the entry point group `biasgate.planted`."""
+"""The two ways in which the answers to a suite are planted, registered in the entry point group `biasgate.planted`, and
+every reply of every item of a plan with its planted probability, read by the suite itself. Expected values are formed
+from these, so that they hold for the items asked, and for the protocol's token limit and parsing.
+"""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from auditors.types import Status
 from benchmarks.run.plan import Plan
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.outcomes import Seen
 from benchmarks.simulator.profile import Profile
-from benchmarks.simulator.replies import Replies
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.replies import Replies, split
+from benchmarks.simulator.text_request import Asked, Turn
 from benchmarks.suites.common.estimation import CellKey
-from benchmarks.suites.protocol import Dataset, ProtocolName
+from benchmarks.suites.protocol import Dataset, Item, ProtocolName
+
+
+class Outcome(NamedTuple):
+    p: float
+    status: Status
+    value: Any
+    """The suite's own word; None unless status is "ok"."""
+
+
+class Seen(NamedTuple):
+    """An item and all that may come back for it; the probabilities add up to 1."""
+
+    item: Item
+    outcomes: tuple[Outcome, ...]
+
+
+def seen(plan: Plan, replies: Callable[[Asked], Replies | None]) -> list[Seen]:
+    """Raises LookupError for an item that `replies` does not recognise: then nothing is planted for it."""
+    limit = plan.suite.sampling(plan.options.protocol).max_tokens
+    entries = []
+    for item in plan.items:
+        turns = tuple(Turn(message.role, message.content) for message in item.messages)
+        planted = replies(Asked(model=plan.options.model, turns=turns, prompt_tokens=0, max_tokens=limit))
+        if planted is None:
+            raise LookupError(f"{plan.suite.name}: {item.item_id} is not recognised by the simulator")
+        entries.append(Seen(item, tuple(_outcomes(plan, item, planted, limit))))
+    return entries
+
+
+def _outcomes(plan: Plan, item: Item, replies: Replies, limit: int) -> Iterable[Outcome]:
+    for text, p in zip(replies.texts, replies.probabilities, strict=True):
+        parsed = plan.suite.parse(item, "".join(split(text)[:limit]), protocol=plan.options.protocol)
+        yield Outcome(p, parsed.status, parsed.value)
+
+
+def total(
+    chosen: Sequence[Seen],
+    counts: Callable[[Item, Outcome], bool] = lambda _, __: True,
+    weight: Callable[[Item, Outcome], float] = lambda _, __: 1.0,
+) -> float:
+    """Expected weight of the replies that count."""
+    return math.fsum(
+        outcome.p * weight(item, outcome) for item, outcomes in chosen for outcome in outcomes if counts(item, outcome)
+    )
+
+
+def entries_of(seen: Sequence[Seen], key: CellKey) -> list[Seen]:
+    """Return the items of the number's axis and part of the data."""
+    return [entry for entry in seen if key.axis in (None, entry.item.axis) and key.subset in (None, entry.item.subset)]
+
+
+def rate_of(chosen: Sequence[Seen], *statuses: Status) -> float | None:
+    """Return the expected percentage of all replies that have one of the statuses."""
+    return percentage(total(chosen, lambda _, outcome: outcome.status in statuses), total(chosen))
+
+
+def percentage(part: float, whole: float) -> float | None:
+    """Return 100 * part / whole; None for an expected whole of 0: the suite leaves the number undefined too."""
+    return 100.0 * part / whole if whole > 0 else None
+
 
 Planter = Callable[[Asked, Any, AnswerKey, int], Replies | None]
 """(asked, the suite's section, answer key, simulator's seed) -> replies, None for a prompt that is not the suite's."""

@@ -7,13 +7,10 @@ from typing import ClassVar, TypeVar
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import Failures
-from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Seen, entries_of, percentage, rate_of, total
-from benchmarks.simulator.planted.questions import normalised, offered, sentence, spelled
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.planted.kinds import Planted, Seen, entries_of, percentage, rate_of, total
+from benchmarks.simulator.replies import Failures, Replies
 from benchmarks.simulator.sections import Probability, faults_of_parts, overridden
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.text_request import Asked, normalised, offered, sentence, spelled
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, ProtocolName, Suite
 

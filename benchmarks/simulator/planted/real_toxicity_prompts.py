@@ -5,13 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import UNRELATED, Failures
-from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Seen, percentage, rate_of, total
-from benchmarks.simulator.planted.questions import normalised, sentence
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.planted.kinds import Planted, Seen, percentage, rate_of, total
+from benchmarks.simulator.replies import UNRELATED, Failures, Replies
 from benchmarks.simulator.sections import NonNegative, unknown
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.text_request import Asked, normalised, sentence
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, ProtocolName
 from benchmarks.suites.real_toxicity_prompts import suite

@@ -6,8 +6,7 @@ from functools import cache
 from auditors.plugins import Registered
 from benchmarks.run.plan import Plan
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.kinds import Behaviour, Planted, PlantedBehaviour
-from benchmarks.simulator.planted.outcomes import Seen, seen
+from benchmarks.simulator.planted.kinds import Behaviour, Planted, PlantedBehaviour, Seen, seen
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.replies import Replies
 from benchmarks.simulator.text_request import Asked

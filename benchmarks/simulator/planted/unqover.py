@@ -9,13 +9,10 @@ from typing import NamedTuple
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import Failures
-from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, rate_of, total
-from benchmarks.simulator.planted.questions import normalised
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.planted.kinds import Outcome, Planted, Seen, percentage, rate_of, total
+from benchmarks.simulator.replies import Failures, Replies
 from benchmarks.simulator.sections import NonNegative, Probability, unknown
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.text_request import Asked, normalised
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, Item, ProtocolName
 from benchmarks.suites.unqover.data import AXES, Population, Subject, group_of, polarities

@@ -5,13 +5,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
-from benchmarks.simulator.planted.failing import UNRELATED, Failures
-from benchmarks.simulator.planted.kinds import Planted
-from benchmarks.simulator.planted.outcomes import Outcome, Seen, percentage, total
-from benchmarks.simulator.planted.questions import normalised, offered, sentence
-from benchmarks.simulator.replies import Replies
+from benchmarks.simulator.planted.kinds import Outcome, Planted, Seen, percentage, total
+from benchmarks.simulator.replies import UNRELATED, Failures, Replies
 from benchmarks.simulator.sections import TOLERANCE, Probability, Section, faults_of_parts, overridden
-from benchmarks.simulator.text_request import Asked
+from benchmarks.simulator.text_request import Asked, normalised, offered, sentence
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, Item, ProtocolName
 from benchmarks.suites.winobias.data import KINDS, prompts_from

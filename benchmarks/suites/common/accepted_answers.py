@@ -5,8 +5,7 @@ The suite's own `parse` decides what an answer means; `accepted_answers` only sa
 
 import re
 
-from benchmarks.suites.common.choices.plain import words_of
-from benchmarks.suites.common.spellings import contradictions
+from benchmarks.suites.common.choices.plain import contradictions, words_of
 from benchmarks.suites.protocol import UNRELATED, Item, ProtocolName, Suite
 
 OPEN = "open"

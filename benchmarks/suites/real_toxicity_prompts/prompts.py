@@ -8,7 +8,7 @@ from benchmarks.suites.common.choice import normalise
 from benchmarks.suites.common.choices.marking import MIN_CUT
 from benchmarks.suites.common.choices.undetermined import RULE as UNDETERMINED
 from benchmarks.suites.common.choices.undetermined import declines_to_choose
-from benchmarks.suites.common.pronouns import as_they
+from benchmarks.suites.common.free_from_bias import as_they
 from benchmarks.suites.protocol import Parsed, ProtocolName
 
 OPENING = "You are a helpful assistant. You are presented with a toxic sentence."

@@ -25,9 +25,8 @@ from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, unit
 from benchmarks.suites.common.estimation import Cell, CellKey
-from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, sampling
+from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, as_they, sampling
 from benchmarks.suites.common.observations import items_of, where
-from benchmarks.suites.common.pronouns import as_they
 from benchmarks.suites.common.rank_statistics import RankRule, mean_size, values_of
 from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite, weights
 from benchmarks.suites.winobias.data import (

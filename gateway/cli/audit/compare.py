@@ -13,7 +13,7 @@ from benchmarks.reporting import compare as comparing
 from benchmarks.reporting import compare_page, flips
 from benchmarks.reporting.compare import Comparison, Difference
 from benchmarks.reporting.headline import heading, places
-from gateway.cli.errors import write_file
+from gateway.cli.actions import write_file
 from gateway.terminal.tables import aligned
 
 HELP = """\

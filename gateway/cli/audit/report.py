@@ -9,8 +9,8 @@ from benchmarks.reporting.leaderboard import leaderboards, separation
 from benchmarks.reporting.side_by_side import Grid, alike, grids, names
 from benchmarks.run import directory
 from benchmarks.run.result import Result
+from gateway.cli.actions import write_file
 from gateway.cli.audit.leaderboard import leaderboard_text, with_interval
-from gateway.cli.errors import write_file
 from gateway.terminal.tables import aligned, estimates_table, summary
 
 HELP = """\

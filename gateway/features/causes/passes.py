@@ -23,8 +23,7 @@ from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, interval
 from gateway.features.causes import store
 from gateway.features.causes.asking import Asking, UnansweredError
 from gateway.features.causes.split import judged, quiet_before, to_cross
-from gateway.features.causes.store import Audit
-from gateway.features.causes.work import LEAST_ASKED, MOST_ASKED, MOST_BESIDE, MOST_SINCE, Row, Work
+from gateway.features.causes.store import LEAST_ASKED, MOST_ASKED, MOST_BESIDE, MOST_SINCE, Audit, Row, Work
 from gateway.store import exchanges, passes, streams
 from gateway.store.database import Database
 from gateway.store.streams import Stream

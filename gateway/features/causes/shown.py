@@ -10,7 +10,7 @@ from gateway.api.problems import announced
 from gateway.console.rendering import number
 from gateway.errors import NotFoundError
 from gateway.features.causes import store
-from gateway.features.causes.work import PartName, Status, Work
+from gateway.features.causes.store import PartName, Status, Work
 
 NAMES = {"judge": "the judge", "model": "the model", "traffic": "traffic", "application": "the application"}
 WAITING = "no auditor has looked at it yet"

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from auditors.streams.scales import scale_of
-from gateway.features.causes.work import LEAST_ASKED, MOST_SINCE, PartName, Row, Work
+from gateway.features.causes.store import LEAST_ASKED, MOST_SINCE, PartName, Row, Work
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -32,10 +32,17 @@ from auditors.metrics.answers import flip_excess, impact, mean_difference
 from auditors.probes import CUT_SHORT, NOT_ASKED_AGAIN, is_unaskable
 from auditors.text.conversation import NotAuditableError
 from auditors.text.readers.exchange import json_object, read_conversation
-from auditors.text.swaps.axis_order import axis_order, plainest
-from auditors.text.swaps.leaves import MOST_TEXTS, leaves, member_names, with_leaves
-from auditors.text.swaps.lexicon import SLOTS
-from auditors.text.swaps.members import NAMED_IN_MEMBERS, bare, framed, names_a_group
+from auditors.text.swaps.leaves import (
+    MOST_TEXTS,
+    NAMED_IN_MEMBERS,
+    bare,
+    framed,
+    leaves,
+    member_names,
+    names_a_group,
+    with_leaves,
+)
+from auditors.text.swaps.lexicon import SLOTS, axis_order, plainest
 from auditors.text.swaps.outcome import Abstained, NotSwapped, Swapped
 from auditors.text.swaps.swap import LONGEST_CHARS, swap
 from auditors.types import (

@@ -17,8 +17,7 @@ import msgspec
 
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting.headline import heading, part
-from benchmarks.reporting.totals import totals
+from benchmarks.reporting.headline import heading, part, totals
 from benchmarks.run import directory
 from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.suites.protocol import Scale, Suite

@@ -10,7 +10,7 @@ from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError
 from benchmarks.run import directory
 from benchmarks.suites import registry
-from gateway.cli.errors import write_file
+from gateway.cli.actions import write_file
 from gateway.features.formats import every_eval_ever, mlflow_runs, model_card
 
 HELP = """\

@@ -21,7 +21,7 @@ import msgspec
 from auditors.addresses import mask_addresses, mask_url
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting.totals import totals
+from benchmarks.reporting.headline import totals
 from benchmarks.run import directory
 from benchmarks.run.result import Result, shown_axes, shown_fields
 

@@ -13,9 +13,8 @@ import msgspec
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures.display import number
-from benchmarks.reporting.headline import part, places
+from benchmarks.reporting.headline import part, places, totals
 from benchmarks.reporting.markdown import cell, table
-from benchmarks.reporting.totals import totals
 from benchmarks.run.result import Result
 from benchmarks.suites.protocol import Suite
 

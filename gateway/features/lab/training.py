@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -64,6 +65,11 @@ def show_trained(adapter: Path) -> None:
     )
     if card.identity.n_too_long:
         print(f"{card.identity.n_too_long} examples left out: longer than {card.identity.recipe.max_tokens} tokens")
+
+
+def say(line: str) -> None:
+    """Print a line about the training to the error stream, at once."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def vllm_command(adapters: Mapping[str, Path], base: Path | None, port: int) -> str:

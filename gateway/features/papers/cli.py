@@ -11,9 +11,9 @@ from auditors.text.visible import visible_line
 from benchmarks.errors import BenchmarkError, RunStopped
 from benchmarks.run import directory
 from benchmarks.run.stopping import in_thread, unless_stopped
+from gateway.cli.actions import write_file
 from gateway.cli.audit import forecasts, jobs, validations
 from gateway.cli.audit.running import INTERRUPTED, Manner, stop_on_signal
-from gateway.cli.errors import write_file
 from gateway.features.papers import recipe, rendering, runs
 from gateway.features.papers.drawings import figures_of, table_of
 from gateway.features.papers.tables import Numbers

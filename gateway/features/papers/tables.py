@@ -12,8 +12,8 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.published import tables as published
 from benchmarks.published.tables import NO_INTERVAL, Published
 from benchmarks.reporting.compare import FILTERED, Difference, compare
+from benchmarks.reporting.headline import stated
 from benchmarks.reporting.leaderboard import Entry, leaderboards
-from benchmarks.reporting.totals import stated
 from benchmarks.run.estimation import FALSE_STARS, MARK, mark
 from benchmarks.run.result import Result
 from benchmarks.suites.common.estimation import CellKey

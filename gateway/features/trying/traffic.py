@@ -13,7 +13,7 @@ from auditors.clients.single_request import Answer, NoAnswerError, request
 from auditors.types import CompletionError
 from gateway.cli.gateway_client import GATEWAY
 from gateway.config.schema import origin_of
-from gateway.demo.prompts import varied_prompts
+from gateway.demo.traffic import varied_prompts
 from gateway.errors import GatewayError
 
 LIST_SECONDS = 10.0

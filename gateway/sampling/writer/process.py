@@ -22,8 +22,8 @@ from gateway.jobs import JobQueue, open_queue
 from gateway.privacy.texts import Texts, texts_of
 from gateway.sampling.writer import launch
 from gateway.sampling.writer.direct import DirectSink
-from gateway.sampling.writer.frames import Answer, Batch, BrokenFrameError, decoded, framed, read_frame
 from gateway.sampling.writer.journal import settle_orphans, store_of
+from gateway.sampling.writer.remote import Answer, Batch, BrokenFrameError, decoded, framed, read_frame
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store import deliveries
 from gateway.store.database import Database

@@ -22,8 +22,7 @@ from auditors.clients.embedders import (
     load_embedder,
     minilm_folder,
 )
-from auditors.clients.encoder_check import TOLERANCE, ConversionError, move_to_cuda
-from auditors.clients.openvino_encoder import without_telemetry
+from auditors.clients.openvino_encoder import TOLERANCE, ConversionError, move_to_cuda, without_telemetry
 from auditors.types import Embedder
 from tests.support.auditors.scripted import Asked, Reply, scripted_server
 
@@ -37,7 +36,7 @@ def minilm() -> Embedder:
 @pytest.fixture
 def few_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only two short texts are compared, which tell half precision from single as well as long ones do."""
-    monkeypatch.setattr("auditors.clients.encoder_check._COMPARED", ("Yes.", "Women and men lead equally well."))
+    monkeypatch.setattr("auditors.clients.openvino_encoder._COMPARED", ("Yes.", "Women and men lead equally well."))
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-from auditors.text.swaps.axis_order import axis_order, plainest
-from auditors.text.swaps.lexicon import SLOTS
+from auditors.text.swaps.lexicon import SLOTS, axis_order, plainest
 from auditors.text.swaps.outcome import NotSwapped
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditors.text.swaps.json_text import DEEPEST, is_deeper, read_json_text
+from auditors.text.swaps.leaves import DEEPEST, is_deeper, read_json_text
 from tests.support.presence import present
 from tests.support.processor_time import grows_in_proportion
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from auditors.text.swaps.leaves import MOST_TEXTS
-from auditors.text.swaps.members import NAMED_IN_MEMBERS
+from auditors.text.swaps.leaves import MOST_TEXTS, NAMED_IN_MEMBERS
 from auditors.text.swaps.outcome import NotSwapped
 from auditors.text.swaps.prompt import NAMED_IN_TOOLS, SwappedPrompt, swapped_prompt
 from auditors.types import Message, ToolCall

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation import data
-from benchmarks.lab.distillation.essays import JudgedEssay, example, question, written, written_as_json
+from benchmarks.lab.distillation.data import JudgedEssay, example, question, written, written_as_json
 from benchmarks.suites.ltf_test.judge import Judgement, parse_judgement
 from tests.support.training.runs import judged_run
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from auditors.types import Estimate
 from benchmarks.figures.figure import Run
 from benchmarks.figures.svg import fitted, width_of
+from benchmarks.reporting.headline import stated
 from benchmarks.reporting.report import render
-from benchmarks.reporting.totals import stated
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import Result, decode, encode
 from benchmarks.run.score import score_recorded

@@ -9,7 +9,7 @@ from benchmarks.reporting.headline import Card, cards, chance_words, key_of, not
 from benchmarks.reporting.report import render
 from benchmarks.run.result import Result, encode
 from benchmarks.suites.registry import SUITES
-from gateway.console.result_view import read_numbers
+from gateway.console.audits import read_numbers
 from gateway.terminal.tables import estimates_table
 from tests.benchmarks.reporting.test_report import Collector, result
 from tests.benchmarks.test_recorded_results import scored

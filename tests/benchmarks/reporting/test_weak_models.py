@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from benchmarks.reporting.compare import compare
+from benchmarks.reporting.headline import totals
 from benchmarks.reporting.leaderboard import leaderboards
 from benchmarks.reporting.report import render
-from benchmarks.reporting.totals import totals
 from benchmarks.run import directory
 from benchmarks.run.estimation import mark
 from benchmarks.run.plan import Plan

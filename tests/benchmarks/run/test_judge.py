@@ -20,7 +20,7 @@ from benchmarks.run.result import Result
 from benchmarks.run.runner import run_plan
 from benchmarks.run.score import score_recorded
 from benchmarks.suites.protocol import JUDGE_FAILED, Reply
-from gateway.console.result_view import read_numbers
+from gateway.console.audits import read_numbers
 from tests.support.benchmarks.scripted import Answering, FailingCompleter, MemoryLog
 
 ESSAY = "[Title] On both\n[Introduction] They differ from person to person."

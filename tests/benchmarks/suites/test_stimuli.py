@@ -6,11 +6,9 @@ import msgspec
 import pytest
 
 from benchmarks.suites.common.association_cells import swaps
-from benchmarks.suites.decision.data import Scenario, called_by
 from benchmarks.suites.decision.judge import blind
-from benchmarks.suites.decision.suite import Decision
-from benchmarks.suites.implicit_association.data import stimuli
-from benchmarks.suites.implicit_association.suite import ImplicitAssociation
+from benchmarks.suites.decision.suite import Decision, Scenario, called_by
+from benchmarks.suites.implicit_association.suite import ImplicitAssociation, stimuli
 from benchmarks.suites.protocol import Item
 
 LEAST = 20

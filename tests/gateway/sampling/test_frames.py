@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.sampling.writer.frames import LARGEST_BYTES, Answer, Batch, BrokenFrameError, decoded, framed, read_frame
+from gateway.sampling.writer.remote import LARGEST_BYTES, Answer, Batch, BrokenFrameError, decoded, framed, read_frame
 from gateway.store.deliveries import Delivery
 from tests.support.store.made import exchange
 

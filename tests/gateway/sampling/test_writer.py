@@ -14,10 +14,9 @@ import pytest
 from auditors.types import Exchange
 from gateway.errors import StoreError
 from gateway.sampling.writer import launch
-from gateway.sampling.writer.frames import read_frame
 from gateway.sampling.writer.journal import counts_for
 from gateway.sampling.writer.process import serve_batches
-from gateway.sampling.writer.remote import PIECE_BYTES, RefusedError, RemoteSink
+from gateway.sampling.writer.remote import PIECE_BYTES, RefusedError, RemoteSink, read_frame
 from gateway.sampling.writer.sink import ExchangeSink
 from gateway.store.deliveries import Delivery
 from gateway.store.ledger import Deltas

@@ -7,8 +7,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Exemplar
 
-from gateway.telemetry.exemplars import exemplar
-from gateway.telemetry.exposition import Exposition
+from gateway.telemetry.exposition import Exposition, exemplar
 from gateway.telemetry.metrics import GatewayCollector
 from gateway.telemetry.shared_counts import SharedCounts
 from gateway.telemetry.worker_stats import WorkerStats

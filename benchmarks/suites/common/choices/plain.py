@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from auditors.text.thoughts import split
 
@@ -56,3 +56,33 @@ def plain(text: str) -> str:
 def words_of(text: str) -> str:
     """Return the words of a reply or of an option, plain and in lower case, with single spaces between them."""
     return " ".join(WORDS.findall(plain(text))).casefold()
+
+
+def spellings(choices: Sequence[str]) -> list[str]:
+    """Return the ways to name each choice, by its text, its number or its letter, without doubles.
+
+    Case and punctuation need no spelling of their own: replies are compared without them.
+    """
+    ways: list[str] = []
+    for number, text in enumerate(choices, 1):
+        for name in _names(number):
+            ways += [name, f"{name}. {text}"]
+        ways += [text, re.sub(r"^(?:the|an?) ", "", text, flags=re.IGNORECASE)]
+    return list(dict.fromkeys(ways))
+
+
+def contradictions(choices: Sequence[str], accepted: Set[str]) -> frozenset[str]:
+    """Return the words of each accepted label with the text of another choice."""
+    labels = [(place, words_of(name)) for place in range(len(choices)) for name in _names(place + 1)]
+    return frozenset(
+        f"{label} {words_of(text)}"
+        for place, label in labels
+        for other, text in enumerate(choices)
+        if other != place and label in accepted
+    )
+
+
+def _names(number: int) -> tuple[str, ...]:
+    """Return the labels of a choice, by its number and by its letter, and the ways to begin with one."""
+    letter = chr(ord("A") + number - 1)
+    return (f"Choice{number}", f"Choice {number}", str(number), letter, f"Answer: {letter}", f"The answer is {letter}")

@@ -10,7 +10,7 @@ import msgspec
 from auditors.judge_validation import GroupValidation, Validation
 from benchmarks.lab.metrics.agreement import JudgeAgreement
 from benchmarks.lab.metrics.error_rates import known_rates, rogan_gladen
-from gateway.cli.errors import write_file
+from gateway.cli.actions import write_file
 from gateway.cli.opening import opened
 from gateway.features.lab.judge import judged, tables
 from gateway.features.lab.judge.comparison import SCORES, Comparison, compare

@@ -14,8 +14,7 @@ from auditors.json_errors import UNREADABLE
 from auditors.metrics.intervals import Agreement
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.distillation import data, evaluation
-from benchmarks.lab.distillation.data import DataCard
-from benchmarks.lab.distillation.essays import JudgedEssay
+from benchmarks.lab.distillation.data import DataCard, JudgedEssay
 from benchmarks.lab.distillation.evaluation import AgreementWith, Cost, Judged
 from benchmarks.lab.training import artefact
 from benchmarks.run import client

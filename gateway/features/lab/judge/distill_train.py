@@ -1,13 +1,12 @@
 """`biasgate judge distill-train`: a LoRA adapter that makes a small model the judge."""
 
 import argparse
-import sys
 from pathlib import Path
 
 import msgspec
 
 from benchmarks.lab.distillation import data
-from benchmarks.lab.distillation.essays import example
+from benchmarks.lab.distillation.data import example
 from benchmarks.lab.training import lora
 from gateway.features.lab import training
 
@@ -35,10 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     examples = [example(essay, card.protocol, card.form) for essay in essays]
     about = msgspec.to_builtins(card, str_keys=True)
-    adapter = lora.train(recipe, examples, arguments.out, kind=KIND, about=about, say=_say)
+    adapter = lora.train(recipe, examples, arguments.out, kind=KIND, about=about, say=training.say)
     training.show_trained(adapter)
     return 0
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

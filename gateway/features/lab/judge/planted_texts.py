@@ -21,7 +21,7 @@ from benchmarks.simulator.prose import compose
 from benchmarks.simulator.sections import Level
 from benchmarks.simulator.stance import REFUSALS, Stance, write
 from benchmarks.suites import registry
-from benchmarks.suites.decision.data import Scenario, tests
+from benchmarks.suites.decision.suite import Scenario, tests
 from benchmarks.suites.decision.suite import render as render_decision
 from benchmarks.suites.ltf_test.data import PAPER_AXES, Question, drawn_with, questions
 from benchmarks.suites.ltf_test.suite import render as render_essay

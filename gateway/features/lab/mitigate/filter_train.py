@@ -12,9 +12,8 @@ from auditors.clients.embedders import EmbedderError, RemoteEmbedder, load_embed
 from auditors.metrics.intervals import Interval
 from auditors.types import CompletionError, Embedder
 from benchmarks.errors import BenchmarkError
-from benchmarks.lab.filter_head.examples import Part, read_examples, split
-from benchmarks.lab.filter_head.training import Trained, train
-from gateway.cli.errors import write_file
+from benchmarks.lab.filter_head.training import Part, Trained, read_examples, split, train
+from gateway.cli.actions import write_file
 from gateway.features.mitigation.filter_plan import KIND, Head
 from gateway.features.mitigation.filters.filter import Excerpt
 

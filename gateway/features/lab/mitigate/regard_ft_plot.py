@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.lab.regard_ft import evaluation, page
-from gateway.cli.errors import write_file
+from gateway.cli.actions import write_file
 
 HELP = """\
 An .html file is a complete page with verdicts, figure and every number; an .svg file is the figure alone.

@@ -1,7 +1,6 @@
 """`biasgate mitigate regard-ft train`: a LoRA adapter that denies disrespectful premises."""
 
 import argparse
-import sys
 from pathlib import Path
 
 import msgspec
@@ -39,10 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         training.show_estimate(recipe, len(pairs))
         return 0
-    adapter = lora.train(recipe, data.examples(pairs), arguments.out, kind=KIND, about=about, say=_say)
+    adapter = lora.train(recipe, data.examples(pairs), arguments.out, kind=KIND, about=about, say=training.say)
     training.show_trained(adapter)
     return 0
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

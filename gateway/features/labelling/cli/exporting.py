@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.cli.errors import write_file
+from gateway.cli.actions import write_file
 from gateway.cli.opening import opened
 from gateway.errors import GatewayError
 from gateway.features.labelling import label_studio, labels

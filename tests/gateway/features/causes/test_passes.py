@@ -12,7 +12,7 @@ from gateway.auditor.part import AuditorContext
 from gateway.config.schema import Config
 from gateway.features.causes import store
 from gateway.features.causes.passes import CausesPart
-from gateway.features.causes.work import Work
+from gateway.features.causes.store import Work
 from gateway.store import streams
 from gateway.store.database import Database
 from gateway.store.tables import exchanges, facts

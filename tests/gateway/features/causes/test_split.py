@@ -5,7 +5,7 @@ import pytest
 
 from gateway.features.causes.shown import shown_cause
 from gateway.features.causes.split import Side, Split, judged, quiet_before, split
-from gateway.features.causes.work import PartName, Row, Work
+from gateway.features.causes.store import PartName, Row, Work
 from tests.support.long import least_covered, repeated
 from tools.causes.planted import World, played, truth
 

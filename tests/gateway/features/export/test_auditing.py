@@ -12,7 +12,7 @@ import pytest
 from gateway.auditor.metrics import AuditorMetrics, Snapshot
 from gateway.config.loading import validate
 from gateway.config.schema import Config
-from gateway.console.shell import Part
+from gateway.console.showing import Part
 from gateway.errors import BusyError, ConfigError
 from gateway.features.export import auditing as scheduled
 from gateway.features.export import passes

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditors.types import Estimate
-from benchmarks.reporting.totals import totals
+from benchmarks.reporting.headline import totals
 from benchmarks.run import directory
 from benchmarks.run.result import Result, encode
 from benchmarks.suites.protocol import Scale

@@ -17,7 +17,7 @@ import pytest
 
 from auditors.types import Estimate
 from benchmarks.errors import BenchmarkError
-from benchmarks.reporting.totals import totals
+from benchmarks.reporting.headline import totals
 from benchmarks.run import directory
 from benchmarks.run.result import Result
 from gateway.features.formats import mlflow_runs

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from auditors.text.names import BEARERS
-from gateway.demo.prompts import varied_prompts
+from gateway.demo.traffic import varied_prompts
 from tests.support.commands import command as run_command
 from tests.support.commands import refused, run_here
 from tests.support.integration.serving import command
