@@ -339,7 +339,7 @@ def swapped_decision(exchange_id: str, decision: Decision) -> tuple[Swapped, Any
     """The first axis on which the decision can be swapped, in an order that the exchange's id decides.
 
     The group is exchanged in the state and in all other parts that name it. A state is often an object, whose values
-    are read by the names of their members (`text.swaps.members`). These names, ids of questions and labels cannot be
+    are read by the names of their members (`text.swaps.leaves`). These names, ids of questions and labels cannot be
     exchanged without asking something else: where one of them names a group of the axis, the decision is left alone.
 
     Returns: the swap and the decision's content after it; or the plainest reason why there is none.

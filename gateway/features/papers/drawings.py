@@ -20,8 +20,8 @@ from benchmarks.figures.marks import mark, whisker
 from benchmarks.figures.panels import Panel, Point, Scale, all_numbers, keep_finite, ticks
 from benchmarks.figures.svg import WIDE, add, canvas, fitted, hint, in_both_widths, kind_of, markup, nothing, text
 from benchmarks.lab.positioning import positioning
+from benchmarks.reporting.headline import stated
 from benchmarks.reporting.leaderboard import leaderboards
-from benchmarks.reporting.totals import stated
 from benchmarks.run import directory
 from benchmarks.run.score import cells
 from benchmarks.suites import registry
