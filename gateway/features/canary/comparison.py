@@ -218,25 +218,7 @@ class Comparison:
     def _verdict(self, reports: Sequence[GapReport], log_evidence: float) -> tuple[Verdict, list[str]]:
         request = self._request
         if log_evidence >= math.log(1.0 / request.alpha):
-            total = sum(report.e_value or 0.0 for report in reports)
-            ranked = sorted(
-                (report for report in reports if report.e_value), key=lambda report: -(report.e_value or 0.0)
-            )
-            telling = [report for report in ranked if (report.e_value or 0.0) >= total / 20][:MOST_NAMED]
-            worst = [
-                f"{_name(report)}: {report.canary or 0.0:.3f} on the canary, {report.stable or 0.0:.3f} on stable in "
-                f"{report.n} pairs; "
-                f"grown by {report.growth or 0.0:.3f}, {report.lower:.3f} or more (alpha {request.alpha:g}), "
-                f"e-value {report.e_value:.3g}"
-                for report in telling
-            ]
-            value = math.exp(min(LARGEST_LOG, log_evidence))
-            together = (
-                f"mean e-value over {len(self._tested())} gaps {value:.3g}, at least 1 / alpha = "
-                f"{1 / request.alpha:g}: if no gap had grown by more than {request.tolerance:g}, the probability of "
-                f"ever reaching this would be {request.alpha:g} at most"
-            )
-            return "rollback", [*worst, together]
+            return "rollback", [*_worst(reports, request), _together(log_evidence, len(self._tested()), request)]
         open_gaps = [report for report in reports if not report.is_excluded]
         if not open_gaps and self._tested():
             return "promote", [
@@ -270,6 +252,27 @@ class Comparison:
             lower=bounds.lower,
             upper=bounds.upper,
         )
+
+
+def _worst(reports: Sequence[GapReport], request: CanaryRequest) -> list[str]:
+    """Return a sentence for each of the gaps that give most of the evidence."""
+    total = sum(report.e_value or 0.0 for report in reports)
+    ranked = sorted((report for report in reports if report.e_value), key=lambda report: -(report.e_value or 0.0))
+    telling = [report for report in ranked if (report.e_value or 0.0) >= total / 20][:MOST_NAMED]
+    return [
+        f"{_name(report)}: {report.canary or 0.0:.3f} on the canary, {report.stable or 0.0:.3f} on stable in "
+        f"{report.n} pairs; grown by {report.growth or 0.0:.3f}, {report.lower:.3f} or more (alpha {request.alpha:g}), "
+        f"e-value {report.e_value:.3g}"
+        for report in telling
+    ]
+
+
+def _together(log_evidence: float, n_gaps: int, request: CanaryRequest) -> str:
+    value = math.exp(min(LARGEST_LOG, log_evidence))
+    return (
+        f"mean e-value over {n_gaps} gaps {value:.3g}, at least 1 / alpha = {1 / request.alpha:g}: if no gap had grown "
+        f"by more than {request.tolerance:g}, the probability of ever reaching this would be {request.alpha:g} at most"
+    )
 
 
 def _name(report: GapReport) -> str:
