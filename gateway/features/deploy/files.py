@@ -17,10 +17,15 @@ def deployment_files() -> dict[str, Path]:
     """Every file by its path, relative to the folder that it is written to. Raises: FileNotFoundError without any."""
     here = Path(__file__).parent
     data = here / DATA
-    files = _under(data, ("**/*",)) if data.is_dir() else _under(here.parents[2], PATTERNS)
+    files = _under(data, ("**/*",)) if data.is_dir() else in_checkout(here.parents[2])
     if not files:
         raise FileNotFoundError(f"{data} is empty")
     return files
+
+
+def in_checkout(root: Path) -> dict[str, Path]:
+    """Return the same from a checkout; setup.py calls this function."""
+    return _under(root, PATTERNS)
 
 
 def _under(root: Path, patterns: tuple[str, ...]) -> dict[str, Path]:
