@@ -107,7 +107,7 @@ async def read_detectors(database: Database, selection: Selection, settings: Dri
     history = await served.history(database) if standing else ModelHistory(())
     changed = await in_turns(lambda row: _with_alarm(row, opened.get(row.id) or _bytes(row), history), standing)
     opened |= dict(zip(_ids(standing), changed, strict=True))
-    moved = {detector.stream for detector in await read_moved(database, settings)}
+    moved = set(await _list_moved(database, settings))
     start = b'{"log_threshold":%s,"has_moved":' % msgspec.json.encode(log_threshold)
     encoded = [
         start + (b"true," if row.id in moved else b"false,") + (opened.get(row.id) or _bytes(row))[1:]
@@ -116,17 +116,33 @@ async def read_detectors(database: Database, selection: Selection, settings: Dri
     return EncodedPage.join(list[Detectors], page.total, encoded)
 
 
-async def read_moved(database: Database, settings: DriftSettings) -> list[ShownDetector]:
-    """Return the detectors of the streams that moved, at the settings' false discovery rate, the clearest first.
+class _Evidence(msgspec.Struct, frozen=True):
+    """The part of a stored `ShownDetector` that says whether its stream moved; the whole takes four times as long."""
+
+    stream: str
+    log_e_value: float | None
+
+
+_evidence = msgspec.json.Decoder(_Evidence)
+
+
+async def _list_moved(database: Database, settings: DriftSettings) -> list[str]:
+    """Return the streams that moved, at the settings' false discovery rate, the clearest first.
 
     All streams of the store count, whatever a page selects. An e-value is below its evidence, and only those of 1 /
     rate or more can be listed, so the others are not read.
     """
     rate = settings.false_discovery_rate
-    evident = await in_turns(_detectors.decode, await streams.evident(database, -math.log(rate)))
-    by_id = {detector.stream: detector for detector in evident if detector.log_e_value is not None}
-    log_e_values = {stream: detector.log_e_value or 0.0 for stream, detector in by_id.items()}
-    return [by_id[stream] for stream in moves.moved(log_e_values, await streams.count(database), rate)]
+    evident = await in_turns(_evidence.decode, await streams.evident(database, -math.log(rate)))
+    log_e_values = {part.stream: part.log_e_value for part in evident if part.log_e_value is not None}
+    return moves.moved(log_e_values, await streams.count(database), rate)
+
+
+async def read_moved(database: Database, settings: DriftSettings) -> list[ShownDetector]:
+    """Return the detectors of the streams that moved, the clearest first."""
+    stored = await streams.evident(database, -math.log(settings.false_discovery_rate))
+    by_id = {detector.stream: detector for detector in await in_turns(_detectors.decode, stored)}
+    return [by_id[stream] for stream in await _list_moved(database, settings)]
 
 
 async def read_alarms(database: Database, selection: Selection, settings: DriftSettings) -> EncodedPage[Alarm]:

@@ -60,7 +60,7 @@ PAGES = [
     ("/live/estimates?model=model-07", 100, 0.05),
     ("/live/estimates?model=model-07&axis=race", 20, 0.05),
     ("/live/detectors", 5000, 0.5),
-    ("/live/detectors?axis=race&model=model-07", 20, 0.05),
+    ("/live/detectors?axis=race&model=model-07", 20, 0.1),
     ("/live/estimates?window=500", 5000, 1.0),
 ]
 """Path, streams in the answer, processor seconds that it may take: twice what a slow machine takes."""
