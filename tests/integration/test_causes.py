@@ -69,6 +69,7 @@ async def test_a_planted_change_is_told_apart(
         stream = await alarm_of(system, since, (metric, group))
         cause = await cause_of(system, since, stream)
         page = await system.http.get(f"/console/alarms/{stream}")
+        later = await system.get(f"/live/alarms/{stream}/cause")  # more answers may have come in between
     parts = {entry["part"]: entry for entry in cause["parts"]}
     assert sum(entry["value"] for entry in parts.values()) == pytest.approx(cause["shift"])
     planted = dict.fromkeys(parts, 0.0) | {part: expected}
@@ -76,7 +77,7 @@ async def test_a_planted_change_is_told_apart(
         name for name, entry in parts.items() if abs(entry["value"] - planted[name]) > 0.45 * abs(expected)
     } == set()
     assert cause["sentence"].startswith(f"Of the {'rise' if expected > 0 else 'fall'} of ")
-    assert cause["sentence"] in page.text
+    assert cause["sentence"] in page.text or later["sentence"] in page.text
     assert min(cause["n_before"], cause["n_since"]) >= 30
 
 
@@ -108,6 +109,7 @@ async def cause_of(system: LiveSystem, since: Asked, stream: str) -> dict[str, A
         cause = await system.get(f"/live/alarms/{stream}/cause")
         if cause["status"] == "pending" and cause["n_since"] < 2 * ROUND:
             await system.send(requests(*since))
+            await system.settled()  # a backlog of audits would go before the questions of the cause
         return bool(cause["status"] != "pending")
 
     await until(is_told, within_seconds=180)
