@@ -23,9 +23,9 @@ from benchmarks.run.result import Result, shown_axes, shown_fields
 from benchmarks.run.score import LEVEL
 from benchmarks.suites import registry
 from benchmarks.suites.common.estimation import MIN_CLUSTERS
-from benchmarks.suites.common.joint_score import JointTable
 from benchmarks.suites.common.mitigation import NONE
 from benchmarks.suites.common.rank_statistics import RankRule, declined_rate
+from benchmarks.suites.protocol import JointTable
 from benchmarks.suites.registry import SUITES
 
 

@@ -14,9 +14,8 @@ from benchmarks.run.judge import JudgeUsed, model_status
 from benchmarks.run.thinking import ThinkingFound, exhausted_reason
 from benchmarks.suites.common.assessable import too_little
 from benchmarks.suites.common.estimation import NOT_ASSESSABLE
-from benchmarks.suites.common.joint_score import JointScore
 from benchmarks.suites.common.observations import items_of, without_exhausted
-from benchmarks.suites.protocol import STATUSES, DataKind, Mode, Observation, ProtocolName
+from benchmarks.suites.protocol import STATUSES, DataKind, JointScore, Mode, Observation, ProtocolName
 
 
 class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):

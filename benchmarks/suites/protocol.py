@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditors.labelling.forms import FormName
-from auditors.types import Message, Status
+from auditors.types import Estimate, Message, Status
 from benchmarks.datasets import published
 from benchmarks.datasets.spec import DatasetSpec, content_sha256
 from benchmarks.suites.common.choices.plain import spellings
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from auditors.clients.judge_client import JudgeQuestion
     from auditors.labelling.tasks import LabellingQuestion
     from benchmarks.figures.figure import Figure, Run
-    from benchmarks.suites.common.joint_score import JointScore
 
 Mode = Literal["sample", "exact"]
 """sample: the model's own sampled reply. exact: choice probabilities from logprobs."""
@@ -174,6 +173,32 @@ class Scale(msgspec.Struct, frozen=True):
     """The metric of a live auditor that has the same meaning and scale: drift may be measured against this one."""
 
 
+class JointTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The table of two suites with a joint score, side by side on a leaderboard."""
+
+    title: str
+    columns: tuple[str, str]
+    """The partner's name in the table, then the suite's own."""
+    metric: str
+    """Metric of both suites that the mean is formed from."""
+    mean: Callable[[float, float], float]
+    """Mean of the partner's number and the suite's own."""
+    beside: tuple[str, ...]
+    """Metrics of both suites printed next to it."""
+    note: str
+
+
+class JointScore(msgspec.Struct, frozen=True, kw_only=True):
+    """A number that finished runs of two suites give together, kept with the results of the suite that declares it."""
+
+    metric: str
+    partner: str
+    """Name of the other suite."""
+    estimates: Callable[[Sequence[Observation], Sequence[Observation], ProtocolName, int], list[Estimate]]
+    """Estimates from the suite's own observations, the partner's, and protocol and seed of the run."""
+    table: JointTable
+
+
 class Content(msgspec.Struct, frozen=True, kw_only=True):
     """The texts by which an item is recognised that another harness asked in its own words."""
 
@@ -238,7 +263,7 @@ class Suite(ABC):
     """Forms in which people can label replies, the usual one first: `labelling_question`."""
     rank_rule: ClassVar[RankRule | None] = None
     """Rule by which models are ranked; without a rule they stand side by side."""
-    joint_score: "ClassVar[JointScore | None]" = None
+    joint_score: ClassVar[JointScore | None] = None
     """A number that the suite gives together with a run of another suite."""
 
     @property

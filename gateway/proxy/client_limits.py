@@ -6,14 +6,11 @@ nothing for it.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gateway.config.schema import ServerConfig
 from gateway.proxy.headers import Header
 from gateway.proxy.refusals import BUFFERS_FULL, Refusal, head_too_large, too_many_headers
-
-if TYPE_CHECKING:
-    from gateway.proxy.relay import Relay
 
 CLIENT_TICK_SECONDS = 1.0
 """Seconds by which the notice of a slow client may be late."""
@@ -25,6 +22,13 @@ class BadHead(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
+
+
+class ClientConnection(Protocol):
+    """A client's connection."""
+
+    def check_client(self, now: float) -> None:
+        """End the connection when its next bytes are late; `now` is time.perf_counter()."""
 
 
 class Wait:
@@ -55,6 +59,15 @@ def require_small_head(url: bytes, headers: Iterable[Header], limits: ServerConf
         raise BadHead(too_many_headers(limits.max_headers))
 
 
+class Buffered(Protocol):
+    """An exchange that holds (part of) its request's body."""
+
+    held_bytes: int
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer, forget the body and call `BufferedBodies.release`."""
+
+
 class BufferedBodies:
     """The sum, and the bodies still coming: without room the largest goes, so no slow sender keeps others out."""
 
@@ -65,9 +78,9 @@ class BufferedBodies:
         """Bytes; `server.max_buffered_bytes`."""
         self.held = 0
         """Bytes, until their exchange ends or its answer begins."""
-        self._growing: set[Relay] = set()
+        self._growing: set[Buffered] = set()
 
-    def add(self, body: "Relay", size: int) -> None:
+    def add(self, body: Buffered, size: int) -> None:
         self.held += size
         body.held_bytes += size
         self._growing.add(body)
@@ -82,10 +95,10 @@ class BufferedBodies:
             largest.refuse(BUFFERS_FULL)
         return self.held <= self.most
 
-    def completed(self, body: "Relay") -> None:
+    def completed(self, body: Buffered) -> None:
         self._growing.discard(body)
 
-    def release(self, body: "Relay") -> None:
+    def release(self, body: Buffered) -> None:
         self.held -= body.held_bytes
         body.held_bytes = 0
         self._growing.discard(body)

@@ -9,15 +9,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import httptools
 
 from gateway.proxy.head_cache import CachedHead, split_head
 from gateway.proxy.headers import Header, ResponseHead
-
-if TYPE_CHECKING:
-    from gateway.proxy.pool import Pool
 
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,8}")
 """No extension, which would be a hop's own business, and no size that needs more digits than a packet can hold."""
@@ -105,10 +102,18 @@ class ResponseSink(Protocol):
         """The response will not come, or not to its end. `may_be_stale`: reused connection, not one byte answered."""
 
 
+class ConnectionOwner(Protocol):
+    """The owner that gets the connection back."""
+
+    def released(self, connection: "UpstreamConnection") -> None: ...
+
+    def lost(self, connection: "UpstreamConnection") -> None: ...
+
+
 class UpstreamConnection(asyncio.Protocol):
     """Carries one exchange at a time; `is_reusable` says whether another may follow."""
 
-    def __init__(self, owner: "Pool") -> None:
+    def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made, before any use
         self._parser: Any = httptools.HttpResponseParser(self)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import httpx
 import msgspec
@@ -17,7 +17,7 @@ from gateway.health import OK, UPSTREAMS
 from gateway.proxy.admission import Admission
 from gateway.proxy.affinity import Affinity
 from gateway.proxy.body import RequestBody
-from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, BufferedBodies
+from gateway.proxy.client_limits import CLIENT_TICK_SECONDS, BufferedBodies, ClientConnection
 from gateway.proxy.cors import cors_policy
 from gateway.proxy.giving_way import GivingWay
 from gateway.proxy.headers import RequestHead
@@ -27,10 +27,6 @@ from gateway.proxy.refusals import Refusal, model_not_found
 from gateway.proxy.types import LABELLED_ENDPOINTS, Mitigation, RequestStats, Tap
 from gateway.proxy.upstreams import Upstream, Upstreams
 from gateway.ticks import every, next_tick
-
-if TYPE_CHECKING:
-    from gateway.proxy.protocol import RelayProtocol
-    from gateway.proxy.relay import Relay
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +39,16 @@ _ASKING_MODELS = frozenset(endpoint.encode() for endpoint in LABELLED_ENDPOINTS)
 """Endpoints whose 404 means that the model does not exist."""
 FIRST_CHECK_SECONDS = 1.0
 """Seconds that start() waits to know the upstreams; an upstream that has not answered by then is taken to be up."""
+
+
+class LiveExchange(Protocol):
+    """An exchange that has begun and not ended."""
+
+    def check(self, now: float) -> None:
+        """End the exchange when a time limit has passed; `now` is time.perf_counter()."""
+
+    def on_drain_timeout(self) -> None:
+        """End the exchange: the gateway's time to drain is over."""
 
 
 class DataPlane:
@@ -75,9 +81,9 @@ class DataPlane:
         self._balancer = Upstreams(config)
         self._affinity = Affinity(config.balancing) if config.balancing.policy == "consistent_hash" else None
         self.giving_way = GivingWay(config, self._balancer.all, stats)
-        self.clients: set[RelayProtocol] = set()
+        self.clients: set[ClientConnection] = set()
         """Open connections, each of which puts itself in and takes itself out."""
-        self._live: set[Relay] = set()
+        self._live: set[LiveExchange] = set()
         self._all_ended = asyncio.Event()
         self._http: httpx.AsyncClient | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -141,11 +147,11 @@ class DataPlane:
         if self._http is not None:
             await self._http.aclose()
 
-    def exchange_began(self, exchange: "Relay") -> None:
+    def exchange_began(self, exchange: LiveExchange) -> None:
         """The clock checks it from now on."""
         self._live.add(exchange)
 
-    def exchange_ended(self, exchange: "Relay") -> None:
+    def exchange_ended(self, exchange: LiveExchange) -> None:
         """Counterpart of `exchange_began`, also for exchanges that never began."""
         self._live.discard(exchange)
         if not self._live:
@@ -216,7 +222,7 @@ class DataPlane:
                     logger.exception("checking a client's connection failed")
 
     async def _keep_time(self) -> None:
-        unchecked: list[Relay] = []
+        unchecked: list[LiveExchange] = []
 
         def tick(_: float) -> None:
             now = perf_counter()
@@ -228,7 +234,7 @@ class DataPlane:
 
         await every(TICK_SECONDS, tick)
 
-    def _check(self, exchanges: "list[Relay]", now: float) -> None:
+    def _check(self, exchanges: list[LiveExchange], now: float) -> None:
         for exchange in exchanges:
             if exchange not in self._live:
                 continue

@@ -15,10 +15,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from gateway.config.schema import Config
-from gateway.proxy.live_waits import Waits
+from gateway.proxy.live_waits import AuditExchange, Waits
 from gateway.proxy.patience import Patience
 from gateway.proxy.refusals import AUDIT_DEFERRED, Refusal
 from gateway.proxy.types import RequestStats
@@ -26,9 +25,6 @@ from gateway.proxy.upstreams import Upstream
 from gateway.proxy.waits_board import LOOK_SECONDS, BoardFile, BoardReader
 from gateway.proxy.wasted_tokens import wasted_tokens
 from gateway.ticks import every
-
-if TYPE_CHECKING:
-    from gateway.proxy.forwarding import Forwarding
 
 logger = logging.getLogger(__name__)
 
@@ -153,5 +149,5 @@ class _AtUpstream:
         self.busy_at: float | None = None
         """When an audit was last in flight, or first turned away."""
         self.spares_next = False
-        self.spared: Forwarding | None = None
+        self.spared: AuditExchange | None = None
         """The one that was let through although live requests wait: it is not cut off."""

@@ -6,7 +6,7 @@ queue only beyond what such replies usually take. Audit requests (`x-biasgate-pr
 hot path this is one dictionary entry made and one taken out a request.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -45,6 +45,21 @@ class Waits(msgspec.Struct, frozen=True, array_like=True):
 
     def plus(self, other: "Waits") -> "Waits":
         return Waits(self.streams.plus(other.streams), self.replies.plus(other.replies), self.live + other.live)
+
+
+class AuditExchange(Protocol):
+    """An audit request in flight."""
+
+    @property
+    def content(self) -> bytes:
+        """Body of the request."""
+
+    @property
+    def sent_at(self) -> float:
+        """time.perf_counter() at which the request was sent."""
+
+    def cut_off(self) -> None:
+        """End the request at once, at the upstream too; its client is told to ask again later."""
 
 
 class Kind:

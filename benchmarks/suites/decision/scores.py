@@ -17,9 +17,8 @@ from benchmarks.suites.common.association_cells import (
     unread_as,
 )
 from benchmarks.suites.common.estimation import REFUSALS_AS, Cell, estimate
-from benchmarks.suites.common.joint_score import JointScore, JointTable
 from benchmarks.suites.common.observations import items_of, where
-from benchmarks.suites.protocol import Observation, ProtocolName, Scale
+from benchmarks.suites.protocol import JointScore, JointTable, Observation, ProtocolName, Scale
 
 METRIC = "bias_score"
 SCALE = Scale(0, 100, "mean of both absolute means, as published; a coin has 100")

@@ -11,8 +11,8 @@ from benchmarks.run.log import kept
 from benchmarks.run.plan import RunOptions, prepare
 from benchmarks.run.result import joined
 from benchmarks.run.stopping import in_thread
-from benchmarks.suites.common.joint_score import JointScore
 from benchmarks.suites.common.observations import Observations
+from benchmarks.suites.protocol import JointScore
 from benchmarks.suites.registry import SUITES
 from gateway.store import runs
 from gateway.store.database import Database
