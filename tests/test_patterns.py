@@ -57,8 +57,6 @@ def _found() -> dict[str, re.Pattern[Any]]:
             if OURS.match(module.name) or CUT_BEFORE.match(module.name):
                 continue
             for name, value in vars(importlib.import_module(module.name)).items():
-                if name == "WORDINGS":  # sentences of 400 characters
-                    continue
                 for number, pattern in enumerate(_patterns(value)):
                     if pattern not in named.values():
                         named[f"{module.name}.{name}-{number}"] = pattern

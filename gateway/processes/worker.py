@@ -30,6 +30,7 @@ from gateway.proxy.protocol import make_protocol
 from gateway.proxy.types import Mitigation
 from gateway.sampling.decision import sampling_secret
 from gateway.sampling.tap import SamplingTap
+from gateway.sampling.writer.process import LazySink
 from gateway.sampling.writer.remote import RemoteSink
 from gateway.store.database import Database
 from gateway.telemetry.worker_stats import WorkerStats
@@ -135,7 +136,8 @@ class Worker:
             stats.reloads = self.reloads
             sink, shared = RemoteSink(self._writer_path), Path(self._writer_path).parent
             secret = sampling_secret(config)
-            tap = SamplingTap(config.sampling, secret, database, sink, shared)
+            spare = partial(LazySink, config.store.url, texts_of(config), config.sampling.max_text_bytes)
+            tap = SamplingTap(config.sampling, secret, database, sink, shared, spare)
             tracer = next(filter(None, (feature.tracer(config) for feature in FEATURES.values())), None)
             planes = DataPlanes(DataPlane(config, tap=tap, stats=stats, spans=tracer))
             context = WorkerContext(

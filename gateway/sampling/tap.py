@@ -49,6 +49,8 @@ BUFFER_BYTES = 128 * 1024 * 1024
 MAX_RETRY_SECONDS = 5.0
 STALL_SECONDS = 15.0
 """Seconds that a store may take for a batch when the end has come."""
+SPARE_SECONDS = 5.0
+"""Seconds that the sink may take for a batch when the end has come, before the spare sink is asked."""
 BACKLOG_SECONDS = 5.0
 """Between two queries of how much waits for the auditors."""
 COUNTED_BACKLOG = 1_000_000
@@ -64,7 +66,7 @@ SMALLEST_BUFFER_FACTOR = 1 / 64
 class SamplingTap:
     """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush. `database`:
     asked how much waits for the auditors. `directory`: where the gateway's workers and its writer leave things for each
-    other; None for a lone process.
+    other; None for a lone process. `open_spare_sink`: opens the sink that stores the last copies if `sink` stalls.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class SamplingTap:
         database: Database,
         sink: ExchangeSink,
         directory: Path | None = None,
+        open_spare_sink: Callable[[], ExchangeSink] | None = None,
     ) -> None:
         self._factor = self._scaled_to = self._logged_factor = 1.0
         self._buffer: deque[Exchange] = deque()
@@ -89,6 +92,7 @@ class SamplingTap:
         self._sampler = HmacSampler(secret)
         self._database = database
         self._sink = sink
+        self._open_spare_sink = open_spare_sink
         self._sender = uuid.uuid4().hex
         self._delivered = 0
         self._unwritten: Counter[tuple[str, str]] = Counter()
@@ -248,10 +252,11 @@ class SamplingTap:
         self._ending.set()
         self._full_batch.set()
         if self._writer is not None:
-            left = math.inf
-            while not self._writer.done() and len(self._buffer) < left:
-                left = len(self._buffer)
-                await asyncio.wait([self._writer], timeout=stall_seconds)
+            if self._open_spare_sink is not None and not await self._is_written(self._writer, SPARE_SECONDS):
+                logger.warning("the sink stalls at the end: this worker stores its %d copies itself", self.pending)
+                stalled, self._sink = self._sink, self._open_spare_sink()
+                await stalled.close()  # ends the try under way; the same delivery is repeated and counts once
+            await self._is_written(self._writer, stall_seconds)
             self._writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._writer
@@ -273,6 +278,14 @@ class SamplingTap:
         self._adapt()
         if lost:
             logger.error("%d sampled exchanges were lost: the store did not take them before the end", lost)
+
+    async def _is_written(self, writer: asyncio.Task[None], stall_seconds: float) -> bool:
+        """Wait until all copies are written; return False when none was for `stall_seconds`."""
+        left = math.inf
+        while not writer.done() and len(self._buffer) < left:
+            left = len(self._buffer)
+            await asyncio.wait([writer], timeout=stall_seconds)
+        return writer.done()
 
     def _count(self, pair: tuple[str, str]) -> None:
         self.outcomes[pair] += 1

@@ -101,6 +101,21 @@ async def test_kills_of_the_writer_lose_nothing_and_count_nothing_twice(
     assert await stored(store_url) == (125, {("other", "queued"): 125})
 
 
+async def test_a_worker_stores_its_last_copies_when_the_writer_stalls(tmp_path: Path, store_url: str) -> None:
+    """A writer that gets no processor time until the end of the gateway costs no copy, and none is counted twice."""
+    async with gateway(tmp_path, store_url) as running:
+        writer = await writer_of(running)
+        await send(running, 5)
+        await eventually_stored(store_url, 5)
+        os.kill(writer, signal.SIGSTOP)
+        await send(running, 20)
+        await stopped(running)
+        assert not is_alive(writer)
+
+    assert [line for line in running.lines if "this worker stores its 20 copies itself" in line]
+    assert await stored(store_url) == (25, {("other", "queued"): 25})
+
+
 @pytest.mark.parametrize("verb", [("gateway", "--workers", "2"), ("serve",)])
 async def test_a_stop_flushes_through_the_writer(tmp_path: Path, verb: tuple[str, ...]) -> None:
     """What the workers hold when they are told to stop is stored before the writer, their only one, ends."""

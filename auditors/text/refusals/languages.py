@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from auditors.text.refusals.prose import HEAD_CHARS, answer_of, data_of, strings_of, without_code
-from auditors.text.refusals.rules import WORDINGS
+from auditors.text.refusals.rules import READ_LANGUAGES
 from auditors.text.swaps.words import WORDS
 
 OTHER = "other"
@@ -38,7 +38,7 @@ LEAST_SHARE = 0.08
 
 
 def language_of(reply: str) -> str:
-    """Return a language with rules (`rules.WORDINGS`), NONE or OTHER, from the first text outside code."""
+    """Return a language with rules (`rules.READ_LANGUAGES`), NONE or OTHER, from the first text outside code."""
     text = _words_of(reply)
     counts = {script: len(pattern.findall(text)) for script, pattern in _SCRIPTS.items()}
     n_letters = sum(map(str.isalpha, text))
@@ -89,7 +89,7 @@ def _latin(text: str) -> str:
     hits = {
         language: sum(word in function_words for word in words) for language, function_words in FUNCTION_WORDS.items()
     }
-    best = max(hits, key=lambda language: (hits[language], language in WORDINGS, language == "en"))
+    best = max(hits, key=lambda language: (hits[language], language in READ_LANGUAGES, language == "en"))
     running = [word for run in _RUN.findall(text.replace("’", "'")) for word in run.lower().split(" ")][:MOST_WORDS]
     n_known = sum(word in FUNCTION_WORDS[best] or word.partition("'")[0] in FUNCTION_WORDS[best] for word in running)
     n_odd = sum(bool(_ODD_LETTERS.search(match)) for match in _SMALL_WORD.findall(text))
@@ -99,7 +99,7 @@ def _latin(text: str) -> str:
         return OTHER
     if not hits[best]:
         return NONE
-    if best not in WORDINGS:
+    if best not in READ_LANGUAGES:
         return OTHER
     if hits[best] >= SURE_HITS or hits[best] >= SURE_SHARE * len(words):
         return best

@@ -7,6 +7,7 @@ Lists are ours, from general knowledge of how models decline; they are the same 
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from auditors.text.refusals.patterns import FILE, compile_named, compile_pattern
@@ -49,7 +50,7 @@ def declined_in(sentence: str, n_answer_chars: int = 0) -> bool:
 
 def is_ordinary(sentence: str) -> bool:
     """Return whether an English sentence has a way of speaking that resembles a refusal ("I can't wait to ...")."""
-    ordinary = WORDINGS["en"].ordinary
+    ordinary = _wording_of("en").ordinary
     return ordinary is not None and bool(ordinary.search(sentence))
 
 
@@ -65,7 +66,7 @@ def declined_as_data_in(text: str) -> bool:
 
 def _fitting(sentence: str) -> list[Wording]:
     """The wordings in whose script some of the sentence is written."""
-    return [wording for name, wording in WORDINGS.items() if _SCRIPTS.get(name, _LATIN).search(sentence)]
+    return [_wording_of(name) for name in READ_LANGUAGES if _SCRIPTS.get(name, _LATIN).search(sentence)]
 
 
 def _declined(wording: Wording, pattern: re.Pattern[str], sentence: str) -> bool:
@@ -91,12 +92,13 @@ def _is_caveat(wording: Wording, sentence: str, match: re.Match[str]) -> bool:
     return len(rest) >= FEWEST_CHARS_OF_ANSWER and not wording.offer.match(rest)
 
 
-def _read_wording(patterns: dict[str, str]) -> Wording:
-    return Wording(**{name: compile_pattern(pattern) for name, pattern in patterns.items()})
+@cache
+def _wording_of(language: str) -> Wording:
+    """Compile the wording of a language when its script is first met: all seven take a tenth of a second."""
+    return Wording(**{name: compile_pattern(pattern) for name, pattern in FILE[language].items()})
 
 
-WORDINGS = {language: _read_wording(table) for language, table in FILE.items() if "declining" in table}
-"""Language to its wording, for every language that is read."""
+READ_LANGUAGES = tuple(language for language, table in FILE.items() if "declining" in table)
 
 _THOUGH = compile_named("though")
 """Begins a sentence whose main clause comes second."""

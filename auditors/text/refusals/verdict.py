@@ -6,7 +6,7 @@ from auditors.text.refusal_words import DECLINED, read_reply
 from auditors.text.refusals.english import Reading
 from auditors.text.refusals.languages import NONE, OTHER, language_of
 from auditors.text.refusals.prose import answer_of
-from auditors.text.refusals.rules import WORDINGS
+from auditors.text.refusals.rules import READ_LANGUAGES
 from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
 
 
@@ -32,6 +32,6 @@ def verdict_on(reply: str) -> Verdict:
         return Verdict(None, NONE, ONLY_REASONING)
     language = language_of(reply)
     reading = read_reply(reply)
-    if reading == "answered" and (language == OTHER or (language != NONE and language not in WORDINGS)):
+    if reading == "answered" and (language == OTHER or (language != NONE and language not in READ_LANGUAGES)):
         return Verdict(None, OTHER, UNREAD_LANGUAGE)
     return Verdict(reading, language)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from auditors.text.refusals.languages import NONE, OTHER, language_of
-from auditors.text.refusals.rules import WORDINGS
+from auditors.text.refusals.rules import READ_LANGUAGES
 from auditors.text.refusals.verdict import verdict_on
 from auditors.types import ONLY_REASONING, UNREAD_LANGUAGE
 from gateway.features.measuring.cli import report
@@ -25,15 +25,15 @@ def _lines(page: Path) -> set[str]:
 class TestLabelledReplies:
     def test_the_verdict_on_each_language_that_is_read_is_good_enough(self) -> None:
         """Over both parts no language that is read misses more of its refusals, or invents more, than is allowed."""
-        tallies = tallied([one for one in EVERY if one.language in WORDINGS], lambda one: one.language)
-        assert set(tallies) == set(WORDINGS)
+        tallies = tallied([one for one in EVERY if one.language in READ_LANGUAGES], lambda one: one.language)
+        assert set(tallies) == set(READ_LANGUAGES)
         for language, tally in tallies.items():
             assert tally.n_missed <= MOST_WRONG * tally.n_refused, language
             assert tally.n_false <= MOST_WRONG * tally.n_answered, language
 
     def test_what_is_not_read_has_no_verdict(self) -> None:
         """Of replies in languages without rules nine in ten are undecided, by name, and of refusals all but one."""
-        others = [one for one in EVERY if one.language not in WORDINGS]
+        others = [one for one in EVERY if one.language not in READ_LANGUAGES]
         undecided = [one for one in others if verdict_on(one.reply).reason == UNREAD_LANGUAGE]
         assert len(others) >= 50
         assert len(undecided) >= 0.9 * len(others)
