@@ -39,6 +39,7 @@ OWN = (
     Family("drift_audits_seen", "Audits that the detector has seen.", "counter"),
     Family("detector_reference_ratio", "Filled part of the reference; from 1 on the series is watched."),
     Family("detector_smallest_change", "Change of the mean on 0..1 found within 2,000 audits on average; +Inf: none."),
+    Family("drift_shown_smaller", "1 where the change is shown to be below drift.equivalence_margin, 0 where not."),
 )
 """The families that describe a single stream."""
 THRESHOLD = Family("drift_log_threshold", "Alarm threshold of a stream: log(K · average_run_length).")
@@ -130,11 +131,16 @@ class LiveSeries:
             0.0 if detector is None else float(detector.n_seen),
             reference_ratio(state, self._settings),
             None if detector is None else self._smallest_change(detector, n_streams),
+            None if detector is None else self._is_shown_smaller(detector),
         )
 
     def _smallest_change(self, detector: Detector, n_streams: int) -> float:
         change = smallest_change(detector, self._settings, n_streams)
         return math.inf if change is None else change  # a detector that watches and finds none says so
+
+    def _is_shown_smaller(self, detector: Detector) -> float | None:
+        margin, smaller = self._settings.equivalence_margin, detector.smaller
+        return None if margin is None else float(smaller is not None and smaller.margin == margin)
 
 
 def series_of(stream: Stream) -> Labels:

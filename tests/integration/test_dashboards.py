@@ -27,7 +27,7 @@ from tests.support.integration.scraped import QUESTION, System, scraped, send_tr
 
 SETTINGS = (
     '[telemetry]\notlp_endpoint = "{collector}"\nevaluation_signal = "logs"\n'
-    + "[drift]\naverage_run_length = 1000\nreference = { window = 5 }\n"
+    + "[drift]\naverage_run_length = 1000\nequivalence_margin = 0.5\nreference = { window = 5 }\n"
     + '[[audits.schedules]]\nname = "hourly"\nevery_hours = 1\nsuites = ["stereoset"]\nmodel = "simulated"\n'
     + '[[mitigation]]\nmatch = { route = "/v1/completions" }\ninstruction = "abstract"\n'
     + '[mitigation.query_filter]\nbase_url = "http://127.0.0.1:9"\nmodel = "nobody"\n'

@@ -7,6 +7,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from auditors.streams import state as live
+from auditors.streams.drift import DriftSettings
 from auditors.streams.state import StreamKey, StreamState
 from auditors.types import Estimate
 from benchmarks.run.judge import JudgeUsed
@@ -23,9 +24,9 @@ from tests.support.store.made import SETTINGS, measurement
 SERIES = {"auditor": "judge", "metric": "favoritism", "axis": "gender", "group": "women", "model": "m"}
 
 
-def samples(**snapshot: Any) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+def samples(settings: DriftSettings = SETTINGS, **snapshot: Any) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """What is exposed for a snapshot, by name without the prefix and labels."""
-    metrics = AuditorMetrics(SETTINGS)
+    metrics = AuditorMetrics(settings)
     metrics.snapshot = Snapshot(**snapshot)
     return {
         (sample.name.removeprefix("biasgate_"), frozenset(sample.labels.items())): sample.value
@@ -39,11 +40,13 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
     return name, frozenset(labels.items())
 
 
-def stream(*values: float | None, updated_at: float = 1.0, instrument: str = "v1 j") -> Stream:
+def stream(
+    *values: float | None, updated_at: float = 1.0, instrument: str = "v1 j", settings: DriftSettings = SETTINGS
+) -> Stream:
     """A stream that has seen these scores."""
     state = StreamState()
     for value in values:
-        state = live.record(state, measurement(value), 1.0, SETTINGS)
+        state = live.record(state, measurement(value), 1.0, settings)
     return Stream(
         id=instrument,
         key=StreamKey(instrument=instrument, **SERIES),
@@ -117,6 +120,17 @@ def test_detector_shows_its_evidence_and_its_alarm() -> None:
     drifted = samples(streams=[stream(*[-1.0] * 10, *[2.0] * 200)])
     assert drifted[key("drift_alarm", **SERIES)] == 1
     assert drifted[key("drift_log_evidence", **SERIES)] >= threshold
+
+
+def test_a_stream_that_did_not_move_says_so() -> None:
+    """1 once its change is shown to be below the margin, 0 before, and nothing where no margin is set."""
+    settings = msgspec.structs.replace(SETTINGS, equivalence_margin=0.3)
+    calm = stream(*[0.0, 1.0] * 400, settings=settings)
+    young = stream(*[0.0, 1.0] * 6, settings=settings)
+    shown = key("drift_shown_smaller", **SERIES)
+    assert samples(settings, streams=[calm])[shown] == 1
+    assert samples(settings, streams=[young])[shown] == 0
+    assert shown not in samples(streams=[calm])
 
 
 def test_an_alarm_outlasts_a_change_of_judge() -> None:
