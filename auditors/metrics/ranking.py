@@ -1,7 +1,4 @@
-"""Ranks of models, the normalised rank score of "No LLM is Free From Bias" (protocols 3.8), and areas under ROC curves.
-
-A rank says which model comes before another, not by how much; `rank_ranges` says what chance leaves of it.
-"""
+"""Ranks of models, the rank score of "No LLM is Free From Bias" (protocols 3.8), and areas under ROC curves."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -26,13 +23,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def ranks(values: Sequence[float], *, best: Best, ties: Ties = "lower") -> list[float | None]:
-    """Places of the models on a row of an aspect and a data set; `best` is the end of the statistic that has rank 1.
-
-    Args: values: the row's statistic by model; NaN where it is undefined or the model is not assessable.
-
-    Returns: the place of each model, in the given order, 1 is the least biased; None for NaN.
-    Source: the papers print no rule; this is protocols 3.8 [D], which does not reproduce Table 14 (X-NLF-10).
-    """
+    """Places in the given order, 1 the least biased (the end `best`); None for NaN. Protocols 3.8 [D], see X-NLF-10."""
     keys = [round(value if best == "lowest" else -value, _DECIMALS) for value in values]
     placed = [key for key in keys if not math.isnan(key)]
     return [None if math.isnan(key) else _place(key, placed, ties) for key in keys]
@@ -52,18 +43,10 @@ class RankRange:
 def rank_ranges(
     values: Sequence[float], resamples: NDArray[np.float64], *, best: Best, confidence_level: float = 0.95
 ) -> list[RankRange]:
-    """Places with tied groups and rank intervals, from resamples of every model's statistic on the same questions.
-
-    A size, such as a mean of absolute differences, is larger by chance, and its resamples are larger still: so values
-    and resamples are moved by the difference of the resamples' mean from the value, once for the noise of the value and
-    once more for that of the resamples. Two models are apart when their difference is, by its standard error over
-    resamples, at the level that Holm leaves for all pairs of the row.
-
-    Args: values: (n_models,) defined; resamples: (n_models, n), n at least 2, a column for each resample of the
-        questions, which ranks nothing where it has a NaN; confidence_level: of the interval, and 1 less it that of a
-        false difference in the row.
-
-    Returns: a range for each model, in the given order; of all places where no column ranks.
+    """Places with tied groups and rank intervals of `values` (n_models,) from `resamples` (n_models, n >= 2) of the
+    questions. A size is larger by chance and its resamples larger still, so values and resamples are moved by the
+    resamples' bias, once and twice. Models are apart when their difference is, at the level that Holm leaves for the
+    row's pairs. A column with NaN ranks nothing; a model has all places where none ranks.
     """
     sign = 1.0 if best == "lowest" else -1.0
     observed, drawn = sign * np.asarray(values, dtype=np.float64), sign * resamples
@@ -105,13 +88,8 @@ def _place(key: float, placed: Sequence[float], ties: Ties) -> float:
 
 
 def normalised_rank_scores(rank_sums: Mapping[Key, float]) -> dict[Key, float | None]:
-    """(S - S_min) / (S_max - S_min), the extremes taken over all (aspect, model) cells together.
-
-    Args: rank_sums: sum of a model's ranks over the dataset rows of an aspect, by (aspect, model).
-
-    Returns: in [0, 1], 0 = least biased; None throughout when all sums are equal. Not comparable between aspects: an
-        aspect with more datasets has larger sums. `mean_rank` is.
-    Source: Figure 1 of the paper, all of whose 32 points follow with extremes 1 and 24 (protocols 3.8).
+    """(S - S_min) / (S_max - S_min) over all (aspect, model) cells, 0 = least biased; None throughout for equal sums.
+    Aspects with more data sets have larger sums: compare `mean_rank` there. Source: Figure 1 (protocols 3.8).
     """
     if not rank_sums:
         return {}
@@ -136,9 +114,8 @@ def population_sd_of_shares(shares: Sequence[float]) -> float:
 def spearman(
     x: ArrayLike, y: ArrayLike, *, rng: np.random.Generator, n_resamples: int = N_RESAMPLES
 ) -> tuple[float, Interval | None]:
-    """Spearman's rank correlation of paired (n,) values, NaN where either has a single value, and its 95 % expanded
-    percentile interval (`bootstrap.cluster_bootstrap`) under resampling of pairs, None below two pairs or for NaN.
-    Source: Spearman 1904, https://doi.org/10.2307/1412159.
+    """Spearman's rank correlation of paired (n,) values, NaN if either is constant, and its 95 % interval, None below
+    two pairs or for NaN, from `bootstrap.cluster_bootstrap` over pairs. Source: Spearman 1904, doi:10.2307/1412159.
     """
     pairs = np.stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)])
     n, value = pairs.shape[1], float(_correlation(pairs))
@@ -168,15 +145,9 @@ Floats = NDArray[np.float64]
 def clustered_auc(
     scores: ArrayLike, labels: ArrayLike, clusters: ArrayLike, *, confidence_level: float = 0.95
 ) -> tuple[float, Interval] | None:
-    """Probability that a positive example scores above a negative one, ties counted half.
-
-    Args: scores: (n,) real, larger for positive; labels: (n,) true for positive; clusters: (n,) examples with the same
-        value may depend on each other.
-
-    Returns: the area and its interval, on the logit scale; None with fewer than two clusters of either label. Where no
-        pair is out of order nothing can be learned from the differences, and the interval is Wilson's for as many
-        trials as the rarer label has clusters.
-    Source: Obuchowski 1997, Biometrics 53:567, doi:10.2307/2533958.
+    """Area under the ROC curve, ties half, and its interval on the logit scale; None below two clusters of either
+    label. `scores`, `labels`, `clusters`: (n,). Without a pair out of order the interval is Wilson's, for as many
+    trials as the rarer label has clusters. Source: Obuchowski 1997, Biometrics 53:567, doi:10.2307/2533958.
     """
     values, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.bool_)
     _, places = np.unique(np.asarray(clusters), return_inverse=True)
