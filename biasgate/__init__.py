@@ -1,8 +1,4 @@
-"""The public Python API: finished runs, comparisons, gates, audits and a client of the gateway.
-
-Names of `__all__` keep their meaning within a major version; everything else in biasgate's packages may change. They
-are imported at first use, as the command looks at what Python would import before it imports anything.
-"""
+"""The public Python API, `__all__`: imported at first use, as the command first looks at what Python would import."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -25,10 +25,7 @@ class GatewayError(Exception):
 
 
 class Client:
-    """Live estimates, alarms, detectors, exchanges, suite runs and labels of a gateway.
-
-    Each method raises GatewayError for an error answer and httpx.HTTPError when the gateway cannot be reached.
-    """
+    """A client of a gateway. Methods raise GatewayError for an error answer, httpx.HTTPError without an answer."""
 
     def __init__(self, url: str, key: str | None = None, *, timeout: float = 30.0) -> None:
         """`url`: base URL of the gateway. `key`: control key. `timeout`: seconds for an answer."""
@@ -66,10 +63,7 @@ class Client:
         return self.send("GET", f"/live/streams/{stream_id}/history", params=_given(window=window)).json()
 
     def exchanges(self, to: Rows = "pandas", *, limit: int = 1000, **filters: Any) -> Any:
-        """Return the newest scores of exchanges with their texts, at most `limit`; an administrator's key reads them.
-
-        Filters: as GET /live/exchanges takes them. Every page that is fetched is on record as an access.
-        """
+        """Return the newest scores with texts (administrators only); the gateway records each page as an access."""
         return to_frame(self._scores(limit, filters), to)
 
     def _scores(self, limit: int, filters: dict[str, Any]) -> Iterator[object]:

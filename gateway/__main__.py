@@ -92,8 +92,8 @@ def command() -> NoReturn:
 
 
 def _close_broken_pipes() -> bool:
-    """Flush standard output and standard error. Return whether the reader of a stream, such as head, has gone: what is
-    left of the stream then goes nowhere, so that Python's own flush at the end does not complain.
+    """Flush standard output and error; send nowhere what their reader, such as head, has left. Return whether any had
+    gone.
     """
     is_broken = False
     for stream in filter(None, (sys.stdout, sys.stderr)):
@@ -106,10 +106,9 @@ def _close_broken_pipes() -> bool:
 
 
 def harden() -> None:
-    """Files 0600 and directories 0700, whatever the umask was; no core dump, of this process or any that it starts.
-
-    A limit of zero does not hold a kernel that pipes dumps into a program. There the filter leaves all memory out of
-    what is piped; unlike PR_SET_DUMPABLE it outlives exec and hides nothing from the user's own tools.
+    """Files 0600 and directories 0700, whatever the umask was; no core dump, of this process or any that it starts. A
+    limit of zero does not hold a kernel that pipes dumps into a program. There the filter leaves all memory out of what
+    is piped; unlike PR_SET_DUMPABLE it outlives exec and hides nothing from the user's own tools.
     """
     os.umask(0o077)
     with contextlib.suppress(ValueError, OSError):

@@ -1,7 +1,4 @@
-"""One TOML file plus `BIASGATE_SECTION__KEY` overrides, checked, into the structs of `gateway.config.schema`.
-
-Unknown keys are errors that name the nearest known one. `load` is the only entrance.
-"""
+"""One TOML file plus `BIASGATE_SECTION__KEY` overrides, checked: unknown keys are errors that name the nearest one."""
 
 import json
 import os
@@ -48,9 +45,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
-    """Reads a TOML file (default ./biasgate.toml, if it exists), overrides by `BIASGATE_SECTION__KEY`, and validates.
-    Raises ConfigError with one line that names the file, key and value.
-    """
+    """Read a file (default ./biasgate.toml, if it exists) and overrides. Raises ConfigError: file, key and value."""
     environ = os.environ if environ is None else environ
     explicit = path is not None
     path = path or Path("biasgate.toml")

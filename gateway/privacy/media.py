@@ -1,7 +1,4 @@
-"""Finds the parts of a body that are not text: bytes of media in the fields that hold media, and text as numbers.
-
-Only such fields are looked at: a text that looks like media (`data:...;base64,`, a long run of letters) is text.
-"""
+"""Finds media in the fields that hold media, and text as numbers. A text that looks like media elsewhere is text."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -31,12 +31,8 @@ class StoredText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Texts:
-    """The store's rules for text.
-
-    Args:
-        redactor: takes out what identifies a person; None stores text as it was.
-        cipher: seals them; None stores them readable.
-        has_lasting_key: False if the cipher's key was drawn for this start; then no store has to fit it.
+    """The store's rules for text. `redactor` None: stored as it was. `cipher` None: stored readable. `has_lasting_key`
+    False: the cipher's key was drawn for this start, so no store has to fit it.
     """
 
     def __init__(

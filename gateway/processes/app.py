@@ -60,9 +60,7 @@ def create_app(
     stats: WorkerStats,
     parts: Sequence[WorkerPart] = (),
 ) -> Litestar:
-    """Return the control plane of a single worker; its lifespan starts and stops tap, features, data plane, queue and
-    database. Raises ConfigError when the variable of a control key is not set, or two have the same value.
-    """
+    """Return a worker's control plane; its lifespan runs all parts. Raises ConfigError for keys unset or used twice."""
     stats.filtered = tap.filtered
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)

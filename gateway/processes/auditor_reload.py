@@ -1,7 +1,5 @@
-"""Reload of a standalone auditor on SIGHUP: new schedules apply at once, anything else restarts the auditor.
-
-A restart means what it means under `biasgate serve`: jobs in progress finish or go back to the queue, then the parts
-are opened with the new configuration, in the same process. A file that cannot be used changes nothing.
+"""Reload of a standalone auditor on SIGHUP: new schedules apply at once, anything else restarts it in this process.
+Jobs in progress finish or go back to the queue. A file that cannot be used changes nothing.
 """
 
 import asyncio
@@ -25,9 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 class ReloadingAuditor:
-    """Audits until stopped, each time by the newest configuration that can be used. `read`: gives the configuration
-    that is wanted; may raise ConfigError. `on_ready`: called with the base URL of the metrics whenever the auditor has
-    (re)started.
+    """Audits until stopped, each time by the newest configuration that can be used. `read` gives the wanted
+    configuration or raises ConfigError; `on_ready` gets the base URL of the metrics at each (re)start.
     """
 
     def __init__(

@@ -96,12 +96,7 @@ KEEP_ALIVE_SECONDS = 75
 
 
 class Worker:
-    """A worker and its two levers, which work from the beginning: what is asked for too early is done when it can be.
-
-    Use from the event loop's thread.
-
-    `listener`: where clients connect. `writer_path`: address of the process that stores sampled copies.
-    """
+    """A worker. `stop` and `take_over` also work before it serves. `writer_path`: address of the writer process."""
 
     def __init__(self, config: Config, listener: socket.socket, writer_path: str) -> None:
         self._config = config

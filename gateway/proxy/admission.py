@@ -70,10 +70,8 @@ MOST_INFLATED_BYTES = 4 * 1024 * 1024
 def read_encoded_body(
     content: bytes, coding: str, aliases: Mapping[str, str], *, may_set_priority: bool
 ) -> RequestBody | Refusal:
-    """Read the names in a compressed body, as `read_body` does, and leave the body as it is.
-
-    Refused is what `read_body` refuses or changes, and what is too large when it is decompressed. A body that cannot be
-    decompressed to its end is judged by its beginning, as a more lenient reader would see it.
+    """Read a compressed body, which stays as it is; refused: what `read_body` refuses or changes, or is too large. A
+    body that cannot be decompressed to its end is judged by its beginning, as a more lenient reader would see it.
     """
     inflated = bytearray()
     with suppress(InflateError):

@@ -1,7 +1,5 @@
-"""Pages of other origins on the data plane: which may read answers, and the answer to a browser's preflight.
-
-The rules are the Fetch standard's (https://fetch.spec.whatwg.org/#http-cors-protocol). Credentials in its sense,
-cookies and client certificates, are never allowed: a page sends a key in a header.
+"""Pages of other origins on the data plane, by the Fetch standard (https://fetch.spec.whatwg.org/#http-cors-protocol).
+Its credentials, cookies and client certificates, are never allowed: a page sends a key in a header.
 """
 
 import re

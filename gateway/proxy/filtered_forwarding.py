@@ -1,7 +1,5 @@
-"""The upstream half of an exchange whose answer is looked at before it goes out.
-
-Its bytes are given to an `AnswerFilter`, which holds it; a task looks at it, one at a time, while more may come. What
-the filter lets go is written as if it had just come: the same bytes, in the same framing.
+"""The upstream half of an exchange whose answer an `AnswerFilter` holds: one task at a time looks at what is held,
+while more may come. What the filter lets go is written as if it had just come.
 """
 
 import asyncio

@@ -1,13 +1,8 @@
-"""Audit requests of clients give way to live ones: turned away, or cut off while they run, as long as those wait.
-
-An audit request is one with `x-biasgate-priority: audit`, such as those of `biasgate audit run --gateway`. It is sent
-at `audits.priority`; that orders the server's queue but frees no slot there. So every LOOK_SECONDS this looks whether
-live requests have waited for longer than usual (`patience`), at whichever worker, and cuts off the newest half of the
-audits in flight, or as many as wait if those are more. Each gets a 429 `audit_deferred`, and so does who comes
-meanwhile. None starves: where no audit has been in flight for `audits.max_pause_seconds`, the next is let through and
-not cut off.
-
-The same look shows what waits to the other workers and to the auditor (`waits_board`).
+"""Audit requests of clients (`x-biasgate-priority: audit`) give way to live ones. They are sent at `audits.priority`,
+which orders the server's queue but frees no slot there. So every LOOK_SECONDS this looks whether live requests have
+waited for longer than usual (`patience`), at any worker, and cuts off the newest half of the audits in flight, or as
+many as wait if those are more: 429 `audit_deferred`, for those that come meanwhile too. Where no audit has been in
+flight for `audits.max_pause_seconds`, the next is let through and not cut off. The same look writes the `waits_board`.
 """
 
 import logging

@@ -1,7 +1,5 @@
 """uvicorn's HTTP protocol with one fork: /v1 and listed paths become relays, everything else goes on to the ASGI app.
-
-Parsing, pipelining, keep-alive, flow control and shutdown stay uvicorn's. The attributes and methods relied on are
-pinned by tests/gateway/proxy/test_protocol_seam.py.
+tests/gateway/proxy/test_protocol_seam.py pins the attributes and methods of uvicorn that this relies on.
 """
 
 import logging
@@ -301,10 +299,7 @@ class RelayProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _read_without_upgrade(self, rest: bytes) -> bytes:
-        """Return the bytes to parse next: the same request without its wish to upgrade, and what came behind its head.
-
-        uvicorn would drop the body. A relay that was asked to become a WebSocket is then refused with 426.
-        """
+        """Return the request without its upgrade, to parse again: uvicorn would drop the body. WebSockets get a 426."""
         self._is_upgrade_ignored = False
         head = head_without_upgrade(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
         self.parser = httptools.HttpRequestParser(self)

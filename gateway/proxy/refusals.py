@@ -210,10 +210,7 @@ def no_upstream(model: str | None) -> Refusal:
 
 
 def stream_error_event(path: bytes, refusal: Refusal) -> bytes:
-    """The server-sent event that tells a client its stream broke off, in the dialect of the endpoint.
-
-    It starts with a blank line, so that an event cut in half is ended and not joined with this one.
-    """
+    """Return the event, in the endpoint's dialect, of a broken stream; its blank line ends an event cut in half."""
     if path == b"/v1/messages":
         error = {"type": "error", "error": {"type": "api_error", "message": refusal.message}}
         return b"\n\nevent: error\ndata: " + msgspec.json.encode(error) + b"\n\n"

@@ -1,7 +1,5 @@
-"""A single request to an upstream: admitted, read, answered by an upstream or refused, ended and counted exactly once.
-
-Every event is a plain call, from the protocol (client side), from the forwarding half (upstream side) or from the data
-plane's clock. There is no task and no await per request, but for one whose policy looks at it.
+"""A request to an upstream: admitted, read, answered or refused, ended and counted exactly once. Every event is a plain
+call from protocol, forwarding half or clock: without a task or an await, but for policies that look at it.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Frames a response for the client: status line, header lines, length, chunks or close.
-
-Knows the client's HTTP version and method, nothing of sockets. Every method returns bytes to write.
-"""
+"""Frames a response for the client's HTTP version and method. Every method returns bytes to write."""
 
 import http
 

@@ -1,8 +1,6 @@
-"""Shows the live waits of each worker to the others and to an auditor on the same machine: a small file per data plane.
-
-The files lie in `server.metrics_dir`. One is written again at most every LOOK_SECONDS, in place, in a microsecond or
-two; a checksum tells a reader of a half-written one. Times are the machine's monotonic clock, which all its processes
-share. A file that has not been written for a second says nothing: its worker is dead, stuck, or of another boot.
+"""Shows each worker's live waits to the others and to an auditor on this machine: a file per data plane in
+`server.metrics_dir`, written in place at most every LOOK_SECONDS, with a checksum against half-written ones. Times are
+the machine's monotonic clock. A file older than a second is of a worker that is dead, stuck, or of another boot.
 """
 
 import logging

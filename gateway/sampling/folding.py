@@ -1,8 +1,6 @@
-"""Reduces a copy to its text before it is stored: answers joined, bytes of media and repeated envelopes left out.
-
-An answer that came compressed is decompressed first, up to MOST_INFLATED_BYTES. A body that no one can read is left as
-it is: it is redacted to nothing, and each auditor says why it cannot be audited.
-Takes time in proportion to the bodies, some 15 ms a megabyte of events; the relay's worker never does it.
+"""Reduces a copy to its text before it is stored: answers decompressed and joined, without media and repeated
+envelopes. An unreadable body stays: it is redacted to nothing. Some 15 ms a megabyte of events, never in the relay's
+worker.
 """
 
 from collections.abc import Collection
@@ -59,11 +57,7 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
 
 
 def inflated(exchange: Exchange) -> Exchange:
-    """Return the exchange with its answer decompressed; without an answer if it is not compressed as its header says.
-
-    The content before a missing end is taken: servers that compress a stream do not all end it. Raises
-    TooMuchTextError.
-    """
+    """Return it with its answer decompressed (a missing end is common), empty if malformed. Raises TooMuchTextError."""
     if not exchange.content_encoding:
         return exchange
     inflater, compressed, body = Inflater(exchange.content_encoding), exchange.response_body, bytearray()

@@ -1,11 +1,8 @@
-"""No key fills the sample: how far each key's rates are lowered, so that it makes up no more than a given share of it.
-
-Counted is what would have been drawn but for the shares, key by key, over the last WINDOW_DRAWS to 2 * WINDOW_DRAWS of
-them. From time to time each key above the largest level that keeps the share gets the factor level / count. So a factor
-rests on the past alone and is known before the exchange it holds for is drawn: the inclusion probability times the
-factor is exact, and estimates weighted by its inverse stay unbiased whatever keys do.
-
-Memory: at most two windows of keys. Other workers' keys count as well, see `ShareBoard`.
+"""Lowers each key's rates so that no key is more than a given share of the sample. Draws are counted by key over the
+last WINDOW_DRAWS to 2 * WINDOW_DRAWS, as they would have been but for the shares; from time to time each key above the
+largest level that keeps the share gets the factor level / count. A factor is known before the exchange it holds for is
+drawn, so the inclusion probability times the factor is exact and estimates weighted by its inverse stay unbiased. Other
+workers' keys count too (`ShareBoard`).
 """
 
 import contextlib
@@ -93,16 +90,8 @@ class KeyShares:
 
 
 def level(counts: list[float], share: float) -> float:
-    """The largest count that keys may keep so that none is more than `share` of what all keep.
-
-    Each keeps min(count, level). With so few keys that not even equal parts are below the share, equal parts it is:
-    a lone key keeps all.
-
-    Args:
-        counts: of each key, positive.
-        share: in (0, 1].
-
-    Returns: the largest count itself where no key has too much.
+    """Return the largest level such that min(count, level) of no key is above `share`, in (0, 1], of their sum. It is
+    the largest count where no key has too much; equal parts where the keys are so few that none can be below.
     """
     counts = sorted(counts, reverse=True)
     share, rest = max(share, 1.0 / len(counts)), sum(counts)

@@ -64,9 +64,7 @@ MOST_CHARACTERS = 128
 
 
 def exemplar(request_id: str, trace_id: str, value: float, at: float) -> Exemplar | None:
-    """Return the exemplar; None for a request whose id does not fit, or is not plain text. `request_id`: by which the
-    console and the logs find it. `trace_id`: "" for none.
-    """
+    """Return the exemplar; None for a request id that is too long or not plain text. `trace_id` "": none."""
     labels = {"request_id": request_id} | ({"trace_id": trace_id} if trace_id else {})
     if not (request_id.isascii() and request_id.isprintable()):
         return None
