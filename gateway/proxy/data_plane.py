@@ -52,7 +52,7 @@ class LiveExchange(Protocol):
 
 
 class DataPlane:
-    """A worker's data plane. `spans` None: no traces. `mitigation` None: no policy. Raises ConfigError as `Admission`."""
+    """A worker's data plane. `spans`, `mitigation` None: no traces, no policy. Raises ConfigError like Admission."""
 
     def __init__(
         self,
