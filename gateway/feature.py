@@ -53,7 +53,7 @@ class Feature:
         """Check the sections of this feature. Raises ConfigError with a message that begins with the key."""
 
     def weight_share(self, config: "Config") -> float:
-        """Return the largest share of a stream's weight that a sender's rate may give an exchange; 1.0 without rates."""
+        """Return the largest share of a stream's weight for an exchange by its stated rate; 1.0 without rates."""
         return 1.0
 
     def commands(self) -> Mapping[str, Command]:
@@ -98,7 +98,7 @@ class Feature:
         """Check what this feature needs of the configuration and the environment of an auditor. Raises ConfigError."""
 
     def environment(self, config: "Config") -> frozenset[str]:
-        """The environment variables read in an auditor, except those that a setting names; a final "*" is a wildcard."""
+        """The variables read in an auditor, except those that a setting names; a final "*" is a wildcard."""
         return frozenset()
 
     def auditor_part(self, context: "AuditorContext") -> "AuditorPart | None":

@@ -114,7 +114,7 @@ class Mitigation(Protocol):
     def treatment(
         self, *, method: bytes, path: bytes, key: str | None, model: str | None, head: RequestHead, content: bytes
     ) -> "Treatment | None":
-        """Return the treatment, None without a policy. `key` None: anonymous. `model`: after aliases. `head`: for ids."""
+        """Return the treatment, None without a policy. `key` None: anonymous. `model`: the name after aliases."""
 
     async def aclose(self) -> None:
         """Closes what is open, once no exchange is in flight any more."""
