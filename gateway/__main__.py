@@ -92,9 +92,7 @@ def command() -> NoReturn:
 
 
 def _close_broken_pipes() -> bool:
-    """Flush standard output and error; send nowhere what their reader, such as head, has left. Return whether any had
-    gone.
-    """
+    """Flush standard output and error; return whether a reader, such as head, is gone: the rest goes nowhere."""
     is_broken = False
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
