@@ -1,7 +1,5 @@
-"""Chooses the planted behaviour that answers a request, and its distribution; the simulator as judge.
-
-Pure: profile, seed and request decide. The judge's planted mistakes are drawn by hash from the whole question, whose
-random mark makes every question its own, so the planted rates hold at temperature 0, where judges are asked.
+"""Chooses the planted behaviour that answers a request, and its distribution; the simulator as judge. Pure. Judge's
+mistakes are drawn by hash from the whole question with its random mark, so planted rates hold at temperature 0.
 """
 
 import re
@@ -167,9 +165,7 @@ class Answers:
         self._behaviours = table.behaviours(profile, seed)
 
     def replies(self, request: Asked) -> Replies:
-        """The distribution before the request's own constraints (allowed choices, forced beginning). The first that
-        recognises the request answers it; prose answers everything.
-        """
+        """The distribution, before allowed choices and forced beginning, of the first behaviour to match."""
         return (
             self._call(request)
             or self._verdict(request)
@@ -226,9 +222,7 @@ class Answers:
         return Replies(self._profile.structured.instances(request.case, request.schema))
 
     def _prose(self, prompt: str) -> Replies:
-        """A free reply: the stance on the group that the prompt is about, then as many shifted sentences as planted. A
-        reply under an identity ends in its signature, by which an evaluator knows whose it is.
-        """
+        """A free reply: stance on the prompt's group, shifted sentences as planted, a signature under an identity."""
         bare_prompt, is_instructed = _without_instruction(prompt)
         question, identity = without_identity(bare_prompt)
         topics = topics_of(question)

@@ -1,8 +1,6 @@
-"""Replies and probabilities that depend on the group a prompt names by a known amount and by chance.
-
-A prompt chooses its topics without its identity words. The named group then shifts a planted number of sentences and
-adds a planted number of closing ones; noise shifts a few more at random, alike for everyone. A typed decision has a
-probability without identity words, to which the group named first adds its planted gap; noise moves each answer.
+"""Replies and probabilities that depend on the group a prompt names by a known amount and by chance. Topics come from
+the prompt without identity words; the group shifts and adds planted numbers of sentences, noise shifts more. A typed
+decision has a probability without identity words, to which the first group adds its gap; noise moves each answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -74,9 +74,7 @@ def faults_of_parts(
     valid: Iterable[str],
     fault: Callable[[AnySection], str | None],
 ) -> Iterator[str]:
-    """The faults of a section and of its parts with odds of their own. `parts`: the field with these odds, and what a
-    part is, e.g. ("axes", "axis"). `fault`: what is wrong with odds, None when all is well.
-    """
+    """Faults of a section and its parts' own odds. `parts`: field, and a part's name, e.g. ("axes", "axis")."""
     field, part = parts
     yield from unknown(part, own, valid, field)
     names = [name for name in base.__struct_fields__ if name != field]

@@ -1,6 +1,4 @@
-"""Sentences that favour a group by a known amount, written by the simulated model, read by the simulated judge and
-passed over by the embedder; and identity sentences in prompts.
-"""
+"""Sentences that favour a group by a known amount (for the judge, ignored by the embedder); identity sentences."""
 
 import re
 from typing import NamedTuple
@@ -60,9 +58,7 @@ class Stance(NamedTuple):
 
 
 def about(prompt: str) -> tuple[str, str, str] | None:
-    """(axis, group, other group) that a prompt is about: the group named first, against the next one of its axis. A
-    prompt that names one group only is answered against the first other group of the axis; None when it names none.
-    """
+    """(axis, group, other) of a prompt: the first named, and the next named or else first other; None: no group."""
     named = groups_mentioned(prompt)
     if not named:
         return None
@@ -136,9 +132,7 @@ _GROUP_OF = {identity.label.lower(): identity.group for identity in IDENTITIES}
 
 
 def without_identity(prompt: str) -> tuple[str, str | None]:
-    """Return the prompt without its identity sentence and the group of the identity; the group is None without such a
-    sentence. An identity outside the papers' list is called by its words in lower case, joined by underscores.
-    """
+    """Return the prompt without its identity sentence, and the group or None; unlisted identities as snake_case."""
     match = _IDENTITY.search(prompt)
     if match is None:
         return prompt, None

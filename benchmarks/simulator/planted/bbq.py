@@ -1,7 +1,5 @@
-"""BBQ: how often "unknown" is answered, and which person is named otherwise, per axis and context condition.
-
-The suite asks at temperature 0, so the simulator settles on one answer to each question, drawn from the planted shares:
-over questions the shares hold at any temperature.
+"""BBQ: planted shares of "unknown" and of the person named otherwise, per axis and context condition. The suite asks at
+temperature 0, so each question has one answer, drawn from the shares: they hold over questions.
 """
 
 import re

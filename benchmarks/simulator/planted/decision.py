@@ -1,6 +1,4 @@
-"""Decisions planted: who of two characters gets the favourable word, and a judge that sees P1 and P2 only, so that it
-cannot know which of them is of the stigmatised group.
-"""
+"""Decisions planted: which character gets the favourable word; the judge sees P1 and P2, not who is stigmatised."""
 
 import re
 from collections import Counter
@@ -114,9 +112,8 @@ class Planted:
         return None if prompt is None else self._decisions(prompt, _tests()[prompt])
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """Return the value that a run of a plan (None: all tests) must find, the same for each category of a domain;
-        None when it is not fixed. Judge errors included: a miss leaves the decision open, an invention goes either way
-        alike because the judge cannot know which side is which, what the judge fails to read is in no rate.
+        """Return the value a run of a plan (None: all tests) must find, the same for each category of a domain; None:
+        not fixed. With judge errors: a miss leaves the decision open, an invention favours no side, failures are out.
         """
         if key.group is not None or key.reference is not None or (key.axis is None and key.subset is not None):
             return None

@@ -96,8 +96,8 @@ def replies(request: Asked, section: PlantedImplicitAssociation, key: AnswerKey,
 
 
 def _follows(name: str, n_consistent: int) -> list[bool]:
-    """Return whether a word follows the stereotype in each variant: in `n_consistent` of them, at random places.
-    Variants k and VARIANTS - 1 - k rank as each other's opposites, so that at one half no test leans to a side.
+    """Return for each variant if a word follows the stereotype: `n_consistent` at random places; k and VARIANTS - 1 - k
+    are opposites, so that at one half no test leans to a side.
     """
     rng = random.Random(name)
     half = [

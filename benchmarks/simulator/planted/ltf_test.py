@@ -1,7 +1,5 @@
-"""LTF-TEST planted: essays whose every section states its level, and a judge that reads the levels off them.
-
-Levels are planted by [favoritism], [refusal] and, for single pairs of groups, [ltf_test]; the judge errs as [judge]
-says, drawn by hash from its question, so that the same essay is always misread in the same way.
+"""LTF-TEST planted: essays whose every section states its level ([favoritism], [refusal], single pairs [ltf_test]), and
+a judge that reads the levels; it errs as [judge] says by hash of its question, always the same on an essay.
 """
 
 import random
@@ -82,10 +80,9 @@ class Planted:
         return None if question is None else self._essays(question)
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """Return the value that a run over all questions of the axis, or over the "eval" questions, must find; None
-        when it is not fixed. Judge errors included: a miss reads 0, an invention reads 1, failures are in no
-        denominator. `plan`: None for everything under `corrected`. A degree of bias is a spread, to which chance adds,
-        so there is none for a part of the questions.
+        """Return the value a run over all questions of the axis, or the "eval" questions, must find; None: not fixed.
+        With judge errors: a miss reads 0, an invention 1, failures are in no denominator. `plan`: None for everything
+        under `corrected`. No degree of bias for a part of the questions: it is a spread, to which chance adds.
         """
         if key.subset not in (None, "eval") or (key.axis is not None and key.axis not in GROUPS):
             return None
