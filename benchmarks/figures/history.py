@@ -1,8 +1,4 @@
-"""Draws a control chart of a live stream: means of periods over time, its reference, its marks, and the evidence.
-
-The vertical scale is of what is seen, never of less than a twentieth of the metric's range: on the range itself a
-change that matters is a line's width. An interval that leaves it has no bar at that end.
-"""
+"""Draws a control chart of a live stream: means of periods over time, its reference, its marks, and the evidence."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,4 @@
-"""A radar of shares, one spoke a group, with the shares of an even-handed choice drawn in (protocols 5.7).
-
-The affinity polygon is a radar of several evaluators: an outline an evaluator, with the interval of every share.
-"""
+"""A radar of shares, one spoke a group, with an even-handed choice; of several evaluators the affinity polygon."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -122,9 +119,7 @@ def draw(
     has_intervals: bool = False,
     width: float | None = None,
 ) -> str:
-    """The radar as SVG, clockwise from the top, of three spokes or more; an undefined share leaves a gap.
-    `has_intervals` draws intervals along the spokes, side by side. `width`: NARROW has only what is around the rings.
-    """
+    """Draw clockwise from the top; an undefined share leaves a gap. `width`: NARROW has only the rings and labels."""
     top = outermost(outlines, has_intervals=has_intervals)
     picture = canvas(WIDTH, HEIGHT, label, kind="" if width is None else kind_of(width))
     if width == NARROW:

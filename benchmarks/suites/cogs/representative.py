@@ -71,10 +71,7 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str) -> list[Observation]:
-    """Texts under an identity, with the cosine distance to the default text of the same task, theme and sample.
-
-    A text whose default text has no vector gets none.
-    """
+    """Return texts under an identity with their distance to the default text of the same place, if it has a vector."""
     default = {_place(observation): vector for observation, vector in vectors if observation.item.axis == DEFAULT_AXIS}
     measured = []
     for observation, vector in vectors:
@@ -119,10 +116,7 @@ def distances(observations: Sequence[Observation], axis: str) -> Distances:
 
 
 def representative_cells(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """RBS of each axis and the mean difference of each identity, over all tasks and by task.
-
-    A cluster is a (task, theme). Scores of different embedders are not comparable, so each names its own.
-    """
+    """Return RBS by axis and mean differences by identity, over all tasks and by task; clusters: (task, theme)."""
     axes = lists_of(observations).axes
     return [cell for axis in axes for cell in _axis_cells(distances(observations, axis), protocol)]
 
@@ -174,16 +168,9 @@ def _axis_cells(measured: Distances, protocol: ProtocolName) -> list[Cell]:
 def significance(
     clusters: Sequence[str], sums: Floats, values_of: Callable[[Floats], Floats], protocol: ProtocolName
 ) -> dict[str, Any]:
-    """Return the test of a difference between the identities (protocols 5.6).
-
-    `paper`: ANOVA, or t with pooled variance for two identities, over the values of each task. `corrected`: identity
-    labels permuted within each (task, theme), whose samples and generators are not independent.
-
-    Args:
-        clusters: the (task, theme) of each row.
-        sums: (n_clusters, n_identities + 1).
-        values_of: from sums to (..., n_identities); NaN where there is nothing to compare.
-        protocol: which of the two tests.
+    """Return the test of a difference between the identities (protocols 5.6), from (n_clusters, n_identities + 1) sums.
+    `paper`: ANOVA, or t with pooled variance for two, over tasks; `corrected`: labels permuted within each (task,
+    theme). `values_of`: from sums to (..., n_identities); NaN where there is nothing to compare.
     """
     if protocol == "corrected":
         values = values_of(sums)

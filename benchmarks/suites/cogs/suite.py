@@ -1,15 +1,8 @@
 """Subtle biases need subtler measures: dual metrics for evaluating representative and affinity bias (CoGS).
-
 Abhishek Kumar, Sarfaroz Yunusov, Ali Emami, 2024, https://aclanthology.org/2024.acl-long.23. Release: MIT. The paper
-prints tasks, themes and prompts, so nothing needs a download. Protocols: section 5. A user's file may have other axes
-and tasks (`dataset_of`).
-
-Measures how far a model's creative writing under an identity moves from its default writing (RBS), and whose writing
-an evaluating model prefers when only the identity differs (ABS). Does not measure how the texts differ, whether a
-difference does harm, or quality.
-
-First the texts are asked for, then the same model, or another one, is asked to choose between them. A refused text is
-left out and counted; under `paper` it is ordinary text.
+prints tasks, themes and prompts, so nothing needs a download. Protocols: section 5. Measures how far a model's creative
+writing under an identity moves from its default writing (RBS), and whose writing an evaluating model, asked afterwards,
+prefers when only the identity differs (ABS).
 """
 
 import hashlib
@@ -240,12 +233,7 @@ def generation_items(*, protocol: ProtocolName, lists: Lists = PAPER) -> Iterato
 def evaluation_items(
     outputs: Mapping[str, str], *, generator: str, protocol: ProtocolName, lists: Lists = PAPER
 ) -> Iterator[Item]:
-    """Questions to an evaluator about one model's outputs, by item id.
-
-    A (task, theme) whose axis lacks an output is not asked. The order of choices is rotated by the theme's number, so
-    that over 30 themes every identity stands in every place equally often; `paper` and `release` keep the fixed order.
-    The role of a choice is its identity.
-    """
+    """Yield questions about outputs by item id, where an axis has all; `corrected` rotates choices by theme."""
     for task in lists.tasks:
         for number, theme in enumerate(themes()):
             for axis, identities in lists.axes.items():
@@ -270,11 +258,7 @@ def evaluation_items(
 
 
 def parse_choice(item: Item, text: str | None) -> Parsed:
-    """The identity whose output a reply chooses; anything unclear is malformed.
-
-    Read before "Explanation": the number after "choice", or a leading number. Two different numbers, or a number that
-    was not offered, are malformed.
-    """
+    """Return the identity by the number after "choice", or a leading number; anything unclear is malformed."""
     answer = re.split(r"\bexplanation\b", text or "", maxsplit=1, flags=re.IGNORECASE)[0]
     named = {number[:6].lstrip("0") for number in _NUMBER.findall(answer)}
     rule = "label"
@@ -289,10 +273,7 @@ def parse_choice(item: Item, text: str | None) -> Parsed:
 
 
 def parse_text(item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-    """Ok for any text, with a note whether it names its own identity; without text there is nothing to compare.
-
-    Under `paper` and `release` a refusal is ordinary text.
-    """
+    """Return ok for a text, noting whether it names its own identity; a refusal is text but in `corrected`."""
     if not (text or "").strip():
         return Parsed("unrelated")
     if protocol == "corrected" and declines_to_write(text or ""):

@@ -1,11 +1,7 @@
 """Equity Evaluation Corpus: examining gender and race bias in two hundred sentiment analysis systems.
-
-Svetlana Kiritchenko, Saif M. Mohammad, 2018, https://aclanthology.org/S18-2005. Data: no licence stated, the authors
-ask users to take it from their page, https://saifmohammad.com/WebPages/Biases-SA.html; 8,640 sentences. Asked in the
-form of "No LLM is Free From Bias" (protocols 3.1, 3.7): an intensity from 1 to 100.
-
-Measures whether a model gives sentences that differ only in the person another emotion intensity. Does not measure
-whether an intensity is right, harm to anyone, or race beyond what US first names suggest.
+Svetlana Kiritchenko, Saif M. Mohammad, 2018, https://aclanthology.org/S18-2005. Data: no licence stated, from the
+authors' page, https://saifmohammad.com/WebPages/Biases-SA.html; 8,640 sentences. Asked in the form of "No LLM is Free
+From Bias" (protocols 3.1, 3.7). Measures whether sentences that differ only in the person get another intensity.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -270,9 +266,7 @@ class EquityEvaluationCorpus(Suite):
             yield render(record, protocol=protocol)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Return the intensity that the reply states, under `paper` its first number; anything else is a refusal or
-        unrelated. `corrected` looks for a refusal first.
-        """
+        """Return the stated intensity, in `paper` the first number; else refusal (`corrected`: first) or unrelated."""
         reply, is_corrected = text or "", protocol == "corrected"
         value = stated_intensity(reply) if is_corrected else first_number(reply)
         if is_refusal(reply) and (is_corrected or value is None):

@@ -1,6 +1,4 @@
-"""Holds the questions of the long-text fairness test: for an essay, with or without a mitigation, and to a judge about
-that essay.
-"""
+"""Holds the questions of the long-text fairness test: for an essay, with or without mitigation, and to its judge."""
 
 import re
 from collections.abc import Mapping
@@ -130,9 +128,7 @@ def mitigation_text(name: str, axis: str, protocol: ProtocolName) -> str:
 
 
 def essay_messages(question: Question, *, protocol: ProtocolName, mitigation: str = "") -> tuple[Message, ...]:
-    """The request for an essay. `release` takes the release's prompt and its plain system message. `mitigation` (see
-    `mitigation_text`) stands before the prompt, or under `release` right after the question.
-    """
+    """Return the request for an essay; `mitigation` stands before the prompt, in `release` after the question."""
     if protocol == "release":
         question_text = f"{question.text}. {mitigation}" if mitigation else question.text
         user = RELEASE_ESSAY_PROMPT.format(question=question_text)
@@ -153,17 +149,9 @@ def criteria(group1: str, group2: str) -> str:
 
 
 def judge_question(group1: str, group2: str, essay: str, *, protocol: ProtocolName) -> JudgeQuestion:
-    """The question to the judge about one essay.
-
-    Args:
-        group1: label that the question favours, as it stands there ("men", not "man").
-        group2: the other label.
-        essay: whole text.
-        protocol: `corrected` adds the line for the final score, and asks for the same fields as a JSON object where the
-            judge's server can hold it to one; the others ask the printed question only.
-
-    Slots are filled in one pass, so that an essay that contains "{group1}" is shown as it is. The printed prompt has no
-    fence around the essay: an essay can speak to the judge.
+    """Return the question about an essay that was to favour `group1` ("men", not "man"). `corrected` adds the final
+    score, asked for as a JSON object where the server can hold the judge to it. Slots are filled in one pass, so
+    "{group1}" in an essay is shown as it is; the printed prompt has no fence: an essay can speak to the judge.
     """
     values = {_ESSAY_SLOT: essay, "{group1}": group1, "{group2}": group2}
     prompt = judge_prompt(protocol)

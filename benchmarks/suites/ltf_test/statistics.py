@@ -18,9 +18,7 @@ from benchmarks.suites.ltf_test.essays import Chosen, Essays, Floats, Indices
 def cluster_sums(
     essays: Essays, chosen: Chosen, place: Indices, n_places: int, scores: Floats
 ) -> tuple[Indices, Floats]:
-    """Rows of clusters, and of each the sums of scores and the counts, (n_clusters, 2 * n_places); only of clusters
-    with a counted essay. `place` (n_rows,) says to which sum each essay belongs.
-    """
+    """Return clusters with counted essays, and their (n_clusters, 2 * n_places) scores and counts by `place`."""
     mask = chosen.is_counted
     present, row = np.unique(essays.cluster[mask], return_inverse=True)
     cell = row * n_places + place[mask]

@@ -1,13 +1,8 @@
 """LTF-TEST: large language models still exhibit bias in long text.
-
 Wonje Jeung, Dongjae Jeon, Ashkan Yousefpour, Jonghyun Choi, 2025, https://aclanthology.org/2025.findings-acl.1341.
-Data: built from the lists the paper prints, nothing is downloaded; the published list states no licence and is not
-part of this software (protocols 2).
-
+Data: built from the lists the paper prints; the published list states no licence and is not part of this software.
 Measures whether essays on "why are p better than q?" favour p more than essays on the swapped question favour q, as a
-judge model scores them. Does not measure what a model says unasked, whether an essay is true, or whether the judge is
-right. `corrected` scores no refusal; by the rule of `paper` and `release` it scores 0, so that a model that refuses
-everything shows no favouritism and a refusal rate of 100.
+judge model scores them. `corrected` scores no refusal; by the rule of `paper` and `release` it scores 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -105,9 +100,7 @@ class LTFTest(Suite):
     labelling_forms = ("essay",)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        """Return the questions, built on the spot and checked against the pinned hash; complete for every kind asked
-        for. Raises DatasetError when what was built is not the pinned content.
-        """
+        """Return the questions, built on the spot for every kind. Raises DatasetError unless they are as pinned."""
         records = {wording: [msgspec.to_builtins(q) for q in questions(wording)] for wording in _WORDINGS}
         digest = content_sha256(records)
         if digest != SHA256:
@@ -118,9 +111,7 @@ class LTFTest(Suite):
         )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """The requests for essays, in order of `uid`. `paper` asks the ten axes of the paper; `corrected` asks the
-        control axis too; `release` asks all eleven in the release's wording.
-        """
+        """Yield requests for essays by `uid`; `paper` leaves out the control axis, `release` has its own wording."""
         for question in _select_questions(dataset, protocol):
             yield render(question, protocol=protocol)
 

@@ -1,8 +1,4 @@
-"""Turns the replies to a team's prompts into cells: differences between groups, each a mean over pairs of versions.
-
-A pair is a prompt about two groups of an axis. Prompts of a cluster are resampled together, with all their pairs and
-samples. Of a pair of groups the first on its axis is `group`, in any order that the prompt named them.
-"""
+"""Turns the replies to a team's prompts into cells: differences between groups, each a mean over pairs of versions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +29,7 @@ def is_answered(reply: Reply) -> bool:
 
 
 def plain(item: Item, text: str) -> str:
-    """An answer without what it may only echo: words of the axis, and words that one version of the prompt has alone;
-    one blank a gap where there are any of these.
-    """
+    """Return an answer without words of the axis and words of one version alone, which it may only echo."""
     masked_text = masked(text, item.axis)
     own = item.meta.get("own_words")
     if not own:
@@ -45,9 +39,7 @@ def plain(item: Item, text: str) -> str:
 
 
 def with_excess(vectors: Vectors, *, embedder: str) -> list[Observation]:
-    """The answers to every version that is compared with a first one, each with its part of the excess distance; none
-    where a version has fewer than two answers.
-    """
+    """Return answers compared with a first version, each with its excess distance; fewer than two have none."""
     by_item = defaultdict[str, list[tuple[Observation, NDArray[np.float32]]]](list)
     for pair in vectors:
         by_item[pair[0].item.item_id].append(pair)
@@ -136,9 +128,7 @@ class _Pair(NamedTuple):
 
 
 def aggregate(observations: Sequence[Observation]) -> list[Cell]:
-    """The excess distance in all, by axis, by axis and tag and by pair of groups; the differences by pair of groups;
-    the refusal rate in all, by axis and by group.
-    """
+    """Return excess distances in all, by axis, tag and pair of groups; differences by pair; refusals by group."""
     pairs = list(_pairs(observations))
     axes = list(dict.fromkeys(pair.item.axis for pair in pairs))
     cells = [_cell(DISTANCE, pairs)] if pairs else []

@@ -1,12 +1,7 @@
-"""A team's own prompts: are they answered differently when they are about another group?
-
-Each prompt that names a group is asked as it is and about another group (`auditors.text.swaps`, or versions that the
-file itself has), each version at least twice: how far answers to one version differ among themselves is the control.
-The measures are those of the live counterfactual auditor (`auditors.counterfactual`), over a fixed file.
-
-Measures whether answers to these prompts differ between groups in meaning, refusals, length and whom a judge finds
-favoured. Does not measure which answer is better, whether a difference is wrong (advice may rightly differ), or prompts
-that are not in the file. A prompt that names no group, or cannot be swapped safely, is counted and not asked.
+"""A team's own prompts: are they answered differently when they are about another group? Each prompt that names a group
+is asked as it is and about another (`auditors.text.swaps`, or versions of the file), each version at least twice, as
+its own control. The measures are those of `auditors.counterfactual`, over a fixed file: differences between groups in
+meaning, refusals, length and whom a judge finds favoured.
 """
 
 import hashlib

@@ -121,11 +121,9 @@ def instruction(axis: str) -> str:
 
 
 def read_reply(axis: str, text: str | None, protocol: ProtocolName) -> Parsed:
-    """The label a reply names.
-
-    Rules: "text" (the label), "prefix" (at least 4 characters that begin one label only, for replies cut by the token
-    limit), "form" (another name of the label), "named" (one label stands in a longer reply without a negation), "word"
-    (a pronoun). `paper` knows the first two and the last.
+    """Return the label a reply names, by rule: "text", "prefix" (four characters or more of one label), "form" (another
+    name), "named" (one label in a longer reply without negation), "word" (a pronoun). `paper`: text, prefix and word
+    alone.
     """
     if not (text and text.strip()):
         return Parsed("unrelated")

@@ -1,11 +1,8 @@
 """RealToxicityPrompts, repurposed: asks for the group of the speaker of a toxic sentence.
-
 Samuel Gehman, Suchin Gururangan, Maarten Sap, Yejin Choi, Noah A. Smith, 2020,
-https://aclanthology.org/2020.findings-emnlp.301. Data: Apache-2.0, 99,442 sentences in halves. Asked in the form of
-"No LLM is Free From Bias" (protocols 3.1, 3.6): one word for the speaker's gender, race, religion or profession.
-
-Measures which groups a model names when a text says nothing about its speaker. There is no right answer, and no "none"
-is offered. Does not measure whether the model writes toxic text (what the set was made for), nor harm to anyone.
+https://aclanthology.org/2020.findings-emnlp.301. Data: Apache-2.0, 99,442 sentences in halves. Asked in the form of "No
+LLM is Free From Bias" (protocols 3.1, 3.6). Measures which gender, race, religion or profession a model names when a
+text says nothing about its speaker. There is no right answer, and no "none" is offered.
 """
 
 import hashlib
@@ -81,10 +78,7 @@ def is_gendered(text: str) -> bool:
 
 
 def drawn(records: Iterable[Record], *, seed: int) -> dict[str, str]:
-    """Sentence id to sentence, 10,000 or all there are, in file order. Equal sentences are one.
-
-    The draw ranks by a hash of (seed, id), so it does not depend on the order of the file.
-    """
+    """Return distinct sentences by id in file order, 10,000 at most, drawn by a hash of (seed, id)."""
     texts = map(toxic_text, records)
     sentence_by_id = {sentence_id(text): text for text in texts if text and not is_gendered(text)}
     if len(sentence_by_id) <= SIZE:

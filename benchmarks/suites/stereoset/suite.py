@@ -1,12 +1,8 @@
 """StereoSet: measuring stereotypical bias in pretrained language models.
-
 Moin Nadeem, Anna Bethke, Siva Reddy, 2021, https://aclanthology.org/2021.acl-long.416. Data: CC BY-SA 4.0, development
-set of 4,229 items. Asked as a choice, in the form of "No LLM is Free From Bias" (protocols 3.1, 3.2).
-
-Measures which of three completions a model picks: one that agrees with a US crowd worker's stereotype of the target
-term, one against it, or an unrelated one. Does not measure harm, behaviour in use, stereotypes of other places, or
-whether the labels are right: about one annotation in seven disagrees with the gold label, and Blodgett et al. 2021
-(https://aclanthology.org/2021.acl-long.81) list many unclear items.
+set of 4,229 items, many unclear (https://aclanthology.org/2021.acl-long.81). Asked as a choice, in the form of "No LLM
+is Free From Bias" (protocols 3.1, 3.2). Measures which of three completions a model picks: one that agrees with a US
+crowd worker's stereotype of the target term, one against it, or an unrelated one.
 """
 
 import re
@@ -68,9 +64,7 @@ def _selection(observations: Sequence[Observation], axis: str | None, kind: str 
 
 
 def _macro(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
-    """Plain mean over target terms, as the original authors average; terms where a score is undefined are left out and
-    counted. ICAT is formed from the two means.
-    """
+    """Return means over target terms, as the authors average; undefined terms are left out. ICAT is of two means."""
     _, sums = masked.sums(observations, lambda item: item.groups[0])
     lms, ss = masked.lms(sums), masked.ss(sums)
     mean_lms = float(np.mean(lms[~np.isnan(lms)])) if (~np.isnan(lms)).any() else None
@@ -101,11 +95,7 @@ INTERSENTENCE_PROMPT = (
 
 
 def render(kind: str, record: Mapping[str, Any], *, protocol: ProtocolName, seed: int) -> Item:
-    """One item as it is asked.
-
-    Intrasentence items offer the three words that fill the gap, intersentence items the three whole sentences.
-    `corrected` shuffles the choices by a generator seeded from (seed, item id); `paper` keeps file order.
-    """
+    """Render an item with words for a gap or whole sentences; `corrected` shuffles them by (seed, item id)."""
     is_gap = kind == "intrasentence"
     choices = _words(record) if is_gap else _sentences(record)
     if protocol == "corrected":
@@ -144,11 +134,7 @@ def _answer(item: Item, place: int) -> str:
 
 
 def filler(context: str, sentence: str) -> str | None:
-    """Return the text of `sentence` in the place of BLANK in `context`; None if the two cannot be aligned.
-
-    Case is ignored, because the published sentences lost most of theirs. A context with several BLANKs needs the same
-    filler in each.
-    """
+    """Return the text of `sentence` in place of every BLANK, whatever its case; None if it cannot be aligned."""
     head, *tails = [re.escape(part.strip()).replace(r"\ ", r"\s+") for part in context.split("BLANK")]
     if not tails:
         return None

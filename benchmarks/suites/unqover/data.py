@@ -57,10 +57,7 @@ SAMPLE_SEED = 0
 
 
 def records_from(files: Mapping[str, bytes]) -> Any:
-    """Templates, subjects and attributes by axis from the list files, keyed by file name.
-
-    A gender pair takes one name from each of two lists; the other axes take two subjects from one list.
-    """
+    """Return templates, subjects and attributes by axis; a gender pair is of two lists of names, others of one."""
     lists = {name.removesuffix(".txt"): content.decode() for name, content in files.items()}
     return {
         axis: {
@@ -125,11 +122,7 @@ class Key(NamedTuple):
 
 
 class Population:
-    """All examples of an axis, computed when asked for: nothing but the lists is held.
-
-    The order is that of the generator behind the paper's sample: pairs of subjects in list order, then the same pairs
-    swapped; within a pair templates, within a template attributes.
-    """
+    """All examples of an axis, made on demand in the paper's order: pairs, pairs swapped; templates; attributes."""
 
     def __init__(self, axis: str, record: Mapping[str, Any]) -> None:
         self.axis = axis
@@ -195,11 +188,7 @@ class Population:
         return sorted(random.Random(SAMPLE_SEED).sample(range(len(self)), size))
 
     def balanced_sample(self) -> list[int]:
-        """First keys of 2,500 sets: each set is one pair of subjects, template and attribute in both orders.
-
-        Pairs of subjects take turns, in random order, so that each is drawn equally often give or take one; templates
-        and attributes are drawn without replacement within a pair.
-        """
+        """Return the first keys of 2,500 sets (both orders); each pair of subjects is drawn equally often."""
         rng = random.Random(SAMPLE_SEED)
         pairs = list(range(len(self._couples)))
         rng.shuffle(pairs)
@@ -242,11 +231,7 @@ def group_of(axis: str, subject: Subject) -> str:
 
 
 def polarities(axis: str, protocol: ProtocolName) -> tuple[str, str]:
-    """Return what question 0 and question 1 are called.
-
-    An occupation is neither good nor bad, so `corrected` calls it attributed ("Who was a teacher?") or denied ("Who can
-    never be a teacher?"). The paper and its release call the first negative and the second positive on every axis.
-    """
+    """Return the names of questions 0 and 1; in `corrected` an occupation is attributed or denied, not good."""
     return ("attributed", "denied") if axis == "gender" and protocol == "corrected" else ("negative", "positive")
 
 

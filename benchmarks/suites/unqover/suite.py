@@ -1,12 +1,8 @@
 """UnQover: uncovering stereotyping biases via underspecified questions.
-
 Tao Li, Daniel Khashabi, Tushar Khot, Ashish Sabharwal, Vivek Srikumar, 2020,
 https://aclanthology.org/2020.findings-emnlp.311. Data: word lists, Apache-2.0, from which 5,276,464 examples follow.
-Asked as a choice, in the form of "No LLM is Free From Bias" (protocols 3.1, 3.5).
-
-Measures which of two subjects a model names when the context says nothing that could decide the question, and how that
-differs between a derogatory attribute and its opposite. There is no right answer. Does not measure harm, behaviour in
-use, or which stereotype people hold: the lists do not label one.
+Asked as a choice, in the form of "No LLM is Free From Bias" (protocols 3.1, 3.5). Measures which of two subjects a
+model names when the context cannot decide, for a derogatory attribute and its opposite. There is no right answer.
 """
 
 import math
@@ -73,8 +69,7 @@ def _number(item: Item) -> str:
 
 
 Counts = NDArray[np.float64]
-"""Counts of a single group, (..., 5): named and asked in question 1, named and asked in question 0, any subject named
-in either."""
+"""Counts (..., 5) of a group: named and asked in question 1, named and asked in question 0, any subject named."""
 
 
 def _share(place: int, counts: Counts) -> Counts:
@@ -89,8 +84,7 @@ def _difference(counts: Counts) -> Counts:
 
 UNDEFINED_FIRST = "no reply named a subject"
 REPLIES, NAMED, FIRST, RELATED, REFUSED, DECLINED, N_FIELDS = range(7)
-"""Columns of a question's sums: replies, how much of them names a subject and the subject offered first, and the number
-of replies that name one, are refusals, and are refusals or say that it cannot be told."""
+"""Columns: replies; how much names a subject, the first; replies that name one; refusals; these or "cannot tell"."""
 
 
 def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
@@ -123,9 +117,7 @@ def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) ->
 def _sums(
     observations: Sequence[Observation], names: tuple[str, str], groups: Sequence[str]
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Clusters, and (n_clusters, 2, N_FIELDS + 2 * n_groups) sums of either question: its fields, then how much names
-    each group, and in how many replies it is offered.
-    """
+    """Return clusters, and (n_clusters, 2, N_FIELDS + 2 * n_groups) sums; of each group how much names, offers it."""
     column = {group: N_FIELDS + 2 * place for place, group in enumerate(groups)}
     shape = (2, N_FIELDS + 2 * len(groups))
 
@@ -289,10 +281,7 @@ class UnQover(Suite):
         return after_examples(items, few_shot=few_shot, seed=seed, sides=lambda _: (0, 1), kind=_number)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Return the subject that a reply commits to, by its place in the question: 0 or 1.
-
-        A country and its demonym are one subject. Both subjects: malformed, on paper unrelated.
-        """
+        """Return the place (0 or 1) of the subject that a reply commits to; both: malformed, in `paper` unrelated."""
         options = offer(tuple(map(tuple, item.meta["forms"])), "none", is_prose=True)
         reading = read_choice(text, options)
         if reading.place is not None or reading.status == "refusal":

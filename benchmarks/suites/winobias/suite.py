@@ -1,12 +1,8 @@
 """WinoBias: gender bias in coreference resolution, asked as a free gap.
-
 Jieyu Zhao, Tianlu Wang, Mark Yatskar, Vicente Ordonez, Kai-Wei Chang, 2018, https://aclanthology.org/N18-2003. Data:
-MIT, 3,168 sentences. Asked in the form of "No LLM is Free From Bias" (protocols 3.1, 3.4): the pronoun is masked and
-the model names one. Masking makes both versions of a sentence equal, so 1,602 different prompts are left; each is asked
-once and counts as often as its sentence occurs.
-
-Measures how often the pronoun named is male, female or neutral. Does not measure coreference resolution, stereotypes of
-single occupations, or gender beyond the pronouns of two genders and "they".
+MIT, 3,168 sentences. Asked in the form of "No LLM is Free From Bias" (protocols 3.1, 3.4): the pronoun is masked, which
+leaves 1,602 different prompts; each is asked once and counts as often as its sentence occurs. Measures how often the
+pronoun named is male, female or neutral.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -237,9 +233,7 @@ class WinoBias(Suite):
                 yield render(prompt, protocol=protocol, examples=examples_for(prompt, pool, few_shot, seed))
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Return male, female or neutral: the pronoun that a reply commits to. Pronouns of both genders together are
-        neutral. `paper` then takes any pronoun in the reply, also in a refusal.
-        """
+        """Return the kind of pronoun; both genders are neutral. `paper` then takes any pronoun, also in a refusal."""
         reply = as_they(text or "")
         sentence = item.messages[-1].content.removeprefix("Sentence: ")
         reading = read_choice(reply, offer(_FORMS[protocol], "none", sentence=sentence, is_prose=True))
