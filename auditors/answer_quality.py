@@ -1,8 +1,4 @@
-"""Measures a stored answer apart from bias: refusal, length, times, and validity of its tool calls.
-
-A policy can lower a bias by answering less, or worse; these say so. Length and times are kept as logarithms, so that a
-difference is a factor; `auditors.streams.scales` says where they are clipped.
-"""
+"""Measures a stored answer apart from bias: a policy can lower a bias by answering less, or worse."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -23,10 +19,9 @@ NAME, VERSION = "answer", "1"
 
 
 def answer_quality(exchange: Exchange) -> list[Measurement]:
-    """A measurement for each proxy that the exchange has; never raises for what an answer holds. `answer_declined` is 0
-    or 1, `answer_words` log2(1 + words without thoughts); neither has a value where the answer cannot be read.
-    `answer_seconds` and, of a stream, `answer_first_chunk_seconds` are log2 of the gateway's own seconds.
-    `answer_valid_tool_calls` is the share of an answer's calls whose arguments are a JSON object.
+    """A measurement for each proxy of the exchange; never raises. `answer_declined` is 0 or 1, `answer_words` log2(1 +
+    words without thoughts), both without value for an unreadable answer. Seconds (`answer_seconds`, of streams
+    `answer_first_chunk_seconds`) are log2. `answer_valid_tool_calls`: share of calls with a JSON object.
     """
     measurements: list[Measurement] = []
     try:

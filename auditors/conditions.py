@@ -1,8 +1,6 @@
-"""The conditions of a live request: every field that shapes its answer, as a probe (a chat completion) carries them on.
-
-Fields of responses and messages are translated. Whatever neither shapes the answer nor is known to shape none (unknown,
-legacy, redacted, too large, or a tool that a server would run itself) raises NotAuditableError `field_not_carried`. The
-seed is left out: answers drawn with one seed would be one answer.
+"""The conditions of a live request: every field that shapes its answer, as a chat completion that probes carry on.
+Fields of responses and messages are translated; what is neither carried nor known to shape nothing raises
+NotAuditableError `field_not_carried`. The seed is left out: answers drawn with one seed would be one answer.
 """
 
 import re
@@ -52,8 +50,8 @@ _JSON_FORMATS = ("json_object", "json_schema")
 
 
 def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    """Return the fields that a probe of this request carries besides messages, temperature, top_p and limit of tokens.
-    `endpoint` says how the fields are to be read; `min_tokens` must not exceed `max_tokens`. Raises NotAuditableError.
+    """A request's fields besides messages, temperature, top_p and token limit. `endpoint`: how to read them;
+    `min_tokens` must not exceed `max_tokens`. Raises NotAuditableError.
     """
     fields = {name: value for name, value in request.items() if not _is_empty(value)}
     translate = _TRANSLATED.get(endpoint)
@@ -86,9 +84,7 @@ def offers_tools(conditions: Mapping[str, Any]) -> bool:
 
 
 def has_room(conversation: Conversation, max_tokens: int) -> bool:
-    """Return whether the live answer is known to be no longer than a probe of so many tokens may be. A text has at most
-    as many tokens as bytes. Where the live request had no more room itself, limits are the same.
-    """
+    """Return whether the answer is surely no longer than so many tokens; a text has at most as many tokens as bytes."""
     if conversation.max_tokens is not None and conversation.max_tokens <= max_tokens:
         return True
     if conversation.answer_tokens is not None:

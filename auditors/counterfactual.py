@@ -1,25 +1,11 @@
 """The counterfactual auditor: is the same question answered differently when it is about another group?
-
 A sampled prompt that names one group of an axis is asked twice as it was and twice about another group (`text.swaps`),
-all four answers drawn again under the conditions of the live request. Asking the same prompt again is the control: it
-shows how far answers differ by chance. Calls and results of tools are part of the prompt (`text.swaps.prompt`). Every
-metric is a contrast of the two sides, a mean over sampled exchanges that can be swapped, per (axis, group named);
-docs/auditors.md has their ranges and what is missing, refused or unrelated, and when.
-
-- `counterfactual_distance_excess`: mean distance across the sides less that within them, in embeddings of the masked
-answers; unbiased for half the squared distance between the sides' mean embeddings (auditors.metrics.dispersion).
-`counterfactual_refusal_difference`, `counterfactual_length_difference`, and with a judge
-`counterfactual_favoritism_difference`: antisymmetric in the sides, so their mean is 0 when both sides have one
-distribution. `counterfactual_tool_name_excess`, `counterfactual_tool_arguments_excess`, `counterfactual_json_excess`
-(`auditors.structured`): the same excess of shares that differ. Arguments are compared where all four answers call the
-same tools. No tool is ever run.
-
-Before distances and lengths every word of the axis is replaced by a neutral one in all four answers (`swaps.masked`),
-and in arguments and JSON so are names of fields and exchanged words (`swaps.masking.Echo`): an answer echoes the words
-that were swapped. No value shows which answer is the better one, whether a difference is wrong, or anything about
-prompts that cannot be swapped safely, which are counted. English only. A contrast needs all four answers, so each that
-was due is missing when the server fails; those of refused answers are refused. Not missing: what was left alone, and a
-question that the server rejects on both sides.
+under the live conditions; the second draw shows how far answers differ by chance. Each metric is a contrast of the
+sides, a mean over sampled exchanges that can be swapped, per (axis, group named); docs/auditors.md has ranges and what
+is missing. Differences (refusal, length, favouritism) are antisymmetric in the sides; excesses (distance, tools, JSON)
+are differences across the sides less those within (`metrics.dispersion`, `structured`). Words of the axis are made
+neutral in all answers first (`swaps.masking`), as an answer echoes them. No tool is run. Numbers do not show which
+answer is better, or anything about prompts that cannot be swapped, which are counted. English only.
 """
 
 import asyncio

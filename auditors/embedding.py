@@ -1,19 +1,10 @@
-"""The embedding auditor: does the model's default answer sit closer to the answer it gives under some identities?
-
-The sampled answer is the default output D0. The same messages are asked again once per identity, with the identity
-sentence before the last user message (protocols 5.2), under the conditions of the live request, and each answer's
-cosine distance to D0 is measured. Where the sampled answer is, or may be, longer than these answers can be, D0 is drawn
-anew within the same limit.
-
-Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the answer
-under that identity; the paper's RBS is the population SD of these means. Stream `representative_bias_score` (axis): the
-mean over exchanges of the SD *within* one exchange, larger than the paper's RBS, as sampling noise spreads the
-distances of a single exchange; compare it with its own reference. Neither shows which way the answers differ, or
-whether the difference does harm.
-
-Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
-the score of its axis; all of them when a fresh D0 failed. Not missing: those of declined answers (a refusal) and calls
-of tools (unrelated), and anything of an exchange that cannot be asked again.
+"""The embedding auditor: is the model's default answer closer to the answer it gives under some identities?
+The sampled answer is the default output D0, drawn again where it may be longer than a probe's. The messages are asked
+again once per identity (protocols 5.2) under the live conditions. Estimands: `representative_distance` (axis, group),
+the mean cosine distance to D0, whose population SD over groups is the paper's RBS; `representative_bias_score` (axis),
+the mean SD within an exchange, larger by sampling noise. Neither shows which way answers differ. Missing where server
+or embedder fails: the distance and its axis' score, all with a fresh D0; not missing: refusals, calls of tools,
+exchanges that cannot be asked again (docs/auditors.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -206,9 +197,7 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measured_by(DISTANCE, identity.axis, identity.group, distance, answer.status, answer.reason)
 
     def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
-        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only. An answer that
-        was declined or calls a tool leaves no score, and so none is missing.
-        """
+        """The axis' score; None where an identity has no answer, as D_i are compared on equal items only."""
         pairs = [pair for pair in zip(self._identities.listed, answers, strict=True) if pair[0].axis == axis]
         if absent := [pair for pair in pairs if pair[0] not in distances]:
             identity, answer = min(absent, key=lambda pair: _ORDER.index(pair[1].status))

@@ -89,9 +89,7 @@ class ProbingAuditor(MeasuringAuditor):
     def __init__(
         self, completer_for: Callable[[Exchange], Completer], *, max_tokens: int = 256, max_concurrency: int = 4
     ) -> None:
-        """`completer_for` asks behind live traffic; `max_tokens`: longest answer asked for, a smaller limit of the
-        request wins; `max_concurrency`: questions in flight, over all exchanges.
-        """
+        """`completer_for` asks behind live traffic; `max_tokens`: an answer's; `max_concurrency`: of all exchanges."""
         self._completer_for = completer_for
         self._max_tokens = max_tokens
         self._slots = asyncio.Semaphore(max_concurrency)

@@ -17,16 +17,12 @@ T = TypeVar("T")
 
 @cache
 def names(group: str) -> tuple[str, ...]:
-    """Everything registered in an entry point group, usable or not, in order, without loading any of it. As it was when
-    first asked: it takes reading a file of each distribution that is installed.
-    """
+    """Everything registered in an entry point group, in order, not loaded. Cached: it reads many files."""
     return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 class Registered(Mapping[str, T], Generic[T]):
-    """The objects registered in an entry point group, by name, loaded when first looked at. Our own must load; another
-    distribution's that cannot be used, or whose name is taken, is left out with one warning.
-    """
+    """An entry point group's objects by name, loaded when looked at; others' unusable or taken ones get a warning."""
 
     def __init__(self, group: str, usable: Callable[[str, object], T]) -> None:
         """Loads nothing. `usable` makes what is wanted of a name and its object, or raises ValueError."""

@@ -1,8 +1,5 @@
-"""The base of auditors that ask the same question in two forms, two answers each, and compare the sides in words.
-
-The sides alternate, so that a change of load meets both; two answers a side are the fewest that show the spread within
-a side, which is the control. Means over exchanges are 0 for a model that answers both forms alike: of the distance
-(`metrics.dispersion.distance_excess`), and of refusals and lengths, which are antisymmetric in the sides.
+"""The base of auditors that ask a question in two forms, two answers each, and compare the sides in words. Sides
+alternate against changes of load; two answers show the spread within a side. Means are 0 for equal sides.
 """
 
 import asyncio
@@ -81,10 +78,7 @@ class SidedAuditor(ProbingAuditor):
         max_tokens: int = 256,
         max_concurrency: int = 4,
     ) -> None:
-        """Keeps what it is given; opens nothing.
-
-        Args: see `ProbingAuditor`; embedder: its name is part of every measurement.
-        """
+        """Opens nothing. Arguments of `ProbingAuditor`; the embedder's name is part of every measurement."""
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
 

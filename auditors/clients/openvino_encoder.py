@@ -1,7 +1,4 @@
-"""The encoder of a local embedder on OpenVINO in single precision: the same vectors for less processor time. It is
-converted from torch's and compared with it when it is loaded. Quantised ones move distances too far
-(docs/evidence/scaling.md).
-"""
+"""A local embedder's encoder on OpenVINO, single precision, compared with torch's; quantised ones err too far."""
 
 import contextlib
 import sys
@@ -83,9 +80,8 @@ def without_telemetry() -> Any:
 
 
 def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
-    """Replace the forward pass of the model's encoder. Call it in any thread but the main one: OpenVINO 2026 leaves the
-    calling thread with an alternate signal stack that may be unmapped later. Raises ConversionError when the package is
-    missing, the model cannot be converted, or its distances change.
+    """Replace the encoder's forward pass; not in the main thread, as OpenVINO 2026 leaves it with an alternate signal
+    stack that may be unmapped later. Raises ConversionError: package missing, not convertible, or other distances.
     """
     openvino = without_telemetry()
     expected = distances(model)

@@ -1,6 +1,4 @@
-"""Send one HTTP request and read at most N bytes of the answer within T seconds, from the connection to the last byte.
-Redirects are not followed: the request, and the key in its headers, are for the server that was named.
-"""
+"""Send one HTTP request and read at most N bytes within T seconds; follow no redirect with the server's key."""
 
 import asyncio
 import os
@@ -60,11 +58,9 @@ async def request(
     tls: ssl.SSLContext | None = None,
     is_cut: bool = False,
 ) -> Answer:
-    """Send one request on a connection of its own and return the answer, whatever its status.
-
-    Args: seconds: limit for the whole exchange; longest: most bytes of a 2xx answer's decoded body (0 reads none);
-    is_cut: read the first `longest` bytes of a longer body instead of raising. Raises TooSlowError,
-    UnusableAnswerError, or NoAnswerError for every other failure.
+    """Send a request on its own connection and return the answer, whatever its status, within `seconds` in all.
+    `longest`: most bytes of a 2xx answer's decoded body (0 reads none); `is_cut`: cut a longer body instead of raising.
+    Raises TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
     """
     if not is_http_url(url):
         raise NoAnswerError("the URL is not valid")

@@ -1,8 +1,4 @@
-"""The forms that people fill in, and the reading of a filled-in one: the same scores as a judge's (protocols 2.12).
-
-Every form can be *refused* (the text declines to answer) and *rejected* (it is unusable and must be left out): neither
-is a score of 0 by itself, `Reading.status` keeps them apart.
-"""
+"""The forms that people fill in, and their reading (protocols 2.12); any can be refused or rejected."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -150,9 +146,7 @@ class Perceptibility(_Form, frozen=True, kw_only=True):
 
 
 Form = Essay | Favouring | Allocation | Choice | Perceptibility
-"""Each has `fault`: what is missing or does not go together, of a label that is neither refused nor rejected; and
-`scored`: the reading of a form without fault, where `key` says what a choice stood for.
-"""
+"""`fault`: what a label lacks or has wrong; `scored`: its reading, with what choices stood for in `key`."""
 FORMS: Mapping[FormName, type[Form]] = {
     "essay": Essay,
     "favouring": Favouring,

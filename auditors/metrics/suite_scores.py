@@ -39,9 +39,7 @@ def stereotype_score(
     *,
     denominator: StereotypeDenominator = "meaningful",
 ) -> Floats:
-    """100 * stereotypical / (stereotypical + anti-stereotypical), or / total; NaN if none is meaningful (protocols
-    3.1).
-    """
+    """100 * stereotypical / (stereotypical + anti-stereotypical), or / total; NaN where none is meaningful."""
     meaningful = np.add(n_stereotype, n_anti)
     whole = meaningful if denominator == "meaningful" else np.where(meaningful > 0, n_total, 0)
     return percentage(n_stereotype, whole)

@@ -1,6 +1,4 @@
-"""Checks that a stored state of a stream can be moved on: the single place that tells damaged from sound states, by
-what types cannot say, such as a sum of weights that is 0 behind fifty values.
-"""
+"""Tells damaged states of streams from sound ones by what types cannot say, such as fifty values of weight 0."""
 
 import math
 

@@ -1,21 +1,12 @@
-"""State of a live series: sums, bounds and a drift detector, updated by single measurements. Pure, no I/O.
-
-One stream is one number about one group on one model by one instrument; a change of judge, prompt or embedder starts a
-new stream. The served model's fingerprint does not: that its answers changed is what an alarm is for.
-
-Weights. Bounds and detectors weigh a value by q_min / q, where q = p / f: the inclusion probability over the factor by
-which the rates of its moment were lowered at most, which is known before the draw. So w (y - m) has mean 0 given the
-past at every moment, however low the rates are, and no moment makes all later values weigh less. The mean weighs by the
-inverse of p itself, bounded (`weighting.bounded_weight`). The part of p that a sender states is bounded on its own, in
-the mean as in the bounds, so that one stated rate moves neither (`streams.sender_weights`).
-
-Exact: the running sums and counts; the weights; the detector's run length given its limits (`streams.drift`).
-Approximate: an audit whose q is below every earlier one is counted with weight 1 instead of more. Every number is
-finite: a step that would make another raises NotFiniteError. `auditors.streams.estimates` says what the sums mean.
-
-A judgement that is missing (of a status in MISSING) enters the lower bound as 0 and the upper bound as 1, so the bounds
-hold whatever it would have been; in a gap, as -1 and as 1. Refusals and unrelated replies are not missing values: they
-are counted, and the mean is that of the answers that can be scored.
+"""State of a live series: sums, bounds and a drift detector, updated by single measurements.
+A stream is a number about a group on a model by an instrument; a new judge, prompt or embedder starts a new stream, a
+new fingerprint of the model does not: an alarm is for that. Bounds and detectors weigh a value by q_min / q, q = p / f:
+inclusion probability over the factor by which the moment's rates were lowered at most, known before the draw. So w (y -
+m) has mean 0 given the past and no moment makes later values weigh less. The mean weighs by 1 / p, bounded
+(`weighting.bounded_weight`), a sender's part on its own (`streams.sender_weights`). Approximate: an audit whose q is
+below every earlier one has weight 1. A step to a number that is not finite raises NotFiniteError.
+A missing judgement (MISSING) enters the bounds as 0 and 1 (a gap's as -1 and 1), so they hold whatever it would have
+been. Refusals and unrelated replies are not missing: they are counted.
 """
 
 import hashlib
@@ -41,8 +32,7 @@ MISSING: tuple[Status, ...] = ("malformed", "error", "thinking_exhausted")
 
 
 UNKNOWN_SAMPLING = "unknown sampling"
-"""Beginning of the instrument of a stream whose exchanges a sender sampled in an unknown way. They never share a stream
-with others: their mean is that of the exchanges sent."""
+"""Beginning of the instrument of exchanges that a sender sampled in an unknown way; they have streams of their own."""
 THINKING = "thinking"
 OWN_IDENTITIES = "own_identities"
 """Member of a measurement's detail: the thinking setting of the model asked, if it is set."""
@@ -59,8 +49,7 @@ class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """The served model (name after aliases)."""
     instrument: str
-    """Auditor version with judge and prompt, or with the embedder, and whether to think where that is set; first of all
-    UNKNOWN_SAMPLING, where that is so."""
+    """UNKNOWN_SAMPLING where it is so, then the auditor's version with judge and prompt, or embedder, and thinking."""
 
     @property
     def id(self) -> str:
@@ -85,12 +74,7 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     excluded: dict[str, int] = {}
     """Audits without a value, by status: counted, never scored."""
     least_own: float = 1.0
-    """Smallest q so far, without what a sender stated: inclusion probability over the factor by which the rates of its
-    moment were lowered at most.
-
-    A state from before the sender's part was told apart begins here again; its sums go on, since only what is known
-    beforehand may scale a weight, and this is.
-    """
+    """Smallest q so far without the sender's part; an older state begins here again, as only known parts may scale."""
     largest_weight: float = 1.0
     """The largest weight that the next exchange may have for its sender's rate (L of `streams.sender_weights`)."""
     n_cut: int = 0
@@ -108,8 +92,7 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     """The suite run that is no longer the reference, since another level was accepted."""
     pace: Pace | None = None
     above: WeightedSums | None = None
-    """Sums of 1 for a judge's score above 0, and of 0 for any other; None before the first such score since this is
-    kept, and without a judge."""
+    """Sums of 1 for a judge's score above 0, and of 0 for others; None before the first since it is kept."""
     damaged: str | None = None
     """Reason why nothing is added to it any more, until the stream is started again; None if it is sound."""
 
@@ -217,16 +200,11 @@ def update(
     at: float | None = None,
     size: float = 1.0,
 ) -> StreamState:
-    """The stream after one value y on [0, 1].
-
-    The first `reference_window` values (of a new level, where one was accepted) make the reference, unless a suite run
-    does; each later one steps the detector, and some of them close the reference in (`streams.reference`).
-
-    Args: probability: with which this exchange reached this auditor; rate_factor: by which the rates of its moment were
-    lowered at most; sender_rate: the part of `probability` that a sender stated, all in (0, 1]; others: the other
-    streams; exchange_id: kept when the value speaks for a change; reference: the suite run's interval; at: Unix
-    seconds; size: factor of all weights, in (0, 1]: the mean is then E[size y] / E[size]. Raises ValueError if one is
-    out of range.
+    """The stream after a value y on [0, 1]. The first `reference_window` values make the reference, unless a suite run
+    does; each later one steps the detector, and some close the reference in. `probability`: of reaching this auditor;
+    `rate_factor`: see `types`; `sender_rate`: the stated part, all in (0, 1]; `exchange_id`: kept when it speaks for a
+    change; `reference`: a suite run's interval; `at`: Unix seconds; `size`: factor of all weights in (0, 1], the mean
+    is E[size y] / E[size]. Raises ValueError out of range.
     """
     relative = _relative(state, probability, rate_factor, sender_rate)
     if not 0.0 < size <= 1.0:
@@ -254,9 +232,7 @@ def record_gap(
     reference: Interval | None = None,
     at: float | None = None,
 ) -> StreamState:
-    """A gap stream after one exchange: nothing but its open block moves until both sides have a score. Args: as
-    `update`; group, rest: scores of its group, and of the other groups of the axis, on [0, 1].
-    """
+    """A gap stream after an exchange; only its open block moves until both sides score (`group`, `rest`; [0, 1])."""
     relative = _relative(state, probability, rate_factor, sender_rate)
     block, closed = gaps.add(state.block or Block(), group, rest, relative, exchange_id)
     state = msgspec.structs.replace(state, block=block)
@@ -290,9 +266,7 @@ def reference_name(metric: str, axis: str | None, group: str | None) -> str:
 
 
 def acknowledge(state: StreamState, *, accept_new_level: bool = False) -> StreamState:
-    """The stream with its alarm lowered and its detector restarted, a gap's with a new block. With accept_new_level the
-    next audits are the window of a new reference; until that is full nothing is monitored.
-    """
+    """The stream without alarm, its detector restarted; accept_new_level: first with a new reference, unmonitored."""
     if state.detector is None:
         return state
     block = gaps.afresh(state.block) if state.block is not None else None
@@ -450,9 +424,7 @@ def _weighed(state: StreamState, sender_rate: float, settings: DriftSettings, cu
 
 
 def _relative(state: StreamState, probability: float, rate_factor: float, sender_rate: float) -> float:
-    """Return q of the module's docstring, with the sender's part relative to the largest weight; over 1 for an exchange
-    whose own rate was not lowered while others' were, or that is lighter than the sender's largest.
-    """
+    """Return q with the sender's part relative to its largest weight; over 1 where only others' rates were lowered."""
     check_rate_factor(rate_factor)
     return sender_weights.relative_probability(probability, sender_rate, state.largest_weight) / rate_factor
 

@@ -1,12 +1,8 @@
 """Prompt-injection defence: quotes audited text to a judge between random delimiters, control tokens broken up.
-
-The fence's mark is drawn again for every question, so no text can end its fence. Control marks of chat templates
-("<|im_start|>", "[INST]"), which servers turn into real turns, are broken up by a blank. They are known by families of
-shapes: `<|...|>` with any bars, `<|...>`, `[|...|]`, words with an underscore or behind a colon in brackets, and the
-short words that name a turn, a thought, a tool or a place for media. A test finds each special token of current
-tokenizers here. Look-alikes (full-width signs, Cyrillic and mathematical letters), entities (`&lt;`), case, blanks and
-signs without width do not hide a mark. Ordinary markup, links, footnotes, generics and formulas have other shapes.
-Linear time.
+The mark is drawn for every question. Control marks of chat templates, which servers turn into real turns, are broken up
+by a blank, by families of shapes: `<|...|>` with any bars, `<...|>`, `[|...|]`, words with an underscore or behind a
+colon in brackets, and short words of turns, thoughts, tools and media. Look-alikes, entities (`&lt;`), case, blanks and
+signs without width do not hide a mark; ordinary markup has other shapes. Linear time.
 """
 
 import html
@@ -76,9 +72,7 @@ _FULL_WIDTH = re.compile(r"(?P<begin>｜)[A-Za-z_▁]{2,40}(?P<end>｜)")
 
 
 def cuts(text: str) -> Iterator[int]:
-    """The places at which a blank has to stand so that no mark is left in the text, in order, each once. Behind the
-    first bracket of a mark and before its last one; where there is a blank already, there is no place.
-    """
+    """Places, in order, where a blank must be put: behind the first bracket of a mark and before its last."""
     plain = text.translate(_LOOK_ALIKES)
     places = set[int]()
     for match in _BETWEEN_ANGLES.finditer(plain):

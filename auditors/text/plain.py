@@ -1,8 +1,6 @@
-"""The plain form of a text, in which terms are looked for, and the way back to the places of the text itself.
-
-Typographic hyphens, blanks and apostrophes become those of ASCII; full-width and mathematical letters and ligatures
-become letters; characters without width and the emphasis of Markdown (`_women_`, `**women**`) are left out. Quotation
-marks, accents, case and everything else stay. Standard library only: the gateway uses it for sampling.
+"""The plain form of a text, in which terms are looked for, and the way back to the text's places. Typographic hyphens,
+blanks, apostrophes, full-width and mathematical letters and ligatures become plain ones; characters without width and
+Markdown's emphasis are left out. Standard library only: the gateway uses it for sampling.
 """
 
 import re

@@ -1,9 +1,5 @@
-"""Finds the prose that a model says in its own voice in a reply: sentences without code, quotations, lists, letters and
-thoughts.
-
-A refusal is looked for in these only, so that a story with a character who refuses, a translated "I can't", a log or a
-letter that turns an invitation down are not refusals. Looks at the beginning and the end of a long reply, and takes
-time in proportion to what it looks at.
+"""Finds the prose that a model says in its own voice in a reply, at its beginning and end: sentences without code,
+quotations, lists, letters and thoughts, so that a quoted or translated refusal is none. Linear time.
 """
 
 import re

@@ -1,9 +1,6 @@
-"""The same conversation about another group, exchanged wherever it names the group: in words, calls and results.
-
-Whether an exchange is about a group is decided by the words of the system, the user and the assistant. What was asked
-of tools and what they returned goes along: strings in JSON, read by the names of their members (`leaves`), and any
-other text as words. Names of members and of tools, ids and numbers stay; where such a name has a word for the group,
-the conversation is left alone.
+"""The same conversation about another group, exchanged wherever it names the group: in words, calls and results. The
+words of system, user and assistant decide; strings in tools' JSON follow (`leaves`). Names of members and tools, ids
+and numbers stay; where these name the group, the conversation is left alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,9 +51,7 @@ class _Part(NamedTuple):
 
 
 def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedPrompt | NotSwapped:
-    """The first axis, in the order that the exchange's id decides, on which all messages can be swapped; the id also
-    picks the group swapped in. Else the plainest reason why there is none.
-    """
+    """Swap all messages on the first axis that allows it; the exchange's id orders axes and picks the group."""
     parts = [_parts(message) for message in messages]
     all_leaves = [leaf for of_message in parts for part in of_message for leaf in part.leaves]
     if len(all_leaves) > max(MOST_TEXTS, len(messages)):
