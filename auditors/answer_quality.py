@@ -56,7 +56,6 @@ def is_json_object(arguments: str) -> bool:
 
 
 def _arguments(exchange: Exchange) -> Iterator[str]:
-    """Yield the arguments of each call in the first choice of an answer that could be read."""
     if is_event_stream(exchange):
         answer: Any = joined(exchange.endpoint, exchange.response_body)
     else:

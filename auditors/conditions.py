@@ -102,7 +102,6 @@ def _is_empty(value: Any) -> bool:
 
 
 def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
-    """Fields of /v1/responses under the names of a chat completion."""
     fields = {name: value for name, value in request.items() if name not in ("text", "reasoning", "tools")}
     text, reasoning = request.get("text") or {}, request.get("reasoning") or {}
     if not isinstance(text, dict) or set(text) - {"format", "verbosity"}:
@@ -130,7 +129,6 @@ def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_messages(request: dict[str, Any]) -> dict[str, Any]:
-    """Fields of /v1/messages under the names of a chat completion."""
     apart = ("stop_sequences", "tools", "tool_choice", "thinking", "output_config")
     fields = {name: value for name, value in request.items() if name not in apart}
     if "stop_sequences" in request:
@@ -194,7 +192,6 @@ def _choice_of_messages(choice: Any) -> dict[str, Any]:
 
 
 def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
-    """A function that is described flat, as chat completions describe it."""
     members = {"type", "name", "description", "strict", "defer_loading", "cache_control", schema}
     if not isinstance(tool, dict) or tool.get("type", "function") not in ("function", "custom") or set(tool) - members:
         _not_carried("tools", "one of them is not a plain function")

@@ -119,13 +119,11 @@ class CounterfactualAuditor(SidedAuditor):
         return [self._contrast(metric, swapped, value, detail) for metric, value in values.items()]
 
     def _unjudged(self, contrast: Contrast) -> Contrast:
-        """Return the contrast as that of a judge that was not asked."""
         return contrast._replace(judge=_unasked_stamp(self._judge_model or ""))
 
     async def _of_decisions(
         self, conversation: Conversation, other: SwappedPrompt, sides: Sides
     ) -> dict[str, Contrast]:
-        """The contrasts of tools and JSON that are due."""
         if not (due := _due(conversation)):
             return {}
         length = sum(len(answer.text) + sum(len(call.arguments) for call in answer.calls) for answer in sides.all)
@@ -138,7 +136,6 @@ class CounterfactualAuditor(SidedAuditor):
         return has_room(conversation, longest(conversation, self._max_tokens))
 
     def _lost(self, conversation: Conversation, swapped: Swapped, reason: str, sides: Sides) -> list[Measurement]:
-        """Every contrast without its value, after these answers."""
         values = self._lost_words(sides, reason)
         lost, of_answers = values[REFUSAL], values[DISTANCE]
         if self._judge_model:
@@ -201,14 +198,12 @@ class CounterfactualAuditor(SidedAuditor):
 
 
 def _about_another(exchange: Exchange, conversation: Conversation) -> SwappedPrompt | NotSwapped:
-    """The question about another group, or the plainest reason why there is none."""
     if too_long(conversation):
         return Abstained(axis=next(iter(SLOTS)), reason="too long")
     return swapped_prompt(exchange.id, conversation.messages)
 
 
 def _kept_sides(other: SwappedPrompt, sides: Sides) -> Answers:
-    """Both sides in words, as far as they are kept."""
     return Answers(
         axis=other.swap.axis,
         group=other.swap.group,
@@ -235,13 +230,11 @@ def _kept_answer(answer: Answer) -> KeptAnswer:
 
 
 def _due(conversation: Conversation) -> list[str]:
-    """The contrasts of decisions that the conditions of an exchange make."""
     tools = [TOOL_NAME, TOOL_ARGUMENTS] if offers_tools(conversation.conditions) else []
     return [*tools, *([JSON] if returns_json(conversation.conditions) else [])]
 
 
 def _decisions(other: SwappedPrompt, sides: Sides) -> dict[str, Contrast]:
-    """Contrasts of tools and of JSON, whether they are due or not."""
     echo = Echo(other.asked, other.swap)
     contrasts = tool_contrasts(*sides, echo)
     if any(answer.is_refusal for answer in sides.all):

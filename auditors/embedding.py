@@ -135,7 +135,6 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measurements([Answer("", "error", CUT_SHORT)] * len(self._identities.listed), {})
 
     async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> tuple[Answer, list[Answer]]:
-        """The default answer, and one under each identity."""
         completer, limit = self._completer_for(exchange), self._max_tokens
         ask = partial(self._ask, completer, conversation.begins_in_thought)
         requests = [question_as(identity, exchange, conversation, limit) for identity in self._identities.listed]
@@ -175,14 +174,12 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measurements(answers, distances)
 
     def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
-        """Return a measurement for every identity and every axis, without a value if it has no distance."""
         return [
             *(self._distance(*pair, distances) for pair in zip(self._identities.listed, answers, strict=True)),
             *(self._axis_score(axis, answers, distances) for axis in self._identities.axes),
         ]
 
     async def _distances(self, default: str, answers: Sequence[Answer]) -> dict[Identity, float]:
-        """Distance to the default for each identity that answered."""
         answered = [
             (identity, answer.text)
             for identity, answer in zip(self._identities.listed, answers, strict=True)
@@ -226,7 +223,6 @@ def _is_refused(conversation: Conversation) -> bool:
 
 
 def _askable(exchange: Exchange, conversation: Conversation, max_tokens: int) -> Conversation:
-    """The conversation with the conditions to ask it again under. Raises NotAuditableError where it cannot be."""
     if exchange.endpoint == "/v1/completions":
         why = "the completions endpoint has no chat template to put an identity sentence into"
         raise NotAuditableError("no_chat_template", why)

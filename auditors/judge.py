@@ -186,7 +186,6 @@ class JudgeAuditor(MeasuringAuditor):
         return self._judges[key]
 
     def _reason_completer(self, exchange: Exchange) -> Completer:
-        """Return the completer that asks for reasons, which do not affect the scores."""
         if exchange.upstream not in self._reason_completers:
             if len(self._reason_completers) >= MOST_JUDGES:
                 self._reason_completers.clear()
@@ -212,7 +211,6 @@ class JudgeAuditor(MeasuringAuditor):
         return [self._score(stamp, verdict, place, detail) for place in mentioned] + further
 
     def _score(self, stamp: JudgeStamp, verdict: Verdict, place: Place, detail: dict[str, Any]) -> Measurement:
-        """Return the score of a group, or why it cannot be read."""
         finding, unread = verdict.finding(place), verdict.why_unread(place)
         reference = None if finding is None else finding.reference
         detail = detail | {"reported": finding is not None}
@@ -272,7 +270,6 @@ _REASONS: dict[Status, str] = {
 
 
 def _judged_parts(conversation: Conversation) -> tuple[str, str]:
-    """Return prompt and answer as the judge gets them, which are searched for mentions."""
     return conversation.request_text[-LONGEST_PART_CHARS:], conversation.reply_text[:LONGEST_PART_CHARS]
 
 

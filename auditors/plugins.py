@@ -75,5 +75,4 @@ class Registered(Mapping[str, T], Generic[T]):
 
 
 def _owner(entry_point: EntryPoint) -> str:
-    """The distribution's name in its normal form."""
     return "" if entry_point.dist is None else re.sub(r"[-_.]+", "-", entry_point.dist.name).lower()

@@ -129,7 +129,6 @@ def _verdict(conversation: Conversation) -> Verdict | None:
 
 
 def _named(conversation: Conversation) -> tuple[str, list[tuple[str, str]]]:
-    """Return the part of the prompt that is read, and the groups that it names."""
     prompt = conversation.request_text[-LONGEST_CHARS:]
     return prompt, groups_mentioned(prompt)
 

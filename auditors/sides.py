@@ -83,7 +83,6 @@ class SidedAuditor(ProbingAuditor):
         self._embedder = embedder
 
     async def _ask(self, exchange: Exchange, conversation: Conversation, forms: Sequence[Sequence[Message]]) -> Sides:
-        """Return the answers to the messages of `forms`, which hold those of the two sides in turn."""
         requests = [question(exchange, conversation, messages, self._max_tokens) for messages in forms]
         completer, is_begun = self._completer_for(exchange), conversation.begins_in_thought
         drawn_answers = await answers(completer, requests, self._slots, least=self._max_tokens, is_begun=is_begun)
@@ -99,7 +98,6 @@ class SidedAuditor(ProbingAuditor):
         )
 
     async def _compared(self, sides: Sides, axis: str) -> dict[str, Contrast]:
-        """Return the contrasts of refusals, distances and lengths; words of the axis are masked before."""
         refused = [sum(answer.is_refusal for answer in side) / DRAWS for side in (sides.asked, sides.swapped)]
         contrasts = {self.refusal: Contrast(refused[0] - refused[1])}
         if sides.obstacle:

@@ -60,7 +60,6 @@ def _fields_contrast(answers: Sequence[Answer], read: Callable[[Answer], Fields]
 
 
 def _excess(answers: Sequence[_T], difference: Callable[[_T, _T], float]) -> float:
-    """Compute the excess of four answers, of which the first two belong to the same side."""
     first, second = answers[:2], answers[2:]
     across = [difference(answer, other) for answer, other in product(first, second)]
     return excess(across, [difference(*first), difference(*second)])

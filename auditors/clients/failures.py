@@ -56,7 +56,6 @@ def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) 
 
 
 def _server_words(body: bytes) -> tuple[str, str | None]:
-    """Return the message of an error and its code."""
     code = None
     try:
         data = msgspec.json.decode(body)

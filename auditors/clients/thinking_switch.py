@@ -129,7 +129,6 @@ class ThinkingSwitch:
         return True
 
     def _learn(self, completion: Completion, place: int) -> None:
-        """Update the form, the room and the knowledge of the server from a reply in the form at this place."""
         if not has_thoughts(completion):
             self._is_obeyed = self._is_obeyed or completion.finish_reason != "length"
             return
@@ -169,7 +168,6 @@ class ThinkingCompleter:
 
 
 def _length(request: CompletionRequest) -> int:
-    """About how many characters a request and its answer have together."""
     return sum(message.n_chars for message in request.messages) + _CHARS_PER_TOKEN * request.max_tokens
 
 

@@ -86,7 +86,6 @@ def _draw_in_order(
     rng: random.Random,
     frame: str,
 ) -> Iterator[tuple[int, Draw]]:
-    """Yield n members of a stream, by their place, without replacement."""
     ratios = [share / probability for share, probability in zip(shares, probabilities, strict=True)]
     largest_judge, largest_rest = _largest((member.judge, ratio) for member, ratio in zip(members, ratios, strict=True))
     keys = [rng.expovariate(1.0) / probability for probability in probabilities]

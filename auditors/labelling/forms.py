@@ -32,8 +32,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The members of every form; see `Form`."""
-
     refused: bool = False
     rejected: bool = False
     note: Annotated[str, Meta(max_length=NOTE_CHARS)] | None = None

@@ -82,7 +82,6 @@ def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) 
 
 
 def _drawn_sums(sums: Floats, n_drawn: int, rng: np.random.Generator, n_resamples: int) -> Floats:
-    """Draw rows singly with replacement and return the sums of so many of them, (n_resamples, k)."""
     n_rows = len(sums)
     drawn = rng.integers(n_rows, size=(n_resamples, n_drawn)) + n_rows * np.arange(n_resamples)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=n_resamples * n_rows).reshape(n_resamples, n_rows)

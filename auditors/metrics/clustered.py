@@ -240,7 +240,6 @@ def _is_of_one_mind(parts: Floats, wholes: Floats, share: float) -> bool:
 
 
 def _ratio(sums: Floats) -> Floats:
-    """(..., 2) to (..., 1); NaN without trials."""
     wholes = sums[..., 1:]
     return np.divide(sums[..., :1], wholes, out=np.full_like(wholes, np.nan), where=wholes > 0)
 

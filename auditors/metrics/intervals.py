@@ -127,7 +127,6 @@ def corrected_share(judged: KnownShare, rates: KnownRates, *, confidence_level: 
 def _lang_reiczigel(
     judged: KnownShare, sensitivity: KnownShare, specificity: KnownShare, covariance: float, tail: float
 ) -> tuple[float, float]:
-    """Centre and half of the width."""
     z = NormalDist().inv_cdf(tail)
     n_pos, n_neg, n_all = sensitivity.effective_n + 2, specificity.effective_n + 2, judged.effective_n + z * z
     se = (sensitivity.value * sensitivity.effective_n + 1) / n_pos

@@ -70,7 +70,6 @@ def log_sum(logs: Sequence[float]) -> float:
 
 
 def _log1p_exp(x: float) -> float:
-    """log(1 + e^x) without overflow."""
     return x + math.log1p(math.exp(-x)) if x > 0.0 else math.log1p(math.exp(x))
 
 

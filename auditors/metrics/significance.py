@@ -77,7 +77,6 @@ _EXACT_BELOW = 17
 
 _ROUNDING = 1e-12
 _LEAST_EXPONENT = -1022
-"""Least exponent of a p value; a smaller p value would be 0."""
 
 
 def sign_flip_p_value(values: Floats) -> float:

@@ -124,7 +124,6 @@ class _Candidate:
         return Interval(self.truth(self._lowest(tail)), self.truth(self._highest(tail * p_smaller)))
 
     def _lowest(self, tail: float) -> float:
-        """Smallest stretch under which a value as large as observed is not too rare."""
 
         def is_too_small(stretch: float) -> bool:
             return bool(np.mean(self.values(stretch) >= self._observed) <= tail)
@@ -132,7 +131,6 @@ class _Candidate:
         return _boundary(is_too_small, 1.0) if is_too_small(0.0) else 0.0
 
     def _highest(self, tail: float) -> float:
-        """Largest stretch under which a value as small as observed is not too rare."""
 
         def is_possible(stretch: float) -> bool:
             return bool(np.mean(self.values(stretch) <= self._observed) > tail)
@@ -186,7 +184,6 @@ def variance_bounds(lows: Floats, highs: Floats) -> Bounds:
 
 
 def _meeting_point(low: Floats, high: Floats) -> float:
-    """The point that is the mean of the numbers drawn towards it."""
     left, right = float(low.min()), float(high.max())
     for _ in range(_MEETING_HALVINGS):
         middle = (left + right) / 2

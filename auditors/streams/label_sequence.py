@@ -62,8 +62,6 @@ class _Bet(msgspec.Struct, frozen=True):
 
 
 class _Moments:
-    """Running means and sums of products of two series."""
-
     def __init__(self) -> None:
         self.n, self.x, self.y, self.xx, self.xy = 0, 0.0, 0.0, 0.0, 0.0
 

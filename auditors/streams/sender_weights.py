@@ -47,7 +47,6 @@ def next_largest(largest: float, sender_rate: float, share: float) -> float:
 
 
 def _own(probability: float, sender_rate: float) -> float:
-    """Probability of the draws that are not the sender's."""
     check_probability(probability)
     if not 0.0 < sender_rate <= 1.0:
         raise ValueError(f"sender's rate {sender_rate} is outside (0, 1]")

@@ -10,7 +10,6 @@ from auditors.streams.drift import Detector
 from auditors.streams.state import StreamState
 
 _SLACK = 1e-6
-"""Share by which rounding may break a bound."""
 _SMALLEST_PROBABILITY = 1e-60
 """No draw has a smaller one; the squares of weights relative to it would be 0."""
 _LONGEST_REASON = 200

@@ -297,7 +297,6 @@ def _moved(
     other_streams: Others,
     reference: Interval | None,
 ) -> StreamState:
-    """The stream after a value that makes `sums` of its sums."""
     if state.declined_run is not None and state.declined_run == settings.reference_run:
         reference = None
     if _has_lost_its_run(state, reference):
@@ -412,7 +411,6 @@ def _one_more(state: StreamState, status: Status) -> dict[str, int]:
 
 
 def _weighed(state: StreamState, sender_rate: float, settings: DriftSettings, cut: float = 0.0) -> StreamState:
-    """The stream after an exchange of this rate, of whose weight so much was cut off."""
     if sender_rate * state.largest_weight == 1.0:
         return state
     return msgspec.structs.replace(

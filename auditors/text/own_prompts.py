@@ -40,8 +40,6 @@ PromptContent = Text | Annotated[list[PromptMessage], Meta(min_length=1, max_len
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A line of the file as it was written."""
-
     prompt: Text | None = None
     messages: Annotated[list[PromptMessage], Meta(min_length=1, max_length=100)] | None = None
     swaps: dict[str, PromptContent] | None = None

@@ -21,7 +21,6 @@ _MOST_EMPHASIS = 3
 
 
 def _characters(ranges: str) -> list[str]:
-    """The characters of a class of a regular expression."""
     bounds = re.findall("(.)(?:-(.))?", ranges)
     return [chr(code) for first, last in bounds for code in range(ord(first), ord(last or first) + 1)]
 
@@ -31,7 +30,6 @@ _PLAIN = {character: unicodedata.normalize("NFKC", character) for character in _
     for plain, ranges in ((" ", BLANKS), ("-", HYPHENS), ("'", _APOSTROPHES), ("", _WITHOUT_WIDTH))
     for character in _characters(ranges)
 }
-"""Character to its plain form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,6 @@ def _emphasis(text: str, mark: str) -> Iterator[tuple[int, int]]:
 
 
 def _plain_form(text: str, start: int, end: int) -> str:
-    """The plain form of an odd character or of a run of marks."""
     characters = text[start:end]
     if (plain := _PLAIN.get(characters)) is not None:
         return plain

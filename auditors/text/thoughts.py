@@ -91,11 +91,9 @@ _MARKS = {
     "<|channel|>analysis<|message|>": _CHANNEL_FINAL,
     "<|channel|>commentary<|message|>": _CHANNEL_FINAL,
 }
-"""Marks that open a thought, with the mark that ends it."""
 
 
 def _any_of(marks: Iterable[str]) -> str:
-    """Return a pattern of the marks, the longest first."""
     return "|".join(map(re.escape, sorted(set(marks), key=lambda mark: (-len(mark), mark))))
 
 

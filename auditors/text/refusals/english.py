@@ -146,7 +146,6 @@ def classify_sentence(text: str) -> Sentence:
 
 
 def _is_fragment(answer: str) -> bool:
-    """Return whether an answer is nothing but a short question or a few words without an end."""
     return len(answer) < SHORT_CHARS and not answer.rstrip().endswith((".", "!"))
 
 

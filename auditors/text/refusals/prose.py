@@ -140,7 +140,6 @@ def _prose_of_text(text: str) -> Prose:
 
 
 def _sentences(line: str) -> Iterator[str]:
-    """Yield the sentences of a line, without the rest of a sentence that is too long."""
     is_rest = False
     for match in _SENTENCE.finditer(line):
         if not is_rest and _is_words(match[0]):
@@ -216,7 +215,6 @@ _STAGE = re.compile(
 )
 """Quotation marks of a line, stage directions and the name of who speaks."""
 _ITEM = re.compile(r"[-+•▪◦‣]\s|\*\s|\d{1,3}[.)]\s|\|")
-"""List items and rows of tables."""
 _DIALOGUE = re.compile(r"[—–―]")
 """Sign that begins a character's words in a story."""
 _SPEAKER = re.compile(r"\W{0,3}([A-Z][\w. ]{0,20}):\W{0,3}\s")

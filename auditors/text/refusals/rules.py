@@ -56,7 +56,6 @@ def declined_as_data_in(text: str) -> bool:
 
 
 def _fitting(sentence: str) -> list[Wording]:
-    """The wordings in whose script some of the sentence is written."""
     return [wording for name, wording in WORDINGS.items() if _SCRIPTS.get(name, _LATIN).search(sentence)]
 
 

@@ -75,7 +75,6 @@ def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedProm
 def _with_tools(
     messages: Sequence[Message], parts: Sequence[Sequence[_Part]], all_leaves: Sequence[Leaf], axis: str, choice: int
 ) -> Swapped | NotSwapped:
-    """The swap of all texts, those of tools among them."""
     result = swap([framed(leaf, axis) for leaf in all_leaves], axis, choice=choice)
     if isinstance(result, Abstained):
         return result
@@ -89,7 +88,6 @@ def _with_tools(
 
 
 def _parts(message: Message) -> list[_Part]:
-    """Content, and of a message with calls its thoughts and arguments."""
     content = _part(message.content) if message.call_id else _Part(message.content)
     if not message.calls:
         return [content]
@@ -101,7 +99,6 @@ def _part(text: str) -> _Part:
 
 
 def _message(message: Message, parts: Sequence[_Part], texts: Iterator[str]) -> Message:
-    """The message with the next texts in its parts."""
     content, *other_texts = [part.with_texts(texts) for part in parts]
     if not message.calls:
         return msgspec.structs.replace(message, content=content)
