@@ -45,7 +45,6 @@ def redacted_request(
 
 
 def redacted_response(body: bytes, redactor: Redactor, counts: Counter[str]) -> bytes:
-    """The same for a response."""
     content = _decoded(body)
     return b"" if content is None else _encoded(content, redactor, counts)
 

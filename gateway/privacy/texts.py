@@ -75,14 +75,10 @@ class Texts:
 
     def leave(self, body: bytes | None, *, is_sealed: bool) -> bytes:
         """A stored body as it went in; empty when it was dropped, or when none of the keys opens it."""
-        if body is None:
-            return b""
-        if not is_sealed:
-            return bytes(body)
-        if self.cipher is None:
+        if body is None or (is_sealed and self.cipher is None):
             return b""
         try:
-            return self.cipher.open(bytes(body))
+            return self.cipher.open(bytes(body)) if self.cipher and is_sealed else bytes(body)
         except WrongKeyError:
             return b""
 

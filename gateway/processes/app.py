@@ -79,6 +79,27 @@ def create_app(
         """Return a dependency that is looked up for each request, for parts that a reload replaces."""
         return Provide(lambda: part(planes.current), sync_to_thread=False)
 
+    @asynccontextmanager
+    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(database.close)
+            stack.push_async_callback(queue.close)
+            stack.callback(counts.flush)
+            await tap.start()
+            stack.push_async_callback(tap.stop)
+            for part in parts:
+                part.start()
+                stack.push_async_callback(part.stop)
+            # The server has drained its connections before it comes here.
+            stack.push_async_callback(planes.stop)
+            await planes.start()
+            watching = asyncio.create_task(every(LAG_SECONDS, stats.lag.observe), name="event-loop-lag")
+            stack.callback(watching.cancel)
+            if counts.is_shared:
+                flushing = asyncio.create_task(_flush_regularly(counts))
+                stack.callback(flushing.cancel)
+            yield
+
     controllers: list[type[Controller]] = [
         SessionsController,
         SuitesController,
@@ -125,41 +146,11 @@ def create_app(
             security=[{"control key": []}],
             use_handler_docstrings=True,
         ),
-        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, parts, stats, counts)],
+        lifespan=[lifespan],
         logging_config=None,
     )
     require_entries(app.routes, routes)
     return app
-
-
-@asynccontextmanager
-async def _lifespan(
-    database: Database,
-    queue: JobQueue,
-    planes: DataPlanes,
-    tap: SamplingTap,
-    parts: Sequence[WorkerPart],
-    stats: WorkerStats,
-    counts: SharedCounts,
-) -> AsyncIterator[None]:
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(database.close)
-        stack.push_async_callback(queue.close)
-        stack.callback(counts.flush)
-        await tap.start()
-        stack.push_async_callback(tap.stop)
-        for part in parts:
-            part.start()
-            stack.push_async_callback(part.stop)
-        # The server has drained its connections before it comes here.
-        stack.push_async_callback(planes.stop)
-        await planes.start()
-        watching = asyncio.create_task(every(LAG_SECONDS, stats.lag.observe), name="event-loop-lag")
-        stack.callback(watching.cancel)
-        if counts.is_shared:
-            flushing = asyncio.create_task(_flush_regularly(counts))
-            stack.callback(flushing.cancel)
-        yield
 
 
 async def _flush_regularly(counts: SharedCounts) -> None:

@@ -41,9 +41,7 @@ class CorsPolicy:
 
     def answer_lines(self, origin: bytes | None) -> bytes:
         """Return the header lines that an answer to a request with this Origin gets."""
-        if origin is None:
-            return self._vary
-        allowed = self._allowed(origin)
+        allowed = None if origin is None else self._allowed(origin)
         if allowed is None:
             return self._vary
         return b"access-control-allow-origin: %b\r\naccess-control-expose-headers: *\r\n%b" % (allowed, self._vary)

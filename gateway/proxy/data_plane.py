@@ -155,7 +155,6 @@ class DataPlane:
             self._all_ended.set()
 
     def choose(self, head: RequestHead, body: RequestBody, *, exclude: Sequence[Upstream] = ()) -> Upstream | None:
-        """The upstream for a request: see Upstreams.choose."""
         if self._affinity is None:
             return self._balancer.choose(body.served_model, exclude=exclude)
         key = self._affinity.key(head, body.content)

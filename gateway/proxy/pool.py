@@ -89,7 +89,6 @@ class Pool:
         self._connect_if_needed()
 
     def withdraw(self, waiter: Waiter) -> None:
-        """The waiter wants no connection any more."""
         if waiter in self._waiters:
             self._waiters.remove(waiter)
 
@@ -107,7 +106,6 @@ class Pool:
         self._connect_if_needed()
 
     def notify_waiters(self) -> None:
-        """Tells everybody who waits that it may ask another pool."""
         for waiter in list(self._waiters):
             waiter.on_pool_unavailable()
 

@@ -204,5 +204,4 @@ class RequestStats(Protocol):
     def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
         """Adds how long a filter held up a request, or its answer."""
 
-    def ended(self, request: EndedRequest) -> None:
-        """Counts one end."""
+    def ended(self, request: EndedRequest) -> None: ...

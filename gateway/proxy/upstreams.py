@@ -157,7 +157,6 @@ class Upstream:
         self.pool.notify_waiters()
 
     def tick(self, now: float) -> None:
-        """Lets time pass; `now` is time.perf_counter()."""
         self.pool.tick(now)
         if self.outliers.tick(now):
             logger.warning("upstream %s gets requests again", self.name)
@@ -226,7 +225,6 @@ class Upstreams:
         return _not_ejected([upstream for upstream in up if upstream.is_wildcard] or up)
 
     def tick(self, now: float) -> None:
-        """Lets time pass; `now` is time.perf_counter()."""
         for upstream in self.all:
             upstream.tick(now)
         furthest = max((u.turn for u in self.all if u.turn < math.inf), default=0.0)

@@ -32,7 +32,7 @@ class HmacSampler:
     """`fraction` for one secret without a purpose, at a third of the cost: both key blocks are hashed only once."""
 
     def __init__(self, secret: bytes) -> None:
-        key = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK_BYTES else secret).ljust(_BLOCK_BYTES, b"\0")
+        key = (hashlib.sha256(secret).digest() if len(secret) > _SHA256_BLOCK else secret).ljust(_SHA256_BLOCK, b"\0")
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key))
 
@@ -45,8 +45,7 @@ class HmacSampler:
         return (int.from_bytes(outer.digest()[:8]) >> 11) / _RANGE
 
 
-_BLOCK_BYTES = 64
-"""Block size of SHA-256, in bytes."""
+_SHA256_BLOCK = 64
 
 
 PROBE_HEADER = "x-biasgate-probe"

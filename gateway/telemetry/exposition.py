@@ -23,7 +23,6 @@ class WithText(Protocol):
 
 _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
-"""End of a page in OpenMetrics."""
 _HEAD = re.compile(rb"\A(# .*\n)+")
 
 
@@ -50,8 +49,6 @@ class Exposition:
 
 
 class _Only(Collector):
-    """One family, for an encoder."""
-
     def __init__(self, family: Metric) -> None:
         self._family = family
 

@@ -121,11 +121,8 @@ class SharedCounts:
 
 def is_living(snapshot: Snapshot) -> bool:
     """Return whether the worker that left these numbers still runs."""
-    if snapshot.pid == os.getpid():
-        return True
-    if time.time() - snapshot.written_at > GAUGE_LIFETIME_SECONDS:
-        return False
-    return _runs(snapshot.pid)
+    is_fresh = time.time() - snapshot.written_at <= GAUGE_LIFETIME_SECONDS
+    return snapshot.pid == os.getpid() or (is_fresh and _runs(snapshot.pid))
 
 
 def _is_over(snapshot: Snapshot) -> bool:
@@ -135,10 +132,8 @@ def _is_over(snapshot: Snapshot) -> bool:
 def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except (ProcessLookupError, PermissionError) as exc:
+        return isinstance(exc, PermissionError)
     return True
 
 
