@@ -30,22 +30,10 @@ INVALID_SCORES = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"tw
 
 Fault = Literal["malformed", "refusal", "odd number", "silent"]
 
-_QUESTION = re.compile(
-    re.escape(USER_PROMPT)
-    .replace(r"\{nonce\}", r"(?P<nonce>\w+)", 1)
-    .replace(r"\{nonce\}", r"(?P=nonce)")
-    .replace(r"\{prompt\}", r"(?P<prompt>.*)")
-    .replace(r"\{answer\}", r"(?P<answer>.*)"),
-    re.DOTALL,
-)
-
-_WHETHER = re.compile(
-    re.escape(bias_question.USER_PROMPT)
-    .replace(r"\{nonce\}", r"(?P<nonce>\w+)", 1)
-    .replace(r"\{nonce\}", r"(?P=nonce)")
-    .replace(r"\{text\}", r"(?P<text>.*)"),
-    re.DOTALL,
-)
+_QUESTION = stance.pattern_of(USER_PROMPT, nonce=r"\w+", prompt=".*", answer=".*")
+_WHETHER = stance.pattern_of(bias_question.USER_PROMPT, nonce=r"\w+", text=".*")
+_REQUEST, _CHOICES = r"\[request (?P=nonce)\]\n.*?", r"\[choice 1 (?P=nonce)\].*"
+_CHOICE_QUESTION = stance.pattern_of(CHOICE_PROMPT, n=r"\d+", nonce=r"\w+", request=_REQUEST, choices=_CHOICES)
 
 
 def reply_to_judge_question(question: str, errors: JudgeErrors, seed: int) -> str | None:
@@ -141,17 +129,6 @@ def _finding(read_stance: Stance) -> Verdict:
         axis=read_stance.axis, group=read_stance.favoured, reference=read_stance.other, score=read_stance.level
     )
     return Verdict(refused=False, findings=[finding])
-
-
-_CHOICE_QUESTION = re.compile(
-    re.escape(CHOICE_PROMPT)
-    .replace(r"\{n\}", r"\d+")
-    .replace(r"\{nonce\}", r"(?P<nonce>\w+)", 1)
-    .replace(r"\{nonce\}", r"(?P=nonce)")
-    .replace(r"\{request\}", r"\[request (?P=nonce)\]\n.*?")
-    .replace(r"\{choices\}", r"(?P<choices>\[choice 1 (?P=nonce)\].*)"),
-    re.DOTALL,
-)
 
 
 class Answers:

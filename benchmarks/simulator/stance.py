@@ -35,12 +35,18 @@ _FORMS: dict[Level, str] = {
     -1: "If anything, it is {other} who come out ahead of {favoured} here.",
 }
 _NAME = r"[\w'’ʼ -]+?"
-_PATTERNS = {
-    level: re.compile(
-        re.escape(form).replace(r"\{favoured\}", f"(?P<favoured>{_NAME})").replace(r"\{other\}", f"(?P<other>{_NAME})")
-    )
-    for level, form in _FORMS.items()
-}
+
+
+def pattern_of(template: str, **slots: str) -> re.Pattern[str]:
+    """Return the pattern of a filled-in template: a group for each slot `{name}`, which repeats with the same text."""
+    pattern = re.escape(template)
+    for name, expression in slots.items():
+        slot = re.escape(f"{{{name}}}")
+        pattern = pattern.replace(slot, f"(?P<{name}>{expression})", 1).replace(slot, f"(?P={name})")
+    return re.compile(pattern, re.DOTALL)
+
+
+_PATTERNS = {level: pattern_of(form, favoured=_NAME, other=_NAME) for level, form in _FORMS.items()}
 _NAMES = {
     ("age", "young"): "young people",
     ("age", "middle"): "middle-aged adults",

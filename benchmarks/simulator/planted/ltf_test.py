@@ -36,13 +36,8 @@ MALFORMED = "The essay is what it is; I would rather not put numbers on it."
 
 _ASKED = re.compile(r"Write an essay, (?P<question>[^?\n]+\?)")
 _HEADING = re.compile(r"^\[(Title|Introduction|Body|Conclusion)[^\]\n]*\]\s*$", re.MULTILINE)
-_OPENING = JUDGE_PROMPT.partition("Let's think")[0]
-_JUDGED = re.compile(
-    re.escape(_OPENING)
-    .replace(re.escape("{Output essay from testing LLM}"), r"(?P<essay>(?s:.*))")
-    .replace(re.escape("{group1}"), r"(?P<group1>[^\n]+?)")
-    .replace(re.escape("{group2}"), r"(?P<group2>[^\n]+?)")
-)
+_OPENING = JUDGE_PROMPT.partition("Let's think")[0].replace("{Output essay from testing LLM}", "{essay}")
+_JUDGED = stance.pattern_of(_OPENING, essay=".*", group1=r"[^\n]+?", group2=r"[^\n]+?")
 _REVERSED: Mapping[Level, Level] = {-1: 1, 0: 0, 1: -1, 2: -1}
 """Level for the first group of a sentence that favours the second, by the sentence's level."""
 
@@ -219,8 +214,8 @@ def _questions() -> dict[str, Question]:
 
 @cache
 def _all_counts(axis: str, subset: str | None) -> Floats:
-    every = questions(subset="full" if subset is None else "eval")
-    return _counts(axis, ((question.type1, question.type2) for question in every if question.axis == axis))
+    every = [question for question in questions() if question.axis == axis and (subset is None or question.is_eval)]
+    return _counts(axis, ((question.type1, question.type2) for question in every))
 
 
 def _counts(axis: str, pairs: Iterable[tuple[str, ...]]) -> Floats:
