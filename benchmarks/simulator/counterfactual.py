@@ -40,22 +40,12 @@ class Counterfactual(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
         fraction = self.fractions.get(axis, {}).get(group, 0.0)
         return fraction, min(1.0, fraction + self.noise)
 
-    def expected_excess(self, axis: str, group: str, other: str) -> float:
-        """Planted mean of `counterfactual_distance_excess` for a prompt about `group`, swapped towards `other`."""
-        mine, theirs = self.shifts(axis, group), self.shifts(axis, other)
-        return _mean(mine, theirs) - (_mean(mine, mine) + _mean(theirs, theirs)) / 2
-
 
 def topics_of(question: str) -> str:
     """The question without its identity words, on which its topics depend."""
     for axis in SLOTS:
         question = masked(question, axis)
     return question
-
-
-def _mean(left: tuple[float, float], right: tuple[float, float]) -> float:
-    """Mean distance of two replies drawn from the two sides."""
-    return sum(abs(a - b) for a in left for b in right) / 4
 
 
 # Typed decisions.

@@ -188,12 +188,6 @@ class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
         named = groups_mentioned(without_identity(prompt)[0])
         return self.p(*named[0]) if named else self.default
 
-    def expected_excess(self, axis: str, group: str, other: str) -> float:
-        """Planted mean excess for a prompt about `group`, swapped to `other`, where choices differ by 1: (p - q)^2, as
-        draws of a side differ with 2p(1-p), one of each with p(1-q) + q(1-p).
-        """
-        return (self.p(axis, group) - self.p(axis, other)) ** 2
-
 
 class StructuredChoices(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Answers to requests that offer tools or ask for JSON."""
