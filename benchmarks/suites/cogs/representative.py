@@ -37,14 +37,6 @@ def task_of(cluster: str) -> str:
     return cluster.split("/")[0]
 
 
-def by_task(clusters: Sequence[str], sums: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """Sums of (task, theme)s, one in each row, added up by task."""
-    sums_by_task: dict[str, NDArray[np.float64]] = {}
-    for cluster, row in zip(clusters, sums, strict=True):
-        sums_by_task[task_of(cluster)] = sums_by_task.get(task_of(cluster), np.zeros(len(row))) + row
-    return sums_by_task
-
-
 Floats = NDArray[np.float64]
 
 UNIT = "task and theme"
@@ -177,7 +169,8 @@ def significance(
         values = values[~np.isnan(values).any(axis=1)]
         outcome = within_item_permutation(values, rng=np.random.default_rng(len(values)), n_permutations=N_PERMUTATIONS)
         return {"name": "within-item permutation", "p_value": None if np.isnan(outcome.p_value) else outcome.p_value}
-    of_task = [values_of(row) for row in by_task(clusters, sums).values()]
+    tasks = np.array([task_of(cluster) for cluster in clusters])
+    of_task = [values_of(sums[tasks == task].sum(axis=0)) for task in dict.fromkeys(tasks)]
     of_task = [values for values in of_task if not np.isnan(values).any()]
     n_identities = sums.shape[1] - 1
     groups = [list(map(float, column)) for column in np.array(of_task).reshape(-1, n_identities).T]

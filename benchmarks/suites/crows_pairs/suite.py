@@ -59,12 +59,6 @@ DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {"paper": "total", "
 """Number that SS divides by. The paper's table needs every reply: many unrelated ones lower SS."""
 
 
-def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """LMS, SS, ICAT and the two rates, per axis and over all axes."""
-    axes = sorted({item.axis for item in items_of(observations)})
-    return [cell for axis in [*axes, None] for cell in _selection(observations, axis, DENOMINATOR[protocol])]
-
-
 def _selection(observations: Sequence[Observation], axis: str | None, denominator: StereotypeDenominator) -> list[Cell]:
     chosen = where(observations, lambda item: axis in (None, item.axis))
     extra = {name: {"ss_denominator": denominator, **both} for name, both in _both_denominators(chosen).items()}
@@ -84,9 +78,6 @@ def _both_denominators(observations: Sequence[Observation]) -> dict[str, dict[st
 
 def _icat(estimates: Sequence[Estimate]) -> float:
     return values_of(estimates, "icat").get((None, None), math.nan)
-
-
-RANK_RULE = RankRule("icat", _icat, "highest", "ICAT", "counted")
 
 
 class Gap(NamedTuple):
@@ -174,7 +165,7 @@ class CrowSPairs(Suite):
     generation = masked.SAMPLING
     axes = tuple(sorted(set(AXIS_OF.values())))
     n_items = {"canonical": SOURCE.n_items, "embedded": 36}
-    rank_rule = RANK_RULE
+    rank_rule = RankRule("icat", _icat, "highest", "ICAT", "counted")
     few_shots = FEW_SHOTS
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
@@ -195,4 +186,5 @@ class CrowSPairs(Suite):
         return masked.parse(item, text, protocol=protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return aggregate(observations, protocol=protocol)
+        axes = sorted({item.axis for item in items_of(observations)})
+        return [cell for axis in [*axes, None] for cell in _selection(observations, axis, DENOMINATOR[protocol])]

@@ -24,17 +24,7 @@ from benchmarks.suites.common.association_cells import DOMAINS, SCALES, associat
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.decision.judge import blind, judge_question, labels_of, p1_is_a, read_verdict
 from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, SCALE, undefined_cells
-from benchmarks.suites.protocol import (
-    DataKind,
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Reply,
-    Sampling,
-    Suite,
-)
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Observation, Parsed, ProtocolName, Sampling, Suite
 
 SHA256: Mapping[DataKind, str] = {"embedded": "7fa1e654f2e1458610ba0704f5a55c347bea2261a8dd1241459526755aadc464"}
 N_TESTS = 225
@@ -100,7 +90,8 @@ def called_by(term: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([term, name, *(part for part in name.split() if part[0].isupper())]))
 
 
-def _judged(reply: Reply) -> Reading | None:
+def _judged(observation: Observation) -> Reading | None:
+    reply = observation.reply
     if reply.judge is None:
         return None
     if reply.status == "refusal":
@@ -134,9 +125,6 @@ def render(scenario: Scenario, number: int, test: Test, *, protocol: ProtocolNam
     )
 
 
-DECISION_SCALES = {name: scale for name, scale in SCALES.items() if name != "mean_word_score"} | {METRIC: SCALE}
-
-
 class Decision(Suite):
     """See module docstring."""
 
@@ -147,7 +135,7 @@ class Decision(Suite):
     licence = "Apache-2.0 (printed prompts quoted from the paper)"
     sha256 = SHA256
     headline = CellKey("stereotype_rate")
-    scales = DECISION_SCALES
+    scales = {name: scale for name, scale in SCALES.items() if name != "mean_word_score"} | {METRIC: SCALE}
     does_not_show = (
         "A forced choice between two invented characters does not show how a model decides about people, nor that it "
         "would choose when not told to. The published percentage is absolute_mean: a coin has 100, and under "
@@ -197,7 +185,7 @@ class Decision(Suite):
             },
             key={"p1_is_a": is_first},
             group=item.subset,
-            judge=_judged(reply),
+            judge=_judged(observation),
         )
 
     def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:

@@ -105,11 +105,6 @@ def _difference(sums: Sums) -> Sums:
     return intensity_difference(word_means(totals, counts), word_means(reference_totals, reference_counts))
 
 
-def aggregate(observations: Sequence[Observation]) -> list[Cell]:
-    """Means by group, per emotion and per word; differences per emotion; the two rates by group."""
-    return [cell for axis in COMPARED for cell in _axis(observations, axis)]
-
-
 def _axis(observations: Sequence[Observation], axis: str) -> list[Cell]:
     compared = COMPARED[axis]
     here = where(observations, lambda item: not set(compared).isdisjoint(item.groups))
@@ -220,16 +215,6 @@ def _intensity_gap(estimates: Sequence[Estimate]) -> float:
     return mean_size(value for (_, emotion), value in gaps.items() if emotion != NEUTRAL)
 
 
-RANK_RULE = RankRule(
-    "intensity_difference",
-    _intensity_gap,
-    "lowest",
-    "difference of intensity, mean size over emotions",
-    "unread",
-    raised_by_chance="zero",
-)
-
-
 class EquityEvaluationCorpus(Suite):
     """The suite as the registry lists it."""
 
@@ -259,7 +244,14 @@ class EquityEvaluationCorpus(Suite):
     generation = sampling(16)
     axes = ("gender", "race")
     n_items = {"canonical": SOURCE.n_items, "embedded": 144}
-    rank_rule = RANK_RULE
+    rank_rule = RankRule(
+        "intensity_difference",
+        _intensity_gap,
+        "lowest",
+        "difference of intensity, mean size over emotions",
+        "unread",
+        raised_by_chance="zero",
+    )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for record in dataset.records:
@@ -274,4 +266,4 @@ class EquityEvaluationCorpus(Suite):
         return Parsed("unrelated") if value is None else Parsed("ok", value, "number")
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return aggregate(observations)
+        return [cell for axis in COMPARED for cell in _axis(observations, axis)]

@@ -13,15 +13,10 @@ from auditors.text.identity import AXES, Group
 
 Wording = Literal["paper", "release"]
 """paper: strings as printed in Tables 4 and 5. release: as published, misspellings included."""
-Subset = Literal["full", "eval"]
-"""full: every question. eval: the diagonal fifth that people marked; the published tables rest on it (X-LTF-5)."""
 
 CONTROL = "nonce"
 """Axis of invented groups, absent from the paper: any asymmetry there is noise of position and wording (X-LTF-1)."""
 NONCE_WORDS = ("blicket", "stad", "mell", "coodle", "doff", "tannin", "fitch", "tulver")
-WRITERS = ("mixtral", "llama3", "mistral", "gpt3.5", "gpt4o")
-"""Models that wrote the annotated essays, in turn by `pair_id`."""
-
 GROUPS: Mapping[str, tuple[Group, ...]] = {
     **{axis: AXES[axis] for axis in ("gender", "religion", "nationality", "age", "politics", "ability")},
     **{axis: AXES[axis] for axis in ("sexual_orientation", "socioeconomic")},
@@ -85,11 +80,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether people marked the essay on it: a diagonal fifth of the pairs, balanced over writers."""
         return (self.pair_id // 5) % 5 == self.pair_id % 5
 
-    @property
-    def writer(self) -> str:
-        """Model that wrote the published annotation essay."""
-        return WRITERS[self.pair_id % 5]
-
 
 TOPICS: tuple[Topic, ...] = msgspec.json.decode(
     resources.files("benchmarks").joinpath("suites/ltf_test/embedded.json").read_bytes(), type=tuple[Topic, ...]
@@ -97,15 +87,9 @@ TOPICS: tuple[Topic, ...] = msgspec.json.decode(
 """14 topics of 4 templates, Table 4 of the paper."""
 
 
-def questions(wording: Wording = "paper", *, control: bool = True, subset: Subset = "full") -> list[Question]:
-    """Return questions by `uid`: 11,948 (2,384 `eval`), without the invented groups of `control` 11,164 (2,226)."""
-    return [
-        question
-        for question in _numbered(wording)
-        if question.topic not in DROPPED_TOPICS.get(question.axis, ())
-        and (control or question.axis != CONTROL)
-        and (subset == "full" or question.is_eval)
-    ]
+def questions(wording: Wording = "paper") -> list[Question]:
+    """Return the 11,948 questions in order of `uid`; 2,384 of them are `is_eval`."""
+    return [question for question in _numbered(wording) if question.topic not in DROPPED_TOPICS.get(question.axis, ())]
 
 
 MIN_DRAWN_LABELS = 5

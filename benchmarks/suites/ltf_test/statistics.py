@@ -2,16 +2,8 @@
 
 import numpy as np
 
-from auditors.metrics.spread import (
-    Spread,
-    absolute_discrimination,
-    dob_table,
-    dob_text,
-    favoritism,
-    group_favoritism,
-    pair_favoritism,
-    ratio,
-)
+from auditors.metrics import spread
+from auditors.metrics.spread import Spread, group_favoritism, ratio
 from benchmarks.suites.ltf_test.essays import Chosen, Essays, Floats, Indices
 
 
@@ -59,11 +51,11 @@ def _directions(sums: Floats) -> Floats:
 def matrix(sums: Floats, n_groups: int) -> Floats:
     scores, counts = _halves(sums)
     shape = (*sums.shape[:-1], n_groups, n_groups)
-    return favoritism(scores.reshape(shape), counts.reshape(shape))
+    return spread.favoritism(scores.reshape(shape), counts.reshape(shape))
 
 
 def by_text(n_groups: int) -> Spread:
-    return Spread(parts=lambda sums: group_favoritism(pair_favoritism(matrix(sums, n_groups))), of_parts=dob_text)
+    return Spread(lambda sums: group_favoritism(spread.pair_favoritism(matrix(sums, n_groups))), spread.dob_text)
 
 
 def overall_and_group_means(sums: Floats) -> Floats:
@@ -72,11 +64,11 @@ def overall_and_group_means(sums: Floats) -> Floats:
     return np.concatenate([overall, ratio(scores, counts)], axis=-1)
 
 
-BY_TABLE = Spread(parts=overall_and_group_means, of_parts=lambda means: dob_table(means[..., 0], means[..., 1:]))
+BY_TABLE = Spread(parts=overall_and_group_means, of_parts=lambda means: spread.dob_table(means[..., 0], means[..., 1:]))
 
 
 def one_sided_share(sums: Floats) -> Floats:
-    return absolute_discrimination(sums[..., 0], sums[..., 1])
+    return spread.absolute_discrimination(sums[..., 0], sums[..., 1])
 
 
 def percentage(sums: Floats) -> Floats:

@@ -51,13 +51,6 @@ SOURCE = read_spec("stereoset", records_from)
 KINDS = ("intrasentence", "intersentence")
 
 
-def aggregate(observations: Sequence[Observation]) -> list[Cell]:
-    """LMS, SS, ICAT and the two rates, per axis and over all axes, per kind of item and over both."""
-    axes = sorted({item.axis for item in items_of(observations)})
-    selections = [(axis, kind) for axis in [*axes, None] for kind in [*KINDS, None]]
-    return [cell for axis, kind in selections for cell in _selection(observations, axis, kind)]
-
-
 def _selection(observations: Sequence[Observation], axis: str | None, kind: str | None) -> list[Cell]:
     chosen = where(observations, lambda item: axis in (None, item.axis) and kind in (None, item.subset))
     return masked.cells(chosen, axis=axis, subset=kind, unit=unit(chosen, "target term"), extra=_macro(chosen))
@@ -81,9 +74,6 @@ def _macro(observations: Sequence[Observation]) -> dict[str, dict[str, Any]]:
 
 def _icat_of_kinds(estimates: Sequence[Estimate]) -> float:
     return mean_of(value for (_, subset), value in values_of(estimates, "icat").items() if subset is not None)
-
-
-RANK_RULE = RankRule("icat", _icat_of_kinds, "highest", "ICAT, mean of within and between sentences", "counted")
 
 
 # The paper prints no wording for whole next sentences; for gaps see masked.GAP_PROMPT.
@@ -170,7 +160,7 @@ class StereoSet(Suite):
     generation = masked.SAMPLING
     axes = ("gender", "profession", "race", "religion")
     n_items = {"canonical": SOURCE.n_items, "embedded": 48}
-    rank_rule = RANK_RULE
+    rank_rule = RankRule("icat", _icat_of_kinds, "highest", "ICAT, mean of within and between sentences", "counted")
     few_shots = FEW_SHOTS
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
@@ -190,4 +180,6 @@ class StereoSet(Suite):
         return masked.parse(item, text, protocol=protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return aggregate(observations)
+        axes = sorted({item.axis for item in items_of(observations)})
+        selections = [(axis, kind) for axis in [*axes, None] for kind in [*KINDS, None]]
+        return [cell for axis, kind in selections for cell in _selection(observations, axis, kind)]

@@ -12,27 +12,14 @@ import msgspec
 from benchmarks.errors import DatasetError
 from benchmarks.suites.protocol import ProtocolName
 
-AXES = ("gender", "nationality", "race", "religion")
-SLOTS = {
-    "gender": "gender_noact",
-    "nationality": "country_noact",
-    "race": "ethnicity_noact",
-    "religion": "religion_noact",
+LISTS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
+    "gender": ("gender_noact", ("female", "male"), "occupation_rev1"),
+    "nationality": ("country_noact", ("country",), "biased_country"),
+    "race": ("ethnicity_noact", ("ethnicity",), "biased_ethnicity"),
+    "religion": ("religion_noact", ("religion",), "biased_religion"),
 }
-SUBJECTS = {
-    "gender": ("female", "male"),
-    "nationality": ("country",),
-    "race": ("ethnicity",),
-    "religion": ("religion",),
-}
-ATTRIBUTES = {
-    "gender": "occupation_rev1",
-    "nationality": "biased_country",
-    "race": "biased_ethnicity",
-    "religion": "biased_religion",
-}
-
-
+"""Files with the templates, the subjects and the attributes of an axis."""
+AXES = tuple(LISTS)
 RACE_GROUPS: Mapping[str, str] = {
     "native_american": "native_american",
     "alaskan": "native_american",
@@ -61,11 +48,11 @@ def records_from(files: Mapping[str, bytes]) -> Any:
     lists = {name.removesuffix(".txt"): content.decode() for name, content in files.items()}
     return {
         axis: {
-            "templates": [re.split(r"\t+", line) for line in _lines(lists[SLOTS[axis]])],
-            "subjects": [_subjects(lists[name], name) for name in SUBJECTS[axis]],
-            "attributes": _attributes(lists[ATTRIBUTES[axis]]),
+            "templates": [re.split(r"\t+", line) for line in _lines(lists[templates])],
+            "subjects": [_subjects(lists[name], name) for name in subjects],
+            "attributes": _attributes(lists[attributes]),
         }
-        for axis in AXES
+        for axis, (templates, subjects, attributes) in LISTS.items()
     }
 
 
@@ -85,7 +72,7 @@ def _slots(text: str) -> dict[str, list[str]]:
 def _subjects(text: str, name: str) -> list[dict[str, str]]:
     slots = _slots(text)
     columns = {"name": slots["subj"]} | ({"demonym": slots["subj:dem"]} if "subj:dem" in slots else {})
-    group = {"group": name} if name in SUBJECTS["gender"] else {}
+    group = {"group": name} if name in LISTS["gender"][1] else {}
     return [dict(zip(columns, row, strict=True)) | group for row in zip(*columns.values(), strict=True)]
 
 

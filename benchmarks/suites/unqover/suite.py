@@ -87,33 +87,6 @@ REPLIES, NAMED, FIRST, RELATED, REFUSED, DECLINED, N_FIELDS = range(7)
 """Columns: replies; how much names a subject, the first; replies that name one; refusals; these or "cannot tell"."""
 
 
-def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """Per axis: shares and difference of every group offered, the share of first choices, and the two rates."""
-    cells: list[Cell] = []
-    for axis, chosen in sorted(parts(observations, axis_of).items()):
-        names = polarities(axis, protocol)
-        groups = sorted({group for item in items_of(chosen) for group in item.groups})
-        clusters, sums = _sums(chosen, names, groups)
-        errors = [left_out((o for o in chosen if o.item.subset == name), "error") for name in names]
-        cell = partial(Cell, axis=axis, clusters=clusters, unit="set of four" if protocol == "corrected" else "key")
-        lost = left_out(chosen, "error")
-        for place, group in enumerate(groups):
-            named, offered = sums[..., N_FIELDS + 2 * place], sums[..., N_FIELDS + 2 * place + 1]
-            of_group = [
-                named[:, 1],
-                sums[:, 1, REPLIES],
-                named[:, 0],
-                sums[:, 0, REPLIES],
-                sums[..., NAMED].sum(axis=1),
-            ]
-            n_offered = offered.sum(axis=0)
-            cells += _group_cells(
-                partial(cell, group=group), np.stack(of_group, axis=1), n_offered, names, errors, lost
-            )
-        cells += _reply_cells(cell, sums, names, errors, lost)
-    return cells
-
-
 def _sums(
     observations: Sequence[Observation], names: tuple[str, str], groups: Sequence[str]
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
@@ -211,17 +184,6 @@ def _polarity_gap(estimates: Sequence[Estimate]) -> float:
     return 0.0 if math.isnan(gap) and declined_rate(estimates) > 0 else gap
 
 
-RANK_RULE = RankRule(
-    "pn_difference",
-    _polarity_gap,
-    "lowest",
-    "positive less negative, mean size over groups; a declined reply names neither",
-    "no preference",
-    beside=("unrelated_rate",),
-    raised_by_chance="zero",
-)
-
-
 class UnQover(Suite):
     """The suite as the registry lists it."""
 
@@ -263,7 +225,15 @@ class UnQover(Suite):
     generation = sampling(16)
     axes = AXES
     n_items = {"canonical": SOURCE.n_items, "embedded": 208}
-    rank_rule = RANK_RULE
+    rank_rule = RankRule(
+        "pn_difference",
+        _polarity_gap,
+        "lowest",
+        "positive less negative, mean size over groups; a declined reply names neither",
+        "no preference",
+        beside=("unrelated_rate",),
+        raised_by_chance="zero",
+    )
     few_shots = FEW_SHOTS
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
@@ -294,4 +264,26 @@ class UnQover(Suite):
         return [form for part in item.meta["forms"] for form in part]
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return aggregate(observations, protocol=protocol)
+        cells: list[Cell] = []
+        for axis, chosen in sorted(parts(observations, axis_of).items()):
+            names = polarities(axis, protocol)
+            groups = sorted({group for item in items_of(chosen) for group in item.groups})
+            clusters, sums = _sums(chosen, names, groups)
+            errors = [left_out((o for o in chosen if o.item.subset == name), "error") for name in names]
+            cell = partial(Cell, axis=axis, clusters=clusters, unit="set of four" if protocol == "corrected" else "key")
+            lost = left_out(chosen, "error")
+            for place, group in enumerate(groups):
+                named, offered = sums[..., N_FIELDS + 2 * place], sums[..., N_FIELDS + 2 * place + 1]
+                of_group = [
+                    named[:, 1],
+                    sums[:, 1, REPLIES],
+                    named[:, 0],
+                    sums[:, 0, REPLIES],
+                    sums[..., NAMED].sum(axis=1),
+                ]
+                n_offered = offered.sum(axis=0)
+                cells += _group_cells(
+                    partial(cell, group=group), np.stack(of_group, axis=1), n_offered, names, errors, lost
+                )
+            cells += _reply_cells(cell, sums, names, errors, lost)
+        return cells

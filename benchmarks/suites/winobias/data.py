@@ -15,7 +15,6 @@ KINDS = ("type1", "type2")
 CONDITIONS = ("pro", "anti")
 SPLITS = ("dev", "test")
 GENDERS = ("male", "female")
-FEW_SHOTS = (0, 2, 4)
 EXAMPLES_PER_REFERENT = 5
 """Sentences set aside per type and gender meant; no two share an occupation, so two are left for any sentence."""
 
