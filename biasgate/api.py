@@ -167,8 +167,8 @@ async def audit_async(suite: str, model: str, base_url: str, **options: object) 
     "all". `base_url`: server with an OpenAI API. `options`: those of `biasgate audit run` by name, such as
     `data="embedded"`, `limit=100`, `out="runs/first"`, `judge_model`, `mode="exact"`. Raises BenchmarkError.
     """
-    given = {"suite": suite, "model": model, "base_url": base_url, "quiet": True, **options}
-    arguments = await asyncio.to_thread(_arguments, given)
+    named_options = {"suite": suite, "model": model, "base_url": base_url, "quiet": True, **options}
+    arguments = await asyncio.to_thread(_arguments, named_options)
     planned, left_out = await asyncio.to_thread(run_suites.plan_jobs, arguments)
     for name, reason in left_out:
         warnings.warn(f"left out: {name}: {reason}", stacklevel=2)

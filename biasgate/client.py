@@ -60,7 +60,7 @@ class Client:
 
     def history(self, stream_id: str, window: str | None = None) -> Any:
         """Return a stream in at most 60 periods, as decoded JSON."""
-        return self.send("GET", f"/live/streams/{stream_id}/history", params=_given(window=window)).json()
+        return self.send("GET", f"/live/streams/{stream_id}/history", params=_without_none(window=window)).json()
 
     def exchanges(self, to: Rows = "pandas", *, limit: int = 1000, **filters: Any) -> Any:
         """Return the newest scores with texts (administrators only); the gateway records each page as an access."""
@@ -69,7 +69,7 @@ class Client:
     def _scores(self, limit: int, filters: dict[str, Any]) -> Iterator[object]:
         before = filters.pop("before", None)
         while limit > 0:
-            query = _given(**filters, before=before) | {"limit": min(limit, PAGE_SCORES)}
+            query = _without_none(**filters, before=before) | {"limit": min(limit, PAGE_SCORES)}
             response = self.send("GET", "/live/exchanges", params=query)
             page = response.json()
             yield from page
@@ -80,12 +80,12 @@ class Client:
 
     def labels(self, to: Rows = "pandas", **filters: Any) -> Any:
         """Return people's annotations of live measurements."""
-        return to_frame(self.send("GET", "/annotations", params=_given(**filters)).json(), to)
+        return to_frame(self.send("GET", "/annotations", params=_without_none(**filters)).json(), to)
 
     def _pages(self, path: str, filters: dict[str, Any]) -> Iterator[object]:
         offset = 0
         while True:
-            query = _given(**filters) | {"limit": PAGE_ITEMS, "offset": offset}
+            query = _without_none(**filters) | {"limit": PAGE_ITEMS, "offset": offset}
             page = self.send("GET", path, params=query).json()
             yield from page
             offset += PAGE_ITEMS
@@ -112,7 +112,7 @@ class Audits:
 
     def list(self, to: Rows = "pandas", **filters: Any) -> Any:
         """Return the suite runs, newest first. Filters: model, suite, status, limit."""
-        return to_frame(self._client.send("GET", "/audits", params=_given(**filters)).json(), to)
+        return to_frame(self._client.send("GET", "/audits", params=_without_none(**filters)).json(), to)
 
     def start(self, suites: Sequence[str], model: str, **options: Any) -> dict[str, str]:
         """Start a run of each suite and return the ids by suite. Options: as POST /audits takes them."""
@@ -130,5 +130,5 @@ class Audits:
         return Run(None, results.decode(self._client.send("GET", f"/audits/{run_id}/result").content))
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

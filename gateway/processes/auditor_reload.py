@@ -39,13 +39,13 @@ class ReloadingAuditor:
         self._read = read
         self._on_ready = on_ready
         self._stopping = asyncio.Event()
-        self._asked = asyncio.Event()
+        self._reload_requested = asyncio.Event()
 
     def stop(self) -> None:
         self._stopping.set()
 
     def reload(self) -> None:
-        self._asked.set()
+        self._reload_requested.set()
 
     async def run(self) -> None:
         """Run until stopped. Raises ConfigError or StoreError when the first configuration cannot be audited by."""
@@ -69,12 +69,12 @@ class ReloadingAuditor:
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             while True:
-                reload_wait = asyncio.create_task(self._asked.wait())
+                reload_wait = asyncio.create_task(self._reload_requested.wait())
                 await asyncio.wait({auditing, stopping, reload_wait}, return_when=asyncio.FIRST_COMPLETED)
                 reload_wait.cancel()
                 if auditing.done() or stopping.done():
                     return None
-                self._asked.clear()
+                self._reload_requested.clear()
                 if (next_config := await self._reloaded()) is not None:
                     return next_config
         finally:

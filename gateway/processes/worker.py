@@ -104,7 +104,7 @@ class Worker:
         self._writer_path = writer_path
         self._stopping = asyncio.Event()
         self._hurrying = asyncio.Event()
-        self._wanted: Config | None = None
+        self._next_config: Config | None = None
         self._has_news = asyncio.Event()
         self.reloads: Counter[str] = Counter()
         """Counted elsewhere, shown here; stays empty where a parent shows them."""
@@ -117,7 +117,7 @@ class Worker:
 
     def take_over(self, config: Config) -> None:
         """Serves by another configuration as soon as its upstreams have been looked at."""
-        self._wanted = config
+        self._next_config = config
         self._has_news.set()
 
     async def serve(self, *, migrate: bool, on_ready: Callable[[], None]) -> None:
@@ -181,7 +181,7 @@ class Worker:
         while True:
             await self._has_news.wait()
             self._has_news.clear()
-            config = self._wanted
+            config = self._next_config
             if config is None:
                 continue
             try:

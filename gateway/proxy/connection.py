@@ -129,7 +129,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._ended = False
         self._is_reusable = True
         self._parsed: ResponseHead | None = None
-        self._known: _KnownResponse | None = None
+        self._cached: _KnownResponse | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]  # a stream transport, by create_connection
@@ -175,7 +175,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         self.received_at = perf_counter()
         is_first, self._has_received = not self._has_received, True
-        known_response = self._known
+        known_response = self._cached
         if (
             is_first
             and known_response is not None
@@ -224,7 +224,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         split = split_head(data, int(parsed.content_length))
         if split is not None:
-            self._known = _KnownResponse(CachedHead(*split), status, self._reason, parsed)
+            self._cached = _KnownResponse(CachedHead(*split), status, self._reason, parsed)
 
     def _follow_chunks(self, packet: bytes, *, is_first: bool) -> None:
         """Finds out whether complete chunks may from now on go past the parser, which took this packet."""

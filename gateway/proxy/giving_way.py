@@ -47,7 +47,7 @@ class GivingWay:
         if not self._is_on:
             return None
         place = self._at[upstream]
-        waits = upstream.waits.snapshot(upstream.outstanding).plus(place.others)
+        waits = upstream.waits.snapshot(upstream.outstanding).plus(place.elsewhere)
         if now - place.overdue_at >= HOLD_SECONDS and not place.patience.overdue(waits, now):
             place.busy_at = now
             return None
@@ -87,8 +87,8 @@ class GivingWay:
         other_waits = self._reader.read(now) if has_audits and self._reader is not None else None
         for upstream, place in self._at.items():
             place.patience.update(own[upstream], audits=len(upstream.waits.audits.waiting), now=now)
-            place.others = (other_waits or {}).get(upstream.origin, _NONE)
-            self._make_way(upstream, place, own[upstream].plus(place.others), now)
+            place.elsewhere = (other_waits or {}).get(upstream.origin, _NONE)
+            self._make_way(upstream, place, own[upstream].plus(place.elsewhere), now)
 
     def _is_still(self) -> bool:
         before, in_flight, answered = self._seen, 0, 0
@@ -138,7 +138,7 @@ class _AtUpstream:
 
     def __init__(self) -> None:
         self.patience = Patience()
-        self.others = _NONE
+        self.elsewhere = _NONE
         """What the other workers last showed."""
         self.overdue_at = -math.inf
         self.busy_at: float | None = None

@@ -63,8 +63,17 @@ class RelayProtocol(HttpToolsProtocol):
     """An attribute of the class too. True: every response says `connection: close`, so that clients move."""
 
     __slots__ = (
-        *("_active", "_asks_websocket", "_chunked_bytes", "_discards_input", "_heads_left", "_idle_since", "_in_head"),
-        *("_in_message", "_is_chunked", "_is_upgrade_ignored", "_known", "_measured_bytes", "_messages"),
+        *(
+            "_active",
+            "_asks_websocket",
+            "_cached",
+            "_chunked_bytes",
+            "_discards_input",
+            "_heads_left",
+            "_idle_since",
+            "_in_head",
+        ),
+        *("_in_message", "_is_chunked", "_is_upgrade_ignored", "_measured_bytes", "_messages"),
         *("_packet_bytes", "_wait", "write"),
     )
 
@@ -82,7 +91,7 @@ class RelayProtocol(HttpToolsProtocol):
         self._in_message = False
         self._messages = 0
         """Begun by the present packet."""
-        self._known: _CachedRequest | None = None
+        self._cached: _CachedRequest | None = None
         self._heads_left = MAX_UNREPEATED_HEADS
         self._idle_since = 0.0
         self.write: Callable[[bytes], None]
@@ -103,7 +112,7 @@ class RelayProtocol(HttpToolsProtocol):
     # Reading requests.
 
     def data_received(self, data: bytes) -> None:
-        cached = self._known
+        cached = self._cached
         if cached is not None and not self._in_message and self.cycle.response_complete:
             content = cached.head.body_in(data)
             if content is not None:
@@ -135,12 +144,12 @@ class RelayProtocol(HttpToolsProtocol):
         split = split_head(packet, head.content_length)
         if split is not None:
             self._heads_left -= 1
-            self._known = _CachedRequest(CachedHead(*split), relay.method, relay.target, head)
+            self._cached = _CachedRequest(CachedHead(*split), relay.method, relay.target, head)
 
     def _parse(self, packet: bytes) -> None:
         begins_clean, self._messages = not self._in_message, 0
         if not self._heads_left:
-            self._known = None
+            self._cached = None
         data = packet
         size = self._packet_bytes = len(packet)
         while data and not self._discards_input:
@@ -309,7 +318,7 @@ class RelayProtocol(HttpToolsProtocol):
     def _stop_reading(self, refusal: Refusal) -> None:
         """Answers the requests before these bytes, then this, then closes."""
         self._discards_input = True
-        self._known = None
+        self._cached = None
         cycle: Any = self.cycle
         if cycle is None or cycle.response_complete:
             self._answer_and_close(refusal)
@@ -371,7 +380,7 @@ class RelayProtocol(HttpToolsProtocol):
 
     def _lingering_close(self) -> None:
         """Closes our half now and the rest soon: closing both on a client that still sends would reset the answer."""
-        self._known = None
+        self._cached = None
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(LINGERING_SECONDS, self.transport.close)
@@ -424,6 +433,6 @@ class RelayProtocol(HttpToolsProtocol):
         cycle: Any = self.cycle
         if isinstance(cycle, Relay):
             self.cycle = None  # type: ignore[assignment]  # uvicorn's own state before the first request
-        self._active = self._known = None
+        self._active = self._cached = None
         self._unset_keepalive_if_required()
         super().connection_lost(exc)

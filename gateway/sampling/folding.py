@@ -101,7 +101,7 @@ def _write_answer(answer: Any) -> _Body:
 
 def _written(content: Any, with_numbers: Collection[str] = ()) -> _Body:
     text = _Text(with_numbers)
-    return _Body(msgspec.json.encode(text.kept(content)), text.n_bytes)
+    return _Body(msgspec.json.encode(text.reduced(content)), text.n_bytes)
 
 
 class _Text:
@@ -112,7 +112,7 @@ class _Text:
         self.n_bytes = 0
         """UTF-8 of all strings, but not of names of members, placeholders and what belongs to the envelope."""
 
-    def kept(self, value: Any, *, depth: int = 0, has_numbers: bool = False) -> Any:
+    def reduced(self, value: Any, *, depth: int = 0, has_numbers: bool = False) -> Any:
         """Return the kept part of a value. `has_numbers`: numbers in it are not text."""
         match value:
             case str():
@@ -123,7 +123,7 @@ class _Text:
                 return {
                     well_formed_text(key): well_formed_text(member)
                     if key in _ENVELOPE and isinstance(member, str)
-                    else self.kept(
+                    else self.reduced(
                         member, depth=depth + 1, has_numbers=has_numbers or (depth == 0 and key in self._numbers_kept)
                     )
                     for key, member in without_media(value).items()
@@ -132,7 +132,7 @@ class _Text:
             case list() if is_numbers(value):
                 return numbers(value, are_text=not has_numbers)
             case list():
-                return [self.kept(item, depth=depth + 1, has_numbers=has_numbers) for item in value]
+                return [self.reduced(item, depth=depth + 1, has_numbers=has_numbers) for item in value]
             case int() if abs(value) > _LARGEST_WHOLE:
                 try:
                     return float(value)

@@ -41,8 +41,8 @@ class KeyShares:
         """Of the keys that are lowered."""
         self._now: Counter[str] = Counter()
         self._before: Counter[str] = Counter()
-        self._kept: dict[str, float] = {}
-        self._kept_before: dict[str, float] = {}
+        self._weights: dict[str, float] = {}
+        self._weights_before: dict[str, float] = {}
         self._drawn = 0
         self._drawn_before = 0
         self._due = 1
@@ -54,7 +54,7 @@ class KeyShares:
             return 1.0
         factor = self.factors.get(key, 1.0)
         self._now[key] += 1
-        self._kept[key] = self._kept.get(key, 0.0) + factor
+        self._weights[key] = self._weights.get(key, 0.0) + factor
         self._drawn += 1
         if self._drawn >= self._due:
             self._renew()
@@ -68,7 +68,7 @@ class KeyShares:
     def _renew(self) -> None:
         if self._drawn >= WINDOW_DRAWS:
             self._before, self._now = self._now, Counter()
-            self._kept_before, self._kept = self._kept, {}
+            self._weights_before, self._weights = self._weights, {}
             self._drawn_before, self._drawn = self._drawn, 0
             self._began_before, self._began = self._began, time.monotonic()
         counts: dict[str, float] = dict(self._now + self._before)
@@ -81,7 +81,7 @@ class KeyShares:
         self.factors = {}
         for key, count in counts.items():
             if count > top:
-                own = self._kept.get(key, 0.0) + self._kept_before.get(key, 0.0)
+                own = self._weights.get(key, 0.0) + self._weights_before.get(key, 0.0)
                 allowed = top * drawn / total  # of what this worker draws
                 correction = max(CORRECTION, min(1.0, allowed / own)) if own else 1.0
                 self.factors[key] = max(SMALLEST_FACTOR, top / count * correction)
