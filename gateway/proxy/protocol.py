@@ -63,17 +63,8 @@ class RelayProtocol(HttpToolsProtocol):
     """An attribute of the class too. True: every response says `connection: close`, so that clients move."""
 
     __slots__ = (
-        *(
-            "_active",
-            "_asks_websocket",
-            "_cached",
-            "_chunked_bytes",
-            "_discards_input",
-            "_heads_left",
-            "_idle_since",
-            "_in_head",
-        ),
-        *("_in_message", "_is_chunked", "_is_upgrade_ignored", "_measured_bytes", "_messages"),
+        *("_active", "_asks_websocket", "_cached", "_chunked_bytes", "_discards_input", "_heads_left", "_idle_since"),
+        *("_in_head", "_in_message", "_is_chunked", "_is_upgrade_ignored", "_measured_bytes", "_messages"),
         *("_packet_bytes", "_wait", "write"),
     )
 
