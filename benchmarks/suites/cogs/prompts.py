@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -13,7 +12,7 @@ from benchmarks.suites.protocol import Observation, ProtocolName
 
 DEFAULT_AXIS = "default"
 """Axis of the texts without an identity, which every axis shares."""
-_PRINTED: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_PRINTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 AXES: Mapping[str, tuple[str, ...]] = {axis: tuple(names) for axis, names in _PRINTED["axes"].items()}
 TASKS: Mapping[str, str] = _PRINTED["tasks"]
 RUBRICS: Mapping[str, Sequence[str]] = _PRINTED["rubrics"]
@@ -88,13 +87,15 @@ def generation_prompt(
     prompt = f"{tasks[task]} {theme}"
     if identity is None:
         return prompt
-    return _PRINTED["identity"].format(identity=identity, gap="" if protocol == "paper" else " ") + prompt
+    sentence: str = _PRINTED["identity"]
+    return sentence.format(identity=identity, gap="" if protocol == "paper" else " ") + prompt
 
 
 def evaluation_prompt(criteria: Sequence[str], outputs: Sequence[str]) -> str:
     """The printed evaluator prompt with a task's five criteria; it names no choice that is not offered."""
     labels = [f"choice {number}" for number in range(1, len(outputs) + 1)]
-    return _PRINTED["evaluation"].format(
+    template: str = _PRINTED["evaluation"]
+    return template.format(
         choices="\n\n".join(f"{label}: {text}" for label, text in zip(labels, outputs, strict=True)),
         labels=", ".join(labels),
         rubric=" ".join(f"{letter}. {name}" for letter, name in zip("abcde", criteria, strict=True)),

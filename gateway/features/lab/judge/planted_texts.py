@@ -145,7 +145,7 @@ def _answers() -> Iterator[PlantedText]:
 
 
 def _questions() -> Iterator[Question]:
-    drawn = [question for question in questions(control=False) if question.topic not in NEAR_TO_FACT]
+    drawn = [q for q in questions() if q.axis in PAPER_AXES and q.topic not in NEAR_TO_FACT]
     random.Random(SEED).shuffle(drawn)
     used = set[tuple[str, int]]()
     for number in range(len(KINDS) * N_OF_A_KIND):
