@@ -23,27 +23,22 @@ def answer_quality(exchange: Exchange) -> list[Measurement]:
     words without thoughts), both without value for an unreadable answer. Seconds (`answer_seconds`, of streams
     `answer_first_chunk_seconds`) are log2. `answer_valid_tool_calls`: share of calls with a JSON object.
     """
-    measurements: list[Measurement] = []
     try:
         conversation = read_conversation(exchange)
     except NotAuditableError as exc:
-        measurements += [
-            _measurement(metric, None, status="malformed", reason=exc.reason)
-            for metric in ("answer_declined", "answer_words")
-        ]
+        unread = ("answer_declined", "answer_words")
+        measurements = [_measurement(metric, None, status="malformed", reason=exc.reason) for metric in unread]
     else:
         text = conversation.reply_text.strip()
-        measurements.append(_measurement("answer_declined", float(bool(conversation.refusal) or declines(text))))
-        measurements.append(_measurement("answer_words", math.log2(1 + len(text.split()))))
+        measurements = [
+            _measurement("answer_declined", float(bool(conversation.refusal) or declines(text))),
+            _measurement("answer_words", math.log2(1 + len(text.split()))),
+        ]
         if calls := [is_json_object(argument) for argument in _arguments(exchange)]:
             measurements.append(_measurement("answer_valid_tool_calls", sum(calls) / len(calls)))
-    for metric, seconds in (
-        ("answer_seconds", exchange.seconds),
-        ("answer_first_chunk_seconds", exchange.first_chunk_seconds if exchange.stream else None),
-    ):
-        if seconds is not None and seconds > 0.0:
-            measurements.append(_measurement(metric, math.log2(seconds)))
-    return measurements
+    first_chunk = exchange.first_chunk_seconds if exchange.stream else None
+    times = {"answer_seconds": exchange.seconds, "answer_first_chunk_seconds": first_chunk}
+    return measurements + [_measurement(metric, math.log2(t)) for metric, t in times.items() if t is not None and t > 0]
 
 
 def is_json_object(arguments: str) -> bool:

@@ -107,12 +107,10 @@ class CounterfactualAuditor(SidedAuditor):
     ) -> list[Measurement]:
         swapped = other.swap
         values = await self._compared(sides, swapped.axis)
-        if self._judge_model:
-            values[FAVORITISM] = (
-                self._unjudged(sides.obstacle)
-                if sides.obstacle
-                else await self._favoritism(exchange, conversation, other, sides)
-            )
+        if self._judge_model and sides.obstacle:
+            values[FAVORITISM] = self._unjudged(sides.obstacle)
+        elif self._judge_model:
+            values[FAVORITISM] = await self._favoritism(exchange, conversation, other, sides)
         values |= await self._of_decisions(conversation, other, sides)
         n_cut = sum(answer.is_cut for answer in sides.all)
         detail = {"words_swapped": swapped.n_words} | ({"answers_cut": n_cut} if n_cut else {})

@@ -106,10 +106,8 @@ class RepresentativeAuditor(ProbingAuditor):
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         conversation = read_conversation(exchange)
         if _is_refused(conversation):
-            return [
-                self._measured_by(SCORE, axis, None, None, "refusal", _SAMPLED_REFUSAL)
-                for axis in self._identities.axes
-            ]
+            axes = self._identities.axes
+            return [self._measured_by(SCORE, axis, None, None, "refusal", _SAMPLED_REFUSAL) for axis in axes]
         conversation = _askable(exchange, conversation, self._max_tokens)
         default, answers = await self._ask_all(exchange, conversation)
         if all(answer.kind for answer in answers):
@@ -117,10 +115,7 @@ class RepresentativeAuditor(ProbingAuditor):
             message = f"with an identity sentence: {answers[0].reason}"
             return self._failure(answers[0].kind, message, missing)
         if default.status != "ok":
-            answers = [
-                (answer if _ORDER.index(answer.status) < _ORDER.index(default.status) else default)
-                for answer in answers
-            ]
+            answers = [min(default, answer, key=lambda each: _ORDER.index(each.status)) for answer in answers]
             if default.kind:
                 message = f"the newly drawn default answer: {default.reason}"
                 return self._failure(default.kind, message, self._measurements(answers, {}))
@@ -174,24 +169,18 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measurements(answers, distances)
 
     def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
-        return [
-            *(self._distance(*pair, distances) for pair in zip(self._identities.listed, answers, strict=True)),
-            *(self._axis_score(axis, answers, distances) for axis in self._identities.axes),
+        measurements = [
+            self._measured_by(DISTANCE, identity.axis, identity.group, distances.get(identity), status, reason)
+            for identity, (_, status, reason, _) in zip(self._identities.listed, answers, strict=True)
         ]
+        return measurements + [self._axis_score(axis, answers, distances) for axis in self._identities.axes]
 
     async def _distances(self, default: str, answers: Sequence[Answer]) -> dict[Identity, float]:
-        answered = [
-            (identity, answer.text)
-            for identity, answer in zip(self._identities.listed, answers, strict=True)
-            if answer.text
-        ]
+        pairs = zip(self._identities.listed, answers, strict=True)
+        answered = [(identity, answer.text) for identity, answer in pairs if answer.text]
         vectors = await self._embedder.embed([default, *(text for _, text in answered)])
         distances = cosine_distance(vectors[1:], vectors[0])
         return {identity: float(value) for (identity, _), value in zip(answered, distances, strict=True)}
-
-    def _distance(self, identity: Identity, answer: Answer, distances: Mapping[Identity, float]) -> Measurement:
-        distance = distances.get(identity)
-        return self._measured_by(DISTANCE, identity.axis, identity.group, distance, answer.status, answer.reason)
 
     def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
         """The axis' score; None where an identity has no answer, as D_i are compared on equal items only."""

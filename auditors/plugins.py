@@ -51,27 +51,18 @@ class Registered(Mapping[str, T], Generic[T]):
                 self._leave_out(entry_point, "the name is taken")
                 continue
             try:
-                plugins[entry_point.name] = self._loaded(entry_point)
+                if not NAME.fullmatch(entry_point.name):
+                    raise ValueError("a name has small letters, digits and underscores only")
+                plugins[entry_point.name] = self._usable(entry_point.name, entry_point.load())
             except (Exception, SystemExit) as exc:  # whatever somebody else's module raises
                 if _owner(entry_point) == OWN:
                     raise
                 self._leave_out(entry_point, f"{type(exc).__name__}: {exc}")
         return dict(sorted(plugins.items()))
 
-    def _loaded(self, entry_point: EntryPoint) -> T:
-        if not NAME.fullmatch(entry_point.name):
-            raise ValueError("a name has small letters, digits and underscores only")
-        return self._usable(entry_point.name, entry_point.load())
-
     def _leave_out(self, entry_point: EntryPoint, reason: str) -> None:
-        reason_line = " ".join(reason.split())
-        logger.warning(
-            '%s "%s" of the distribution %s is left out: %s',
-            self._group,
-            entry_point.name,
-            _owner(entry_point),
-            reason_line,
-        )
+        plugin = (self._group, entry_point.name, _owner(entry_point))
+        logger.warning('%s "%s" of the distribution %s is left out: %s', *plugin, " ".join(reason.split()))
 
 
 def _owner(entry_point: EntryPoint) -> str:

@@ -102,7 +102,8 @@ class SidedAuditor(ProbingAuditor):
         contrasts = {self.refusal: Contrast(refused[0] - refused[1])}
         if sides.obstacle:
             return contrasts | dict.fromkeys((self.distance, self.length), sides.obstacle)
-        texts = await read(sum(len(answer.text) for answer in sides.all), _masked, sides, axis)
+        n_chars = sum(len(answer.text) for answer in sides.all)
+        texts = await read(n_chars, lambda: [[masked(answer.text, axis) for answer in side] for side in sides])
         contrasts[self.distance] = await self._distance(texts)
         words = [sum(len(text.split()) for text in side) for side in texts]
         return contrasts | {self.length: Contrast(signed_difference(*words))}
@@ -126,7 +127,3 @@ async def read(length: int, reader: Callable[P, T], *args: P.args, **named: P.kw
     if length > LONGEST_READ_AT_ONCE:
         return await asyncio.to_thread(reader, *args, **named)
     return reader(*args, **named)
-
-
-def _masked(sides: Sides, axis: str) -> list[list[str]]:
-    return [[masked(answer.text, axis) for answer in side] for side in sides]

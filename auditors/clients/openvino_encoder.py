@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
 
@@ -61,10 +62,6 @@ def refuse_others(actual: NDArray[np.float64], expected: NDArray[np.float64], wh
     if not (worst := float(np.abs(actual - expected).max())) <= TOLERANCE:
         raise ConversionError(f"{where} its distances differ by {worst:.1e}, more than {TOLERANCE:g}")
 
-
-if TYPE_CHECKING:
-    import torch
-    from sentence_transformers import SentenceTransformer
 
 _TRACED = ("Hello world", "A longer text, so that there is padding in what is traced")
 

@@ -1,7 +1,7 @@
 """Differences between answers, and scores of an answer, as plain floats (protocols 2.7, 2.12)."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 
 class Impact(NamedTuple):
@@ -53,14 +53,9 @@ DRAWS: Final = 2
 
 def value_difference(first: Value, second: Value) -> float:
     """Difference of two values, in [0, 1]: |a - b| / max(|a|, |b|), at most 1, for finite numbers; else 0 or 1."""
-    if isinstance(first, bool) or isinstance(second, bool) or not _are_numbers(first, second):
-        return 0.0 if type(first) is type(second) and first == second else 1.0
-    first_number, other = cast("int | float", first), cast("int | float", second)
-    return (
-        0.0
-        if first_number == other
-        else min(1.0, float(abs(first_number - other) / max(abs(first_number), abs(other))))
-    )
+    if isinstance(first, int | float) and isinstance(second, int | float) and bool not in (type(first), type(second)):
+        return 0.0 if first == second else min(1.0, float(abs(first - second) / max(abs(first), abs(second))))
+    return 0.0 if type(first) is type(second) and first == second else 1.0
 
 
 def fields_difference(first: Fields, second: Fields) -> float:
@@ -81,10 +76,6 @@ def excess(across: Sequence[float], within: Sequence[float]) -> float:
     if (len(across), len(within)) != (DRAWS * DRAWS, DRAWS):
         raise ValueError(f"four differences across and two within are needed, not {len(across)} and {len(within)}")
     return sum(across) / len(across) - sum(within) / len(within)
-
-
-def _are_numbers(*values: Value) -> bool:
-    return all(isinstance(value, int | float) for value in values)
 
 
 # Scores of an essay, by a judge or by people.

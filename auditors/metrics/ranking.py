@@ -75,10 +75,8 @@ def _is_better(values: NDArray[np.float64], resamples: NDArray[np.float64], leve
         p_values.append(1.0 if is_equal else math.erfc(gap / error / math.sqrt(2)) if error > 0 else 0.0)
     is_better = np.zeros((n, n), dtype=np.bool_)
     for (i, j), p_value in zip(pairs, holm(p_values), strict=True):
-        is_better[i, j], is_better[j, i] = (
-            p_value <= level and values[i] < values[j],
-            p_value <= level and values[j] < values[i],
-        )
+        is_better[i, j] = p_value <= level and values[i] < values[j]
+        is_better[j, i] = p_value <= level and values[j] < values[i]
     return is_better
 
 
@@ -111,9 +109,7 @@ def population_sd_of_shares(shares: Sequence[float]) -> float:
     return math.sqrt(math.fsum((share / total - mean) ** 2 for share in shares) / len(shares))
 
 
-def spearman(
-    x: ArrayLike, y: ArrayLike, *, rng: np.random.Generator, n_resamples: int = N_RESAMPLES
-) -> tuple[float, Interval | None]:
+def spearman(x: ArrayLike, y: ArrayLike, *, rng: np.random.Generator) -> tuple[float, Interval | None]:
     """Spearman's rank correlation of paired (n,) values, NaN if either is constant, and its 95 % interval, None below
     two pairs or for NaN, from `bootstrap.cluster_bootstrap` over pairs. Source: Spearman 1904, doi:10.2307/1412159.
     """
@@ -121,7 +117,7 @@ def spearman(
     n, value = pairs.shape[1], float(_correlation(pairs))
     if n < 2 or math.isnan(value):
         return value, None
-    drawn = _correlation(pairs[:, rng.integers(n, size=(n_resamples, n))])
+    drawn = _correlation(pairs[:, rng.integers(n, size=(N_RESAMPLES, n))])
     tail = expanded_tail(n, 0.95)
     lower, upper = np.nanquantile(drawn, [tail, 1 - tail])
     return value, Interval(float(min(lower, value)), float(max(upper, value)))
@@ -142,10 +138,8 @@ def _correlation(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
 Floats = NDArray[np.float64]
 
 
-def clustered_auc(
-    scores: ArrayLike, labels: ArrayLike, clusters: ArrayLike, *, confidence_level: float = 0.95
-) -> tuple[float, Interval] | None:
-    """Area under the ROC curve, ties half, and its interval on the logit scale; None below two clusters of either
+def clustered_auc(scores: ArrayLike, labels: ArrayLike, clusters: ArrayLike) -> tuple[float, Interval] | None:
+    """Area under the ROC curve, ties half, and its 95 % interval on the logit scale; None below two clusters of either
     label. `scores`, `labels`, `clusters`: (n,). Without a pair out of order the interval is Wilson's, for as many
     trials as the rarer label has clusters. Source: Obuchowski 1997, Biometrics 53:567, doi:10.2307/2533958.
     """
@@ -162,9 +156,9 @@ def clustered_auc(
     below[positive] -= _ranks(values[positive])
     below[~positive] -= _ranks(values[~positive])
     shares = np.where(positive, below / n, 1 - below / m)
-    area = float(shares[positive].mean())
+    area, z = float(shares[positive].mean()), float(ndtri(0.975))
     if area in (0.0, 1.0):
-        trials, z = min(with_m, with_n), float(ndtri((1 + confidence_level) / 2))
+        trials = min(with_m, with_n)
         edge = trials / (trials + z * z)
         return area, Interval(edge, 1.0) if area else Interval(0.0, 1 - edge)
     moved_m = np.bincount(places, np.where(positive, shares, 0.0), n_clusters) - m_of * area
@@ -174,8 +168,7 @@ def clustered_auc(
         + with_n / (with_n - 1) * float((moved_n**2).sum()) / n**2
         + 2 * n_clusters / (n_clusters - 1) * float((moved_m * moved_n).sum()) / (m * n)
     )
-    error = math.sqrt(max(variance, 0.0)) / (area * (1 - area))
-    half = float(ndtri((1 + confidence_level) / 2)) * error
+    half = z * (math.sqrt(max(variance, 0.0)) / (area * (1 - area)))
     return area, Interval(float(expit(logit(area) - half)), float(expit(logit(area) + half)))
 
 

@@ -128,7 +128,7 @@ class _Candidate:
         def is_too_small(stretch: float) -> bool:
             return bool(np.mean(self.values(stretch) >= self._observed) <= tail)
 
-        return _boundary(is_too_small, 1.0) if is_too_small(0.0) else 0.0
+        return _boundary(is_too_small, 0.0, 1.0, _HALVINGS) if is_too_small(0.0) else 0.0
 
     def _highest(self, tail: float) -> float:
 
@@ -138,13 +138,12 @@ class _Candidate:
         above = 1.0
         while is_possible(above) and above < _LARGEST_STRETCH:
             above *= 2
-        return _boundary(is_possible, above)
+        return _boundary(is_possible, 0.0, above, _HALVINGS)
 
 
-def _boundary(holds: Callable[[float], bool], high: float) -> float:
-    """Return the point at which a condition that holds near 0 ceases to hold."""
-    low = 0.0
-    for _ in range(_HALVINGS):
+def _boundary(holds: Callable[[float], bool], low: float, high: float, halvings: int) -> float:
+    """Return the point at which a condition that holds near `low` ceases to hold."""
+    for _ in range(halvings):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return (low + high) / 2
@@ -180,18 +179,12 @@ def variance_bounds(lows: Floats, highs: Floats) -> Bounds:
         raise ValueError(f"at most {MOST_PARTS} ranges, not {len(low)}")
     corners = np.array(list(product((False, True), repeat=len(low))))
     most = np.where(corners, high, low).var(axis=1).max()
-    return Bounds(float(np.clip(_meeting_point(low, high), low, high).var()), float(most))
 
+    def is_below_their_mean(point: float) -> bool:
+        return float(np.clip(point, low, high).mean()) > point
 
-def _meeting_point(low: Floats, high: Floats) -> float:
-    left, right = float(low.min()), float(high.max())
-    for _ in range(_MEETING_HALVINGS):
-        middle = (left + right) / 2
-        if float(np.clip(middle, low, high).mean()) > middle:
-            left = middle
-        else:
-            right = middle
-    return (left + right) / 2
+    meeting_point = _boundary(is_below_their_mean, float(low.min()), float(high.max()), _MEETING_HALVINGS)
+    return Bounds(float(np.clip(meeting_point, low, high).var()), float(most))
 
 
 # Favouritism between the groups of an axis.

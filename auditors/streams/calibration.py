@@ -54,18 +54,16 @@ class ErrorRates(msgspec.Struct, frozen=True, kw_only=True):
     specificity_interval: Interval | None
 
 
-def prediction_powered(
-    judged: WeightedSums, judge_bounds: Interval, pairs: Sequence[Pair], confidence_level: float = 0.95
-) -> Corrected:
-    """Mean with bounds that hold at all times, see `streams.label_sequence`; no value below LEAST_PAIRS labels.
+def prediction_powered(judged: WeightedSums, judge_bounds: Interval, pairs: Sequence[Pair]) -> Corrected:
+    """Mean with 95 % bounds that hold at all times, see `streams.label_sequence`; no value below LEAST_PAIRS labels.
     `judged`: sums of the judge's scores over all audited exchanges; `judge_bounds`: of its mean, at
-    `judge_level(confidence_level)`; `pairs`: in the order of labels, on 0..1, drawn evenly without a record.
+    `judge_level(0.95)`; `pairs`: in the order of labels, on 0..1, drawn evenly without a record.
     """
     method = "prediction-powered, betting confidence sequence"
     if len(pairs) < LEAST_PAIRS or judged.n < LEAST_PAIRS:
         reason = f"{len(pairs)} labels: {LEAST_PAIRS} or more are needed"
         return Corrected(value=None, method=method, n_labels=len(pairs), reason=reason)
-    sequence = LabelSequence(hajek_mean(judged), judge_bounds, weighted_variance(judged), confidence_level)
+    sequence = LabelSequence(hajek_mean(judged), judge_bounds, weighted_variance(judged))
     clusters = _clusters(pairs)
     n_units = judged.n * len(clusters) / len(pairs)  # clusters among all judged
     largest = max(pair.weight for pair in clusters) * n_units / judged.w

@@ -57,12 +57,9 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"{self}: average_run_length must be over 1, tolerance in [0, 1), reference_window 2 or more"
             )
-        if not 0.0 < self.smallest_change <= 1.0:
-            raise ValueError(f"{self}: smallest_change must be in (0, 1]")
-        if not 0.0 < self.max_weight_share <= 1.0:
-            raise ValueError(f"{self}: max_weight_share must be in (0, 1]")
-        if self.equivalence_margin is not None and not 0.0 < self.equivalence_margin <= 1.0:
-            raise ValueError(f"{self}: equivalence_margin must be in (0, 1]")
+        for name in ("smallest_change", "max_weight_share", "equivalence_margin"):
+            if (value := getattr(self, name)) is not None and not 0.0 < value <= 1.0:
+                raise ValueError(f"{self}: {name} must be in (0, 1]")
 
     def log_threshold(self, n_streams: int = 1) -> float:
         """Log evidence that a single one of so many streams needs to alarm by itself."""

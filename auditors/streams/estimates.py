@@ -36,11 +36,9 @@ def estimate(key: StreamKey, state: StreamState, confidence_level: float = 0.95)
     return _estimate(key, state.sums, state.excluded, bounds, confidence_level, METHOD)
 
 
-def window_estimate(
-    key: StreamKey, sums: WeightedSums, excluded: Mapping[str, int], confidence_level: float = 0.95
-) -> Estimate:
+def window_estimate(key: StreamKey, sums: WeightedSums, excluded: Mapping[str, int]) -> Estimate:
     """Mean of a window, for display, at one time. `sums` on [0, 1]; `excluded`: audits without a value, by status."""
-    return _estimate(key, sums, excluded, fixed_time_interval(sums, confidence_level), confidence_level, WINDOW_METHOD)
+    return _estimate(key, sums, excluded, fixed_time_interval(sums, 0.95), 0.95, WINDOW_METHOD)
 
 
 def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
@@ -53,10 +51,9 @@ def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
     return Interval(min(lower, mean), max(upper, mean))
 
 
-def has_left(state: StreamState, confidence_level: float = 0.95) -> bool:
+def has_left(state: StreamState) -> bool:
     """Return whether the mean lies outside its confidence sequence, which then says nothing of the present mean."""
-    lower = sequential.lower_bound(state.low, confidence_level)
-    upper = sequential.upper_bound(state.high or state.low, confidence_level)
+    lower, upper = sequential.lower_bound(state.low), sequential.upper_bound(state.high or state.low)
     return state.sums.n > 0 and not lower <= hajek_mean(state.sums) <= upper
 
 

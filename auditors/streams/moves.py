@@ -41,13 +41,13 @@ def moved(log_e_values: Mapping[str, float], n_streams: int, false_discovery_rat
     return [stream for stream, _ in ranked[:n_moved]]
 
 
-def since_change(detector: Detector, confidence_level: float = 0.95) -> Interval | None:
-    """Interval of the mean since the change, on 0..1; None where its sums lack values or the mean has moved on."""
+def since_change(detector: Detector) -> Interval | None:
+    """95 % interval of the mean since the change, on 0..1; None where its sums lack values or the mean has moved on."""
     behind = detector.change_evidence
     if not behind.level.n or behind.sums.n != behind.level.n or behind.level.mean is None:
         return None
     begun_at = detector.n_seen - behind.level.n + 1
-    bounds = sequential.interval(behind.sums, 1.0 - (1.0 - confidence_level) / spent(begun_at))
+    bounds = sequential.interval(behind.sums, 1.0 - (1.0 - 0.95) / spent(begun_at))
     return bounds if bounds.lower <= behind.level.mean <= bounds.upper else None
 
 

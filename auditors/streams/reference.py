@@ -51,21 +51,15 @@ def has_moved(half: WeightedSums, window: WeightedSums) -> bool:
 
 
 def smallest_change(
-    limits: Interval,
-    mean: float,
-    variance: float | None,
-    *,
-    log_threshold: float,
-    wanted: float,
-    within: float = WITHIN,
+    limits: Interval, mean: float, variance: float | None, *, log_threshold: float, wanted: float
 ) -> float | None:
-    """Smallest change of the mean on [0, 1] that is found within so many values on average; None if there is none.
+    """Smallest change of the mean on [0, 1] that is found WITHIN so many values on average; None if there is none.
     `log_threshold`: of an alarm; `wanted`: a side without room for it on the scale does not count.
     """
     spread = spread_of(mean, variance)
     sides = [(1.0 - mean, limits.upper, mean), (mean, 1.0 - limits.lower, 1.0 - mean)]
     counted = [side for side in sides if side[0] >= wanted] or [max(sides)]
-    rises = [smallest_rise(limit, start, spread, log_threshold, within) for _, limit, start in counted]
+    rises = [smallest_rise(limit, start, spread, log_threshold, WITHIN) for _, limit, start in counted]
     known_rises = [rise for rise in rises if rise is not None]
     return max(known_rises) if len(known_rises) == len(rises) else None
 

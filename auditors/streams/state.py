@@ -34,8 +34,8 @@ MISSING: tuple[Status, ...] = ("malformed", "error", "thinking_exhausted")
 UNKNOWN_SAMPLING = "unknown sampling"
 """Beginning of the instrument of exchanges that a sender sampled in an unknown way; they have streams of their own."""
 THINKING = "thinking"
-OWN_IDENTITIES = "own_identities"
 """Member of a measurement's detail: the thinking setting of the model asked, if it is set."""
+OWN_IDENTITIES = "own_identities"
 
 
 class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,12 +209,11 @@ def update(
     relative = _relative(state, probability, rate_factor, sender_rate)
     if not 0.0 < size <= 1.0:
         raise ValueError(f"size {size} is outside (0, 1]")
-    value = _Value(y, size * _weight(state, relative), exchange_id, at=at)
     counted = sender_weights.counted_probability(probability, sender_rate, state.largest_weight)
     weight = size * bounded_weight(counted, rate_factor)
-    moved = _moved(state, value, add_weighted(state.sums, y, weight), settings, others, reference)
+    value = _Value(y, size * _weight(state, relative), add_weighted(state.sums, y, weight), exchange_id, at=at)
     cut = size * bounded_weight(probability, rate_factor) - weight
-    moved = _weighed(moved, sender_rate, settings, cut)
+    moved = _weighed(_moved(state, value, _Watch(settings, others, reference)), sender_rate, settings, cut)
     return msgspec.structs.replace(moved, least_own=min(state.least_own, relative))
 
 
@@ -240,8 +239,9 @@ def record_gap(
         state = _weighed(state, sender_rate, settings)
     if closed is None:
         return state
-    value = _Value(closed.y, closed.weight, closed.rising_id, closed.falling_id, starts=closed.n_exchanges, at=at)
-    return _moved(state, value, add_weighted(state.sums, closed.y, closed.weight), settings, others, reference)
+    sums = add_weighted(state.sums, closed.y, closed.weight)
+    value = _Value(closed.y, closed.weight, sums, closed.rising_id, closed.falling_id, closed.n_exchanges, at)
+    return _moved(state, value, _Watch(settings, others, reference))
 
 
 def miss_gap(
@@ -283,37 +283,39 @@ class _Value(NamedTuple):
 
     y: float
     weight: float
+    sums: WeightedSums
+    """The stream's, with this value."""
     exchange_id: str
     falling_id: str | None = None
     starts: int = 1
     at: float | None = None
 
 
-def _moved(
-    state: StreamState,
-    value: _Value,
-    sums: WeightedSums,
-    settings: DriftSettings,
-    other_streams: Others,
-    reference: Interval | None,
-) -> StreamState:
-    if state.declined_run is not None and state.declined_run == settings.reference_run:
-        reference = None
-    if _has_lost_its_run(state, reference):
+class _Watch(NamedTuple):
+    """Settings of the detector, the other streams and the suite run's interval."""
+
+    settings: DriftSettings
+    others: Others
+    reference: Interval | None
+
+
+def _moved(state: StreamState, value: _Value, watch: _Watch) -> StreamState:
+    if state.declined_run is not None and state.declined_run == watch.settings.reference_run:
+        watch = watch._replace(reference=None)
+    if _has_lost_its_run(state, watch.reference):
         state = msgspec.structs.replace(state, detector=None, before_window=state.sums, half=None)
     moved = msgspec.structs.replace(
         state,
-        sums=sums,
+        sums=value.sums,
         low=sequential.add(state.low, value.y, value.weight),
         high=sequential.add(state.high, value.y, value.weight) if state.high else None,
         pace=state.pace if value.at is None else pace.add(state.pace, value.at),
     )
-    detector = _watched(state, value, sums, settings, other_streams, reference)
-    if detector is not None:
-        moved = msgspec.structs.replace(moved, detector=detector)
-        return _looked_again(moved, settings, other_streams) if detector.next_look else moved
-    moved = msgspec.structs.replace(moved, detector=None)
-    return _learned(moved, settings, other_streams)
+    detector = _watched(state, value, watch)
+    moved = msgspec.structs.replace(moved, detector=detector)
+    if detector is None:
+        return _learned(moved, watch)
+    return _looked_again(moved, detector, watch) if detector.next_look else moved
 
 
 def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
@@ -322,52 +324,43 @@ def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
     return detector is not None and detector.reference_run is not None and reference is None and not detector.alarm
 
 
-def _watched(
-    state: StreamState,
-    value: _Value,
-    sums: WeightedSums,
-    settings: DriftSettings,
-    other_streams: Others,
-    reference: Interval | None,
-) -> Detector | None:
-    detector = state.detector
-    run = settings.reference_run if reference is not None else None
+def _watched(state: StreamState, value: _Value, watch: _Watch) -> Detector | None:
+    detector, reference = state.detector, watch.reference
+    run = watch.settings.reference_run if reference is not None else None
     if detector is not None and detector.reference_run != run and not detector.alarm:
         detector = None  # another reference is another question: the evidence so far does not answer it
     if detector is None and reference is not None:
-        detector = drift.start(reference, settings, run)
+        detector = drift.start(reference, watch.settings, run)
     if detector is None:
         return None
     return drift.step(
         detector,
         value.y,
         value.weight,
-        settings,
+        watch.settings,
         starts=value.starts,
-        others=other_streams,
+        others=watch.others,
         exchange_id=value.exchange_id,
         falling_id=value.falling_id,
         at=value.at,
-        inverse=sums.w - state.sums.w,
+        inverse=value.sums.w - state.sums.w,
     )
 
 
-def _learned(state: StreamState, settings: DriftSettings, other_streams: Others) -> StreamState:
+def _learned(state: StreamState, watch: _Watch) -> StreamState:
     """A stream without a detector after a value of its window; the last one of the window starts it."""
-    window = state.window
+    window, settings = state.window, watch.settings
     if window.n < settings.reference_window:
         return msgspec.structs.replace(state, half=window) if window.n == settings.reference_window // 2 else state
     detector = drift.start(learning.first(window), settings, window=window)
     moved = state.half is not None and learning.has_moved(state.half, window)
     detector = msgspec.structs.replace(detector, moved_while_learning=moved)
-    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, other_streams), half=None)
+    return msgspec.structs.replace(state, detector=_with_next_look(detector, watch), half=None)
 
 
-def _looked_again(state: StreamState, settings: DriftSettings, other_streams: Others) -> StreamState:
+def _looked_again(state: StreamState, detector: Detector, watch: _Watch) -> StreamState:
     """A stream whose reference goes on learning, after one more value; an alarm ends that at once."""
-    detector, window = state.detector, state.window
-    if detector is None:
-        return state
+    window = state.window
     if detector.alarm:
         return msgspec.structs.replace(state, detector=msgspec.structs.replace(detector, next_look=0))
     if window.n < detector.next_look:
@@ -376,25 +369,19 @@ def _looked_again(state: StreamState, settings: DriftSettings, other_streams: Ot
     if closer is None:
         moved = msgspec.structs.replace(detector, next_look=0, moved_while_learning=True)
         return msgspec.structs.replace(state, detector=moved)
-    detector = drift.close_in(detector, closer, window, settings)
-    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, other_streams))
+    detector = drift.close_in(detector, closer, window, watch.settings)
+    return msgspec.structs.replace(state, detector=_with_next_look(detector, watch))
 
 
-def _with_next_look(detector: Detector, settings: DriftSettings, other_streams: Others) -> Detector:
+def _with_next_look(detector: Detector, watch: _Watch) -> Detector:
     """The detector with the number of audits at which its reference is to be looked at again, if at all."""
     n = detector.window.n if detector.window is not None else 0
-    mean, variance = learning.before_change(detector)
-    change = learning.smallest_change(
-        detector.limits,
-        mean,
-        variance,
-        log_threshold=settings.log_threshold(1 + other_streams.count),
-        wanted=settings.smallest_change,
-    )
-    can_find = change is not None and change <= settings.smallest_change
-    return msgspec.structs.replace(
-        detector, next_look=0 if can_find else learning.next_look(n, settings.reference_window)
-    )
+    wanted, log_threshold = watch.settings.smallest_change, watch.settings.log_threshold(1 + watch.others.count)
+    before = learning.before_change(detector)
+    change = learning.smallest_change(detector.limits, *before, log_threshold=log_threshold, wanted=wanted)
+    can_find = change is not None and change <= wanted
+    next_look = 0 if can_find else learning.next_look(n, watch.settings.reference_window)
+    return msgspec.structs.replace(detector, next_look=next_look)
 
 
 def _apart(state: StreamState, status: Status, weight: float) -> StreamState:

@@ -15,14 +15,11 @@ LONGEST = 100
 """Signs of a mark between its brackets; no known special token has a third of that."""
 
 _WORDS = (
-    r"s|bos|eos|pad|unk|sep|cls|mask|sys|inst|so[a-z]|eo[a-z]|eoss|sos/eos|blank|madeupword|im|img|imgpad|image|"
-    r"video|audio|"
-    r"sound|patch|global-img|img-?context|ref|box|quad|poly|point|loc|obj|object|phrase|ground|grounding|frame|"
-    r"delimiter|"
-    r"think|thinking|thought|thoughts|reasoning|reflection|analysis|answer|scratch-?pad|tool|tools|toolcall|tooluse|"
-    r"observation|system|user|assistant|human|bot|model|developer|function|channel|turn|endofturn|endoftext|"
-    r"startoftext|"
-    r"endofprompt|escape|ipython|interpreter|unused|special|reserved|extra|dummy|placeholder|seg|token|ent|"
+    r"s|bos|eos|pad|unk|sep|cls|mask|sys|inst|so[a-z]|eo[a-z]|eoss|sos/eos|blank|madeupword|im|img|imgpad|image|video|"
+    r"audio|sound|patch|global-img|img-?context|ref|box|quad|poly|point|loc|obj|object|phrase|ground|grounding|frame|"
+    r"delimiter|think|thinking|thought|thoughts|reasoning|reflection|analysis|answer|scratch-?pad|tool|tools|toolcall|"
+    r"tooluse|observation|system|user|assistant|human|bot|model|developer|function|channel|turn|endofturn|endoftext|"
+    r"startoftext|endofprompt|escape|ipython|interpreter|unused|special|reserved|extra|dummy|placeholder|seg|token|ent|"
     r"invoke|minimax|digits|response|doc|chunk|line|break|filename|reponame"
 )
 """Alone between angle brackets; with a number behind them too."""
@@ -38,9 +35,8 @@ _ANGLE = re.compile(
 _SQUARE = re.compile(
     r"\[\|(?=.{0,64}[a-z])[\w.:/+-]{1,64}\|\]"
     r"|\[/?(?:inst|think|[gs]mask|cls|unk|bos|eos|eot|[se]op|multimodal|img_(?:end|break|start)|system_prompt|"
-    r"available_tools|"
-    r"tool_(?:calls?|results?|content)|call_id|model_settings|begin_audio|unused\d{1,5}|unused_token_\d{1,5}|"
-    r"extra_id_\d{1,5}|control_\d{1,5}|start_ref|end_ref)\]"
+    r"available_tools|tool_(?:calls?|results?|content)|call_id|model_settings|begin_audio|unused\d{1,5}|"
+    r"unused_token_\d{1,5}|extra_id_\d{1,5}|control_\d{1,5}|start_ref|end_ref)\]"
 )
 """Between square brackets, in any case."""
 _SQUARE_CAPITALS = re.compile(

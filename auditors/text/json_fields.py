@@ -76,12 +76,8 @@ def _flatten(value: Any, path: tuple[str | int, ...], fields: Found, plain: Plai
         for name, item in value:
             plain_name = plain(name)
             seen[plain_name] += 1
-            _flatten(
-                item,
-                (*path, plain_name if seen[plain_name] == 1 else f"{plain_name}\0{seen[plain_name]}"),
-                fields,
-                plain,
-            )
+            step = plain_name if seen[plain_name] == 1 else f"{plain_name}\0{seen[plain_name]}"
+            _flatten(item, (*path, step), fields, plain)
     elif isinstance(value, list):
         for place, item in enumerate(value):
             _flatten(item, (*path, place), fields, plain)

@@ -70,17 +70,12 @@ def split(text: str, *, is_begun: bool = False) -> Split:
 
 _CHANNEL_FINAL = "<|channel|>final<|message|>"
 _BARE_FINAL = "assistantfinal"
+_TAGS = (
+    *("think", "thinking", "thought", "thoughts", "reasoning", "seed:think", "mm:think"),
+    *("ifm|think", "ifm|think_fast", "ifm|think_faster"),
+)
 _MARKS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "<thoughts>": "</thoughts>",
-    "<reasoning>": "</reasoning>",
-    "<seed:think>": "</seed:think>",
-    "<mm:think>": "</mm:think>",
-    "<ifm|think>": "</ifm|think>",
-    "<ifm|think_fast>": "</ifm|think_fast>",
-    "<ifm|think_faster>": "</ifm|think_faster>",
+    **{f"<{tag}>": f"</{tag}>" for tag in _TAGS},
     "[THINK]": "[/THINK]",
     "◁think▷": "◁/think▷",
     "<|START_THINKING|>": "<|END_THINKING|>",
