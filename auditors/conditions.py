@@ -41,9 +41,7 @@ _JSON_FORMATS = ("json_object", "json_schema")
 
 
 def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    """A request's fields besides messages, temperature, top_p and token limit. `endpoint`: how to read them;
-    `min_tokens` must not exceed `max_tokens`. Raises NotAuditableError.
-    """
+    """Fields besides a request's words and limits; `min_tokens` may be `max_tokens` at most. Raises NotAuditableError."""
     fields = {name: value for name, value in request.items() if not _is_empty(value)}
     translate = _TRANSLATED.get(endpoint)
     translated = translate(fields) if translate else fields

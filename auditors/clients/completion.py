@@ -119,9 +119,7 @@ class HttpEndpoint:
         replies: int = 1,
         hear: Callable[[Mapping[str, str]], None] = lambda _: None,
     ) -> bytes:
-        """Body of the 200 reply. Raises CompletionError once retries are spent. `replies`: sequences that the server
-        computes for it; `hear` gets the headers of each answer that is kept.
-        """
+        """Body of the 200 reply, or CompletionError. `replies`: sequences computed; `hear` gets an answer's headers."""
         return await self._send("POST", path, body, longest, replies, hear)
 
     async def _send(

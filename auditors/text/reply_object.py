@@ -1,5 +1,5 @@
 """Reads the JSON object that a model was asked for, as a person does: fenced, in sentences, with odd commas, quotes and
-constants, wrapped or repeated. A template with alternatives is no object; two that differ answer nothing.
+constants, wrapped or repeated. A template with alternatives does not count; two that differ answer nothing.
 """
 
 import json

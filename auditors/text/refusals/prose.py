@@ -1,5 +1,5 @@
 """Finds the prose that a model says in its own voice in a reply, at its beginning and end: sentences without code,
-quotations, lists, letters and thoughts, so that a quoted or translated refusal is none. Linear time.
+quotations, lists, letters and thoughts, so that a quoted or translated refusal does not count. Linear time.
 """
 
 import re

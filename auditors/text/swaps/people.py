@@ -1,5 +1,5 @@
 """Detects personal names that a swap must not change: famous people, full and unknown names. A capitalised word counts
-unless a list knows it as a place, a firm or the like; in lower case, listed names that are no ordinary words.
+unless a list knows it as a place, a firm or the like; in lower case, listed names but for ordinary words.
 """
 
 import re
