@@ -1,19 +1,10 @@
-"""The affinity auditor: measures which identity's answers the served model itself prefers.
-
-A sampled prompt is asked once under each identity of a single axis (protocols 5.2), under the conditions of the live
-request; then the served model is shown these answers, without being told whose they are, and chooses the best one, in
-free text, once for each cyclic order, so that a liking for a place favours no answer.
-
-Estimands, each a mean over sampled exchanges that can be asked again; one axis per exchange, drawn by its id:
-`selection_share` (axis, group), the share of the choices that took the answer under this identity (1/3 or 1/2 is no
-preference; the paper's ABS is the population SD of these shares), and `affinity_bias_score` (axis), the mean of that SD
-*within* an exchange, 0..0.47 or 0.5, above 0 even without any preference; compare it with its own past. A choice that
-cannot be read takes the exchange's axis with it. Neither shows which answer was better, or whether the identity was
-visible in it.
-
-Missing when the server fails, hangs or answers nothing, or rejects the evaluator's question: every share and the score
-of the exchange's axis. Not missing: the other axes, an answer that was declined (a refusal) or calls a tool
-(unrelated), and a question that the server rejects under every identity.
+"""The affinity auditor: which identity's answers does the served model itself prefer?
+A sampled prompt is asked once under each identity of an axis, drawn by the exchange's id (protocols 5.2), under the
+live conditions; then the model chooses the best of these answers without their identities, once for each cyclic order,
+which cancels a liking for a place. Estimands, means over exchanges that can be asked again: `selection_share` (axis,
+group) of the choices, and `affinity_bias_score` (axis), their population SD within an exchange, above 0 even without
+preference. A choice that cannot be read takes the axis along. Missing where the server fails or rejects the evaluator's
+question; not missing: other axes, refusals, calls of tools, and questions rejected everywhere.
 """
 
 import hashlib

@@ -1,8 +1,4 @@
-"""Measures a stored answer apart from bias: refusal, length, times, and validity of its tool calls.
-
-A policy can lower a bias by answering less, or worse; these say so. Length and times are kept as logarithms, so that a
-difference is a factor; `auditors.streams.scales` says where they are clipped.
-"""
+"""Measures a stored answer apart from bias: a policy can lower a bias by answering less, or worse."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -23,32 +19,26 @@ NAME, VERSION = "answer", "1"
 
 
 def answer_quality(exchange: Exchange) -> list[Measurement]:
-    """A measurement for each proxy that the exchange has; never raises for what an answer holds. `answer_declined` is 0
-    or 1, `answer_words` log2(1 + words without thoughts); neither has a value where the answer cannot be read.
-    `answer_seconds` and, of a stream, `answer_first_chunk_seconds` are log2 of the gateway's own seconds.
-    `answer_valid_tool_calls` is the share of an answer's calls whose arguments are a JSON object.
+    """A measurement for each proxy of the exchange; never raises. `answer_declined` is 0 or 1, `answer_words` log2(1 +
+    words without thoughts), both without value for an unreadable answer. Seconds (`answer_seconds`, of streams
+    `answer_first_chunk_seconds`) are log2. `answer_valid_tool_calls`: share of calls with a JSON object.
     """
-    measurements: list[Measurement] = []
     try:
         conversation = read_conversation(exchange)
     except NotAuditableError as exc:
-        measurements += [
-            _measurement(metric, None, status="malformed", reason=exc.reason)
-            for metric in ("answer_declined", "answer_words")
-        ]
+        unread = ("answer_declined", "answer_words")
+        measurements = [_measurement(metric, None, status="malformed", reason=exc.reason) for metric in unread]
     else:
         text = conversation.reply_text.strip()
-        measurements.append(_measurement("answer_declined", float(bool(conversation.refusal) or declines(text))))
-        measurements.append(_measurement("answer_words", math.log2(1 + len(text.split()))))
+        measurements = [
+            _measurement("answer_declined", float(bool(conversation.refusal) or declines(text))),
+            _measurement("answer_words", math.log2(1 + len(text.split()))),
+        ]
         if calls := [is_json_object(argument) for argument in _arguments(exchange)]:
             measurements.append(_measurement("answer_valid_tool_calls", sum(calls) / len(calls)))
-    for metric, seconds in (
-        ("answer_seconds", exchange.seconds),
-        ("answer_first_chunk_seconds", exchange.first_chunk_seconds if exchange.stream else None),
-    ):
-        if seconds is not None and seconds > 0.0:
-            measurements.append(_measurement(metric, math.log2(seconds)))
-    return measurements
+    first_chunk = exchange.first_chunk_seconds if exchange.stream else None
+    times = {"answer_seconds": exchange.seconds, "answer_first_chunk_seconds": first_chunk}
+    return measurements + [_measurement(metric, math.log2(t)) for metric, t in times.items() if t is not None and t > 0]
 
 
 def is_json_object(arguments: str) -> bool:
@@ -61,7 +51,6 @@ def is_json_object(arguments: str) -> bool:
 
 
 def _arguments(exchange: Exchange) -> Iterator[str]:
-    """Yield the arguments of each call in the first choice of an answer that could be read."""
     if is_event_stream(exchange):
         answer: Any = joined(exchange.endpoint, exchange.response_body)
     else:

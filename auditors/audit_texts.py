@@ -1,6 +1,4 @@
-"""Texts that an audit may leave with its numbers: a judge's reason, and a model's answers about both groups. No number
-depends on them; without a listener (`listening`) none is made. Each is cut to LONGEST_CHARS.
-"""
+"""Texts that an audit leaves with its numbers for a listener (`listening`), cut to LONGEST_CHARS."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

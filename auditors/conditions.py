@@ -1,13 +1,11 @@
-"""The conditions of a live request: every field that shapes its answer, as a probe (a chat completion) carries them on.
-
-Fields of responses and messages are translated. Whatever neither shapes the answer nor is known to shape none (unknown,
-legacy, redacted, too large, or a tool that a server would run itself) raises NotAuditableError `field_not_carried`. The
-seed is left out: answers drawn with one seed would be one answer.
+"""The conditions of a live request: every field that shapes its answer, as a chat completion that probes carry on.
+Fields of responses and messages are translated; what is neither carried nor known to shape nothing raises
+NotAuditableError `field_not_carried`. The seed is left out: answers drawn with one seed would be one answer.
 """
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import Any, Never
 
@@ -25,22 +23,13 @@ DEEPEST_CARRIED = 40
 """Objects and arrays in each other; less than where a stored body ends, so what was cut off there is not carried."""
 
 _KNOWN: Mapping[str, tuple[Any, ...]] = {
-    "functions": (),
+    **dict.fromkeys(("functions", "audio", "web_search_options", "documents", "previous_input_messages"), ()),
+    **dict.fromkeys(("conversation", "prompt", "mcp_servers", "container", "context_management"), ()),
+    **dict.fromkeys(("echo", "use_beam_search"), (False,)),
     "function_call": ("none",),
-    "echo": (False,),
-    "use_beam_search": (False,),
     "best_of": (1,),
     "truncation": ("disabled",),
     "modalities": (["text"],),
-    "audio": (),
-    "web_search_options": (),
-    "documents": (),
-    "previous_input_messages": (),
-    "conversation": (),
-    "prompt": (),
-    "mcp_servers": (),
-    "container": (),
-    "context_management": (),
 }
 """Known fields that cannot be carried, with the values that change nothing. The names hold no client's data."""
 _NAMED = frozenset({*_KNOWN, "text", "reasoning", "thinking", "output_config", "the fields"})
@@ -52,9 +41,7 @@ _JSON_FORMATS = ("json_object", "json_schema")
 
 
 def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    """Return the fields that a probe of this request carries besides messages, temperature, top_p and limit of tokens.
-    `endpoint` says how the fields are to be read; `min_tokens` must not exceed `max_tokens`. Raises NotAuditableError.
-    """
+    """Fields besides a request's words and limits; `min_tokens` may be `max_tokens` at most. Raises NotAuditableError."""
     fields = {name: value for name, value in request.items() if not _is_empty(value)}
     translate = _TRANSLATED.get(endpoint)
     translated = translate(fields) if translate else fields
@@ -66,7 +53,10 @@ def conditions_of(endpoint: str, request: Mapping[str, Any], max_tokens: int) ->
             _not_carried(name, "no rule says how")
     _check_tools(carried)
     _check_numbers(fields, carried, max_tokens)
-    _check_sizes(carried)
+    for name, value in carried.items():
+        _check(name, value, 0)
+    if carried and len(msgspec.json.encode(carried)) > LARGEST_BYTES:
+        _not_carried("the fields", f"they have more than {LARGEST_BYTES} bytes")
     return carried
 
 
@@ -86,9 +76,7 @@ def offers_tools(conditions: Mapping[str, Any]) -> bool:
 
 
 def has_room(conversation: Conversation, max_tokens: int) -> bool:
-    """Return whether the live answer is known to be no longer than a probe of so many tokens may be. A text has at most
-    as many tokens as bytes. Where the live request had no more room itself, limits are the same.
-    """
+    """Return whether the answer is surely no longer than so many tokens; a text has at most as many tokens as bytes."""
     if conversation.max_tokens is not None and conversation.max_tokens <= max_tokens:
         return True
     if conversation.answer_tokens is not None:
@@ -106,16 +94,10 @@ def _is_empty(value: Any) -> bool:
 
 
 def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
-    """Fields of /v1/responses under the names of a chat completion."""
     fields = {name: value for name, value in request.items() if name not in ("text", "reasoning", "tools")}
-    text, reasoning = request.get("text") or {}, request.get("reasoning") or {}
-    if not isinstance(text, dict) or set(text) - {"format", "verbosity"}:
-        _not_carried("text", "it has an unknown form")
-    if not isinstance(reasoning, dict) or set(reasoning) - {"effort", "summary", "generate_summary"}:
-        _not_carried("reasoning", "it has an unknown form")
-    form = text.get("format") or {}
-    if not isinstance(form, dict):
-        _not_carried("text", "it has an unknown form")
+    text = _object(request.get("text") or {}, "text", {"format", "verbosity"})
+    reasoning = _object(request.get("reasoning") or {}, "reasoning", {"effort", "summary", "generate_summary"})
+    form = _object(text.get("format") or {}, "text")
     if form.get("type") == "json_schema":
         schema = {name: form[name] for name in ("name", "description", "schema", "strict") if name in form}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -134,19 +116,13 @@ def _of_responses(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_messages(request: dict[str, Any]) -> dict[str, Any]:
-    """Fields of /v1/messages under the names of a chat completion."""
-    apart = ("stop_sequences", "tools", "tool_choice", "thinking", "output_config")
-    fields = {name: value for name, value in request.items() if name not in apart}
+    fields = {name: value for name, value in request.items() if name not in ("stop_sequences", "tools", *_OF_MESSAGES)}
     if "stop_sequences" in request:
         fields["stop"] = request["stop_sequences"]
     if "tools" in request:
         fields["tools"] = [_chat_tool(tool, "input_schema") for tool in _list(request["tools"], "tools")]
-    if "tool_choice" in request:
-        fields |= _choice_of_messages(request["tool_choice"])
-    if "thinking" in request:
-        fields |= _thinking_of_messages(request["thinking"])
-    if "output_config" in request:
-        fields |= _output_of_messages(request["output_config"])
+    for name, translate in _OF_MESSAGES.items():
+        fields |= translate(request[name]) if name in request else {}
     return fields
 
 
@@ -163,17 +139,13 @@ def _thinking_of_messages(thinking: Any) -> dict[str, Any]:
 
 
 def _output_of_messages(config: Any) -> dict[str, Any]:
-    if not isinstance(config, dict) or set(config) - {"effort", "format"}:
-        _not_carried("output_config", "it has an unknown form")
     fields: dict[str, Any] = {}
-    match config.get("format"):
+    match _object(config, "output_config", {"effort", "format"}).get("format"):
         case None:
             pass
         case {"type": "json_schema", "schema": dict(schema)} | {"type": "json_schema", "json_schema": dict(schema)}:
-            fields["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "json_schema", "schema": schema},
-            }
+            json_schema = {"name": "json_schema", "schema": schema}
+            fields["response_format"] = {"type": "json_schema", "json_schema": json_schema}
         case _:
             _not_carried("output_config", "it has an unknown form")
     if not _is_empty(effort := config.get("effort")):
@@ -182,14 +154,11 @@ def _output_of_messages(config: Any) -> dict[str, Any]:
 
 
 def _choice_of_messages(choice: Any) -> dict[str, Any]:
-    if not isinstance(choice, dict) or set(choice) - {"type", "name", "disable_parallel_tool_use"}:
-        _not_carried("tool_choice", "it has an unknown form")
-    kind = choice.get("type")
-    plain = {"auto": "auto", "any": "required", "none": "none"}
+    kind = _object(choice, "tool_choice", {"type", "name", "disable_parallel_tool_use"}).get("type")
     if kind == "tool":
         fields: dict[str, Any] = {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}}
-    elif kind in plain:
-        fields = {"tool_choice": plain[kind]}
+    elif kind in ("auto", "any", "none"):
+        fields = {"tool_choice": "required" if kind == "any" else kind}
     else:
         _not_carried("tool_choice", "it has an unknown form")
     if choice.get("disable_parallel_tool_use"):
@@ -198,7 +167,6 @@ def _choice_of_messages(choice: Any) -> dict[str, Any]:
 
 
 def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
-    """A function that is described flat, as chat completions describe it."""
     members = {"type", "name", "description", "strict", "defer_loading", "cache_control", schema}
     if not isinstance(tool, dict) or tool.get("type", "function") not in ("function", "custom") or set(tool) - members:
         _not_carried("tools", "one of them is not a plain function")
@@ -208,6 +176,12 @@ def _chat_tool(tool: Any, schema: str) -> dict[str, Any]:
     if not _is_empty(tool.get(schema)):
         function["parameters"] = tool[schema]
     return {"type": "function", "function": function}
+
+
+def _object(value: Any, name: str, members: Set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(value, dict) or (members is not None and set(value) - members):
+        _not_carried(name, "it has an unknown form")
+    return value
 
 
 def _list(value: Any, name: str) -> list[Any]:
@@ -223,11 +197,10 @@ def _check_tools(fields: dict[str, Any]) -> None:
             fields.pop(name, None)
         return
     for tool in _list(fields["tools"], "tools"):
-        function = (
-            tool.get("function") if isinstance(tool, dict) and tool.get("type", "function") == "function" else None
-        )
-        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            _not_carried("tools", "one of them is not a plain function")
+        match tool:
+            case {"function": {"name": str()}} if tool.get("type", "function") == "function":
+                continue
+        _not_carried("tools", "one of them is not a plain function")
 
 
 def _check_numbers(fields: Mapping[str, Any], carried: Mapping[str, Any], max_tokens: int) -> None:
@@ -238,13 +211,6 @@ def _check_numbers(fields: Mapping[str, Any], carried: Mapping[str, Any], max_to
     least = carried.get("min_tokens", 0)
     if not isinstance(least, int) or least > max_tokens:
         _not_carried("min_tokens", "it is more than a probe may have")
-
-
-def _check_sizes(fields: Mapping[str, Any]) -> None:
-    for name, value in fields.items():
-        _check(name, value, 0)
-    if fields and len(msgspec.json.encode(fields)) > LARGEST_BYTES:
-        _not_carried("the fields", f"they have more than {LARGEST_BYTES} bytes")
 
 
 def _check(name: str, value: Any, depth: int) -> None:
@@ -263,6 +229,11 @@ def _check(name: str, value: Any, depth: int) -> None:
                 _check(name, item, depth + 1)
 
 
+_OF_MESSAGES: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "tool_choice": _choice_of_messages,
+    "thinking": _thinking_of_messages,
+    "output_config": _output_of_messages,
+}
 _TRANSLATED: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "/v1/responses": _of_responses,
     "/v1/messages": _of_messages,

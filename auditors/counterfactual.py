@@ -1,25 +1,11 @@
 """The counterfactual auditor: is the same question answered differently when it is about another group?
-
 A sampled prompt that names one group of an axis is asked twice as it was and twice about another group (`text.swaps`),
-all four answers drawn again under the conditions of the live request. Asking the same prompt again is the control: it
-shows how far answers differ by chance. Calls and results of tools are part of the prompt (`text.swaps.prompt`). Every
-metric is a contrast of the two sides, a mean over sampled exchanges that can be swapped, per (axis, group named);
-docs/auditors.md has their ranges and what is missing, refused or unrelated, and when.
-
-- `counterfactual_distance_excess`: mean distance across the sides less that within them, in embeddings of the masked
-answers; unbiased for half the squared distance between the sides' mean embeddings (auditors.metrics.dispersion).
-`counterfactual_refusal_difference`, `counterfactual_length_difference`, and with a judge
-`counterfactual_favoritism_difference`: antisymmetric in the sides, so their mean is 0 when both sides have one
-distribution. `counterfactual_tool_name_excess`, `counterfactual_tool_arguments_excess`, `counterfactual_json_excess`
-(`auditors.structured`): the same excess of shares that differ. Arguments are compared where all four answers call the
-same tools. No tool is ever run.
-
-Before distances and lengths every word of the axis is replaced by a neutral one in all four answers (`swaps.masked`),
-and in arguments and JSON so are names of fields and exchanged words (`swaps.masking.Echo`): an answer echoes the words
-that were swapped. No value shows which answer is the better one, whether a difference is wrong, or anything about
-prompts that cannot be swapped safely, which are counted. English only. A contrast needs all four answers, so each that
-was due is missing when the server fails; those of refused answers are refused. Not missing: what was left alone, and a
-question that the server rejects on both sides.
+under the live conditions; the second draw shows how far answers differ by chance. Each metric is a contrast of the
+sides, a mean over sampled exchanges that can be swapped, per (axis, group named); docs/auditors.md has ranges and what
+is missing. Differences (refusal, length, favouritism) are antisymmetric in the sides; excesses (distance, tools, JSON)
+are differences across the sides less those within (`metrics.dispersion`, `structured`). Words of the axis are made
+neutral in all answers first (`swaps.masking`), as an answer echoes them. No tool is run. Numbers do not show which
+answer is better, or anything about prompts that cannot be swapped, which are counted. English only.
 """
 
 import asyncio
@@ -121,25 +107,21 @@ class CounterfactualAuditor(SidedAuditor):
     ) -> list[Measurement]:
         swapped = other.swap
         values = await self._compared(sides, swapped.axis)
-        if self._judge_model:
-            values[FAVORITISM] = (
-                self._unjudged(sides.obstacle)
-                if sides.obstacle
-                else await self._favoritism(exchange, conversation, other, sides)
-            )
+        if self._judge_model and sides.obstacle:
+            values[FAVORITISM] = self._unjudged(sides.obstacle)
+        elif self._judge_model:
+            values[FAVORITISM] = await self._favoritism(exchange, conversation, other, sides)
         values |= await self._of_decisions(conversation, other, sides)
         n_cut = sum(answer.is_cut for answer in sides.all)
         detail = {"words_swapped": swapped.n_words} | ({"answers_cut": n_cut} if n_cut else {})
         return [self._contrast(metric, swapped, value, detail) for metric, value in values.items()]
 
     def _unjudged(self, contrast: Contrast) -> Contrast:
-        """Return the contrast as that of a judge that was not asked."""
         return contrast._replace(judge=_unasked_stamp(self._judge_model or ""))
 
     async def _of_decisions(
         self, conversation: Conversation, other: SwappedPrompt, sides: Sides
     ) -> dict[str, Contrast]:
-        """The contrasts of tools and JSON that are due."""
         if not (due := _due(conversation)):
             return {}
         length = sum(len(answer.text) + sum(len(call.arguments) for call in answer.calls) for answer in sides.all)
@@ -152,7 +134,6 @@ class CounterfactualAuditor(SidedAuditor):
         return has_room(conversation, longest(conversation, self._max_tokens))
 
     def _lost(self, conversation: Conversation, swapped: Swapped, reason: str, sides: Sides) -> list[Measurement]:
-        """Every contrast without its value, after these answers."""
         values = self._lost_words(sides, reason)
         lost, of_answers = values[REFUSAL], values[DISTANCE]
         if self._judge_model:
@@ -215,14 +196,12 @@ class CounterfactualAuditor(SidedAuditor):
 
 
 def _about_another(exchange: Exchange, conversation: Conversation) -> SwappedPrompt | NotSwapped:
-    """The question about another group, or the plainest reason why there is none."""
     if too_long(conversation):
         return Abstained(axis=next(iter(SLOTS)), reason="too long")
     return swapped_prompt(exchange.id, conversation.messages)
 
 
 def _kept_sides(other: SwappedPrompt, sides: Sides) -> Answers:
-    """Both sides in words, as far as they are kept."""
     return Answers(
         axis=other.swap.axis,
         group=other.swap.group,
@@ -249,13 +228,11 @@ def _kept_answer(answer: Answer) -> KeptAnswer:
 
 
 def _due(conversation: Conversation) -> list[str]:
-    """The contrasts of decisions that the conditions of an exchange make."""
     tools = [TOOL_NAME, TOOL_ARGUMENTS] if offers_tools(conversation.conditions) else []
     return [*tools, *([JSON] if returns_json(conversation.conditions) else [])]
 
 
 def _decisions(other: SwappedPrompt, sides: Sides) -> dict[str, Contrast]:
-    """Contrasts of tools and of JSON, whether they are due or not."""
     echo = Echo(other.asked, other.swap)
     contrasts = tool_contrasts(*sides, echo)
     if any(answer.is_refusal for answer in sides.all):

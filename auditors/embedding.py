@@ -1,19 +1,10 @@
-"""The embedding auditor: does the model's default answer sit closer to the answer it gives under some identities?
-
-The sampled answer is the default output D0. The same messages are asked again once per identity, with the identity
-sentence before the last user message (protocols 5.2), under the conditions of the live request, and each answer's
-cosine distance to D0 is measured. Where the sampled answer is, or may be, longer than these answers can be, D0 is drawn
-anew within the same limit.
-
-Estimands. Stream `representative_distance` (axis, group): the mean distance between an exchange's answer and the answer
-under that identity; the paper's RBS is the population SD of these means. Stream `representative_bias_score` (axis): the
-mean over exchanges of the SD *within* one exchange, larger than the paper's RBS, as sampling noise spreads the
-distances of a single exchange; compare it with its own reference. Neither shows which way the answers differ, or
-whether the difference does harm.
-
-Missing when the server or the embedder fails, hangs or answers nothing: the distance under each identity concerned, and
-the score of its axis; all of them when a fresh D0 failed. Not missing: those of declined answers (a refusal) and calls
-of tools (unrelated), and anything of an exchange that cannot be asked again.
+"""The embedding auditor: is the model's default answer closer to the answer it gives under some identities?
+The sampled answer is the default output D0, drawn again where it may be longer than a probe's. The messages are asked
+again once per identity (protocols 5.2) under the live conditions. Estimands: `representative_distance` (axis, group),
+the mean cosine distance to D0, whose population SD over groups is the paper's RBS; `representative_bias_score` (axis),
+the mean SD within an exchange, larger by sampling noise. Neither shows which way answers differ. Missing where server
+or embedder fails: the distance and its axis' score, all with a fresh D0; not missing: refusals, calls of tools,
+exchanges that cannot be asked again (docs/auditors.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -115,10 +106,8 @@ class RepresentativeAuditor(ProbingAuditor):
     async def _audit(self, exchange: Exchange) -> list[Measurement] | AuditFailure:
         conversation = read_conversation(exchange)
         if _is_refused(conversation):
-            return [
-                self._measured_by(SCORE, axis, None, None, "refusal", _SAMPLED_REFUSAL)
-                for axis in self._identities.axes
-            ]
+            axes = self._identities.axes
+            return [self._measured_by(SCORE, axis, None, None, "refusal", _SAMPLED_REFUSAL) for axis in axes]
         conversation = _askable(exchange, conversation, self._max_tokens)
         default, answers = await self._ask_all(exchange, conversation)
         if all(answer.kind for answer in answers):
@@ -126,10 +115,7 @@ class RepresentativeAuditor(ProbingAuditor):
             message = f"with an identity sentence: {answers[0].reason}"
             return self._failure(answers[0].kind, message, missing)
         if default.status != "ok":
-            answers = [
-                (answer if _ORDER.index(answer.status) < _ORDER.index(default.status) else default)
-                for answer in answers
-            ]
+            answers = [min(default, answer, key=lambda each: _ORDER.index(each.status)) for answer in answers]
             if default.kind:
                 message = f"the newly drawn default answer: {default.reason}"
                 return self._failure(default.kind, message, self._measurements(answers, {}))
@@ -144,7 +130,6 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measurements([Answer("", "error", CUT_SHORT)] * len(self._identities.listed), {})
 
     async def _ask_all(self, exchange: Exchange, conversation: Conversation) -> tuple[Answer, list[Answer]]:
-        """The default answer, and one under each identity."""
         completer, limit = self._completer_for(exchange), self._max_tokens
         ask = partial(self._ask, completer, conversation.begins_in_thought)
         requests = [question_as(identity, exchange, conversation, limit) for identity in self._identities.listed]
@@ -184,31 +169,21 @@ class RepresentativeAuditor(ProbingAuditor):
         return self._measurements(answers, distances)
 
     def _measurements(self, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> list[Measurement]:
-        """Return a measurement for every identity and every axis, without a value if it has no distance."""
-        return [
-            *(self._distance(*pair, distances) for pair in zip(self._identities.listed, answers, strict=True)),
-            *(self._axis_score(axis, answers, distances) for axis in self._identities.axes),
+        measurements = [
+            self._measured_by(DISTANCE, identity.axis, identity.group, distances.get(identity), status, reason)
+            for identity, (_, status, reason, _) in zip(self._identities.listed, answers, strict=True)
         ]
+        return measurements + [self._axis_score(axis, answers, distances) for axis in self._identities.axes]
 
     async def _distances(self, default: str, answers: Sequence[Answer]) -> dict[Identity, float]:
-        """Distance to the default for each identity that answered."""
-        answered = [
-            (identity, answer.text)
-            for identity, answer in zip(self._identities.listed, answers, strict=True)
-            if answer.text
-        ]
+        pairs = zip(self._identities.listed, answers, strict=True)
+        answered = [(identity, answer.text) for identity, answer in pairs if answer.text]
         vectors = await self._embedder.embed([default, *(text for _, text in answered)])
         distances = cosine_distance(vectors[1:], vectors[0])
         return {identity: float(value) for (identity, _), value in zip(answered, distances, strict=True)}
 
-    def _distance(self, identity: Identity, answer: Answer, distances: Mapping[Identity, float]) -> Measurement:
-        distance = distances.get(identity)
-        return self._measured_by(DISTANCE, identity.axis, identity.group, distance, answer.status, answer.reason)
-
     def _axis_score(self, axis: str, answers: Sequence[Answer], distances: Mapping[Identity, float]) -> Measurement:
-        """The axis' score, or none when an identity has no answer: D_i are compared on equal items only. An answer that
-        was declined or calls a tool leaves no score, and so none is missing.
-        """
+        """The axis' score; None where an identity has no answer, as D_i are compared on equal items only."""
         pairs = [pair for pair in zip(self._identities.listed, answers, strict=True) if pair[0].axis == axis]
         if absent := [pair for pair in pairs if pair[0] not in distances]:
             identity, answer = min(absent, key=lambda pair: _ORDER.index(pair[1].status))
@@ -237,7 +212,6 @@ def _is_refused(conversation: Conversation) -> bool:
 
 
 def _askable(exchange: Exchange, conversation: Conversation, max_tokens: int) -> Conversation:
-    """The conversation with the conditions to ask it again under. Raises NotAuditableError where it cannot be."""
     if exchange.endpoint == "/v1/completions":
         why = "the completions endpoint has no chat template to put an identity sentence into"
         raise NotAuditableError("no_chat_template", why)

@@ -1,14 +1,9 @@
 """The judge auditor: a language model says, in a structured reply, which groups an answer favours.
-
-Estimand of the stream (axis, group): the mean favouritism, -1..2, over sampled exchanges that *mention* the group in
-the prompt or the answer (`identity.groups_mentioned`). A mentioned group that the judge does not report scores 0:
-silence is its answer. A group that only the judge names enters no series, because its entry would depend on the score:
-it is counted. In a refused exchange each group mentioned gets status "refusal". A score that cannot be read is missing
-("malformed") and counted by its reason (`auditors.judge_verdict`).
-
-Scores (protocols 2.7): 2 strongly favours the group, 1 moderately, 0 neutral, -1 favours others over it. A value does
-not show whether the judge is right (see calibration), or whether favouring was asked for. The audited text is shown as
-data (`auditors.text.fencing`).
+Estimand (axis, group): mean favouritism -1..2 (protocols 2.7) over exchanges that mention the group in prompt or answer
+(`identity.groups_mentioned`). A mentioned group that the judge leaves out scores 0; a group that only the judge names
+is counted, but has no score, as its entry would depend on the score. Refused exchanges have status "refusal", an
+unreadable score is missing ("malformed", `auditors.judge_verdict`). The number does not show whether the judge is right
+or favouring was asked for. The text is shown as data (`text.fencing`).
 """
 
 import tomllib
@@ -103,9 +98,7 @@ class JudgeAuditor(MeasuringAuditor):
         max_tokens: int = 256,
         thinking: Thinking = OFF,
     ):
-        """`completer_for` returns the judge's server for an exchange; `model`: None lets the model that served the
-        exchange judge itself; `max_tokens`: limit of a verdict; `thinking`: whether the judge thinks before it.
-        """
+        """`completer_for`: an exchange's judge; `model` None: the served model; `max_tokens`: of a verdict."""
         self._completer_for = completer_for
         self._model = model
         self._max_tokens = max_tokens
@@ -193,7 +186,6 @@ class JudgeAuditor(MeasuringAuditor):
         return self._judges[key]
 
     def _reason_completer(self, exchange: Exchange) -> Completer:
-        """Return the completer that asks for reasons, which do not affect the scores."""
         if exchange.upstream not in self._reason_completers:
             if len(self._reason_completers) >= MOST_JUDGES:
                 self._reason_completers.clear()
@@ -219,7 +211,6 @@ class JudgeAuditor(MeasuringAuditor):
         return [self._score(stamp, verdict, place, detail) for place in mentioned] + further
 
     def _score(self, stamp: JudgeStamp, verdict: Verdict, place: Place, detail: dict[str, Any]) -> Measurement:
-        """Return the score of a group, or why it cannot be read."""
         finding, unread = verdict.finding(place), verdict.why_unread(place)
         reference = None if finding is None else finding.reference
         detail = detail | {"reported": finding is not None}
@@ -279,7 +270,6 @@ _REASONS: dict[Status, str] = {
 
 
 def _judged_parts(conversation: Conversation) -> tuple[str, str]:
-    """Return prompt and answer as the judge gets them, which are searched for mentions."""
     return conversation.request_text[-LONGEST_PART_CHARS:], conversation.reply_text[:LONGEST_PART_CHARS]
 
 

@@ -1,10 +1,7 @@
-"""A judge's reference set: fixed replies with the judge's own scores, judged again and again to see whether it moves.
-
-Estimands, over the set: how much higher the judge scores a reply than it did when the set was made
-("judge_score_shift", -3..3, the mean over the groups of the reply), the share of replies of which any score or the
-refusal differs ("judge_disagreement"), and the share whose verdict cannot be read ("judge_unread"). Replies are drawn
-from the set with replacement, so the mean given everything before is that of the set as long as the judge stays as it
-is: the promise of the drift alarm asks for that. The values do not show whether the judge is right.
+"""A judge's reference set: fixed replies judged again and again, to see whether the judge moves.
+Estimands: "judge_score_shift" (-3..3, mean over a reply's groups), "judge_disagreement" (share of replies where a score
+or the refusal differs) and "judge_unread". Replies are drawn with replacement, so the mean given the past is the set's
+as long as the judge stays: the drift alarm's promise asks for that.
 """
 
 import hashlib
@@ -81,9 +78,7 @@ def scored(verdict: Verdict) -> Scored:
 def measurements(
     item: ReferenceItem, new_verdict: Scored | None, stamp: JudgeStamp, reason: str | None
 ) -> list[Measurement]:
-    """Return a measurement of each metric; `new_verdict` is None if the verdict could not be read, and `reason` says
-    why. A refusal that was none before, or the other way round, is a disagreement and has no shift.
-    """
+    """A measurement of each metric; without `new_verdict` (unreadable) a `reason`. A changed refusal has no shift."""
 
     def one(metric: str, value: float | None, status: Status = "ok") -> Measurement:
         return Measurement(
@@ -112,9 +107,7 @@ def measurements(
 
 
 def references(again: Sequence[Sequence[Measurement]]) -> dict[str, Interval]:
-    """Return by metric the interval of its mean on the 0..1 scale, from judging every reply again the same number of
-    times. A metric without a value has the whole scale: it says nothing.
-    """
+    """Interval of each metric's mean on 0..1, from judging each reply equally often; 0..1 without a value."""
     intervals = {}
     for metric in METRICS:
         sums = WeightedSums()
@@ -162,9 +155,7 @@ def require_judge(reference_set: ReferenceSet, model: str, thinking: str) -> Non
 async def judged(
     prompt: str, reply: str, judge: JudgeClient, max_tokens: int
 ) -> tuple[Scored | None, JudgeStamp, str | None]:
-    """Return the judge's scores of a reply and its stamp; None in place of the scores, with the reason, if no verdict
-    can be read. Raises CompletionError.
-    """
+    """The judge's scores of a reply (None, with a reason, if unreadable) and its stamp. Raises CompletionError."""
     judgement = await judge.ask(lambda: judge_question(prompt, reply, mark(), max_tokens), parse_verdict)
     verdict = judgement.value
     is_whole = verdict is not None and not verdict.is_partial

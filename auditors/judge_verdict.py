@@ -1,8 +1,4 @@
-"""The live judge's verdict: the schema of its reply, and how the reply is read.
-
-A verdict is read whole or in part. The parts that cannot be read are kept with a reason, from a closed set, and with
-the groups whose score they may have been: the score of such a group is unknown, not 0.
-"""
+"""The live judge's verdict, read whole or in part: a group whose score is unreadable is unknown, not 0."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -125,9 +121,8 @@ class VerdictError(UnreadableError):
 
 
 def parse_verdict(text: str | None) -> Verdict:
-    """Return the verdict in a judge's reply, wherever it stands (`auditors.text.reply_object`). A finding about a group
-    that no axis has is left out and noted; a reference that is not another group of the axis counts as none. Raises
-    VerdictError for a reply without a verdict, and for a score that cannot be read.
+    """The verdict in a judge's reply, wherever it stands. A finding about an unknown group is left out and noted; a
+    reference outside the axis counts as none. Raises VerdictError for no verdict, or a score that cannot be read.
     """
     try:
         fields, is_cut = read_reply_object(text, "refused", "findings")

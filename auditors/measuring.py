@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import msgspec
+
 from auditors.text.conversation import NotAuditableError
 from auditors.text.swaps.outcome import NotSwapped
 from auditors.types import AuditFailure, Completer, Exchange, FailureKind, Measurement, Status
@@ -21,13 +23,7 @@ class MeasuringAuditor(ABC):
         try:
             return await self._audit(exchange)
         except NotAuditableError as exc:
-            return AuditFailure(
-                auditor=self.name,
-                auditor_version=self.version,
-                kind="not_auditable",
-                message=str(exc),
-                reason=exc.reason,
-            )
+            return msgspec.structs.replace(self._failure("not_auditable", str(exc)), reason=exc.reason)
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
         """Measurements that an audit which was cut short, or failed, leaves open; see `KnowsWhatIsMissing`."""
@@ -89,9 +85,7 @@ class ProbingAuditor(MeasuringAuditor):
     def __init__(
         self, completer_for: Callable[[Exchange], Completer], *, max_tokens: int = 256, max_concurrency: int = 4
     ) -> None:
-        """`completer_for` asks behind live traffic; `max_tokens`: longest answer asked for, a smaller limit of the
-        request wins; `max_concurrency`: questions in flight, over all exchanges.
-        """
+        """`completer_for` asks behind live traffic; `max_tokens`: an answer's; `max_concurrency`: of all exchanges."""
         self._completer_for = completer_for
         self._max_tokens = max_tokens
         self._slots = asyncio.Semaphore(max_concurrency)

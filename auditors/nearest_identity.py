@@ -1,7 +1,4 @@
-"""The identity of an axis that a model treats as normal: the smallest mean representative distance to the model's plain
-answer, and whether the intervals let it be told from the others. That is cautious; the gap streams
-(`representative_distance_gap`) compare answers within one exchange.
-"""
+"""The identity that a model treats as normal: the smallest mean distance, if the intervals tell it."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -17,16 +17,12 @@ T = TypeVar("T")
 
 @cache
 def names(group: str) -> tuple[str, ...]:
-    """Everything registered in an entry point group, usable or not, in order, without loading any of it. As it was when
-    first asked: it takes reading a file of each distribution that is installed.
-    """
+    """Everything registered in an entry point group, in order, not loaded. Cached: it reads many files."""
     return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 class Registered(Mapping[str, T], Generic[T]):
-    """The objects registered in an entry point group, by name, loaded when first looked at. Our own must load; another
-    distribution's that cannot be used, or whose name is taken, is left out with one warning.
-    """
+    """An entry point group's objects by name, loaded when looked at; others' unusable or taken ones get a warning."""
 
     def __init__(self, group: str, usable: Callable[[str, object], T]) -> None:
         """Loads nothing. `usable` makes what is wanted of a name and its object, or raises ValueError."""
@@ -55,29 +51,19 @@ class Registered(Mapping[str, T], Generic[T]):
                 self._leave_out(entry_point, "the name is taken")
                 continue
             try:
-                plugins[entry_point.name] = self._loaded(entry_point)
+                if not NAME.fullmatch(entry_point.name):
+                    raise ValueError("a name has small letters, digits and underscores only")
+                plugins[entry_point.name] = self._usable(entry_point.name, entry_point.load())
             except (Exception, SystemExit) as exc:  # whatever somebody else's module raises
                 if _owner(entry_point) == OWN:
                     raise
                 self._leave_out(entry_point, f"{type(exc).__name__}: {exc}")
         return dict(sorted(plugins.items()))
 
-    def _loaded(self, entry_point: EntryPoint) -> T:
-        if not NAME.fullmatch(entry_point.name):
-            raise ValueError("a name has small letters, digits and underscores only")
-        return self._usable(entry_point.name, entry_point.load())
-
     def _leave_out(self, entry_point: EntryPoint, reason: str) -> None:
-        reason_line = " ".join(reason.split())
-        logger.warning(
-            '%s "%s" of the distribution %s is left out: %s',
-            self._group,
-            entry_point.name,
-            _owner(entry_point),
-            reason_line,
-        )
+        plugin = (self._group, entry_point.name, _owner(entry_point))
+        logger.warning('%s "%s" of the distribution %s is left out: %s', *plugin, " ".join(reason.split()))
 
 
 def _owner(entry_point: EntryPoint) -> str:
-    """The distribution's name in its normal form."""
     return "" if entry_point.dist is None else re.sub(r"[-_.]+", "-", entry_point.dist.name).lower()

@@ -1,9 +1,6 @@
 """Probes: the question of a sampled exchange, sent to its model again, unchanged or changed, and the answers.
-
-A probe holds the messages as text, with unchanged calls and results of tools, a bounded number of tokens and every
-other field that shapes the answer (`auditors.conditions`), and nothing else: no credentials, user or metadata of the
-client, no seed, no streaming. A tool call in an answer is read, never run. A probe goes to the upstream directly, after
-live traffic, and is marked so that no gateway samples it.
+A probe holds the messages as text, with calls and results of tools, a bounded number of tokens and the conditions; no
+credentials, user, metadata, seed or streaming. It goes to the upstream after live traffic, marked against sampling.
 """
 
 import asyncio
@@ -64,10 +61,7 @@ NOT_ASKED_AGAIN: Mapping[str, NotAuditable] = {
     TOOL_CALL: "tool_calls",
     "earlier turns elsewhere": "earlier_turns_elsewhere",
 }
-"""Notes of parts of a conversation that a probe in text cannot repeat, with the reason that each gives.
-
-Tool calls in the request are not among them: `check_tool_history` says which can be repeated.
-"""
+"""Reasons by the note of a part that no probe in text repeats; for calls of tools see `check_tool_history`."""
 
 TOOL_CALLED = "a tool was called in place of an answer in words"
 """Reason why no text can be compared."""
@@ -100,9 +94,7 @@ class Answer(NamedTuple):
 
 
 def askable(exchange: Exchange, max_tokens: int, *, takes_calls: bool = False) -> Conversation:
-    """Return the conversation of an exchange whose question can be asked again, with the conditions for asking it.
-    `takes_calls`: an answer that calls a tool can be used. Raises NotAuditableError if it cannot be asked again.
-    """
+    """Conversation and conditions; `takes_calls`: an answer may call a tool. Raises NotAuditableError."""
     conversation = read_conversation(exchange)
     if exchange.endpoint == "/v1/completions":
         raise NotAuditableError("no_chat_template", "the completions endpoint has no chat template to ask again with")
@@ -115,9 +107,7 @@ def askable(exchange: Exchange, max_tokens: int, *, takes_calls: bool = False) -
 def check_repeatable(
     conversation: Conversation, reasons: Mapping[str, NotAuditable], *, with_answer: bool = True
 ) -> None:
-    """Raise NotAuditableError for a conversation that no probe in text can repeat. `reasons`: notes of parts that
-    cannot be repeated, each with its reason; `with_answer`: notes of the answer count too.
-    """
+    """Raise NotAuditableError for what no probe in text repeats, by `reasons` of notes, the answer's `with_answer`."""
     notes = [note for note in conversation.request_notes if note != TOOL_CALL]
     notes += conversation.answer_notes if with_answer else []
     if obstacles := list(dict.fromkeys(note for note in notes if note in reasons)):
@@ -206,9 +196,7 @@ async def answers(
     least: int,
     is_begun: bool = False,
 ) -> list[Answer]:
-    """Return one answer for each request, in order and without thoughts; slots limit the requests in flight. `least`:
-    see `within_context`; `is_begun`: see `Conversation.begins_in_thought`.
-    """
+    """Answers in order, without thoughts. `least`: `within_context`; `is_begun`: `Conversation.begins_in_thought`."""
 
     async def answer_in_slot(request: CompletionRequest) -> Answer:
         async with slots:
@@ -245,9 +233,7 @@ ResultT = TypeVar("ResultT", bound=Answered)
 async def within_context(
     ask: Callable[[CompletionRequest], Coroutine[Any, Any, ResultT]], requests: Sequence[CompletionRequest], least: int
 ) -> list[ResultT]:
-    """Ask all requests at once, and again with half the limit of tokens while a server refuses one for that limit: one
-    limit for all, which never falls below `least`, the tokens of an answer.
-    """
+    """Ask all at once, and again with half the tokens for all while a server refuses the limit; at least `least`."""
     while True:
         results = await all_of(map(ask, requests))
         is_refused = any(result.kind == "rejected" and LIMIT_OF_TOKENS in (result.reason or "") for result in results)

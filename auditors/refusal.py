@@ -1,17 +1,10 @@
-"""The refusal auditor: is the model's answer withheld, or wrapped in admonitions, more often about one group?
-
-Estimands, per (axis, group), over sampled exchanges whose prompt names the group (`identity.groups_mentioned`), and
-without axis and group over those that name none, as the rate to compare with:
-- `refusal_rate`: share of answers that decline (the server's refusal field, a content filter, or the wording).
-- `over_protection_rate`: of plainly benign prompts, the share of answers that decline or lecture.
-- `premise_rejection_rate`: share of answers that deny what the question takes for granted instead of giving what was
-  asked ("There is no evidence that women ..."). They are not refusals.
-
-Benign is decided by a word list: the prompt names at most one group of each axis and holds no word of harm, hate or
-ranking. A prompt that does has status "unrelated" there. Refusals are known by their wording in the languages of
-`text.refusals.rules`, lectures in English only. An answer that may decline or lecture in another language is missing,
-with a reason that begins "not auditable". The rates do not show whether a refusal was right, or that groups differ for
-the same question. How often the wording misleads: `biasgate auditors measure refusal`.
+"""The refusal auditor: is the answer withheld, or wrapped in admonitions, more often about one group?
+Estimands per (axis, group) that the prompt names (`identity.groups_mentioned`), and without group over prompts that
+name none: `refusal_rate` (declined by refusal field, content filter or wording), `over_protection_rate` (of plainly
+benign prompts, by a word list, those declined or lectured; else "unrelated"), `premise_rejection_rate` (the answer
+denies what the question takes for granted; no refusal). Lectures are known in English only; an answer that may do so in
+another language is missing ("not auditable"). No rate shows whether a refusal was right, or groups differ for the same
+question. Errors of the wording: `biasgate auditors measure refusal`.
 """
 
 import re
@@ -136,7 +129,6 @@ def _verdict(conversation: Conversation) -> Verdict | None:
 
 
 def _named(conversation: Conversation) -> tuple[str, list[tuple[str, str]]]:
-    """Return the part of the prompt that is read, and the groups that it names."""
     prompt = conversation.request_text[-LONGEST_CHARS:]
     return prompt, groups_mentioned(prompt)
 

@@ -24,9 +24,7 @@ AUDITORS: Mapping[str, type[RegisteredAuditor]] = Registered("biasgate.auditors"
 
 
 def build(name: str, settings: AuditorSettings, servers: Servers) -> Auditor:
-    """The auditor of that name (a key of AUDITORS) with its section of the configuration, asking these servers. Raises
-    ValueError for an unknown name or a missing embedder.
-    """
+    """The auditor of that name with its section, asking these servers. Raises ValueError."""
     if name not in AUDITORS:
         raise ValueError(f'"{name}" is not an auditor; known: {", ".join(AUDITORS)}')
     if AUDITORS[name].needs_embedder and servers.embedder is None:

@@ -1,8 +1,5 @@
-"""The base of auditors that ask the same question in two forms, two answers each, and compare the sides in words.
-
-The sides alternate, so that a change of load meets both; two answers a side are the fewest that show the spread within
-a side, which is the control. Means over exchanges are 0 for a model that answers both forms alike: of the distance
-(`metrics.dispersion.distance_excess`), and of refusals and lengths, which are antisymmetric in the sides.
+"""The base of auditors that ask a question in two forms, two answers each, and compare the sides in words. Sides
+alternate against changes of load; two answers show the spread within a side. Means are 0 for equal sides.
 """
 
 import asyncio
@@ -81,15 +78,11 @@ class SidedAuditor(ProbingAuditor):
         max_tokens: int = 256,
         max_concurrency: int = 4,
     ) -> None:
-        """Keeps what it is given; opens nothing.
-
-        Args: see `ProbingAuditor`; embedder: its name is part of every measurement.
-        """
+        """Opens nothing. Arguments of `ProbingAuditor`; the embedder's name is part of every measurement."""
         super().__init__(completer_for, max_tokens=max_tokens, max_concurrency=max_concurrency)
         self._embedder = embedder
 
     async def _ask(self, exchange: Exchange, conversation: Conversation, forms: Sequence[Sequence[Message]]) -> Sides:
-        """Return the answers to the messages of `forms`, which hold those of the two sides in turn."""
         requests = [question(exchange, conversation, messages, self._max_tokens) for messages in forms]
         completer, is_begun = self._completer_for(exchange), conversation.begins_in_thought
         drawn_answers = await answers(completer, requests, self._slots, least=self._max_tokens, is_begun=is_begun)
@@ -105,12 +98,12 @@ class SidedAuditor(ProbingAuditor):
         )
 
     async def _compared(self, sides: Sides, axis: str) -> dict[str, Contrast]:
-        """Return the contrasts of refusals, distances and lengths; words of the axis are masked before."""
         refused = [sum(answer.is_refusal for answer in side) / DRAWS for side in (sides.asked, sides.swapped)]
         contrasts = {self.refusal: Contrast(refused[0] - refused[1])}
         if sides.obstacle:
             return contrasts | dict.fromkeys((self.distance, self.length), sides.obstacle)
-        texts = await read(sum(len(answer.text) for answer in sides.all), _masked, sides, axis)
+        n_chars = sum(len(answer.text) for answer in sides.all)
+        texts = await read(n_chars, lambda: [[masked(answer.text, axis) for answer in side] for side in sides])
         contrasts[self.distance] = await self._distance(texts)
         words = [sum(len(text.split()) for text in side) for side in texts]
         return contrasts | {self.length: Contrast(signed_difference(*words))}
@@ -134,7 +127,3 @@ async def read(length: int, reader: Callable[P, T], *args: P.args, **named: P.kw
     if length > LONGEST_READ_AT_ONCE:
         return await asyncio.to_thread(reader, *args, **named)
     return reader(*args, **named)
-
-
-def _masked(sides: Sides, axis: str) -> list[list[str]]:
-    return [[masked(answer.text, axis) for answer in side] for side in sides]

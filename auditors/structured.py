@@ -1,6 +1,4 @@
-"""Contrasts of answers that are not prose: which tool they call, with which arguments, and fields of JSON. No tool is
-ever run. The words of the swap are made neutral first, so that a name repeated in an argument is not a difference.
-"""
+"""Contrasts of answers that are not prose, words of the swap made neutral first: tools, arguments, fields of JSON."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -32,9 +30,7 @@ class Contrast(NamedTuple):
 
 
 def tool_contrasts(asked: Sequence[Answer], swapped: Sequence[Answer], echo: Echo) -> dict[str, Contrast]:
-    """Compare the choice of tools, and their arguments if all four answers call the same tools (two answers a side). No
-    call is a choice too. Names are compared in any order, arguments call by call of each name, in order.
-    """
+    """Choice of tools (none is a choice), and arguments if all four answers call the same, call by call."""
     names = [tuple(sorted(call.name for call in answer.calls)) for answer in (*asked, *swapped)]
     contrasts = {TOOL_NAME: Contrast(_excess(names, lambda left, other: float(left != other)))}
     if not names[0] or len(set(names)) > 1:
@@ -64,7 +60,6 @@ def _fields_contrast(answers: Sequence[Answer], read: Callable[[Answer], Fields]
 
 
 def _excess(answers: Sequence[_T], difference: Callable[[_T, _T], float]) -> float:
-    """Compute the excess of four answers, of which the first two belong to the same side."""
     first, second = answers[:2], answers[2:]
     across = [difference(answer, other) for answer, other in product(first, second)]
     return excess(across, [difference(*first), difference(*second)])

@@ -10,8 +10,7 @@ if TYPE_CHECKING:  # the gateway reads this module and must not pay for numpy
     from numpy.typing import NDArray
 
 Status = Literal["ok", "refusal", "unrelated", "malformed", "error", "thinking_exhausted"]
-"""Status of a reply or a measurement (protocols 1.2). Only "ok" carries a value. thinking_exhausted: the reply ended by
-its length before its model had finished thinking."""
+"""Status of a reply or a measurement (protocols 1.2); only "ok" has a value. thinking_exhausted: cut off before."""
 
 FailureKind = Literal[
     "malformed",
@@ -23,8 +22,7 @@ FailureKind = Literal[
     "waited_too_long",
     "thinking_exhausted",
 ]
-"""Closed set of reasons why an audit gave no measurement. waited_too_long: its server stayed sick
-(`audits.max_wait_hours`). thinking_exhausted: the reply ended before its model had finished thinking."""
+"""Reasons why an audit gave no measurement. waited_too_long: its server stayed sick (`audits.max_wait_hours`)."""
 
 NotAuditable = Literal[
     "not_json",
@@ -53,9 +51,8 @@ NotAuditable = Literal[
 """Closed set of reasons why an exchange is nothing that an auditor could audit; a metric label."""
 
 JudgeOutcome = Literal["ok", "malformed", "refused", "timeout", "error", "rejected", "thinking_exhausted"]
-"""Outcome of a request to a judge; a metric label. malformed: not the reply asked for. refused: the judge declined.
-timeout: also the audit's own. error: no connection, 429, 5xx. rejected: other statuses. thinking_exhausted: never
-answered."""
+"""Outcome of a request to a judge; a metric label. malformed: not the reply asked for. refused: declined. timeout: also
+the audit's own. error: no connection, 429, 5xx. rejected: other statuses."""
 
 UNREAD_LANGUAGE = "not auditable: language"
 ONLY_REASONING = "not auditable: only reasoning"
@@ -97,12 +94,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     key_name: str | None = None
     tag: str | None = None
     rate_factor: float = 1.0
-    """Factor by which the rates of its moment were lowered at most, in (0, 1]: 1 unless too much waited or a key had
-    too much.
-
-    Known before the exchange was drawn. Dividing it out of the inclusion probability gives the moment's, not the
-    exchange's (`auditors.streams.state`).
-    """
+    """Factor in (0, 1] by which the moment's rates were lowered at most, known before the draw; 1 unless overloaded."""
     model_label: str | None = None
     """The served model's name in series: "other" when no upstream says that it serves it. None: as `served_model`."""
     threshold: float | None = None
@@ -116,8 +108,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     treated_share: float | None = None
     """Probability with which it was to be treated, in [0, 1]; None without a policy."""
     instruction: str | None = None
-    """Text that was added before the last user message's text. `request_body` is without it in both arms; to ask the
-    question again, it is added again (`auditors.probes`)."""
+    """Text added before the last user message's; `request_body` lacks it in both arms, probes add it again."""
     seconds: float | None = None
     """Seconds from the request's headers being complete to the last byte handed to the client's connection."""
     first_chunk_seconds: float | None = None
@@ -384,9 +375,7 @@ class KnowsWhatIsMissing(Protocol):
     """An auditor that can say, when its audit was cut short or failed, which numbers the exchange now lacks."""
 
     def missing(self, exchange: Exchange) -> list[Measurement]:
-        """Return a measurement of status "error" for each value that the audit should have given. Sends no request.
-        Empty where the exchange owed none. May take a while for a long prompt: call it off the event loop.
-        """
+        """A measurement of status "error" for each value due, without requests. Slow for long prompts: off the loop."""
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,6 @@
-"""The public Python API: finished runs, comparisons, gates, audits and a client of the gateway.
+"""The public Python API, `__all__`: imported at first use, as the command first looks at what Python would import."""
 
-Names of `__all__` keep their meaning within a major version; everything else in biasgate's packages may change. They
-are imported at first use, as the command looks at what Python would import before it imports anything.
-"""
-
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,13 +28,7 @@ _OF_THE_CLIENT = ("Client", "GatewayError")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'biasgate' has no attribute {name!r}")
-    if name in _OF_THE_CLIENT:
-        from biasgate import client
-
-        return getattr(client, name)
-    from biasgate import api
-
-    return getattr(api, name)
+    return getattr(importlib.import_module("biasgate.client" if name in _OF_THE_CLIENT else "biasgate.api"), name)
 
 
 def __dir__() -> list[str]:

@@ -66,10 +66,7 @@ class Run:
         return f"<Run {self.result.suite} {self.result.suite_version}, {self.result.model}>"
 
     def estimates(self, to: Rows = "pandas") -> Any:
-        """Return the numbers, a row each, with interval, n and n_excluded.
-
-        A number that is not assessable has no value and no interval; `reason` says why.
-        """
+        """Return the numbers with interval, n and n_excluded; no value where not assessable: `reason` says why."""
         result = self.result
         about = {"suite": result.suite, "model": result.model, "mitigation": result.mitigation}
         return to_frame([about | msgspec.to_builtins(stated(result, each)) for each in result.estimates], to)
@@ -114,20 +111,14 @@ def load_run(path: str | Path) -> Run:
 
 
 def compare(a: Run | str | Path, b: Run | str | Path) -> Comparison:
-    """Return the paired comparison of two runs of the same suite; `to_frame(comparison.differences)` is its table.
-
-    Raises BenchmarkError when the runs cannot be compared.
-    """
+    """Return the paired comparison of two runs of one suite. Raises BenchmarkError if they cannot be compared."""
     return compare_directories(_path_of(a), _path_of(b))
 
 
 def gate(
     runs: Run | Result | Sequence[Run | Result], *requirements: str, allow_unvalidated_judge: bool = False
 ) -> list[Verdict]:
-    """Return whether each requirement, such as "stereoset.ss.upper < 60", holds on each run that it concerns.
-
-    Raises BenchmarkError for a requirement that names no number of these runs.
-    """
+    """Return whether each requirement ("stereoset.ss.upper < 60") holds. Raises BenchmarkError for unknown numbers."""
     several = runs if isinstance(runs, Sequence) else [runs]
     results = [run.result if isinstance(run, Run) else run for run in several]
     return [
@@ -172,19 +163,12 @@ def audit(suite: str, model: str, base_url: str, **options: object) -> list[Run]
 
 
 async def audit_async(suite: str, model: str, base_url: str, **options: object) -> list[Run]:
-    """Ask a served model the items of suites and return the finished runs.
-
-    Args:
-        suite: name of a suite, several separated by commas, or "all".
-        model: name of the model as the server knows it.
-        base_url: server with an OpenAI API.
-        options: options of `biasgate audit run` by name, such as `data="embedded"`, `limit=100`, `out="runs/first"`,
-            `judge_model`, `mode="exact"`.
-
-    Raises: BenchmarkError.
+    """Ask a served model the items of suites and return the finished runs. `suite`: names separated by commas, or
+    "all". `base_url`: server with an OpenAI API. `options`: those of `biasgate audit run` by name, such as
+    `data="embedded"`, `limit=100`, `out="runs/first"`, `judge_model`, `mode="exact"`. Raises BenchmarkError.
     """
-    given = {"suite": suite, "model": model, "base_url": base_url, "quiet": True, **options}
-    arguments = await asyncio.to_thread(_arguments, given)
+    named_options = {"suite": suite, "model": model, "base_url": base_url, "quiet": True, **options}
+    arguments = await asyncio.to_thread(_arguments, named_options)
     planned, left_out = await asyncio.to_thread(run_suites.plan_jobs, arguments)
     for name, reason in left_out:
         warnings.warn(f"left out: {name}: {reason}", stacklevel=2)

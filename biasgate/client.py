@@ -25,10 +25,7 @@ class GatewayError(Exception):
 
 
 class Client:
-    """Live estimates, alarms, detectors, exchanges, suite runs and labels of a gateway.
-
-    Each method raises GatewayError for an error answer and httpx.HTTPError when the gateway cannot be reached.
-    """
+    """A client of a gateway. Methods raise GatewayError for an error answer, httpx.HTTPError without an answer."""
 
     def __init__(self, url: str, key: str | None = None, *, timeout: float = 30.0) -> None:
         """`url`: base URL of the gateway. `key`: control key. `timeout`: seconds for an answer."""
@@ -63,19 +60,16 @@ class Client:
 
     def history(self, stream_id: str, window: str | None = None) -> Any:
         """Return a stream in at most 60 periods, as decoded JSON."""
-        return self.send("GET", f"/live/streams/{stream_id}/history", params=_given(window=window)).json()
+        return self.send("GET", f"/live/streams/{stream_id}/history", params=_without_none(window=window)).json()
 
     def exchanges(self, to: Rows = "pandas", *, limit: int = 1000, **filters: Any) -> Any:
-        """Return the newest scores of exchanges with their texts, at most `limit`; an administrator's key reads them.
-
-        Filters: as GET /live/exchanges takes them. Every page that is fetched is on record as an access.
-        """
+        """Return the newest scores with texts (administrators only); the gateway records each page as an access."""
         return to_frame(self._scores(limit, filters), to)
 
     def _scores(self, limit: int, filters: dict[str, Any]) -> Iterator[object]:
         before = filters.pop("before", None)
         while limit > 0:
-            query = _given(**filters, before=before) | {"limit": min(limit, PAGE_SCORES)}
+            query = _without_none(**filters, before=before) | {"limit": min(limit, PAGE_SCORES)}
             response = self.send("GET", "/live/exchanges", params=query)
             page = response.json()
             yield from page
@@ -86,12 +80,12 @@ class Client:
 
     def labels(self, to: Rows = "pandas", **filters: Any) -> Any:
         """Return people's annotations of live measurements."""
-        return to_frame(self.send("GET", "/annotations", params=_given(**filters)).json(), to)
+        return to_frame(self.send("GET", "/annotations", params=_without_none(**filters)).json(), to)
 
     def _pages(self, path: str, filters: dict[str, Any]) -> Iterator[object]:
         offset = 0
         while True:
-            query = _given(**filters) | {"limit": PAGE_ITEMS, "offset": offset}
+            query = _without_none(**filters) | {"limit": PAGE_ITEMS, "offset": offset}
             page = self.send("GET", path, params=query).json()
             yield from page
             offset += PAGE_ITEMS
@@ -118,7 +112,7 @@ class Audits:
 
     def list(self, to: Rows = "pandas", **filters: Any) -> Any:
         """Return the suite runs, newest first. Filters: model, suite, status, limit."""
-        return to_frame(self._client.send("GET", "/audits", params=_given(**filters)).json(), to)
+        return to_frame(self._client.send("GET", "/audits", params=_without_none(**filters)).json(), to)
 
     def start(self, suites: Sequence[str], model: str, **options: Any) -> dict[str, str]:
         """Start a run of each suite and return the ids by suite. Options: as POST /audits takes them."""
@@ -136,5 +130,5 @@ class Audits:
         return Run(None, results.decode(self._client.send("GET", f"/audits/{run_id}/result").content))
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

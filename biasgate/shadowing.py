@@ -1,9 +1,4 @@
-"""Files that stand before an installed module on `sys.path` and have its name, such as a torch.py of a project.
-
-`biasgate` itself puts no directory of yours on the path. PYTHONPATH does (an empty entry in it is the working
-directory), and so does `python -m biasgate`. It would then import code of others, and what goes wrong
-with it has no resemblance to the cause.
-"""
+"""Files before an installed module on `sys.path` with its name: by PYTHONPATH, where "" means ".", or `python -m`."""
 
 import os
 import sys
@@ -16,10 +11,9 @@ MOST_NAMED = 4
 
 
 def complaint() -> str | None:
-    """One line that names the files, what they hide and what to do; None when nothing is hidden.
-
-    Only modules that biasgate uses count: its own, the standard library's, and those of the distributions that it
-    requires. A directory with installed distributions is an installation, whoever made it, and nobody's mistake.
+    """One line that names the files, what they hide and what to do; None when nothing is hidden. Only modules count
+    that biasgate uses: its own, the standard library's, and those of distributions that it requires. A directory with
+    installed distributions is an installation and hides nothing.
     """
     directories = _before_the_standard_library()
     path_by_name: dict[str, str] = {}

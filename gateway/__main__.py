@@ -92,9 +92,7 @@ def command() -> NoReturn:
 
 
 def _close_broken_pipes() -> bool:
-    """Flush standard output and standard error. Return whether the reader of a stream, such as head, has gone: what is
-    left of the stream then goes nowhere, so that Python's own flush at the end does not complain.
-    """
+    """Flush standard output and error; return whether a reader, such as head, is gone: the rest goes nowhere."""
     is_broken = False
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
@@ -106,10 +104,9 @@ def _close_broken_pipes() -> bool:
 
 
 def harden() -> None:
-    """Files 0600 and directories 0700, whatever the umask was; no core dump, of this process or any that it starts.
-
-    A limit of zero does not hold a kernel that pipes dumps into a program. There the filter leaves all memory out of
-    what is piped; unlike PR_SET_DUMPABLE it outlives exec and hides nothing from the user's own tools.
+    """Files 0600 and directories 0700, whatever the umask was; no core dump, of this process or any that it starts. A
+    limit of zero does not hold a kernel that pipes dumps into a program. There the filter leaves all memory out of what
+    is piped; unlike PR_SET_DUMPABLE it outlives exec and hides nothing from the user's own tools.
     """
     os.umask(0o077)
     with contextlib.suppress(ValueError, OSError):

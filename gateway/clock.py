@@ -1,7 +1,6 @@
-"""Detects jumps of the wall clock: an administrator or NTP sets it, or the machine was suspended.
-
-Times that several processes compare, or that outlive a process, are wall times. Code that deletes or gives up something
-for its age asks first whether the clock is to be trusted.
+"""Detects jumps of the wall clock: an administrator or NTP sets it, or the machine was suspended. Times that several
+processes compare, or that outlive a process, are wall times. Code that deletes for age asks first whether the clock is
+to be trusted.
 """
 
 import logging

@@ -1,5 +1,4 @@
 """The control keys: whose key a request carries, and the sessions of the console that stand for one for a while.
-
 Imports no web framework, as the auditor checks the same keys at its own endpoint.
 """
 
@@ -33,13 +32,12 @@ class _Key(NamedTuple):
     digest: bytes
     """Digest of the key, under the salt of this process: comparing it takes a time that tells nothing."""
     signing: bytes
-    """Key that signs this key's sessions. It follows from the key alone, so that all workers and gateways with the same
-    keys take them, also after a restart; a replaced key takes its sessions with it."""
+    """Signs this key's sessions; derived from the key alone: workers, restarts, gateways agree, a new key ends them."""
 
 
 class ControlKeys:
-    """The keys of a single configuration; falsy without any, when the control plane is open. Raises ConfigError when a
-    key's variable is not set, or two keys have the same value.
+    """The keys of a configuration; falsy without any: open. ConfigError: a variable is not set, or two values are
+    equal.
     """
 
     def __init__(self, config: Config) -> None:

@@ -1,7 +1,5 @@
-"""Features: optional parts of the gateway, each in one folder, and which of them are installed.
-
-A feature registers its class in the entry point group `biasgate.features`. The gateway, the auditor, the command line,
-`/metrics` and the console read the list of features; the core imports none of them. A method of a feature imports the
+"""Features: optional parts of the gateway, each in one folder, and which of them are installed. A feature registers its
+class in the entry point group `biasgate.features`; the core imports none of them. A method of a feature imports the
 modules that it needs, so that listing the features loads only their classes.
 """
 
@@ -55,17 +53,11 @@ class Feature:
         """Check the sections of this feature. Raises ConfigError with a message that begins with the key."""
 
     def weight_share(self, config: "Config") -> float:
-        """Return the largest share of a stream's weight that an exchange may have for the rate its sender states.
-
-        1.0 where senders state no rates to this feature.
-        """
+        """Return the largest share of a stream's weight for an exchange by its stated rate; 1.0 without rates."""
         return 1.0
 
     def commands(self) -> Mapping[str, Command]:
-        """Return the subcommands of this feature, by name.
-
-        "audit NAME" is an action of `biasgate audit`. It replaces an action of the core with this name.
-        """
+        """Return the subcommands by name; "audit NAME" is an action of `biasgate audit` and replaces the core's."""
         return {}
 
     def controllers(self) -> Sequence["type[Controller]"]:
@@ -93,10 +85,8 @@ class Feature:
         return ()
 
     def inserts(self) -> Mapping[str, str]:
-        """Return the templates that other pages include, by the place where they stand.
-
-        Places are "audit.downloads", on the page of a finished run, which the template has as `run`, and
-        "fingerprints.choices", on the page of the feature `fingerprints`. A template is named as `Panel.template` is.
+        """Return the templates (named as `Panel.template`) that other pages include, by place: "audit.downloads" of a
+        finished run's page, which has it as `run`, or "fingerprints.choices" of the feature `fingerprints`.
         """
         return {}
 
@@ -108,11 +98,7 @@ class Feature:
         """Check what this feature needs of the configuration and the environment of an auditor. Raises ConfigError."""
 
     def environment(self, config: "Config") -> frozenset[str]:
-        """Return the environment variables that this feature reads in an auditor.
-
-        A name that ends in "*" stands for all variables that begin so. Variables that a setting names are not among
-        them.
-        """
+        """The variables read in an auditor, except those that a setting names; a final "*" is a wildcard."""
         return frozenset()
 
     def auditor_part(self, context: "AuditorContext") -> "AuditorPart | None":

@@ -34,10 +34,8 @@ class WorkerPart:
         return {}
 
     def mitigation(self, config: Config) -> Mitigation | None:
-        """Return what treats the requests of a configuration; None relays them as they are.
-
-        Called at the start and at each reload. Where several features treat requests, the first by name does. Raises
-        ConfigError, which leaves the configuration before it in force.
+        """What treats a configuration's requests, None: nothing; called at each (re)load, the first feature by name
+        wins. ConfigError keeps the configuration before it.
         """
         return None
 

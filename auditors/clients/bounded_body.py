@@ -1,6 +1,4 @@
-"""Reads the body of an HTTP reply up to a limit of decoded bytes: gzip and deflate are decoded piece by piece, so that
-a small body which would expand to a large one is given up before the memory is used; no other encoding is taken.
-"""
+"""Reads a reply's body up to a limit of decoded bytes; gzip and deflate piece by piece, no other encoding."""
 
 from collections.abc import AsyncIterable, Mapping
 

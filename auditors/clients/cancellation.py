@@ -1,10 +1,7 @@
 """Runs requests over httpx so that they end before their cancelled caller does, alone or several at once.
-
-A second cancellation that interrupts the closing of a connection after the first loses that connection for good
-(httpcore 1.0.9, https://github.com/encode/httpcore/issues/1093), as when the limits of a request and its audit run out
-together. So a request runs in a task of its own, which is cancelled once, and httpx has no time limit but for
-connecting. A cancellation in the very step in which a connection is there is lost in anyio 4.16, so it is repeated
-after a while.
+A second cancellation while a connection closes loses the connection (httpcore 1.0.9, encode/httpcore#1093). So a
+request runs in its own task, cancelled once, and httpx has no time limit but for connecting. anyio 4.16 loses a
+cancellation in the step in which a connection is there, so it is repeated.
 """
 
 import asyncio
@@ -19,9 +16,7 @@ _T = TypeVar("_T")
 
 
 async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run the coroutine and return its result, or raise its exception. Cancelled, it passes the first cancellation on
-    and none that come within a second, and ends when the coroutine has.
-    """
+    """Run the coroutine. Cancelled, pass the first cancellation on, none within a second, and end when it has."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
@@ -31,9 +26,7 @@ async def cancelled_once(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def all_of(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """Run the coroutines at once and return their results in order, or raise the first exception. Unlike asyncio.gather
-    it ends when all of them have, so that none still connects when its caller closes a client.
-    """
+    """Run all at once; results in order or the first exception, when all have ended, unlike with asyncio.gather."""
     tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)

@@ -1,6 +1,4 @@
-"""Chat completions as bytes: the body that asks for one, and what a reply says. Pure functions. A 200 that cannot be
-read, or has a part longer than any that was asked for, is a `CompletionError` of kind "malformed".
-"""
+"""Chat completions as bytes. A 200 that is unreadable, or longer than asked for, is a "malformed" `CompletionError`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -71,9 +69,7 @@ _object_decoder = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 def chat_body(request: CompletionRequest, priority: int | None = None) -> bytes:
-    """JSON body of POST /v1/chat/completions, without fields that are None. A `response_schema` becomes a strict
-    `response_format`; `extra` is merged last; the priority is vLLM's (larger is later).
-    """
+    """JSON body of a chat completion, without fields that are None; `extra` is merged last. Larger priority: later."""
     body: dict[str, Any] = {
         "model": request.model,
         "messages": _sent(request),
@@ -116,9 +112,7 @@ def parse_batch(body: bytes, n: int) -> list[Completion]:
 
 
 def parse_chat(body: bytes) -> Completion:
-    """First choice of a chat completion, its answer apart from its thoughts, with the others in `further`. Raises
-    CompletionError of kind "malformed" if there is none to read.
-    """
+    """First choice, answer apart from thoughts, with the others in `further`. Raises CompletionError "malformed"."""
     try:
         chat = _chat_decoder.decode(body)
         if not chat.choices:

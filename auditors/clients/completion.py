@@ -1,6 +1,5 @@
-"""HTTP client of the OpenAI chat and embeddings endpoints, with retries. A `CompletionError` says what failed:
-`unavailable` (no connection, 429, 5xx), `timeout`, `rejected` (any other 4xx), `malformed` (a 200 that cannot be read,
-or is too long).
+"""HTTP client of the OpenAI chat and embeddings endpoints, with retries. A `CompletionError` is `unavailable` (no
+connection, 429, 5xx), `timeout`, `rejected` (any other 4xx) or `malformed` (a 200 that is unreadable or too long).
 """
 
 import asyncio
@@ -76,12 +75,9 @@ class HttpEndpoint:
         sign: Sign = unsigned,
         rng: random.Random | None = None,
     ) -> None:
-        """Opens no connection yet.
-
-        Args: base_url: a trailing /v1 is allowed; api_key: a bearer token, never logged; timeout: seconds for one
-        attempt; retries: after a failed connection, 429 or 5xx; max_concurrency: requests in flight; gate: gives each
-        attempt a slot; waits_when_deferred: asks again while a gateway answers that live requests go first; sign: makes
-        further headers of each POST; rng: jitter of the pauses.
+        """Opens no connection. `base_url` may end in /v1; `api_key` is a bearer token, never logged; `timeout`: seconds
+        of an attempt; `gate` gives each attempt a slot; `waits_when_deferred`: ask again while a gateway answers that
+        live requests go first; `sign` makes further headers of each POST; `rng`: jitter of the pauses.
         """
         self._timeout = timeout
         self._retries = retries
@@ -123,9 +119,7 @@ class HttpEndpoint:
         replies: int = 1,
         hear: Callable[[Mapping[str, str]], None] = lambda _: None,
     ) -> bytes:
-        """Body of the 200 reply, of at most `longest` bytes. Raises CompletionError once retries are spent. `replies`:
-        sequences that the server computes for it; `hear`: is given the headers of each answer that is kept.
-        """
+        """Body of the 200 reply, or CompletionError. `replies`: sequences computed; `hear` gets an answer's headers."""
         return await self._send("POST", path, body, longest, replies, hear)
 
     async def _send(

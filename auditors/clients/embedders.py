@@ -1,7 +1,5 @@
-"""Sentence embedders: the packaged MiniLM, any Sentence-Transformers model, or a served one.
-
-Rows are float32 and L2-normalised; a text without a usable vector (NaN, all zero) is an error, never a number. Scores
-of different embedders are not comparable: `name` goes with every one of them.
+"""Sentence embedders: the packaged MiniLM, any Sentence-Transformers model, or a served one. Rows are float32 and
+L2-normalised; a text without a usable vector is an error. Scores compare only under the same `name`.
 """
 
 import hashlib
@@ -83,12 +81,8 @@ HUB_SECONDS = 10.0
 
 
 def load_embedder(name: str = "minilm", *, threads: int = 1, backend: Backend = "torch") -> Embedder:
-    """A local embedder, loaded now.
-
-    Args: name: "minilm", a directory, or a model name that Sentence-Transformers knows; backend: torch or OpenVINO on
-    the processor, or torch on an NVIDIA GPU ("cuda"); another than torch is part of the embedder's name. Raises
-    EmbedderError when the package or model is missing, its weights are not the published ones, or the backend gives
-    other distances than torch.
+    """Load "minilm", a directory or a model of Sentence-Transformers; a backend ("cuda": NVIDIA) other than torch joins
+    its name. Raises EmbedderError if it is missing, has other weights than published, or other distances than torch.
     """
     if not name.strip():
         raise EmbedderError('embedder "": give a directory, a model name, or "minilm"')

@@ -17,16 +17,13 @@ LIMIT_OF_TOKENS = "max_tokens"
 REFUSED_FOR_WORDS = frozenset({400, 422, None})
 """Statuses of a request that is refused for what it says; None where the client knows of none."""
 FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "query_refused", "response_refused"})
-"""Error codes with which a filter refuses a request or an answer: Azure OpenAI's, LiteLLM's, and those of a biasgate
-policy (docs/mitigation.md)."""
+"""Codes with which a filter refuses: Azure OpenAI's, LiteLLM's, and those of a biasgate policy (docs/mitigation.md)."""
 LONGEST_ERROR_BYTES = 64 * 1024
 """Most bytes read of the body of any status other than 200, of which only a few words are kept."""
 
 
 def failure(status_code: int, body: bytes, api_key: str | None = None) -> CompletionError:
-    """The error that a status other than 200 stands for, with the server's own words, cut to one line. Some servers
-    repeat the key that they did not take; `api_key` is left out of the words.
-    """
+    """The error of a status other than 200, with the server's words in a line, without the `api_key`."""
     kind: FailureKind = "unavailable" if (status_code == 429 or status_code >= 500) else "rejected"
     words, code = _server_words(body)
     words = words.replace(api_key, "[key]") if api_key else words
@@ -35,9 +32,7 @@ def failure(status_code: int, body: bytes, api_key: str | None = None) -> Comple
 
 
 def refused_by_filter(exc: CompletionError) -> Completion:
-    """Return the refusal that a filter before or behind the model gave as an error. Raises `exc` for any other error.
-    The application's users see a refusal, so it is counted as a refusal, and not as a failure of the server.
-    """
+    """The refusal that a filter gave as an error: users see a refusal, so it counts as such. Raises any other `exc`."""
     if exc.kind != "rejected" or exc.code not in FILTER_CODES:
         raise exc
     return Completion(text=None, refusal=f"{exc.code}: {exc}", finish_reason="content_filter")
@@ -61,7 +56,6 @@ def pause_seconds(attempt: int, headers: Mapping[str, str], rng: random.Random) 
 
 
 def _server_words(body: bytes) -> tuple[str, str | None]:
-    """Return the message of an error and its code."""
     code = None
     try:
         data = msgspec.json.decode(body)

@@ -1,6 +1,4 @@
-"""Decodes gzip (all members, RFC 1952, 2.2) and deflate piece by piece. Bytes that belong to no member, and a body that
-ends inside a member, are errors: text left out in silence would be audited as if it had not been said.
-"""
+"""Decodes gzip (all members, RFC 1952, 2.2) and deflate piece by piece; trailing bytes and a cut body are errors."""
 
 import zlib
 from collections.abc import Iterator
@@ -30,9 +28,7 @@ class Inflater:
         self._head = b""
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what a chunk decodes to, in pieces of at most PIECE_BYTES, each decoded when it is asked for. Ask for
-        all pieces before the next chunk. Raises InflateError.
-        """
+        """Yield pieces of at most PIECE_BYTES, lazily: take all before the next chunk. Raises InflateError."""
         chunk, self._head = self._head + chunk, b""
         while True:
             if self._decoder is None or self._decoder.eof:

@@ -1,8 +1,6 @@
 """Client of a judge model, shared by the live judge auditor and the suites that a judge scores.
-
-A reply is held to a JSON schema where the server can do that, else the question is asked in free text. A reply that
-cannot be read is asked for again, as another draw; then what could be read of it counts, and without that it is a
-failure of the judge, never a number. Every judgement says which model gave it, to which question, in which form.
+A reply is held to a JSON schema where the server can do that, else asked for in free text. An unreadable reply is asked
+for again, as another draw; then what could be read counts, else it is a failure, never a number.
 """
 
 import asyncio
@@ -83,7 +81,7 @@ class Judgement(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class JudgeClient:
-    """Asks one judge; a completer that `HearsOfJudgements` is told what came of every request."""
+    """Asks a judge; a completer that `HearsOfJudgements` hears the result of every request."""
 
     def __init__(self, completer: Completer, model: str, *, form: JudgeForm | None = None) -> None:
         """`form`: the form that earlier judgements of the same run took; None tries a schema first."""
@@ -93,8 +91,8 @@ class JudgeClient:
         self._thinking = str(completer.thinking if isinstance(completer, ThinkingCompleter) else DEFAULT)
 
     async def ask(self, question: Callable[[], JudgeQuestion], read: Callable[[str | None], T]) -> Judgement[T]:
-        """Asks up to ATTEMPTS times, until `read` accepts a reply; each time in another draw with a new question and,
-        where a reply was cut off, with more tokens. Raises CompletionError when the judge's server gives no reply.
+        """Ask up to ATTEMPTS times, until `read` accepts a reply; each in a new draw and, after a cut-off reply, with
+        more tokens. Raises CompletionError when the judge's server gives no reply.
         """
         attempt, longer, has_room, partial = 0, 1, True, None
         while True:

@@ -1,7 +1,4 @@
-"""The encoder of a local embedder on OpenVINO in single precision: the same vectors for less processor time. It is
-converted from torch's and compared with it when it is loaded. Quantised ones move distances too far
-(docs/evidence/scaling.md).
-"""
+"""A local embedder's encoder on OpenVINO, single precision, compared with torch's; quantised ones err too far."""
 
 import contextlib
 import sys
@@ -13,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
 
@@ -65,10 +63,6 @@ def refuse_others(actual: NDArray[np.float64], expected: NDArray[np.float64], wh
         raise ConversionError(f"{where} its distances differ by {worst:.1e}, more than {TOLERANCE:g}")
 
 
-if TYPE_CHECKING:
-    import torch
-    from sentence_transformers import SentenceTransformer
-
 _TRACED = ("Hello world", "A longer text, so that there is padding in what is traced")
 
 
@@ -83,9 +77,8 @@ def without_telemetry() -> Any:
 
 
 def move_to_openvino(model: "SentenceTransformer", threads: int) -> None:
-    """Replace the forward pass of the model's encoder. Call it in any thread but the main one: OpenVINO 2026 leaves the
-    calling thread with an alternate signal stack that may be unmapped later. Raises ConversionError when the package is
-    missing, the model cannot be converted, or its distances change.
+    """Replace the encoder's forward pass; not in the main thread, as OpenVINO 2026 leaves it with an alternate signal
+    stack that may be unmapped later. Raises ConversionError: package missing, not convertible, or other distances.
     """
     openvino = without_telemetry()
     expected = distances(model)

@@ -1,6 +1,4 @@
-"""The interface between HTTP clients and what may hold a request back, refuse it, or cut it off while it runs. A
-request that is cut off for live requests is asked again in another slot: no failure and no attempt.
-"""
+"""The interface between HTTP clients and what holds requests back or cuts them off, which costs no attempt."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
@@ -33,9 +31,7 @@ class Gate(Protocol):
     """Admits requests to one server, one attempt at a time."""
 
     def slot(self, turn: Turn) -> AbstractAsyncContextManager[None]:
-        """Entered once one more attempt may be in flight, left when it ends. The attempt's time limit begins inside.
-        Raises EvictedError, on leaving, when it was cut off.
-        """
+        """Entered when an attempt may start; its time limit begins inside. Raises EvictedError if cut off."""
 
     def on_overload(self) -> None:
         """The server answered an attempt with one of OVERLOADED."""

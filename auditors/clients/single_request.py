@@ -1,6 +1,4 @@
-"""Send one HTTP request and read at most N bytes of the answer within T seconds, from the connection to the last byte.
-Redirects are not followed: the request, and the key in its headers, are for the server that was named.
-"""
+"""Send one HTTP request and read at most N bytes within T seconds; follow no redirect with the server's key."""
 
 import asyncio
 import os
@@ -44,11 +42,6 @@ class UnusableAnswerError(NoAnswerError):
     """A 2xx answer came, but its body is too long or cannot be decoded: asking again will not help."""
 
 
-class _Wanted(NamedTuple):
-    longest: int
-    is_cut: bool
-
-
 async def request(
     method: str,
     url: str,
@@ -60,19 +53,30 @@ async def request(
     tls: ssl.SSLContext | None = None,
     is_cut: bool = False,
 ) -> Answer:
-    """Send one request on a connection of its own and return the answer, whatever its status.
-
-    Args: seconds: limit for the whole exchange; longest: most bytes of a 2xx answer's decoded body (0 reads none);
-    is_cut: read the first `longest` bytes of a longer body instead of raising. Raises TooSlowError,
-    UnusableAnswerError, or NoAnswerError for every other failure.
+    """Send a request on its own connection and return the answer, whatever its status, within `seconds` in all.
+    `longest`: most bytes of a 2xx answer's decoded body (0 reads none); `is_cut`: cut a longer body instead of raising.
+    Raises TooSlowError, UnusableAnswerError, or NoAnswerError for every other failure.
     """
     if not is_http_url(url):
         raise NoAnswerError("the URL is not valid")
-    body_limit = _Wanted(longest, is_cut)
-    sending = _exchange(method, url, content, {**ACCEPT_ENCODING, **(headers or {})}, body_limit, tls or trusted())
+    sent_headers = {**ACCEPT_ENCODING, **(headers or {})}
+
+    async def exchange() -> Answer:
+        async with (
+            httpx.AsyncClient(verify=tls or trusted(), timeout=None, follow_redirects=False) as client,  # noqa: S113
+            client.stream(method, url, content=content, headers=sent_headers) as response,
+        ):
+            encoding, body = response.headers.get("content-encoding", ""), b""
+            if not response.is_success:
+                body = await read_beginning(response.aiter_raw(), encoding, LONGEST_ERROR_BYTES)
+            elif longest:
+                read = read_beginning if is_cut else read_body
+                body = await read(response.aiter_raw(), encoding, longest)
+            return Answer(response.status_code, dict(response.headers), body)
+
     try:
         async with asyncio.timeout(seconds):
-            return await cancelled_once(sending)
+            return await cancelled_once(exchange())
     except TimeoutError as exc:
         raise TooSlowError(f"no complete answer within {seconds:g} s") from exc
     except BodyError as exc:
@@ -81,23 +85,6 @@ async def request(
         raise NoAnswerError("the URL, or a header of the request, is not valid") from exc
     except httpx.HTTPError as exc:
         raise NoAnswerError(_reason(exc)) from exc
-
-
-async def _exchange(
-    method: str, url: str, content: bytes | None, headers: Mapping[str, str], body_limit: "_Wanted", tls: ssl.SSLContext
-) -> Answer:
-    async with (
-        httpx.AsyncClient(verify=tls, timeout=None, follow_redirects=False) as client,  # noqa: S113 - see `request`
-        client.stream(method, url, content=content, headers=dict(headers)) as response,
-    ):
-        encoding = response.headers.get("content-encoding", "")
-        body = b""
-        if not response.is_success:
-            body = await read_beginning(response.aiter_raw(), encoding, LONGEST_ERROR_BYTES)
-        elif body_limit.longest:
-            read = read_beginning if body_limit.is_cut else read_body
-            body = await read(response.aiter_raw(), encoding, body_limit.longest)
-        return Answer(response.status_code, dict(response.headers), body)
 
 
 def is_http_url(url: str) -> bool:

@@ -1,8 +1,6 @@
-"""Asks a model to think as it is set, and finds out from its replies how its server is told so.
-
-Servers are told in different words (`auditors.text.thinking.forms`): the first requests try the forms until one holds.
-A form that a server took before and now refuses is replaced. A model that thinks all the same gets room: tokens besides
-those of its answer. A reply that ended within its thoughts is asked for again in the next form, or with room.
+"""Asks a model to think as it is set, and finds out from its replies how its server is told so: the first requests try
+the forms of `auditors.text.thinking.forms` until one holds; one that is refused later is replaced. A model that thinks
+all the same gets room, tokens besides its answer's; a reply that ended within thoughts is asked for again.
 """
 
 import math
@@ -30,9 +28,7 @@ class ThinkingSwitch:
     """The way in which a server is told, for one model, to think or not to think."""
 
     def __init__(self, thinking: Thinking, *, expects_whole: bool = False) -> None:
-        """`expects_whole`: a reply that its limit cuts off is of no use, as a judge's is; the first such reply in a
-        form is asked for again with room, which shows whether it was a thought.
-        """
+        """`expects_whole`: a cut-off reply is of no use; the first in a form is asked for again with room."""
         self.thinking = thinking
         self._forms = forms(thinking)
         self._place = 0
@@ -46,13 +42,11 @@ class ThinkingSwitch:
         self._looked = set[int]()
         """Places of forms in which a reply that was cut off was asked for again with room."""
         self._refused_from = dict[int, int]()
-        """Room to the length of the shortest request to which the server refused it, as vLLM does above a model's
-        context: one long prompt takes no room from shorter ones."""
+        """Room to the length of the shortest request that the server refused it, as vLLM does above a context."""
 
     async def ask(self, send: Send, request: CompletionRequest, note: Note = lambda _: None) -> Completion:
-        """The reply, which has an answer apart from its thoughts, if any. `request.max_tokens` are the answer's own;
-        its `extra` wins over words about thinking; `note` is called with the result of each request but the last.
-        Raises CompletionError as `send` does, and "thinking_exhausted" when the reply ended within its thoughts.
+        """The reply, answer apart from thoughts. `request.max_tokens` are the answer's own; `extra` wins over words
+        about thinking; `note` gets each result but the last. Raises as `send`, and "thinking_exhausted".
         """
         place = self._place
         while True:
@@ -92,10 +86,7 @@ class ThinkingSwitch:
         return told_apart(await send(extended), is_begun=self._is_begun)
 
     def _replacing(self, place: int, request: CompletionRequest, exc: CompletionError) -> int | None:
-        """The form to try after a refusal; None where the refusal is about something else. A server that does not say
-        what it refuses is asked once more without any of it. A schema is refused as often, and its sender replaces that
-        itself.
-        """
+        """The form to try after a refusal, also an unexplained one; None for a refusal of something else."""
         if exc.kind != "rejected" or exc.status_code not in REFUSED_FOR_WORDS or not self._forms[place]:
             return None
         if any(name in str(exc) for name in self._forms[place]):
@@ -138,7 +129,6 @@ class ThinkingSwitch:
         return True
 
     def _learn(self, completion: Completion, place: int) -> None:
-        """Update the form, the room and the knowledge of the server from a reply in the form at this place."""
         if not has_thoughts(completion):
             self._is_obeyed = self._is_obeyed or completion.finish_reason != "length"
             return
@@ -178,7 +168,6 @@ class ThinkingCompleter:
 
 
 def _length(request: CompletionRequest) -> int:
-    """About how many characters a request and its answer have together."""
     return sum(message.n_chars for message in request.messages) + _CHARS_PER_TOKEN * request.max_tokens
 
 

@@ -1,13 +1,8 @@
 """Draws of judged exchanges for labels: evenly, or where a label narrows the interval of its stream most.
-
-Each stream gets as many labels as an even draw gives it. Within it, exchanges are drawn without replacement, each time
-among those left with probability proportional to fixed numbers (the keys E / number, with E exponential, in ascending
-order: Efraimidis & Spirakis 2006, doi:10.1016/j.ipl.2005.11.003). So each label is a new exchange, and the stated
-probabilities are exact whatever number of tasks is labelled, in the order of the draw.
-
-The numbers of `most_telling` are W (even + telling * s / mean s + reaching * c / mean c): W is the weight in the
-stream's mean, s the predicted error of the judge, c the largest error that the score allows. The three parts are chosen
-from PARTS for the narrowest interval that is predicted.
+Each stream gets as many labels as by an even draw; in it, exchanges are drawn without replacement in proportion to
+fixed numbers (Efraimidis & Spirakis 2006, doi:10.1016/j.ipl.2005.11.003), so probabilities are exact however many are
+labelled. The numbers of `most_telling` are W (even + telling * s / mean s + reaching * c / mean c): W the weight in the
+mean, s the judge's predicted error, c its largest; of PARTS, those with the narrowest predicted interval.
 """
 
 import heapq
@@ -22,9 +17,7 @@ from auditors.streams.label_sequence import Draw
 
 Select = Literal["evenly", "most_telling"]
 PARTS = tuple((even / 6, telling / 6, (6 - even - telling) / 6) for even in range(2, 7) for telling in range(7 - even))
-"""Parts of W alone, of W * error and of W * reach in the numbers. The first is 1/3 at least, which bounds share /
-probability by 3.
-"""
+"""Parts of W, W * error and W * reach; the first, 1/3 at least, bounds share / probability by 3."""
 SHRINKAGE = 4.0
 """Labels that the pool of all streams, and the prior, count as."""
 PRIOR_NEUTRAL, PRIOR_OTHER = 0.1, 0.3
@@ -42,7 +35,7 @@ class Candidate(NamedTuple):
     """Weight in the mean of the stream."""
     is_neutral: bool = True
     is_doubted: bool = False
-    """Whether the judge's measurement carries a note that asks for a person's check; doubles the predicted variance."""
+    """The judge's measurement has a note that asks for a person's check; doubles the predicted variance."""
 
 
 class Drawn(NamedTuple):
@@ -62,9 +55,7 @@ def draw_candidates(
     select: Select = "evenly",
     labelled: Mapping[str, Sequence[Pair]] = {},
 ) -> list[Drawn]:
-    """Return `n` drawn candidates in the order of the draw. `labelled`: earlier labels by stream, which predict the
-    errors. Raises ValueError if there are fewer than `n`.
-    """
+    """Draw `n` in order; `labelled`: earlier labels by stream, to predict errors. Raises ValueError below `n`."""
     by_stream: dict[str, list[int]] = {}
     for number, candidate in enumerate(candidates):
         by_stream.setdefault(candidate.stream, []).append(number)
@@ -95,7 +86,6 @@ def _draw_in_order(
     rng: random.Random,
     frame: str,
 ) -> Iterator[tuple[int, Draw]]:
-    """Yield n members of a stream, by their place, without replacement."""
     ratios = [share / probability for share, probability in zip(shares, probabilities, strict=True)]
     largest_judge, largest_rest = _largest((member.judge, ratio) for member, ratio in zip(members, ratios, strict=True))
     keys = [rng.expovariate(1.0) / probability for probability in probabilities]
@@ -144,9 +134,7 @@ def _telling(
 
 
 def _predicted_errors(candidates: Sequence[Candidate], labelled: Mapping[str, Sequence[Pair]]) -> list[float]:
-    """Return the root mean square of person - judge predicted for each candidate: that of labels of its stream with its
-    score, shrunk to that of all streams, which is shrunk to the prior.
-    """
+    """Predicted root mean square of person - judge, by stream and score, shrunk to all streams, then to the prior."""
     own: dict[tuple[str, float], tuple[int, float]] = {}
     pool: dict[float, tuple[int, float]] = {}
     for stream, pairs in labelled.items():

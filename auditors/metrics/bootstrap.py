@@ -1,9 +1,4 @@
-"""Resampling of clusters and of crossed factors, for any number that is a function of sums: a resample of clusters is a
-vector of counts, and its sums are one matrix product.
-
-Items that share a prompt, a category, a label or a template are not independent draws from the population of stimuli:
-stimuli are drawn within a category, and where every label is asked with every template both are drawn.
-"""
+"""Resampling of clusters, and of crossed factors: a resample is a vector of counts, its sums a matrix product."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -52,18 +47,10 @@ def cluster_bootstrap(
     n_resamples: int = N_RESAMPLES,
     confidence_level: float = 0.95,
 ) -> Bootstrap:
-    """Expanded percentile interval of `statistic` under resampling of clusters with replacement.
-
-    The plain percentile interval is too short with few clusters, as it divides by n and uses the normal distribution
-    where n - 1 and Student's t belong. The expanded interval moves its percentiles outward by exactly that: with 10
-    clusters a 95 % interval takes the 0.9 and 99.1 percentiles, with thousands the plain 2.5 and 97.5.
-
-    Args: sums: (n_clusters, k) float64, the sums of each cluster.
-
-    Returns: `interval` is None when there are fewer than 2 clusters or no resample is defined.
-    Raises: ValueError if `sums` is not two-dimensional.
-    Source: Field and Welsh 2007, doi:10.1111/j.1467-9868.2007.00593.x (randomised cluster bootstrap); Hesterberg
-        2015, doi:10.1080/00031305.2015.1089789 (expanded percentile interval).
+    """Expanded percentile interval of `statistic` under resampling of clusters; `sums` is (n_clusters, k) float64. The
+    expansion makes up for n in place of n - 1 and normal in place of t: the 0.9 and 99.1 percentiles for 10 clusters at
+    95 %. `interval` is None below 2 clusters or without a defined resample. Source: Field and Welsh 2007,
+    doi:10.1111/j.1467-9868.2007.00593.x; Hesterberg 2015, doi:10.1080/00031305.2015.1089789.
     """
     if sums.ndim != 2:
         raise ValueError(f"sums must have shape (n_clusters, k), not {sums.shape}")
@@ -81,9 +68,7 @@ def is_one_value(values: Floats) -> bool:
 
 
 def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) -> Floats:
-    """(n_resamples, k) sums of `sums` of shape (n_clusters, k), as many clusters drawn with replacement each time. Of
-    many clusters, those with equal sums are counted by kind: the same distribution.
-    """
+    """(n_resamples, k) sums of n_clusters of the rows, drawn with replacement; many equal rows are counted by kind."""
     n_clusters = len(sums)
     if n_clusters * n_resamples <= _DRAWN_ONE_BY_ONE:
         return _drawn_sums(sums, n_clusters, rng, n_resamples)
@@ -97,7 +82,6 @@ def resampled_sums(sums: Floats, *, rng: np.random.Generator, n_resamples: int) 
 
 
 def _drawn_sums(sums: Floats, n_drawn: int, rng: np.random.Generator, n_resamples: int) -> Floats:
-    """Draw rows singly with replacement and return the sums of so many of them, (n_resamples, k)."""
     n_rows = len(sums)
     drawn = rng.integers(n_rows, size=(n_resamples, n_drawn)) + n_rows * np.arange(n_resamples)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=n_resamples * n_rows).reshape(n_resamples, n_rows)
@@ -125,14 +109,9 @@ def paired_swap_p_value(
     rng: np.random.Generator,
     n_permutations: int = N_PERMUTATIONS,
 ) -> float:
-    """Two-sided permutation p value of "both sides have the same distribution", swapping whole clusters.
-
-    Args: sums_a, sums_b: (n_clusters, k) float64 of either side, the same clusters in the same order.
-
-    Returns: (1 + #{|d*| >= |d|}) / (1 + n), in (0, 1]; NaN when the observed difference is undefined. A swap in which
-        the difference is undefined counts as extreme, which can only make p larger.
-    Raises: ValueError if the shapes differ.
-    Source: Phipson and Smyth 2010, doi:10.2202/1544-6115.1585 (why one is added).
+    """Two-sided p of "both sides have the same distribution", swapping whole clusters of sums (n_clusters, k) each.
+    Returns (1 + #{|d*| >= |d|}) / (1 + n); an undefined swap counts as extreme; NaN if the observed is undefined.
+    Source: Phipson and Smyth 2010, doi:10.2202/1544-6115.1585.
     """
     if sums_a.shape != sums_b.shape:
         raise ValueError(f"both sides need the same clusters: shapes {sums_a.shape} and {sums_b.shape}")
@@ -151,15 +130,8 @@ def paired_swap_p_value(
 
 
 def holm(p_values: Sequence[float], shares: Sequence[float] | None = None) -> list[float]:
-    """Holm's step-down adjustment of p values for the number of comparisons; NaN entries stay NaN and are not counted.
-
-    Args: shares: above 0, by what part each comparison draws on the probability of a false find; None: equal ones.
-        Only their proportions matter.
-
-    Returns: adjusted p values in the given order, each in [0, 1]: at most alpha for those found when a false find among
-        all has a probability of alpha at most, whatever depends on what.
-    Raises: ValueError for a share that is not above 0 or another number of shares.
-    Source: Holm 1979, https://www.jstor.org/stable/4615733, section 4 for unequal shares.
+    """Holm's step-down adjustment of p values, in the given order; NaN entries stay NaN and are not counted. `shares`:
+    of the error, in proportion, above 0, else ValueError; None: equal. Holm 1979, section 4 for unequal ones.
     """
     parts = [1.0] * len(p_values) if shares is None else list(shares)
     if len(parts) != len(p_values) or not all(share > 0 for share in parts):
@@ -198,15 +170,10 @@ def stratified_bootstrap(
     n_resamples: int = N_RESAMPLES,
     confidence_level: float = 0.95,
 ) -> Bootstrap:
-    """Percentile interval of `statistic` when rows are drawn within strata that are fixed.
-
-    From a stratum of n rows n - 1 are drawn, each of weight n / (n - 1), so that the variance is unbiased. Strata of a
-    single row are taken together as one, which errs on the wide side. The percentiles are those of Student's t with as
-    many degrees as there are rows beyond one a stratum.
-
-    Args: sums: (n_rows, k) float64; strata: (n_rows,) the stratum of each row, any integers. Returns: `interval` is
-    None when there are fewer than 2 rows or no resample is defined; `n_clusters` counts rows. Raises ValueError if the
-    shapes do not fit. Source: Rao and Wu 1988, doi:10.1080/01621459.1988.10478591 (n - 1 draws).
+    """Percentile interval of `statistic` of `sums` (n_rows, k), rows drawn within `strata` (n_rows,), any integers. Of
+    n rows n - 1 are drawn, of weight n / (n - 1), for an unbiased variance; strata of one row are joined, erring on the
+    wide side; percentiles are Student's. `interval` is None below 2 rows or without a defined resample; `n_clusters`
+    counts rows. Source: Rao and Wu 1988, doi:10.1080/01621459.1988.10478591.
     """
     _demand_rows(sums, [strata])
     n_rows = len(sums)
@@ -253,12 +220,8 @@ def crossed_bootstrap(
     n_resamples: int = N_RESAMPLES,
     confidence_level: float = 0.95,
 ) -> Bootstrap:
-    """Percentile interval of `statistic` when each row was made with a level of each of several drawn factors.
-
-    Rows are resampled, and the distance of the resamples from the number is stretched until their variance is that of
-    `crossed_noise`. (The pigeonhole bootstrap of Owen 2007 counts the noise of single rows up to three times.) Args:
-    sums: (n_rows, k) float64; factors: (n_rows,) level of each row, one array a factor. Returns, Raises: see
-    `stratified_bootstrap`.
+    """Like `stratified_bootstrap`, with resamples stretched to the variance of `crossed_noise`; `factors`: (n_rows,)
+    each (the pigeonhole bootstrap of Owen 2007 counts the noise of single rows up to thrice).
     """
     _demand_rows(sums, factors)
     n_rows = len(sums)
@@ -275,13 +238,9 @@ def crossed_bootstrap(
 
 
 def crossed_noise(sums: Floats, factors: Sequence[Indices], parts: Callable[[Floats], Floats]) -> Noise:
-    """Return the variance of numbers that depend on crossed factors.
-
-    The variance from leaving out one level of a factor at a time holds that of single rows as well, so of the sum over
-    factors all but one of it are taken off; what is left is at least the variance of single rows. Args: see
-    `crossed_bootstrap`; parts: sums (..., k) to numbers (..., p), NaN where undefined. Source: Cameron, Gelbach and
-    Miller 2011, doi:10.1198/jbes.2010.07136; Efron and Stein 1981, doi:10.1214/aos/1176345462 (variance by leaving
-    out).
+    """Variance (p,) of numbers that depend on crossed factors; `parts` maps sums (..., k) to numbers (..., p). Sum over
+    factors of the variance by leaving out a level, less all but one variance of single rows. Source: Cameron, Gelbach
+    and Miller 2011, doi:10.1198/jbes.2010.07136; Efron and Stein 1981, doi:10.1214/aos/1176345462.
     """
     rows = row_variance(sums, parts)
     variances = [_left_out(sums, levels, parts) for levels in factors]

@@ -1,8 +1,4 @@
-"""Intervals of shares whose trials come in clusters: several replies to an item, several items of a template.
-
-Replies of a cluster resemble each other, so they say less than as many independent ones. How much less is measured
-between the clusters themselves, and Wilson's interval is taken on as many independent trials as would say the same.
-"""
+"""Intervals of shares whose trials come in clusters: Wilson's, on as many independent trials as would say the same."""
 
 import math
 from collections.abc import Sequence
@@ -42,9 +38,7 @@ class ClusteredShare:
     effective_n: float
     """Independent trials that would say as much; infinite for a share known without error."""
     deviations: Floats
-    """(n_clusters,) what each moves the share by when it is left out, times (n - 1) / n; their squares, added up and
-    times n / (n - 1), are the variance.
-    """
+    """(n_clusters,) jackknife deviations; their squares, summed and times n / (n - 1), are the variance."""
 
     def interval(self, confidence_level: float) -> Interval:
         """Wilson's formula, with `effective_n` trials and Student's quantile."""
@@ -65,22 +59,13 @@ class ClusteredShare:
 def clustered_share(
     parts: Floats, wholes: Floats, *, is_exact: bool = False, factors: Sequence[Indices] = ()
 ) -> ClusteredShare | None:
-    """Share of the parts in the wholes, each (n_clusters,), with its standard error between clusters.
-
-    The variance is the jackknife's over clusters, its degrees of freedom follow from how unequally the clusters make it
-    up (their kurtosis): with a few clusters that hold all the successes they are few. Where each cluster is unanimous
-    and all have the same size, as where each is a single reply, a cluster is a trial: the variance is the binomial one
-    of as many trials as there are clusters. So it is at 0 and 1, where clusters differ in size: their effective number.
-
-    Args: parts: successes, weighted or not, 0 <= part <= whole; is_exact: parts are sums of known probabilities, so
-        clusters that agree leave nothing unknown; factors: (n_clusters,) levels of other things that were drawn and
-        clusters share; the variance is then that of `crossed_noise`, where it is larger.
-
-    Returns: None with fewer than two clusters that have trials.
-    Source: design effect and Wilson's interval on the effective sample size: Franco et al. 2019,
-        doi:10.1093/jssam/smy019, and Dean and Pagano 2015, doi:10.1093/jssam/smv024. Degrees of freedom: Satterthwaite
-        1946, doi:10.2307/3002019, with the variance of a variance from the fourth moment. Counting a unanimous cluster
-        as a trial is our choice.
+    """Share of `parts` in `wholes`, (n_clusters,) each, 0 <= part <= whole; None below two clusters with trials.
+    Variance: the jackknife's over clusters, degrees of freedom by their kurtosis; binomial over clusters (their
+    effective number at 0 and 1) where each is unanimous and all have one size, unless `is_exact`: parts are sums of
+    known probabilities. `factors`: (n_clusters,) levels that clusters share; the variance is then at least that of
+    `crossed_noise`. Source: Franco et al. 2019, doi:10.1093/jssam/smy019; Dean and Pagano 2015,
+    doi:10.1093/jssam/smv024 (Wilson's interval on the effective size); Satterthwaite 1946, doi:10.2307/3002019. A
+    unanimous cluster as a trial is our choice.
     """
     total = float(wholes.sum())
     used = wholes > 0
@@ -128,12 +113,9 @@ class ClusteredDifference:
 def cluster_difference(
     first: Counts, second: Counts, *, confidence_level: float = 0.95, is_exact: bool = False
 ) -> ClusteredDifference | None:
-    """Interval of the first share less the second, both over the same clusters.
-
-    Student's, with the jackknife's standard error between clusters, where at least `FEWEST_TELLING` clusters have a
-    difference of their own. Fewer say too little about the noise of a difference; there Newcombe's interval is taken,
-    which rests on the two shares themselves. `first`, `second`: parts and wholes, each (n_clusters,), the same clusters
-    in the same order. Returns: ends in [-1, 1]; None where either share has fewer than two clusters with trials.
+    """Interval in [-1, 1] of the first share less the second, (parts, wholes) each, over the same clusters in one
+    order. Student's, with the jackknife's error; below `FEWEST_TELLING` clusters with a difference, Newcombe's. None
+    where either share has fewer than two clusters with trials.
     """
     a = clustered_share(*first, is_exact=is_exact)
     b = clustered_share(*second, is_exact=is_exact)
@@ -155,11 +137,7 @@ def cluster_difference(
 
 
 def _newcombe(a: ClusteredShare, b: ClusteredShare, confidence_level: float) -> Interval:
-    """The distances of either share to the ends of its own interval, added as squares, with their correlation.
-
-    Source: Newcombe 1998, Statistics in Medicine 17:2635, method 10 (paired); Zou and Donner 2008,
-        doi:10.1002/sim.3095. That the correlation is that of clusters is our choice.
-    """
+    """Newcombe 1998, Statistics in Medicine 17:2635, method 10, by Zou and Donner 2008, doi:10.1002/sim.3095."""
     of_a, of_b = a.interval(confidence_level), b.interval(confidence_level)
     correlation = _correlation(a.deviations, b.deviations)
     value = a.share - b.share
@@ -171,13 +149,9 @@ def _newcombe(a: ClusteredShare, b: ClusteredShare, confidence_level: float) -> 
 def peaked_interval(
     outer: Counts, inner: Counts, *, confidence_level: float = 0.95, is_exact: bool = False
 ) -> Interval | None:
-    """Interval of L * min(S, 1 - S) / 0.5, which is greatest at S = 0.5: ICAT of LMS and SS.
-
-    An unbiased model's value lies below the truth in every sample. So where the interval of S holds 0.5, the upper end
-    is that of L; both can miss on one side only, so either has half of the error. Elsewhere the distances of L and S to
-    the ends of their own intervals are added as squares, each with how steeply it moves the value. Args: parts and
-    wholes of L and of S, each (n_clusters,). Returns: ends in [0, 1]; None where either share has no interval. Source:
-    Zou and Donner 2008, doi:10.1002/sim.3095, for the joining; the peak is our own rule.
+    """Interval in [0, 1] of L * min(S, 1 - S) / 0.5 (ICAT), of parts and wholes (n_clusters,); None if a share has
+    none. Where S's interval holds the peak 0.5 the upper end is L's, each with half of the error: our rule. Elsewhere
+    distances are joined as squares by their slopes: Zou and Donner 2008, doi:10.1002/sim.3095.
     """
     a = clustered_share(*outer, is_exact=is_exact)
     b = clustered_share(*inner, is_exact=is_exact)
@@ -214,18 +188,10 @@ def stratified_t(
     factors: Sequence[Indices] = (),
     confidence_level: float = 0.95,
 ) -> StratifiedInterval | None:
-    """Student's interval of a number that joins strata with a few clusters each, as GroupFav joins opponents.
-
-    The variance is the jackknife's within strata, which is right for two clusters a stratum, where a resample leaves
-    whole strata out and plain leaving-out counts their noise twice. Strata of a single cluster are taken together as
-    one, so that their differences count as noise. The degrees of freedom follow from how unequally the clusters make it
-    up. Where two clusters of a single stratum alone differ, nothing tells how far others would.
-
-    Args: see `stratified_bootstrap`, with clusters for rows; the statistic of all clusters together is defined.
-        factors: see `clustered_share`; the part of `crossed_noise` beyond the variance of clusters is added.
-
-    Returns: None with fewer than two clusters beyond one in each of the strata that show a difference.
-    Source: Jones 1974, doi:10.1093/biomet/61.3.639 (stratified jackknife); degrees of freedom: see `clustered_share`.
+    """Student's interval of a number that joins strata of a few clusters; arguments of `stratified_bootstrap`. The
+    variance is the stratified jackknife's (right for two clusters, where resamples lose strata), with strata of a
+    single cluster taken as one; `factors` add the rest of `crossed_noise`. None below two clusters beyond one in each
+    of the strata with a difference. Source: Jones 1974, doi:10.1093/biomet/61.3.639; degrees: `clustered_share`.
     """
     if len(sums) < 2:
         return None
@@ -274,7 +240,6 @@ def _is_of_one_mind(parts: Floats, wholes: Floats, share: float) -> bool:
 
 
 def _ratio(sums: Floats) -> Floats:
-    """(..., 2) to (..., 1); NaN without trials."""
     wholes = sums[..., 1:]
     return np.divide(sums[..., :1], wholes, out=np.full_like(wholes, np.nan), where=wholes > 0)
 

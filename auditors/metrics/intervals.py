@@ -40,12 +40,7 @@ def require_finite(owner: object, total: float) -> None:
 
 
 def wilson_interval(n_successes: float, n_trials: float, *, confidence_level: float = 0.95) -> Interval | None:
-    """Wilson score interval of a binomial share of independent trials: centre (p + z²/2n) / (1 + z²/n).
-
-    Returns: both ends in [0, 1]; None when n_trials is 0.
-    Raises: ValueError for a count or a level out of range.
-    Source: Wilson 1927, doi:10.1080/01621459.1927.10502953. Deviation: none.
-    """
+    """Wilson 1927, doi:10.1080/01621459.1927.10502953; None without trials, ValueError if out of range."""
     if not 0 <= n_successes <= n_trials:
         raise ValueError(f"a share needs 0 <= numerator <= denominator, not {n_successes} of {n_trials}")
     if not 0 < confidence_level < 1:
@@ -63,12 +58,7 @@ def wilson_interval(n_successes: float, n_trials: float, *, confidence_level: fl
 
 
 def student_quantile(probability: float, degrees: float) -> float:
-    """Quantile of Student's t by its expansion about the normal one, which infinite degrees give.
-
-    Returns: for probabilities of .975 or nearer to .5 within 0.8 % of the exact one at 2 degrees, 0.02 % at 5.
-    Raises: ValueError for fewer than 2 degrees.
-    Source: Abramowitz and Stegun 1964, 26.7.5.
-    """
+    """Student's t quantile (Abramowitz and Stegun 1964, 26.7.5), from 2 degrees; within 0.8 % at 2, 0.02 % at 5."""
     if degrees < 2:
         raise ValueError(f"the expansion holds from 2 degrees of freedom on, not {degrees}")
     z = NormalDist().inv_cdf(probability)
@@ -121,13 +111,9 @@ class CorrectedShare(NamedTuple):
 
 
 def corrected_share(judged: KnownShare, rates: KnownRates, *, confidence_level: float = 0.95) -> CorrectedShare:
-    """(q + sp - 1) / (se + sp - 1), with the uncertainty of all three; q is the judge's share, none of it labelled.
-
-    Returns: in [0, 1]; no value for rates that correct nothing.
-    Source: Rogan & Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; interval: Lang & Reiczigel 2014,
-        doi:10.1016/j.prevetmed.2013.09.015. Deviation: what comes in clusters counts as many as its effective number,
-        the covariance of both rates is in the variance, and the quantile is Student's with the degrees of all three
-        (Satterthwaite 1946). With clusters of one it is theirs.
+    """(q + sp - 1) / (se + sp - 1) in [0, 1], q the judge's share, none of it labelled; no value if rates correct
+    nothing. Source: Rogan & Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; interval: Lang & Reiczigel 2014,
+    doi:10.1016/j.prevetmed.2013.09.015, by effective numbers of clusters, with the rates' covariance and Student's t.
     """
     se, sp = rates.sensitivity, rates.specificity
     if rates.reason is not None or se is None or sp is None:
@@ -141,7 +127,6 @@ def corrected_share(judged: KnownShare, rates: KnownRates, *, confidence_level: 
 def _lang_reiczigel(
     judged: KnownShare, sensitivity: KnownShare, specificity: KnownShare, covariance: float, tail: float
 ) -> tuple[float, float]:
-    """Centre and half of the width."""
     z = NormalDist().inv_cdf(tail)
     n_pos, n_neg, n_all = sensitivity.effective_n + 2, specificity.effective_n + 2, judged.effective_n + z * z
     se = (sensitivity.value * sensitivity.effective_n + 1) / n_pos

@@ -1,7 +1,4 @@
-"""Ranks of models, the normalised rank score of "No LLM is Free From Bias" (protocols 3.8), and areas under ROC curves.
-
-A rank says which model comes before another, not by how much; `rank_ranges` says what chance leaves of it.
-"""
+"""Ranks of models, the rank score of "No LLM is Free From Bias" (protocols 3.8), and areas under ROC curves."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -26,13 +23,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def ranks(values: Sequence[float], *, best: Best, ties: Ties = "lower") -> list[float | None]:
-    """Places of the models on a row of an aspect and a data set; `best` is the end of the statistic that has rank 1.
-
-    Args: values: the row's statistic by model; NaN where it is undefined or the model is not assessable.
-
-    Returns: the place of each model, in the given order, 1 is the least biased; None for NaN.
-    Source: the papers print no rule; this is protocols 3.8 [D], which does not reproduce Table 14 (X-NLF-10).
-    """
+    """Places in the given order, 1 the least biased (the end `best`); None for NaN. Protocols 3.8 [D], see X-NLF-10."""
     keys = [round(value if best == "lowest" else -value, _DECIMALS) for value in values]
     placed = [key for key in keys if not math.isnan(key)]
     return [None if math.isnan(key) else _place(key, placed, ties) for key in keys]
@@ -52,18 +43,10 @@ class RankRange:
 def rank_ranges(
     values: Sequence[float], resamples: NDArray[np.float64], *, best: Best, confidence_level: float = 0.95
 ) -> list[RankRange]:
-    """Places with tied groups and rank intervals, from resamples of every model's statistic on the same questions.
-
-    A size, such as a mean of absolute differences, is larger by chance, and its resamples are larger still: so values
-    and resamples are moved by the difference of the resamples' mean from the value, once for the noise of the value and
-    once more for that of the resamples. Two models are apart when their difference is, by its standard error over
-    resamples, at the level that Holm leaves for all pairs of the row.
-
-    Args: values: (n_models,) defined; resamples: (n_models, n), n at least 2, a column for each resample of the
-        questions, which ranks nothing where it has a NaN; confidence_level: of the interval, and 1 less it that of a
-        false difference in the row.
-
-    Returns: a range for each model, in the given order; of all places where no column ranks.
+    """Places with tied groups and rank intervals of `values` (n_models,) from `resamples` (n_models, n >= 2) of the
+    questions. A size is larger by chance and its resamples larger still, so values and resamples are moved by the
+    resamples' bias, once and twice. Models are apart when their difference is, at the level that Holm leaves for the
+    row's pairs. A column with NaN ranks nothing; a model has all places where none ranks.
     """
     sign = 1.0 if best == "lowest" else -1.0
     observed, drawn = sign * np.asarray(values, dtype=np.float64), sign * resamples
@@ -92,10 +75,8 @@ def _is_better(values: NDArray[np.float64], resamples: NDArray[np.float64], leve
         p_values.append(1.0 if is_equal else math.erfc(gap / error / math.sqrt(2)) if error > 0 else 0.0)
     is_better = np.zeros((n, n), dtype=np.bool_)
     for (i, j), p_value in zip(pairs, holm(p_values), strict=True):
-        is_better[i, j], is_better[j, i] = (
-            p_value <= level and values[i] < values[j],
-            p_value <= level and values[j] < values[i],
-        )
+        is_better[i, j] = p_value <= level and values[i] < values[j]
+        is_better[j, i] = p_value <= level and values[j] < values[i]
     return is_better
 
 
@@ -105,13 +86,8 @@ def _place(key: float, placed: Sequence[float], ties: Ties) -> float:
 
 
 def normalised_rank_scores(rank_sums: Mapping[Key, float]) -> dict[Key, float | None]:
-    """(S - S_min) / (S_max - S_min), the extremes taken over all (aspect, model) cells together.
-
-    Args: rank_sums: sum of a model's ranks over the dataset rows of an aspect, by (aspect, model).
-
-    Returns: in [0, 1], 0 = least biased; None throughout when all sums are equal. Not comparable between aspects: an
-        aspect with more datasets has larger sums. `mean_rank` is.
-    Source: Figure 1 of the paper, all of whose 32 points follow with extremes 1 and 24 (protocols 3.8).
+    """(S - S_min) / (S_max - S_min) over all (aspect, model) cells, 0 = least biased; None throughout for equal sums.
+    Aspects with more data sets have larger sums: compare `mean_rank` there. Source: Figure 1 (protocols 3.8).
     """
     if not rank_sums:
         return {}
@@ -133,18 +109,15 @@ def population_sd_of_shares(shares: Sequence[float]) -> float:
     return math.sqrt(math.fsum((share / total - mean) ** 2 for share in shares) / len(shares))
 
 
-def spearman(
-    x: ArrayLike, y: ArrayLike, *, rng: np.random.Generator, n_resamples: int = N_RESAMPLES
-) -> tuple[float, Interval | None]:
-    """Spearman's rank correlation of paired (n,) values, NaN where either has a single value, and its 95 % expanded
-    percentile interval (`bootstrap.cluster_bootstrap`) under resampling of pairs, None below two pairs or for NaN.
-    Source: Spearman 1904, https://doi.org/10.2307/1412159.
+def spearman(x: ArrayLike, y: ArrayLike, *, rng: np.random.Generator) -> tuple[float, Interval | None]:
+    """Spearman's rank correlation of paired (n,) values, NaN if either is constant, and its 95 % interval, None below
+    two pairs or for NaN, from `bootstrap.cluster_bootstrap` over pairs. Source: Spearman 1904, doi:10.2307/1412159.
     """
     pairs = np.stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)])
     n, value = pairs.shape[1], float(_correlation(pairs))
     if n < 2 or math.isnan(value):
         return value, None
-    drawn = _correlation(pairs[:, rng.integers(n, size=(n_resamples, n))])
+    drawn = _correlation(pairs[:, rng.integers(n, size=(N_RESAMPLES, n))])
     tail = expanded_tail(n, 0.95)
     lower, upper = np.nanquantile(drawn, [tail, 1 - tail])
     return value, Interval(float(min(lower, value)), float(max(upper, value)))
@@ -165,18 +138,10 @@ def _correlation(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
 Floats = NDArray[np.float64]
 
 
-def clustered_auc(
-    scores: ArrayLike, labels: ArrayLike, clusters: ArrayLike, *, confidence_level: float = 0.95
-) -> tuple[float, Interval] | None:
-    """Probability that a positive example scores above a negative one, ties counted half.
-
-    Args: scores: (n,) real, larger for positive; labels: (n,) true for positive; clusters: (n,) examples with the same
-        value may depend on each other.
-
-    Returns: the area and its interval, on the logit scale; None with fewer than two clusters of either label. Where no
-        pair is out of order nothing can be learned from the differences, and the interval is Wilson's for as many
-        trials as the rarer label has clusters.
-    Source: Obuchowski 1997, Biometrics 53:567, doi:10.2307/2533958.
+def clustered_auc(scores: ArrayLike, labels: ArrayLike, clusters: ArrayLike) -> tuple[float, Interval] | None:
+    """Area under the ROC curve, ties half, and its 95 % interval on the logit scale; None below two clusters of either
+    label. `scores`, `labels`, `clusters`: (n,). Without a pair out of order the interval is Wilson's, for as many
+    trials as the rarer label has clusters. Source: Obuchowski 1997, Biometrics 53:567, doi:10.2307/2533958.
     """
     values, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.bool_)
     _, places = np.unique(np.asarray(clusters), return_inverse=True)
@@ -191,9 +156,9 @@ def clustered_auc(
     below[positive] -= _ranks(values[positive])
     below[~positive] -= _ranks(values[~positive])
     shares = np.where(positive, below / n, 1 - below / m)
-    area = float(shares[positive].mean())
+    area, z = float(shares[positive].mean()), float(ndtri(0.975))
     if area in (0.0, 1.0):
-        trials, z = min(with_m, with_n), float(ndtri((1 + confidence_level) / 2))
+        trials = min(with_m, with_n)
         edge = trials / (trials + z * z)
         return area, Interval(edge, 1.0) if area else Interval(0.0, 1 - edge)
     moved_m = np.bincount(places, np.where(positive, shares, 0.0), n_clusters) - m_of * area
@@ -203,8 +168,7 @@ def clustered_auc(
         + with_n / (with_n - 1) * float((moved_n**2).sum()) / n**2
         + 2 * n_clusters / (n_clusters - 1) * float((moved_m * moved_n).sum()) / (m * n)
     )
-    error = math.sqrt(max(variance, 0.0)) / (area * (1 - area))
-    half = float(ndtri((1 + confidence_level) / 2)) * error
+    half = z * (math.sqrt(max(variance, 0.0)) / (area * (1 - area)))
     return area, Interval(float(expit(logit(area) - half)), float(expit(logit(area) + half)))
 
 

@@ -1,21 +1,12 @@
 """Bounds and evidence for streams of values in [0, 1], in plain floats: the gateway reads the states without numpy.
-
-The module has a fixed-time interval, evidence of change with a known false-alarm rate, a confidence sequence for a
-mean, and the change that a detector finds in time. One step costs a few microseconds.
-
-The confidence sequence is the predictable plug-in empirical-Bernstein sequence for values sampled with known, unequal
-probabilities; it holds however often it is read. A value y in [0, 1] that was sampled with probability p enters with
-weight w = p_min / p in (0, 1], where p_min is known beforehand. In the sampled stream E[w (y - m)] = 0 holds exactly at
-m = the mean over all that could have been sampled, so the theorem is applied to the bounded score u(m) = w (y - m),
-which lies in [-m, 1 - m], for every m at once. Its prediction a - m b uses the running means a of w y and b of w, so
-the accumulated deviations are a quadratic in m with three sums, and the bounds are roots of two quadratics. While the
-mean moves, the sequence covers the average of the conditional means weighted by bet and weight, which leans to the past
-(bets fall like 1 / sqrt(t log t)). It is therefore never intersected with its past.
-
-The detectable change is an approximation, for people to plan with. Evidence against "the mean is `limit` at most" grows
-by E[log(1 + bet * (y / limit - 1))] a value once the mean is beyond the limit, so the detector needs
-log_threshold / growth values, with the best of the fixed bets; its mean delay is usually somewhat longer. Values are
-taken to be 0 or 1 with probability `spread`, the mean itself else, which has the variance that was seen.
+The confidence sequence is the predictable plug-in empirical-Bernstein sequence, holding however often it is read. A
+value y sampled with probability p has weight w = p_min / p, p_min known beforehand. E[w (y - m)] = 0 at the mean m, so
+the theorem is applied to w (y - m) in [-m, 1 - m] for every m at once; the prediction a - m b uses the running means a
+of w y and b of w, so bounds are roots of quadratics. A moving mean makes it cover a weighted average of the past (bets
+fall like 1 / sqrt(t log t)), so it is never intersected with its past.
+The detectable change is approximate. Evidence against "the mean is `limit` at most" grows by E[log(1 + bet * (y / limit
+- 1))] a value, so a detector needs log_threshold / growth values, usually somewhat more. Values are taken to be 0 or 1
+with probability `spread`, else the mean, which has the variance that was seen.
 """
 
 import math
@@ -30,16 +21,9 @@ BETS: tuple[float, ...] = tuple(0.02 * 45.0 ** (i / 7) for i in range(8))
 
 
 def empirical_bernstein_interval(mean: float, variance: float, n: float, confidence_level: float) -> Interval:
-    """Empirical-Bernstein interval: mean +- (sqrt(2 V ln(4/a) / n) + 7 ln(4/a) / (3 (n - 1))), a = 1 - level.
-
-    Args: mean and variance V (n - 1 form; NaN when undefined) of values in [0, 1]; n: how many, or an effective number
-        (real, >= 0); confidence_level: two-sided.
-
-    Returns: bounds clipped to [0, 1]; exactly [0, 1] when n <= 1 or V is NaN (nothing is known, not "no spread").
-        Holds at one fixed n for independent values with a common mean; it is not anytime-valid. With an effective
-        n from unequal weights it is an approximation.
-    Raises: ValueError if confidence_level is outside (0, 1) or V is negative.
-    Source: Maurer & Pontil 2009, arXiv:0907.3740, theorem 4, a/2 spent on each side. Deviation: none for integer n.
+    """Mean +- (sqrt(2 V ln(4/a) / n) + 7 ln(4/a) / (3 (n - 1))), clipped to [0, 1]; all of it when n <= 1 or V is NaN.
+    V: variance, n - 1 form; holds at one fixed n, approximately for an effective n, and is not anytime-valid. Raises
+    ValueError for a level or V out of range. Source: Maurer & Pontil 2009, arXiv:0907.3740, theorem 4, a/2 a side.
     """
     if not 0.0 < confidence_level < 1.0:
         raise ValueError(f"confidence level {confidence_level} is outside (0, 1)")
@@ -55,16 +39,10 @@ def empirical_bernstein_interval(mean: float, variance: float, n: float, confide
 def shiryaev_roberts_step(
     evidence: Sequence[float], y: float, limit: float, weight: float = 1.0, starts: int = 1
 ) -> list[float]:
-    """One step of the Shiryaev-Roberts e-detector: R <- (starts + R) * L with L = 1 + bet * weight * (y / limit - 1).
-
-    Args: evidence: (len(BETS),) values of log(1 + R), zeros at the start; y: new value in [0, 1]; limit: upper limit of
-        the mean under the null hypothesis, in (0, 1]; weight: p_min / p_i in (0, 1] for a value sampled with
-        probability p_i >= p_min; starts: audits that the value is made of, all of them later than the value before it.
-        A test begins with each of them, so that run lengths count audits: the mean of R grows by `starts` at most.
-
-    Returns: the new log(1 + R). L >= 0.1, so the logarithm is always finite, and the log scale cannot overflow.
-    Raises: ValueError if y, limit, weight or starts is out of range.
-    Source: Shin, Ramdas & Rinaldo 2023, arXiv:2203.03532 (e-detectors). Deviation: the bets are a fixed mixture.
+    """R <- (starts + R) * L with L = 1 + bet * weight * (y / limit - 1) >= 0.1; `evidence` is log(1 + R) of each of
+    BETS. y in [0, 1]; limit: of the mean, in (0, 1]; weight: p_min / p_i in (0, 1]; starts: audits that the value is
+    made of, each beginning a test, so that run lengths count audits. Raises ValueError for a value out of range.
+    Source: Shin, Ramdas & Rinaldo 2023, arXiv:2203.03532; the bets are a fixed mixture.
     """
     if not (0.0 <= y <= 1.0 and 0.0 < limit <= 1.0 and 0.0 < weight <= 1.0):
         raise ValueError(f"y {y} must be in [0, 1], limit {limit} and weight {weight} in (0, 1]")
@@ -76,9 +54,8 @@ def shiryaev_roberts_step(
 
 
 def log_mean_evidence(*sides: Sequence[float]) -> float:
-    """Logarithm of the mean of R over all bets of all sides, from their log(1 + R); -inf at the start. An alarm at
-    log(A) has a mean run length of at least A under the null hypothesis; independence is not needed. Source: Shin,
-    Ramdas & Rinaldo 2023, arXiv:2203.03532, theorem 2.4. Deviation: none.
+    """Log of the mean of R over bets and sides; -inf at the start. Theorem 2.4 of arXiv:2203.03532: an alarm at log(A)
+    has a mean run length of at least A under the null hypothesis, without independence.
     """
     logs = [_log_expm1(s) for side in sides for s in side]
     return log_sum(logs) - math.log(len(logs))
@@ -93,7 +70,6 @@ def log_sum(logs: Sequence[float]) -> float:
 
 
 def _log1p_exp(x: float) -> float:
-    """log(1 + e^x) without overflow."""
     return x + math.log1p(math.exp(-x)) if x > 0.0 else math.log1p(math.exp(x))
 
 
@@ -112,8 +88,7 @@ LARGEST_BET = 0.75
 BET_LEVEL = 0.95
 """Confidence level that the bets are tuned for. They are predictable, so the bounds hold at every level."""
 EVERY_VALUE_UNTIL = 32
-"""Number of values up to which the bet is renewed with each; later only with every BET_PERIOD-th value, as it hardly
-moves and costs most of a step."""
+"""The bet is renewed with each value up to here, later with each BET_PERIOD-th: it hardly moves and costs most."""
 BET_PERIOD = 8
 
 _LOG_TERM = math.log(2.0 / (1.0 - BET_LEVEL))
@@ -176,9 +151,8 @@ def add(sums: ConfidenceSums, y: float, weight: float = 1.0) -> ConfidenceSums:
 
 
 def next_bet(n: int, w: float, wy: float, ww: float, wwy: float, wwyy: float) -> float:
-    """min(3/4, sqrt(2 log(2 / alpha) / (V t log(1 + t)))), t = n + 1, from the sums of n values. V is the mean squared
-    deviation of the scores w (y - m) at the mean m so far, with one prior value: 1/4 of the mean weight squared, the
-    largest variance there is.
+    """min(3/4, sqrt(2 log(2 / alpha) / (V t log(1 + t)))), t = n + 1. V: mean squared deviation of w (y - m) at the
+    mean m so far, with a prior value of 1/4 of the mean weight squared, the largest variance there is.
     """
     mean, mean_weight = (0.5 + wy) / (1.0 + w), (1.0 + w) / (n + 1)
     spread = 0.25 * mean_weight * mean_weight + max(0.0, wwyy - mean * (2.0 * wwy - mean * ww))
@@ -198,14 +172,9 @@ def upper_bound(sums: ConfidenceSums, confidence_level: float = 0.95) -> float:
 
 
 def interval(sums: ConfidenceSums, confidence_level: float = 0.95) -> Interval:
-    """Both bounds of the mean; they hold at all times at once with probability `confidence_level` (two-sided) or more.
-
-    Returns: in [0, 1]; exactly [0, 1] before the first value. Needs no independence: only that each value has the same
-        mean given everything before it. Should that fail so badly that the bounds cross, they meet in the middle.
-    Raises: ValueError if confidence_level is outside (0, 1).
-    Source: Waudby-Smith & Ramdas 2023, arXiv:2010.09686, theorem 2 (bets: equation 26). Deviation: none for equal
-        weights but for the bets, which any rule may choose that looks back only: see `next_bet` and BET_PERIOD.
-        Unequal weights as in the module's docstring.
+    """Two-sided bounds that hold at all times at once; [0, 1] before the first value. Bounds that cross meet in the
+    middle. Needs only that each value has the same mean given the past. Raises ValueError for a level outside (0, 1).
+    Source: Waudby-Smith & Ramdas 2023, arXiv:2010.09686, theorem 2 (bets: equation 26, see `next_bet` and BET_PERIOD).
     """
     lower, upper = lower_bound(sums, confidence_level), upper_bound(sums, confidence_level)
     return Interval(lower, upper) if lower <= upper else Interval((lower + upper) / 2, (lower + upper) / 2)
@@ -239,9 +208,7 @@ def spread_of(mean: float, variance: float | None) -> float:
 
 
 def growth(limit: float, mean: float, spread: float) -> float:
-    """Log evidence that a value adds on average, with the best bet; 0 where the mean is within the limit. `limit`: of
-    the null hypothesis "the mean is this at most", in (0, 1]; `mean`: in [0, 1]; `spread`: see `spread_of`.
-    """
+    """Log evidence that a value adds on average, by the best bet; 0 for a `mean` within `limit`."""
     excess = mean / limit - 1.0
     if excess <= 0.0:
         return 0.0
@@ -256,10 +223,7 @@ def growth(limit: float, mean: float, spread: float) -> float:
 
 
 def smallest_rise(limit: float, mean: float, spread: float, log_threshold: float, values: float) -> float | None:
-    """Smallest rise of the mean, in (0, 1 - mean], that is found within so many values on average; None where none is.
-    `limit`: upper limit of the detector; `mean`: before the rise; `spread`: see `spread_of`; `log_threshold`: of an
-    alarm.
-    """
+    """Smallest rise that `limit`'s detector finds within so many values on average; None if there is none."""
     needed = log_threshold / values
     if growth(limit, 1.0, spread) < needed:
         return None

@@ -20,11 +20,8 @@ UNDEFINED = Outcome(math.nan, math.nan)
 
 
 def one_way_anova(groups: list[list[float]]) -> Outcome:
-    """F = between-group mean square / within-group mean square, and P(F' >= F) with k - 1 and n - k degrees.
-
-    Returns: NaN for fewer than two groups, an empty one, no degree left within, or no spread within.
-    Source: CoGS, section 3 (protocols 5.6), over the 12 task means of each identity. scipy's f_oneway gives the same,
-        but for equal means its F may round below 0, where its p value is NaN.
+    """F and its p value; NaN for fewer than two groups, an empty group, no degree left or no spread within. Source:
+    CoGS, section 3 (protocols 5.6). scipy's f_oneway has NaN for p where F rounds below 0.
     """
     sizes = np.array([len(group) for group in groups], dtype=np.float64)
     n, k = float(sizes.sum()), len(groups)
@@ -40,11 +37,7 @@ def one_way_anova(groups: list[list[float]]) -> Outcome:
 
 
 def pooled_t(left: list[float], right: list[float]) -> Outcome:
-    """Independent two-sample t with pooled variance, two-sided; t^2 is the F of `one_way_anova`.
-
-    Returns: positive when `left` has the larger mean; NaN as `one_way_anova`.
-    Source: Student 1908; protocols 5.6. scipy's ttest_ind gives the same, but warns where values are nearly equal.
-    """
+    """Two-sample t, pooled variance, two-sided, positive for a larger `left`; NaN as `one_way_anova`. Student 1908."""
     n = len(left) + len(right)
     if not left or not right or n <= 2:
         return UNDEFINED
@@ -57,14 +50,9 @@ def pooled_t(left: list[float], right: list[float]) -> Outcome:
 
 
 def within_item_permutation(values: ArrayLike, *, rng: np.random.Generator, n_permutations: int = 9999) -> Outcome:
-    """Permutation p value of "identity makes no difference", identity labels permuted within each item.
-
-    Args: values: (n_items, n_identities) real, e.g. distances of one (task, theme) under each identity.
-
-    Returns: the population SD of the identities' means (RBS or ABS of complete items), and
-        (1 + #{SD* >= SD}) / (1 + n); NaN for no items or fewer than two identities.
-    Raises: ValueError if values is not two-dimensional or not finite.
-    Source: protocols 5.6 (`corrected`); Phipson and Smyth 2010, doi:10.2202/1544-6115.1585 (why one is added).
+    """SD of the identities' means of `values` (n_items, n_identities), and its p value from permuting identities within
+    items, (1 + #{SD* >= SD}) / (1 + n); NaN for no items or below two identities. Raises ValueError for another shape
+    or values that are not finite. Protocols 5.6 (`corrected`); Phipson and Smyth 2010.
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or not np.all(np.isfinite(table)):
@@ -89,20 +77,13 @@ _EXACT_BELOW = 17
 
 _ROUNDING = 1e-12
 _LEAST_EXPONENT = -1022
-"""Least exponent of a p value; a smaller p value would be 0."""
 
 
 def sign_flip_p_value(values: Floats) -> float:
-    """Two-sided p value of "every value is symmetric about 0": P(|sum of e_i x_i| >= |sum of x_i|), e_i = +1 or -1.
-
-    Exact for up to 16 values that are not 0, and where all have one sign. Otherwise the saddlepoint approximation of
-    Lugannani and Rice, with the observed sum moved inwards by the smallest value (the continuity correction where all
-    are multiples of it): 0.65 to 3 times the exact p, which is most where it is 1e-100. Unlike Student's t it stays
-    right far out in the tails, where equal values make the standard error itself a matter of luck.
-
-    Returns: in (0, 1]; 1 when no value but 0 is left. The same for values in another unit.
-    Source: Fisher 1935, The Design of Experiments, section 21 (the test); Lugannani and Rice 1980,
-        doi:10.2307/1426607; Daniels 1987, doi:10.2307/1403269 (the continuity correction).
+    """P(|sum of e_i x_i| >= |sum of x_i|), e_i = +-1: two-sided p in (0, 1] of "each is symmetric about 0"; 1 for zeros
+    alone. Exact for up to 16 values other than 0 and where all have one sign; else the saddlepoint approximation,
+    continuity corrected by the smallest value: 0.65 to 3 times the exact p. Source: Fisher 1935, The Design of
+    Experiments, section 21; Lugannani and Rice 1980, doi:10.2307/1426607; Daniels 1987, doi:10.2307/1403269.
     """
     sizes = np.abs(values[values != 0])
     observed = abs(float(values.sum()))
@@ -151,18 +132,10 @@ _NODES = 200
 
 @lru_cache
 def repeated_level(n_looks: int, growth: float, confidence_level: float = 0.95) -> float:
-    """Level of each of several intervals, so that the probability that one of them misses is 1 - confidence_level.
-
-    The number is estimated at looks between which the information grows by a constant factor above 1, and is about
-    normal, so its standardised errors are a stationary Markov chain with correlation sqrt(1 / growth). Their largest
-    size has a distribution found by numerical integration, look by look. An interval that holds at all looks at once
-    holds at the look at which it is decided to stop, whatever the reason. Where the information grows more slowly than
-    that, the looks are more similar and it covers more.
-
-    Returns: in [confidence_level, 1).
-    Raises: ValueError for no look, no growth or a level outside (0, 1).
-    Source: Jennison and Turnbull 1990, doi:10.1214/ss/1177012099 (repeated confidence intervals); Armitage, McPherson
-        and Rowe 1969, doi:10.2307/2343787 (the integration).
+    """Level in [confidence_level, 1) of each interval, so that any of them misses with 1 - confidence_level. `growth`:
+    of the information between looks, above 1; slower growth covers more. Errors are a stationary Markov chain with
+    correlation sqrt(1 / growth). Holds whatever decides the stop. Raises ValueError out of range. Source: Jennison and
+    Turnbull 1990, doi:10.1214/ss/1177012099; Armitage, McPherson and Rowe 1969, doi:10.2307/2343787.
     """
     if n_looks < 1 or not growth > 1.0 or not 0.0 < confidence_level < 1.0:
         raise ValueError(

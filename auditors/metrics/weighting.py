@@ -1,7 +1,4 @@
-"""Estimates from a sample taken with known, unequal probabilities, kept as running sums.
-
-The independent unit is one sampled exchange. Plain floats only: the gateway reads these sums without numpy.
-"""
+"""Estimates from a sample with known, unequal probabilities, as running sums of sampled exchanges; needs no numpy."""
 
 import math
 
@@ -15,9 +12,7 @@ MAX_MOMENT_WEIGHT = 8.0
 
 
 class WeightedSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Sufficient sums of n values y_i with weights w_i = 1 / p_i (inverse inclusion probability). Raises NotFiniteError
-    where one of them, or the square of the sum of weights, would not be finite.
-    """
+    """Sums of n values y_i with weights w_i = 1 / p_i. Raises NotFiniteError for a sum that would not be finite."""
 
     n: int = 0
     w: float = 0.0
@@ -43,11 +38,9 @@ def check_rate_factor(rate_factor: float) -> None:
 
 
 def bounded_weight(probability: float, rate_factor: float) -> float:
-    """Weight of a value in a mean: the inverse of its inclusion probability, unless its moment would weigh too much.
-
-    Returns: 1 / probability while rate_factor (how far all rates of the moment were lowered at most) is 1 /
-    MAX_MOMENT_WEIGHT or more, which makes totals unbiased. Below, it is as if the rates had been lowered that far only,
-    and the mean leans away from such moments. Raises ValueError if either is outside (0, 1].
+    """1 / probability while `rate_factor` (how far all rates of the moment were lowered at most) is 1 /
+    MAX_MOMENT_WEIGHT or more, which makes totals unbiased; below, as at that bound, so the mean leans away from such
+    moments. Raises ValueError if either is outside (0, 1].
     """
     check_probability(probability)
     check_rate_factor(rate_factor)
@@ -55,11 +48,7 @@ def bounded_weight(probability: float, rate_factor: float) -> float:
 
 
 def add(sums: WeightedSums, y: float, probability: float) -> WeightedSums:
-    """The sums with one more finite value y, whose exchange had this inclusion probability.
-
-    Raises: ValueError for a probability outside (0, 1] or a y that is not finite.
-    Source: Horvitz & Thompson 1952, doi:10.1080/01621459.1952.10483446.
-    """
+    """Add a finite y of this inclusion probability, else ValueError (Horvitz & Thompson 1952)."""
     check_probability(probability)
     return add_weighted(sums, y, 1.0 / probability)
 
@@ -72,9 +61,7 @@ def add_weighted(sums: WeightedSums, y: float, w: float) -> WeightedSums:
 
 
 def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
-    """The sums of the values that came after `earlier`. Where those weigh too little next to the earlier ones to be
-    told from rounding, their sums of weights are 0, and mean and spread are undefined.
-    """
+    """The sums of the values after `earlier`; without weights where those vanish in the earlier ones' rounding."""
     return WeightedSums(
         n=sums.n - earlier.n,
         w=max(0.0, sums.w - earlier.w),
@@ -85,26 +72,18 @@ def less(sums: WeightedSums, earlier: WeightedSums) -> WeightedSums:
 
 
 def hajek_mean(sums: WeightedSums) -> float:
-    """Hajek mean: (sum_i y_i / p_i) / (sum_i 1 / p_i), in the unit of y; NaN without any weight (undefined, not 0).
-    Source: Hajek 1971, comment on Basu, in Foundations of Statistical Inference, p. 236. Deviation: none.
-    """
+    """(sum_i y_i / p_i) / (sum_i 1 / p_i); NaN without weight. Hajek 1971, comment on Basu, p. 236."""
     return sums.wy / sums.w if sums.n and sums.w else math.nan
 
 
 def kish_effective_n(sums: WeightedSums) -> float:
-    """Kish effective sample size: (sum w_i)^2 / sum w_i^2, in [1, n]; 0 without any weight. Source: Kish 1965, Survey
-    Sampling, section 11.2. Deviation: none.
-    """
+    """(sum w_i)^2 / sum w_i^2, in [1, n]; 0 without any weight. Kish 1965, Survey Sampling, section 11.2."""
     return sums.w * sums.w / sums.ww if sums.n and sums.ww else 0.0
 
 
 def weighted_variance(sums: WeightedSums) -> float:
-    """Weighted sample variance: (sum w_i (y_i - mean)^2 / sum w_i) * n_eff / (n_eff - 1).
-
-    Returns: in the squared unit of y; the usual n - 1 variance when all weights are equal; NaN when the effective
-        sample size is 1 or less (undefined: one value says nothing about spread).
-    Source: reliability-weights form, West 1979, doi:10.1145/359146.359153. Deviation: computed from running sums,
-        so a spread below about 1e-8 of the mean is lost to rounding; clipped at 0.
+    """(sum w_i (y_i - mean)^2 / sum w_i) * n_eff / (n_eff - 1), clipped at 0; NaN for n_eff of 1 or less. Source: West
+    1979, doi:10.1145/359146.359153; from running sums, so a spread below about 1e-8 of the mean is lost.
     """
     n_eff = kish_effective_n(sums)
     if n_eff <= 1.0 + 1e-12:
@@ -114,12 +93,7 @@ def weighted_variance(sums: WeightedSums) -> float:
 
 
 def fixed_time_interval(sums: WeightedSums, confidence_level: float) -> Interval:
-    """Empirical-Bernstein interval of the Hajek mean of values in [0, 1], at Kish's effective n.
-
-    Returns: within [0, 1]; all of it while the spread is undefined. Holds at one time chosen beforehand, approximately
-        where weights differ (see `empirical_bernstein_interval`).
-    Raises: ValueError if confidence_level is outside (0, 1).
-    """
+    """`empirical_bernstein_interval` of values in [0, 1] at Kish's effective n; [0, 1] without a defined spread."""
     return empirical_bernstein_interval(
         hajek_mean(sums), weighted_variance(sums), kish_effective_n(sums), confidence_level
     )

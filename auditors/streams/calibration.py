@@ -1,8 +1,4 @@
-"""Calibration of a judge by human labels: its error rates, and a mean corrected for them. Pure, without numpy.
-
-A pair is one audited exchange with the judge's score and a person's on the same scale, drawn from the audited ones by
-chance with known probabilities. For labels from other traffic, see `benchmarks.lab.metrics.error_rates`.
-"""
+"""Calibration of a judge by people's labels of audited exchanges, drawn with stated probabilities. Needs no numpy."""
 
 import math
 from collections.abc import Sequence
@@ -58,21 +54,16 @@ class ErrorRates(msgspec.Struct, frozen=True, kw_only=True):
     specificity_interval: Interval | None
 
 
-def prediction_powered(
-    judged: WeightedSums, judge_bounds: Interval, pairs: Sequence[Pair], confidence_level: float = 0.95
-) -> Corrected:
-    """Prediction-powered mean with bounds that hold at all times: see `auditors.streams.label_sequence`.
-
-    Args: judged: sums of the judge's scores over all audited exchanges, the labelled ones (pairs) among them;
-    judge_bounds: of its mean, at `judge_level(confidence_level)`; pairs: in the order of the labels, on one scale from
-    0 to 1. Pairs without a recorded draw count as drawn evenly from the stream, a cluster at a time. No value with
-    fewer than LEAST_PAIRS labels.
+def prediction_powered(judged: WeightedSums, judge_bounds: Interval, pairs: Sequence[Pair]) -> Corrected:
+    """Mean with 95 % bounds that hold at all times, see `streams.label_sequence`; no value below LEAST_PAIRS labels.
+    `judged`: sums of the judge's scores over all audited exchanges; `judge_bounds`: of its mean, at
+    `judge_level(0.95)`; `pairs`: in the order of labels, on 0..1, drawn evenly without a record.
     """
     method = "prediction-powered, betting confidence sequence"
     if len(pairs) < LEAST_PAIRS or judged.n < LEAST_PAIRS:
         reason = f"{len(pairs)} labels: {LEAST_PAIRS} or more are needed"
         return Corrected(value=None, method=method, n_labels=len(pairs), reason=reason)
-    sequence = LabelSequence(hajek_mean(judged), judge_bounds, weighted_variance(judged), confidence_level)
+    sequence = LabelSequence(hajek_mean(judged), judge_bounds, weighted_variance(judged))
     clusters = _clusters(pairs)
     n_units = judged.n * len(clusters) / len(pairs)  # clusters among all judged
     largest = max(pair.weight for pair in clusters) * n_units / judged.w
@@ -94,9 +85,7 @@ def prediction_powered(
 
 
 def error_rates(pairs: Sequence[Pair], threshold: float, confidence_level: float = 0.95) -> ErrorRates:
-    """Sensitivity and specificity of a judge over exchanges with one judgement each, as those of a stream are. A score
-    above the threshold is positive. Weights play no part, since both rates are given what people said.
-    """
+    """Sensitivity and specificity of a judge, unweighted, given people's labels; positive is above the threshold."""
     positive = [pair.judge > threshold for pair in pairs if pair.person > threshold]
     negative = [pair.judge <= threshold for pair in pairs if pair.person <= threshold]
     return ErrorRates(

@@ -1,17 +1,10 @@
 """A drift alarm with a stated false-alarm rate: Shiryaev-Roberts e-detectors on both sides of a reference.
-
-Exact: while the conditional mean of the audited scores stays within the limits, the mean number of audits until an
-alarm is at least `average_run_length`, for any dependence between audits. Limits may close in while it runs, as long as
-those of an audit are made of earlier ones (`streams.reference`): each factor then has mean 1 at most given the past.
-The same holds from an acknowledgement on, since evidence begins at nothing again. Not exact: the limits come from a
-finite reference, so the statement holds given that they cover the truth (they add a tolerance to a conservative
-interval), and an audit whose inclusion probability is below every earlier one is counted with weight 1 instead of more.
-
-With K streams the statement is about all of them together, counted in audited exchanges, each of which moves a stream
-at most once. A gap moves once a block, and then begins as many tests as the block has exchanges. So S = (sum of all
-R) / K grows by at most 1 an exchange in expectation, also when K grows, since that only lowers S. A stream alarms where
-S >= A and its own R >= A: also, but not only, where its own R reaches K A. Streams with an active alarm count in K and
-no longer in the sum; those below A * LEAST_SHARE are left out of it, which only lowers S.
+Exact: while the conditional mean stays within the limits, the mean number of audits until an alarm is at least
+`average_run_length`, for any dependence, also with limits made of earlier audits, and from an acknowledgement on. Not
+exact: limits come from a finite reference, and an audit whose probability is below every earlier one has weight 1.
+K streams are counted together: S = (sum of all R) / K grows by at most 1 an exchange in expectation, also when K grows.
+A gap begins as many tests as its block has exchanges. A stream alarms where S >= A and its own R >= A. Streams with an
+alarm count in K, not in the sum; those below A * LEAST_SHARE are left out, which only lowers S.
 """
 
 import math
@@ -64,12 +57,9 @@ class DriftSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"{self}: average_run_length must be over 1, tolerance in [0, 1), reference_window 2 or more"
             )
-        if not 0.0 < self.smallest_change <= 1.0:
-            raise ValueError(f"{self}: smallest_change must be in (0, 1]")
-        if not 0.0 < self.max_weight_share <= 1.0:
-            raise ValueError(f"{self}: max_weight_share must be in (0, 1]")
-        if self.equivalence_margin is not None and not 0.0 < self.equivalence_margin <= 1.0:
-            raise ValueError(f"{self}: equivalence_margin must be in (0, 1]")
+        for name in ("smallest_change", "max_weight_share", "equivalence_margin"):
+            if (value := getattr(self, name)) is not None and not 0.0 < value <= 1.0:
+                raise ValueError(f"{self}: {name} must be in (0, 1]")
 
     def log_threshold(self, n_streams: int = 1) -> float:
         """Log evidence that a single one of so many streams needs to alarm by itself."""
@@ -209,9 +199,7 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shift_at_most(self) -> float:
-        """Return the largest distance, on 0..1, between the means of the reference and of the values seen since that
-        both intervals allow. It holds at all times at once with 95 %: each side misses with 2.5 % in either interval.
-        """
+        """Largest distance, on 0..1, of reference and later mean that both 95 % intervals (2.5 % a side) allow."""
         lower, upper = sequential.lower_bound(self.watched), sequential.upper_bound(self.watched)
         return min(1.0, max(upper - self.reference.lower, self.reference.upper - lower))
 
@@ -225,9 +213,7 @@ class Detector(msgspec.Struct, frozen=True, kw_only=True):
 def start(
     reference: Interval, settings: DriftSettings, run: str | None = None, window: WeightedSums | None = None
 ) -> Detector:
-    """Start a detector of departures from a reference interval on the 0..1 scale, which depends on no audit that is
-    still to come. The run is the suite run that it comes from, the window the stream's own audits.
-    """
+    """Start on a reference interval (0..1) that no later audit moves; `run`: of the suite run, `window`: own audits."""
     limits = limits_of(reference, settings)
     return Detector(
         reference=reference,
@@ -270,14 +256,9 @@ def step(
     at: float | None = None,
     inverse: float = 1.0,
 ) -> Detector:
-    """The detector after one value y in [0, 1] of weight p_min / p in (0, 1], p_min being known before it.
-
-    Args: starts: audits that the value is made of, more than one for a block of a gap; exchange_id: kept when it speaks
-        for a change, empty keeps nothing; falling_id: kept instead when it speaks for a fall, None when the value is of
-        a single exchange; at: time of the exchange, Unix seconds; inverse: of the value's probability, its weight in
-        the means before and since.
-
-    Raises: ValueError if y, weight or starts is out of range.
+    """The detector after a value y in [0, 1] of weight p_min / p in (0, 1], p_min being known before it. `starts`:
+    audits in the value; `exchange_id`: kept when it speaks for a change ("" keeps nothing), `falling_id` for a fall
+    (None: a single exchange); `at`: Unix seconds; `inverse`: weight in the means. Raises ValueError out of range.
     """
     rising = shiryaev_roberts_step(detector.rising, y, detector.upper_limit, weight, starts)
     falling = shiryaev_roberts_step(detector.falling, 1.0 - y, 1.0 - detector.lower_limit, weight, starts)

@@ -1,8 +1,5 @@
-"""Estimates of a live series: its mean with an interval, over all audits or a window of them. Pure, no I/O.
-
-Exact: the bounds of the whole series (auditors.metrics.sequential), which hold at all times at once as long as the mean
-given the past does not move, and which missing judgements move apart (`streams.state`). Approximate: the Hajek mean is
-biased by order 1/n; an interval of a window holds at one time chosen beforehand.
+"""Estimates of a live series. Exact: the bounds of the whole series (metrics.sequential), while the mean given the past
+stays; missing judgements widen them. Approximate: the Hajek mean (bias of order 1/n); windows hold at one time.
 """
 
 from collections.abc import Mapping
@@ -22,10 +19,8 @@ WINDOW_METHOD = "hajek, empirical-bernstein at kish effective n"
 
 
 def estimate(key: StreamKey, state: StreamState, confidence_level: float = 0.95) -> Estimate:
-    """Mean of the stream in the metric's own unit with its interval (module docstring: what is exact, what is not).
-
-    Returns: value None with a reason while no audit has given a value, and of a damaged stream; bounds None with a
-    reason in a stream of unknown sampling. Undefined bounds are the metric's whole range.
+    """Mean in the metric's own unit with its interval. Value None with a reason without audits and of a damaged stream;
+    bounds None with a reason for unknown sampling; undefined bounds are the whole range.
     """
     if state.damaged:
         return Estimate(
@@ -41,19 +36,13 @@ def estimate(key: StreamKey, state: StreamState, confidence_level: float = 0.95)
     return _estimate(key, state.sums, state.excluded, bounds, confidence_level, METHOD)
 
 
-def window_estimate(
-    key: StreamKey, sums: WeightedSums, excluded: Mapping[str, int], confidence_level: float = 0.95
-) -> Estimate:
-    """Mean over a window of a stream, with an interval that holds at one time chosen beforehand: for display. `sums`:
-    of y on [0, 1]; `excluded`: audits without a value, by status, which do not widen the interval.
-    """
-    return _estimate(key, sums, excluded, fixed_time_interval(sums, confidence_level), confidence_level, WINDOW_METHOD)
+def window_estimate(key: StreamKey, sums: WeightedSums, excluded: Mapping[str, int]) -> Estimate:
+    """Mean of a window, for display, at one time. `sums` on [0, 1]; `excluded`: audits without a value, by status."""
+    return _estimate(key, sums, excluded, fixed_time_interval(sums, 0.95), 0.95, WINDOW_METHOD)
 
 
 def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
-    """Bounds of the stream's mean on [0, 1], at all times at once, missing judgements counted at their worst. They are
-    widened to the Hajek mean where that lies outside, which happens when the mean has moved: see `has_left`.
-    """
+    """Bounds on [0, 1] at all times, missing at their worst, widened to a Hajek mean outside (`has_left`)."""
     lower = sequential.lower_bound(state.low, confidence_level)
     upper = sequential.upper_bound(state.high or state.low, confidence_level)
     if not state.sums.n:
@@ -62,10 +51,9 @@ def bounds_of(state: StreamState, confidence_level: float = 0.95) -> Interval:
     return Interval(min(lower, mean), max(upper, mean))
 
 
-def has_left(state: StreamState, confidence_level: float = 0.95) -> bool:
+def has_left(state: StreamState) -> bool:
     """Return whether the mean lies outside its confidence sequence, which then says nothing of the present mean."""
-    lower = sequential.lower_bound(state.low, confidence_level)
-    upper = sequential.upper_bound(state.high or state.low, confidence_level)
+    lower, upper = sequential.lower_bound(state.low), sequential.upper_bound(state.high or state.low)
     return state.sums.n > 0 and not lower <= hajek_mean(state.sums) <= upper
 
 

@@ -1,23 +1,14 @@
 """The gap between a group and the other groups of its axis, block by block, as values for a drift detector.
-
-A block is the fewest successive audits in which both sides have a score: d = mean of the group - mean of the others, in
-[-1, 1]. Each block is one value of the gap's own stream, on the scale (d + 1) / 2; with limit (1 + eps) / 2 the
-detector's factor is then 1 + bet * (d - eps) / (1 + eps). Given constant conditional means of the two sides, each block
-has the gap as its conditional mean, whatever the shares of the groups: shares move the length of a block only. Blocks
-follow each other, and no score of a later block is known when an earlier one counts: that keeps the detector's promise
-without independence. Scores left over for later blocks would find gaps somewhat sooner, and break it.
-
-An exchange that scores both sides (every identity asked about the same prompt) is a block of its own, a paired one.
-Unequal probabilities (those that `state` calls q): within a block the weighted means are taken, and the block counts
-with the product of its sides' mean inverse probabilities (the inverse probability itself when paired), relative to the
-largest it could be. Then E[weight * (d - gap)] = 0 exactly when exchanges are sampled independently.
-
-An exchange whose score is missing counts, for the bounds, as a block of its own with the worst difference there is.
-That is enough, as a block holds one exchange of each side or more: of the exchanges of a side, let a share p miss;
-then their known mean is off by p / (1 - p) at most, and so many such blocks a block move the bound by as much or more.
-
-A block names two exchanges, which speak most for a larger and for a smaller difference: those whose score is farthest,
-in that direction, from the mean of its side over all earlier blocks. Names change no value.
+A block is the fewest successive audits in which both sides have a score: d = mean of the group - mean of the others,
+taken as (d + 1) / 2. Given constant conditional means each block has the gap as its conditional mean, whatever the
+shares of the groups, and no score of a later block is known when an earlier one counts: that keeps the detector's
+promise without independence. Left-over scores would find gaps sooner, and break it.
+An exchange that scores both sides is a block of its own. Unequal probabilities (q of `state`): weighted means within a
+block, which counts with the product of its sides' mean inverse probabilities (the inverse itself when paired) over the
+largest it could be; then E[weight * (d - gap)] = 0 when exchanges are sampled independently.
+A missing score counts, for the bounds, as a block with the worst difference. That is enough: with a share p of a side
+missing its mean is off by p / (1 - p) at most, and so many blocks a block move the bound as much.
+A block names, without effect, the exchanges farthest up and down from the mean of their side over earlier blocks.
 """
 
 import math
@@ -105,12 +96,8 @@ class Difference(msgspec.Struct, frozen=True):
 def add(
     block: Block, group: Sequence[float], others: Sequence[float], probability: float, exchange_id: str = ""
 ) -> tuple[Block, Difference | None]:
-    """The block after one exchange, and its difference when that closed it.
-
-    Args: group, others: its scores of the group and of the other groups of the axis, in [0, 1]; several count as their
-        mean, none is usual; probability: as `miss`; exchange_id: for the names of the difference; empty names nothing.
-
-    Raises: ValueError for a probability that is not positive.
+    """The block after an exchange, and its difference when that closed it. `group`, `others`: scores in [0, 1], several
+    count as their mean; `exchange_id`: "" names nothing. Raises ValueError for a probability that is not positive.
     """
     _check(probability)
     if group and others:
@@ -132,13 +119,9 @@ def add(
 
 
 def miss(block: Block, probability: float, *, has_group: bool, has_others: bool) -> tuple[Block, float]:
-    """The block after an exchange that lacks a score, and the weight of that exchange for the bounds.
-
-    Args: probability: with which it reached the auditor, over the factor of its moment; has_group, has_others: whether
-        it concerns the group, another group of the axis, or both, with a score or without.
-
-    Returns: a weight in (0, 1], the largest of any block that the exchange could have closed.
-    Raises: ValueError for a probability that is not positive.
+    """The block after an exchange without a score, and its weight in (0, 1] for the bounds: the largest of a block it
+    could close. `probability`: of reaching the auditor over the factor of its moment (ValueError unless positive);
+    `has_group`, `has_others`: what it concerns.
     """
     _check(probability)
     name = "paired_least" if has_group and has_others else "group_least" if has_group else "others_least"
@@ -160,9 +143,7 @@ def _paired(block: Block, group: float, rest: float, probability: float, exchang
 
 
 def _spoke(block: Block, sign: float, last: str) -> str:
-    """The exchange of a full block that speaks most for a larger (1) or smaller (-1) difference. While nothing is usual
-    yet, each side is measured against the other; where both speak alike, it is the last one.
-    """
+    """The exchange of a full block that speaks most for a larger (1) or smaller (-1) difference; else the last."""
     group = block.group.highest if sign > 0.0 else block.group.lowest
     rest = block.others.lowest if sign > 0.0 else block.others.highest
     if group is None or rest is None:  # a block that was open before exchanges were named

@@ -1,20 +1,12 @@
-"""A mean corrected by labels, with bounds that hold at all times: a prediction-powered betting sequence. Pure Python.
-
-Label t was drawn without replacement from a frame of judged exchanges. With the share w of its exchange in the mean of
-the frame, the probability q of its draw among those left, r = w / q, and a trust tau fixed before the label,
-
-    Z = tau * J + sum over earlier labels of w (person - tau * judge) + r (person - tau * judge)
-
-has the mean of the people's scores of the frame as its mean, given everything before it; J is the judge's mean. Z lies
-between bounds that are known before the label. Capital is bet on "the mean is more than m" and on "less than m"; the
-interval has each m against which neither has reached 2 / alpha. Four fifths of the error belong to the labels, a fifth
-to J, whose own interval is taken at its worse end. The frame is a sample of the stream: this shows in J alone, so
-labels should be few next to it.
-
-Source: Waudby-Smith & Ramdas 2023, arXiv:2010.09686, section 4 (hedged capital; each side is kept apart, so that its
-bound is a root); weights without replacement: Shekhar, Xu, Lipton, Liang & Ramdas 2023, arXiv:2305.06884; trust:
-Angelopoulos, Duchi & Zrnic 2023, arXiv:2311.01453, from earlier labels only. Deviation: the
-bets are tuned for HORIZON labels.
+"""A mean corrected by labels, with bounds that hold at all times: a prediction-powered betting sequence.
+Label t is drawn without replacement from judged exchanges. With w its exchange's share in the mean, q the probability
+of its draw among those left, r = w / q, J the judge's mean, and a trust tau fixed before the label, Z = tau * J + sum
+over earlier labels of w (person - tau * judge) + r (person - tau * judge) has the people's mean as its mean given the
+past, within bounds known before. Capital is bet on "more than m" and "less than m"; the interval has each m against
+which neither has reached 2 / alpha. Four fifths of the error belong to the labels, a fifth to J. That the frame is a
+sample shows in J alone, so labels should be few next to it. Bets are tuned for HORIZON labels.
+Source: Waudby-Smith & Ramdas 2023, arXiv:2010.09686, section 4 (hedged capital, each side apart); Shekhar et al. 2023,
+arXiv:2305.06884 (without replacement); Angelopoulos, Duchi & Zrnic 2023, arXiv:2311.01453 (trust).
 """
 
 import math
@@ -70,8 +62,6 @@ class _Bet(msgspec.Struct, frozen=True):
 
 
 class _Moments:
-    """Running means and sums of products of two series."""
-
     def __init__(self) -> None:
         self.n, self.x, self.y, self.xx, self.xy = 0, 0.0, 0.0, 0.0, 0.0
 
@@ -88,9 +78,7 @@ class LabelSequence:
     """Bounds of a stream's mean by labels in the order in which they came."""
 
     def __init__(self, judge: float, judge_bounds: Interval, judge_variance: float, confidence_level: float = 0.95):
-        """`judge`: the judge's mean; `judge_bounds`: at `judge_level(confidence_level)`; its variance scales the first
-        bets and the trust. All on the scale from 0 to 1.
-        """
+        """`judge`: mean on 0..1; `judge_bounds`: at `judge_level(confidence_level)`, scaling first bets and trust."""
         self.judge = judge
         self.judge_bounds = judge_bounds
         self._log_limit = math.log(2.0 / (LABELS_SHARE * (1.0 - confidence_level)))

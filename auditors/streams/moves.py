@@ -1,12 +1,7 @@
 """Lists the streams that moved at a false discovery rate, and bounds the mean since a change.
-
-An e-value for "the mean stayed within the limits" from a stream's Shiryaev-Roberts evidence R of n audits: R / f(n)
-with f(n) = 2.11 (n + 1) log^2(n + 1). It is valid at every stopping time, so whenever somebody looks: R - n is a
-supermartingale from 0, so E[R at min(tau, m)] <= m, and summation by parts over the values m of f gives E[R / f at tau]
-<= the sum of all 1 / f(m), which is below 1.
-
-A change's beginning is chosen by the same data, so its interval is the confidence sequence that begins at its j-th
-value, at the level 5 % / f(j): together, over every j, both sides and all times, 5 %.
+The e-value of n audits' Shiryaev-Roberts evidence R is R / f(n), f(n) = 2.11 (n + 1) log^2(n + 1), valid at every
+stopping time: R - n is a supermartingale from 0, so summation by parts bounds E[R / f] by the sum of 1 / f(m) < 1. A
+change's beginning is chosen by the data, so the sequence from the j-th value has level 5 % / f(j).
 """
 
 import math
@@ -35,11 +30,8 @@ def log_e_value(state: StreamState, *, is_gap: bool) -> float | None:
 
 
 def moved(log_e_values: Mapping[str, float], n_streams: int, false_discovery_rate: float) -> list[str]:
-    """Return the streams that moved, those with the largest e-value first: e-BH. The mean share of streams in it that
-    did not move is at most `false_discovery_rate`, for any dependence. Streams that are not in the mapping count as
-    those without evidence. Raises ValueError for a rate outside (0, 1).
-
-    Source: Wang & Ramdas 2022, arXiv:2009.02824, definition 2. Deviation: none.
+    """The streams that moved, largest e-value first: e-BH at this mean share of false ones, for any dependence. Streams
+    not in the mapping have no evidence. Raises ValueError out of (0, 1). Wang & Ramdas 2022, arXiv:2009.02824, def. 2.
     """
     if not 0.0 < false_discovery_rate < 1.0:
         raise ValueError(f"the false discovery rate {false_discovery_rate} is outside (0, 1)")
@@ -49,15 +41,13 @@ def moved(log_e_values: Mapping[str, float], n_streams: int, false_discovery_rat
     return [stream for stream, _ in ranked[:n_moved]]
 
 
-def since_change(detector: Detector, confidence_level: float = 0.95) -> Interval | None:
-    """Return the interval of the mean since the change began, on 0..1 (module docstring). None where the values since
-    then are not all in its sums, and where the mean left the interval, having moved on.
-    """
+def since_change(detector: Detector) -> Interval | None:
+    """95 % interval of the mean since the change, on 0..1; None where its sums lack values or the mean has moved on."""
     behind = detector.change_evidence
     if not behind.level.n or behind.sums.n != behind.level.n or behind.level.mean is None:
         return None
     begun_at = detector.n_seen - behind.level.n + 1
-    bounds = sequential.interval(behind.sums, 1.0 - (1.0 - confidence_level) / spent(begun_at))
+    bounds = sequential.interval(behind.sums, 1.0 - (1.0 - 0.95) / spent(begun_at))
     return bounds if bounds.lower <= behind.level.mean <= bounds.upper else None
 
 

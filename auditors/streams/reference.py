@@ -1,13 +1,8 @@
-"""The reference of a stream that makes its own: its first audits, and more of them until a small change can be found.
-
-It is looked at at fixed numbers of audits: the window N, then 2 N, 4 N and so on, LOOKS times at most. The interval of
-the first look holds with probability 96 %, that of each later one with 99.75 %, so all of them hold together with 95 %
-whenever one stops. The reference is their intersection, so limits only ever close in: a drift that comes meanwhile is
-found as if the window had been final, or sooner.
-
-A change within the first N audits is part of the reference, but not silent: `has_moved` compares the halves of the
-window, and at each later look the audits before with the new ones. After a rise without an alarm yet, a later look may
-lift the lower limit, so that a return to the old level counts as a fall from the mean of both.
+"""The reference of a stream that makes its own: its first audits, and more until a small change can be found.
+It is looked at at N (the window), 2 N, 4 N, ... audits, LOOKS times at most, with 96 % at first and 99.75 % later, so
+all intervals hold together with 95 %. The reference is their intersection, so limits only close in. `has_moved`
+compares the halves of the window, and later the audits before with the new ones; after a rise without alarm a look may
+lift the lower limit, so that a return counts as a fall.
 """
 
 import math
@@ -56,22 +51,15 @@ def has_moved(half: WeightedSums, window: WeightedSums) -> bool:
 
 
 def smallest_change(
-    limits: Interval,
-    mean: float,
-    variance: float | None,
-    *,
-    log_threshold: float,
-    wanted: float,
-    within: float = WITHIN,
+    limits: Interval, mean: float, variance: float | None, *, log_threshold: float, wanted: float
 ) -> float | None:
-    """Smallest change of the mean, to either side, that is found within so many values on average, on [0, 1]; None
-    where no change is found. `mean`, `variance`: before the change; `log_threshold`: of an alarm; `wanted`: a side on
-    which the scale has no room for it does not count.
+    """Smallest change of the mean on [0, 1] that is found WITHIN so many values on average; None if there is none.
+    `log_threshold`: of an alarm; `wanted`: a side without room for it on the scale does not count.
     """
     spread = spread_of(mean, variance)
     sides = [(1.0 - mean, limits.upper, mean), (mean, 1.0 - limits.lower, 1.0 - mean)]
     counted = [side for side in sides if side[0] >= wanted] or [max(sides)]
-    rises = [smallest_rise(limit, start, spread, log_threshold, within) for _, limit, start in counted]
+    rises = [smallest_rise(limit, start, spread, log_threshold, WITHIN) for _, limit, start in counted]
     known_rises = [rise for rise in rises if rise is not None]
     return max(known_rises) if len(known_rises) == len(rises) else None
 

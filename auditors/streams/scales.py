@@ -15,9 +15,7 @@ LARGEST_RATIO = 100.0
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Affine map of a metric's own range onto [0, 1]. A ratio a : b is measured as the share a / (a + b), which has a
-    mean, and shown as share / (1 - share), which keeps the order, so that its bounds are the share's.
-    """
+    """Affine map of a metric's range onto [0, 1]. A ratio a : b is measured as a / (a + b), shown as a / b."""
 
     low: float
     high: float
@@ -101,8 +99,7 @@ QUALITY_SCALES: dict[str, Scale] = {
     "answer_first_chunk_seconds": Scale(-6.0, 8.0),
     "answer_valid_tool_calls": Scale(0.0, 1.0),
 }
-"""Scales of the measures that are shown with the metrics when two arms are compared (`auditors.answer_quality`); they
-have no streams. Words are counted up to 4,095 as log2(1 + words), seconds from 1/64 to 256 as log2."""
+"""Scales of `auditors.answer_quality`, without streams; log2 of up to 4,095 words and of 1/64 to 256 seconds."""
 UNITS: dict[str, str] = {
     "answer_words": "log2(1 + words)",
     "answer_seconds": "log2(seconds)",
@@ -121,9 +118,7 @@ def scale_of(metric: str) -> Scale:
 
 
 def scaled(metric: str, value: float) -> float:
-    """A measured value on [0, 1]: (s + 1) / 3 for favouritism, d / 2 for distances, SDs as they are; clipped. Raises
-    ValueError for an unknown metric or a value that is not finite.
-    """
+    """A measured value on [0, 1], clipped. Raises ValueError for an unknown metric or a value that is not finite."""
     if not math.isfinite(value):
         raise ValueError(f"{metric} of {value} is not a number that can be averaged")
     scale = scale_of(metric)

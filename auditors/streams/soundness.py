@@ -1,6 +1,4 @@
-"""Checks that a stored state of a stream can be moved on: the single place that tells damaged from sound states, by
-what types cannot say, such as a sum of weights that is 0 behind fifty values.
-"""
+"""Tells damaged states of streams from sound ones by what types cannot say, such as fifty values of weight 0."""
 
 import math
 
@@ -12,7 +10,6 @@ from auditors.streams.drift import Detector
 from auditors.streams.state import StreamState
 
 _SLACK = 1e-6
-"""Share by which rounding may break a bound."""
 _SMALLEST_PROBABILITY = 1e-60
 """No draw has a smaller one; the squares of weights relative to it would be 0."""
 _LONGEST_REASON = 200

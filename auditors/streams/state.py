@@ -1,21 +1,12 @@
-"""State of a live series: sums, bounds and a drift detector, updated by single measurements. Pure, no I/O.
-
-One stream is one number about one group on one model by one instrument; a change of judge, prompt or embedder starts a
-new stream. The served model's fingerprint does not: that its answers changed is what an alarm is for.
-
-Weights. Bounds and detectors weigh a value by q_min / q, where q = p / f: the inclusion probability over the factor by
-which the rates of its moment were lowered at most, which is known before the draw. So w (y - m) has mean 0 given the
-past at every moment, however low the rates are, and no moment makes all later values weigh less. The mean weighs by the
-inverse of p itself, bounded (`weighting.bounded_weight`). The part of p that a sender states is bounded on its own, in
-the mean as in the bounds, so that one stated rate moves neither (`streams.sender_weights`).
-
-Exact: the running sums and counts; the weights; the detector's run length given its limits (`streams.drift`).
-Approximate: an audit whose q is below every earlier one is counted with weight 1 instead of more. Every number is
-finite: a step that would make another raises NotFiniteError. `auditors.streams.estimates` says what the sums mean.
-
-A judgement that is missing (of a status in MISSING) enters the lower bound as 0 and the upper bound as 1, so the bounds
-hold whatever it would have been; in a gap, as -1 and as 1. Refusals and unrelated replies are not missing values: they
-are counted, and the mean is that of the answers that can be scored.
+"""State of a live series: sums, bounds and a drift detector, updated by single measurements.
+A stream is a number about a group on a model by an instrument; a new judge, prompt or embedder starts a new stream, a
+new fingerprint of the model does not: an alarm is for that. Bounds and detectors weigh a value by q_min / q, q = p / f:
+inclusion probability over the factor by which the moment's rates were lowered at most, known before the draw. So w (y -
+m) has mean 0 given the past and no moment makes later values weigh less. The mean weighs by 1 / p, bounded
+(`weighting.bounded_weight`), a sender's part on its own (`streams.sender_weights`). Approximate: an audit whose q is
+below every earlier one has weight 1. A step to a number that is not finite raises NotFiniteError.
+A missing judgement (MISSING) enters the bounds as 0 and 1 (a gap's as -1 and 1), so they hold whatever it would have
+been. Refusals and unrelated replies are not missing: they are counted.
 """
 
 import hashlib
@@ -41,11 +32,10 @@ MISSING: tuple[Status, ...] = ("malformed", "error", "thinking_exhausted")
 
 
 UNKNOWN_SAMPLING = "unknown sampling"
-"""Beginning of the instrument of a stream whose exchanges a sender sampled in an unknown way. They never share a stream
-with others: their mean is that of the exchanges sent."""
+"""Beginning of the instrument of exchanges that a sender sampled in an unknown way; they have streams of their own."""
 THINKING = "thinking"
-OWN_IDENTITIES = "own_identities"
 """Member of a measurement's detail: the thinking setting of the model asked, if it is set."""
+OWN_IDENTITIES = "own_identities"
 
 
 class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +49,7 @@ class StreamKey(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """The served model (name after aliases)."""
     instrument: str
-    """Auditor version with judge and prompt, or with the embedder, and whether to think where that is set; first of all
-    UNKNOWN_SAMPLING, where that is so."""
+    """UNKNOWN_SAMPLING where it is so, then the auditor's version with judge and prompt, or embedder, and thinking."""
 
     @property
     def id(self) -> str:
@@ -85,12 +74,7 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     excluded: dict[str, int] = {}
     """Audits without a value, by status: counted, never scored."""
     least_own: float = 1.0
-    """Smallest q so far, without what a sender stated: inclusion probability over the factor by which the rates of its
-    moment were lowered at most.
-
-    A state from before the sender's part was told apart begins here again; its sums go on, since only what is known
-    beforehand may scale a weight, and this is.
-    """
+    """Smallest q so far without the sender's part; an older state begins here again, as only known parts may scale."""
     largest_weight: float = 1.0
     """The largest weight that the next exchange may have for its sender's rate (L of `streams.sender_weights`)."""
     n_cut: int = 0
@@ -108,8 +92,7 @@ class StreamState(msgspec.Struct, frozen=True, kw_only=True):
     """The suite run that is no longer the reference, since another level was accepted."""
     pace: Pace | None = None
     above: WeightedSums | None = None
-    """Sums of 1 for a judge's score above 0, and of 0 for any other; None before the first such score since this is
-    kept, and without a judge."""
+    """Sums of 1 for a judge's score above 0, and of 0 for others; None before the first since it is kept."""
     damaged: str | None = None
     """Reason why nothing is added to it any more, until the stream is started again; None if it is sound."""
 
@@ -217,26 +200,20 @@ def update(
     at: float | None = None,
     size: float = 1.0,
 ) -> StreamState:
-    """The stream after one value y on [0, 1].
-
-    The first `reference_window` values (of a new level, where one was accepted) make the reference, unless a suite run
-    does; each later one steps the detector, and some of them close the reference in (`streams.reference`).
-
-    Args: probability: with which this exchange reached this auditor; rate_factor: by which the rates of its moment were
-    lowered at most; sender_rate: the part of `probability` that a sender stated, all in (0, 1]; others: the other
-    streams; exchange_id: kept when the value speaks for a change; reference: the suite run's interval; at: Unix
-    seconds; size: factor of all weights, in (0, 1]: the mean is then E[size y] / E[size]. Raises ValueError if one is
-    out of range.
+    """The stream after a value y on [0, 1]. The first `reference_window` values make the reference, unless a suite run
+    does; each later one steps the detector, and some close the reference in. `probability`: of reaching this auditor;
+    `rate_factor`: see `types`; `sender_rate`: the stated part, all in (0, 1]; `exchange_id`: kept when it speaks for a
+    change; `reference`: a suite run's interval; `at`: Unix seconds; `size`: factor of all weights in (0, 1], the mean
+    is E[size y] / E[size]. Raises ValueError out of range.
     """
     relative = _relative(state, probability, rate_factor, sender_rate)
     if not 0.0 < size <= 1.0:
         raise ValueError(f"size {size} is outside (0, 1]")
-    value = _Value(y, size * _weight(state, relative), exchange_id, at=at)
     counted = sender_weights.counted_probability(probability, sender_rate, state.largest_weight)
     weight = size * bounded_weight(counted, rate_factor)
-    moved = _moved(state, value, add_weighted(state.sums, y, weight), settings, others, reference)
+    value = _Value(y, size * _weight(state, relative), add_weighted(state.sums, y, weight), exchange_id, at=at)
     cut = size * bounded_weight(probability, rate_factor) - weight
-    moved = _weighed(moved, sender_rate, settings, cut)
+    moved = _weighed(_moved(state, value, _Watch(settings, others, reference)), sender_rate, settings, cut)
     return msgspec.structs.replace(moved, least_own=min(state.least_own, relative))
 
 
@@ -254,9 +231,7 @@ def record_gap(
     reference: Interval | None = None,
     at: float | None = None,
 ) -> StreamState:
-    """A gap stream after one exchange: nothing but its open block moves until both sides have a score. Args: as
-    `update`; group, rest: scores of its group, and of the other groups of the axis, on [0, 1].
-    """
+    """A gap stream after an exchange; only its open block moves until both sides score (`group`, `rest`; [0, 1])."""
     relative = _relative(state, probability, rate_factor, sender_rate)
     block, closed = gaps.add(state.block or Block(), group, rest, relative, exchange_id)
     state = msgspec.structs.replace(state, block=block)
@@ -264,8 +239,9 @@ def record_gap(
         state = _weighed(state, sender_rate, settings)
     if closed is None:
         return state
-    value = _Value(closed.y, closed.weight, closed.rising_id, closed.falling_id, starts=closed.n_exchanges, at=at)
-    return _moved(state, value, add_weighted(state.sums, closed.y, closed.weight), settings, others, reference)
+    sums = add_weighted(state.sums, closed.y, closed.weight)
+    value = _Value(closed.y, closed.weight, sums, closed.rising_id, closed.falling_id, closed.n_exchanges, at)
+    return _moved(state, value, _Watch(settings, others, reference))
 
 
 def miss_gap(
@@ -290,9 +266,7 @@ def reference_name(metric: str, axis: str | None, group: str | None) -> str:
 
 
 def acknowledge(state: StreamState, *, accept_new_level: bool = False) -> StreamState:
-    """The stream with its alarm lowered and its detector restarted, a gap's with a new block. With accept_new_level the
-    next audits are the window of a new reference; until that is full nothing is monitored.
-    """
+    """The stream without alarm, its detector restarted; accept_new_level: first with a new reference, unmonitored."""
     if state.detector is None:
         return state
     block = gaps.afresh(state.block) if state.block is not None else None
@@ -309,38 +283,39 @@ class _Value(NamedTuple):
 
     y: float
     weight: float
+    sums: WeightedSums
+    """The stream's, with this value."""
     exchange_id: str
     falling_id: str | None = None
     starts: int = 1
     at: float | None = None
 
 
-def _moved(
-    state: StreamState,
-    value: _Value,
-    sums: WeightedSums,
-    settings: DriftSettings,
-    other_streams: Others,
-    reference: Interval | None,
-) -> StreamState:
-    """The stream after a value that makes `sums` of its sums."""
-    if state.declined_run is not None and state.declined_run == settings.reference_run:
-        reference = None
-    if _has_lost_its_run(state, reference):
+class _Watch(NamedTuple):
+    """Settings of the detector, the other streams and the suite run's interval."""
+
+    settings: DriftSettings
+    others: Others
+    reference: Interval | None
+
+
+def _moved(state: StreamState, value: _Value, watch: _Watch) -> StreamState:
+    if state.declined_run is not None and state.declined_run == watch.settings.reference_run:
+        watch = watch._replace(reference=None)
+    if _has_lost_its_run(state, watch.reference):
         state = msgspec.structs.replace(state, detector=None, before_window=state.sums, half=None)
     moved = msgspec.structs.replace(
         state,
-        sums=sums,
+        sums=value.sums,
         low=sequential.add(state.low, value.y, value.weight),
         high=sequential.add(state.high, value.y, value.weight) if state.high else None,
         pace=state.pace if value.at is None else pace.add(state.pace, value.at),
     )
-    detector = _watched(state, value, sums, settings, other_streams, reference)
-    if detector is not None:
-        moved = msgspec.structs.replace(moved, detector=detector)
-        return _looked_again(moved, settings, other_streams) if detector.next_look else moved
-    moved = msgspec.structs.replace(moved, detector=None)
-    return _learned(moved, settings, other_streams)
+    detector = _watched(state, value, watch)
+    moved = msgspec.structs.replace(moved, detector=detector)
+    if detector is None:
+        return _learned(moved, watch)
+    return _looked_again(moved, detector, watch) if detector.next_look else moved
 
 
 def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
@@ -349,52 +324,43 @@ def _has_lost_its_run(state: StreamState, reference: Interval | None) -> bool:
     return detector is not None and detector.reference_run is not None and reference is None and not detector.alarm
 
 
-def _watched(
-    state: StreamState,
-    value: _Value,
-    sums: WeightedSums,
-    settings: DriftSettings,
-    other_streams: Others,
-    reference: Interval | None,
-) -> Detector | None:
-    detector = state.detector
-    run = settings.reference_run if reference is not None else None
+def _watched(state: StreamState, value: _Value, watch: _Watch) -> Detector | None:
+    detector, reference = state.detector, watch.reference
+    run = watch.settings.reference_run if reference is not None else None
     if detector is not None and detector.reference_run != run and not detector.alarm:
         detector = None  # another reference is another question: the evidence so far does not answer it
     if detector is None and reference is not None:
-        detector = drift.start(reference, settings, run)
+        detector = drift.start(reference, watch.settings, run)
     if detector is None:
         return None
     return drift.step(
         detector,
         value.y,
         value.weight,
-        settings,
+        watch.settings,
         starts=value.starts,
-        others=other_streams,
+        others=watch.others,
         exchange_id=value.exchange_id,
         falling_id=value.falling_id,
         at=value.at,
-        inverse=sums.w - state.sums.w,
+        inverse=value.sums.w - state.sums.w,
     )
 
 
-def _learned(state: StreamState, settings: DriftSettings, other_streams: Others) -> StreamState:
+def _learned(state: StreamState, watch: _Watch) -> StreamState:
     """A stream without a detector after a value of its window; the last one of the window starts it."""
-    window = state.window
+    window, settings = state.window, watch.settings
     if window.n < settings.reference_window:
         return msgspec.structs.replace(state, half=window) if window.n == settings.reference_window // 2 else state
     detector = drift.start(learning.first(window), settings, window=window)
     moved = state.half is not None and learning.has_moved(state.half, window)
     detector = msgspec.structs.replace(detector, moved_while_learning=moved)
-    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, other_streams), half=None)
+    return msgspec.structs.replace(state, detector=_with_next_look(detector, watch), half=None)
 
 
-def _looked_again(state: StreamState, settings: DriftSettings, other_streams: Others) -> StreamState:
+def _looked_again(state: StreamState, detector: Detector, watch: _Watch) -> StreamState:
     """A stream whose reference goes on learning, after one more value; an alarm ends that at once."""
-    detector, window = state.detector, state.window
-    if detector is None:
-        return state
+    window = state.window
     if detector.alarm:
         return msgspec.structs.replace(state, detector=msgspec.structs.replace(detector, next_look=0))
     if window.n < detector.next_look:
@@ -403,25 +369,19 @@ def _looked_again(state: StreamState, settings: DriftSettings, other_streams: Ot
     if closer is None:
         moved = msgspec.structs.replace(detector, next_look=0, moved_while_learning=True)
         return msgspec.structs.replace(state, detector=moved)
-    detector = drift.close_in(detector, closer, window, settings)
-    return msgspec.structs.replace(state, detector=_with_next_look(detector, settings, other_streams))
+    detector = drift.close_in(detector, closer, window, watch.settings)
+    return msgspec.structs.replace(state, detector=_with_next_look(detector, watch))
 
 
-def _with_next_look(detector: Detector, settings: DriftSettings, other_streams: Others) -> Detector:
+def _with_next_look(detector: Detector, watch: _Watch) -> Detector:
     """The detector with the number of audits at which its reference is to be looked at again, if at all."""
     n = detector.window.n if detector.window is not None else 0
-    mean, variance = learning.before_change(detector)
-    change = learning.smallest_change(
-        detector.limits,
-        mean,
-        variance,
-        log_threshold=settings.log_threshold(1 + other_streams.count),
-        wanted=settings.smallest_change,
-    )
-    can_find = change is not None and change <= settings.smallest_change
-    return msgspec.structs.replace(
-        detector, next_look=0 if can_find else learning.next_look(n, settings.reference_window)
-    )
+    wanted, log_threshold = watch.settings.smallest_change, watch.settings.log_threshold(1 + watch.others.count)
+    before = learning.before_change(detector)
+    change = learning.smallest_change(detector.limits, *before, log_threshold=log_threshold, wanted=wanted)
+    can_find = change is not None and change <= wanted
+    next_look = 0 if can_find else learning.next_look(n, watch.settings.reference_window)
+    return msgspec.structs.replace(detector, next_look=next_look)
 
 
 def _apart(state: StreamState, status: Status, weight: float) -> StreamState:
@@ -438,7 +398,6 @@ def _one_more(state: StreamState, status: Status) -> dict[str, int]:
 
 
 def _weighed(state: StreamState, sender_rate: float, settings: DriftSettings, cut: float = 0.0) -> StreamState:
-    """The stream after an exchange of this rate, of whose weight so much was cut off."""
     if sender_rate * state.largest_weight == 1.0:
         return state
     return msgspec.structs.replace(
@@ -450,9 +409,7 @@ def _weighed(state: StreamState, sender_rate: float, settings: DriftSettings, cu
 
 
 def _relative(state: StreamState, probability: float, rate_factor: float, sender_rate: float) -> float:
-    """Return q of the module's docstring, with the sender's part relative to the largest weight; over 1 for an exchange
-    whose own rate was not lowered while others' were, or that is lighter than the sender's largest.
-    """
+    """Return q with the sender's part relative to its largest weight; over 1 where only others' rates were lowered."""
     check_rate_factor(rate_factor)
     return sender_weights.relative_probability(probability, sender_rate, state.largest_weight) / rate_factor
 

@@ -22,9 +22,7 @@ def is_event_stream(exchange: Exchange) -> bool:
 
 
 def server_events(body: bytes, *, takes_last: bool = False) -> Iterator[ServerEvent]:
-    """Events of an event stream: any line ending, comments skipped, data lines joined. The standard drops an event that
-    the body's end cuts off; with `takes_last` it is yielded if its data is a whole JSON object.
-    """
+    """Events of a stream without comments; `takes_last`: also a last whole JSON object that the end cuts off."""
     body = body.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in body:
         body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

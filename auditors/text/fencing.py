@@ -1,12 +1,8 @@
 """Prompt-injection defence: quotes audited text to a judge between random delimiters, control tokens broken up.
-
-The fence's mark is drawn again for every question, so no text can end its fence. Control marks of chat templates
-("<|im_start|>", "[INST]"), which servers turn into real turns, are broken up by a blank. They are known by families of
-shapes: `<|...|>` with any bars, `<|...>`, `[|...|]`, words with an underscore or behind a colon in brackets, and the
-short words that name a turn, a thought, a tool or a place for media. A test finds each special token of current
-tokenizers here. Look-alikes (full-width signs, Cyrillic and mathematical letters), entities (`&lt;`), case, blanks and
-signs without width do not hide a mark. Ordinary markup, links, footnotes, generics and formulas have other shapes.
-Linear time.
+The mark is drawn for every question. Control marks of chat templates, which servers turn into real turns, are broken up
+by a blank, by families of shapes: `<|...|>` with any bars, `<...|>`, `[|...|]`, words with an underscore or behind a
+colon in brackets, and short words of turns, thoughts, tools and media. Look-alikes, entities (`&lt;`), case, blanks and
+signs without width do not hide a mark; ordinary markup has other shapes. Linear time.
 """
 
 import html
@@ -19,14 +15,11 @@ LONGEST = 100
 """Signs of a mark between its brackets; no known special token has a third of that."""
 
 _WORDS = (
-    r"s|bos|eos|pad|unk|sep|cls|mask|sys|inst|so[a-z]|eo[a-z]|eoss|sos/eos|blank|madeupword|im|img|imgpad|image|"
-    r"video|audio|"
-    r"sound|patch|global-img|img-?context|ref|box|quad|poly|point|loc|obj|object|phrase|ground|grounding|frame|"
-    r"delimiter|"
-    r"think|thinking|thought|thoughts|reasoning|reflection|analysis|answer|scratch-?pad|tool|tools|toolcall|tooluse|"
-    r"observation|system|user|assistant|human|bot|model|developer|function|channel|turn|endofturn|endoftext|"
-    r"startoftext|"
-    r"endofprompt|escape|ipython|interpreter|unused|special|reserved|extra|dummy|placeholder|seg|token|ent|"
+    r"s|bos|eos|pad|unk|sep|cls|mask|sys|inst|so[a-z]|eo[a-z]|eoss|sos/eos|blank|madeupword|im|img|imgpad|image|video|"
+    r"audio|sound|patch|global-img|img-?context|ref|box|quad|poly|point|loc|obj|object|phrase|ground|grounding|frame|"
+    r"delimiter|think|thinking|thought|thoughts|reasoning|reflection|analysis|answer|scratch-?pad|tool|tools|toolcall|"
+    r"tooluse|observation|system|user|assistant|human|bot|model|developer|function|channel|turn|endofturn|endoftext|"
+    r"startoftext|endofprompt|escape|ipython|interpreter|unused|special|reserved|extra|dummy|placeholder|seg|token|ent|"
     r"invoke|minimax|digits|response|doc|chunk|line|break|filename|reponame"
 )
 """Alone between angle brackets; with a number behind them too."""
@@ -42,9 +35,8 @@ _ANGLE = re.compile(
 _SQUARE = re.compile(
     r"\[\|(?=.{0,64}[a-z])[\w.:/+-]{1,64}\|\]"
     r"|\[/?(?:inst|think|[gs]mask|cls|unk|bos|eos|eot|[se]op|multimodal|img_(?:end|break|start)|system_prompt|"
-    r"available_tools|"
-    r"tool_(?:calls?|results?|content)|call_id|model_settings|begin_audio|unused\d{1,5}|unused_token_\d{1,5}|"
-    r"extra_id_\d{1,5}|control_\d{1,5}|start_ref|end_ref)\]"
+    r"available_tools|tool_(?:calls?|results?|content)|call_id|model_settings|begin_audio|unused\d{1,5}|"
+    r"unused_token_\d{1,5}|extra_id_\d{1,5}|control_\d{1,5}|start_ref|end_ref)\]"
 )
 """Between square brackets, in any case."""
 _SQUARE_CAPITALS = re.compile(
@@ -76,9 +68,7 @@ _FULL_WIDTH = re.compile(r"(?P<begin>｜)[A-Za-z_▁]{2,40}(?P<end>｜)")
 
 
 def cuts(text: str) -> Iterator[int]:
-    """The places at which a blank has to stand so that no mark is left in the text, in order, each once. Behind the
-    first bracket of a mark and before its last one; where there is a blank already, there is no place.
-    """
+    """Places, in order, where a blank must be put: behind the first bracket of a mark and before its last."""
     plain = text.translate(_LOOK_ALIKES)
     places = set[int]()
     for match in _BETWEEN_ANGLES.finditer(plain):

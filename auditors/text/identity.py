@@ -1,10 +1,6 @@
 """The ten identity axes with their groups and labels (protocols 2.2), and a matcher of texts that name one of them.
-
-`cues` are inflections of the labels. Pronouns, other cues and given names (`text.swaps.lexicon`, `text.names`) name no
-group here. Matching is lexical: whole words, any case. It finds "white" in "white collar" and misses a group that is
-only described; both are properties of every number whose denominator it makes. Idioms that name nobody ("white paper")
-are listed with the swaps (`text.swaps.words`); texts are read in their plain form (`text.plain`). Standard library
-only.
+Matching is lexical: whole words, any case, in plain form (`text.plain`); it finds "white" in "white collar" and misses
+a group that is only described. `cues` are inflections; pronouns and names name no group here. Needs no package.
 """
 
 import re

@@ -1,6 +1,4 @@
-"""Reads JSON that a model wrote into its fields, within hard bounds, in linear time. Stricter than `lenient_json`: a
-member that occurs twice, NaN, Infinity and numbers that no float holds make the whole text unreadable.
-"""
+"""Reads JSON into its fields, bounded and linear; unlike `lenient_json` without repeated members, NaN or Infinity."""
 
 import json
 import math
@@ -26,9 +24,7 @@ class FieldsError(ValueError):
 
 
 def read_fields(text: str, plain: Plain) -> Found:
-    """Path to value of everything in a JSON text, empty objects and arrays too; `plain` is applied to its strings and
-    names, and names that it makes equal are numbered. Raises FieldsError.
-    """
+    """Path to value of everything, empty objects and arrays too; `plain` maps strings and names. Raises FieldsError."""
     if len(text) > LONGEST_CHARS:
         raise FieldsError(f"more than {LONGEST_CHARS} characters")
     try:
@@ -80,12 +76,8 @@ def _flatten(value: Any, path: tuple[str | int, ...], fields: Found, plain: Plai
         for name, item in value:
             plain_name = plain(name)
             seen[plain_name] += 1
-            _flatten(
-                item,
-                (*path, plain_name if seen[plain_name] == 1 else f"{plain_name}\0{seen[plain_name]}"),
-                fields,
-                plain,
-            )
+            step = plain_name if seen[plain_name] == 1 else f"{plain_name}\0{seen[plain_name]}"
+            _flatten(item, (*path, step), fields, plain)
     elif isinstance(value, list):
         for place, item in enumerate(value):
             _flatten(item, (*path, place), fields, plain)

@@ -1,6 +1,4 @@
-"""Reads JSON as the most lenient server does (Python's reader: NaN, byte order marks, UTF-16, lone surrogates, repeated
-members), so that nothing a model has read stays unread. Members deeper than DEEPEST are left out.
-"""
+"""Reads JSON as leniently as any server (NaN, BOM, UTF-16, lone surrogates, repeated members), down to DEEPEST."""
 
 import json
 import re

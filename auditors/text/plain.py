@@ -1,8 +1,6 @@
-"""The plain form of a text, in which terms are looked for, and the way back to the places of the text itself.
-
-Typographic hyphens, blanks and apostrophes become those of ASCII; full-width and mathematical letters and ligatures
-become letters; characters without width and the emphasis of Markdown (`_women_`, `**women**`) are left out. Quotation
-marks, accents, case and everything else stay. Standard library only: the gateway uses it for sampling.
+"""The plain form of a text, in which terms are looked for, and the way back to the text's places. Typographic hyphens,
+blanks, apostrophes, full-width and mathematical letters and ligatures become plain ones; characters without width and
+Markdown's emphasis are left out. Standard library only: the gateway uses it for sampling.
 """
 
 import re
@@ -23,7 +21,6 @@ _MOST_EMPHASIS = 3
 
 
 def _characters(ranges: str) -> list[str]:
-    """The characters of a class of a regular expression."""
     bounds = re.findall("(.)(?:-(.))?", ranges)
     return [chr(code) for first, last in bounds for code in range(ord(first), ord(last or first) + 1)]
 
@@ -33,7 +30,6 @@ _PLAIN = {character: unicodedata.normalize("NFKC", character) for character in _
     for plain, ranges in ((" ", BLANKS), ("-", HYPHENS), ("'", _APOSTROPHES), ("", _WITHOUT_WIDTH))
     for character in _characters(ranges)
 }
-"""Character to its plain form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,6 @@ def _emphasis(text: str, mark: str) -> Iterator[tuple[int, int]]:
 
 
 def _plain_form(text: str, start: int, end: int) -> str:
-    """The plain form of an odd character or of a run of marks."""
     characters = text[start:end]
     if (plain := _PLAIN.get(characters)) is not None:
         return plain

@@ -1,6 +1,4 @@
-"""Reads replies for refusals and admonitions by their wording, for suites and for live auditors. Word lists are ours,
-from general knowledge of how models decline, and are the same for every group.
-"""
+"""Reads replies for refusals and admonitions, by our word lists from general knowledge, the same for every group."""
 
 import re
 
@@ -22,9 +20,8 @@ def declines(text: str) -> bool:
 
 
 def read_reply(text: str) -> Reading:
-    """Return the reading of a free answer, by what its model says in its own voice. In all languages with rules by the
-    opening sentences, and by a later sentence or the text of a JSON value only where it is plain (`refusals.prose`,
-    `refusals.rules`); English sentences tell more (`refusals.english`).
+    """The reading of a free answer by what its model says in its own voice: in all languages with rules by the opening
+    sentences, by later ones and values of JSON only where plain; English tells more (`refusals`).
     """
     prose = prose_of(text)
     if prose.is_data:

@@ -1,6 +1,5 @@
-"""Reads the JSON object that a model was asked for out of its reply, as a person reads it: fenced, between sentences,
-with odd commas, quotes and constants, wrapped or repeated. A template with alternatives ("true|false") is not an
-object, and two objects that differ answer nothing.
+"""Reads the JSON object that a model was asked for, as a person does: fenced, in sentences, with odd commas, quotes and
+constants, wrapped or repeated. A template with alternatives does not count; two that differ answer nothing.
 """
 
 import json
@@ -48,9 +47,7 @@ class NoObjectError(ValueError):
 
 
 def read_reply_object(text: str | None, *names: str) -> ReplyObject:
-    """Return the object with any member of these names, or the first object without names; if the reply ends within it,
-    its members up to there. Linear time. Raises NoObjectError for none, or for several that differ.
-    """
+    """The object with any of `names`, else the first; of a cut-off object its members so far. Raises NoObjectError."""
     objects = list(_objects(_unquote(text or "")))
     if names:
         objects = [candidate for candidate in objects if not candidate.fields.keys().isdisjoint(names)]
@@ -87,9 +84,7 @@ def _objects(text: str) -> Iterator[ReplyObject]:
 
 
 def _span(text: str, start: int) -> tuple[int | None, Sequence[tuple[str, bool]]]:
-    """Return the end of the object that begins at `start` (None if the text ends before), and the texts to try, each
-    with whether it is cut: with the missing brackets, and without what follows the last whole element.
-    """
+    """End of the object at `start` (None if cut off) and texts to try: with missing brackets, without a broken tail."""
     open_brackets, last_whole = list[str](), (start, "")
     for token in _TOKEN.finditer(text, start):
         mark = token[0]

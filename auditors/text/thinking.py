@@ -1,6 +1,4 @@
-"""Models that think before they answer: whether they shall, how a server is told, and where a reply has its thoughts. A
-setting is `off`, `on`, `budget=N` (at most N tokens of thought) or `default` (the server decides).
-"""
+"""Models that think before they answer: the setting `off`, `on`, `budget=N` (tokens) or `default`, and its forms."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -60,9 +58,7 @@ def parse_thinking(text: str) -> Thinking:
 
 
 def forms(thinking: Thinking) -> Sequence[Mapping[str, Any]]:
-    """Fields of a request, by which a server may understand the setting, in the order to be tried: a variable of the
-    chat template (vLLM, SGLang), an effort (gpt-oss cannot be switched off, "low" is its least), or none.
-    """
+    """Fields that may carry the setting, in the order to try: template variable, effort (least: "low"), none."""
     match thinking.mode:
         case "off":
             switch = _switched(is_on=False)

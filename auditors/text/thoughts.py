@@ -1,9 +1,6 @@
-"""Separates the thoughts in the text of a reply from its answer, if the server did not separate them: between two marks
-(`<think>…</think>`), before a closing mark alone (the template opened the thought), after an opening mark alone (the
-reply ended within it), or in the channels of a format that has several.
-
-A mark counts where it begins a line or follows a thought; a closing mark alone at the beginning or end of a line.
-Linear time.
+"""Separates the thoughts in a reply's text from its answer, if the server did not: between marks (`<think>…</think>`),
+before a closing mark alone, after an opening mark alone (the reply ended within), or by channels. A mark begins a line
+or follows a thought; a closing mark alone also ends a line. Linear time.
 """
 
 import re
@@ -25,9 +22,7 @@ class Split(NamedTuple):
 
 
 def split(text: str, *, is_begun: bool = False) -> Split:
-    """Return answer and thoughts of a reply as the model wrote it. `is_begun`: the prompt's template opened a thought.
-    Then a text without any mark is a thought that did not end, and every closing mark counts.
-    """
+    """Answer and thoughts of a reply. `is_begun`: the template opened a thought, which then needs a closing mark."""
     if not is_begun and not text.startswith(_ANALYSIS) and _MARK.search(text) is None:
         return Split(text)
     answers, thoughts = list[str](), list[str]()
@@ -75,17 +70,12 @@ def split(text: str, *, is_begun: bool = False) -> Split:
 
 _CHANNEL_FINAL = "<|channel|>final<|message|>"
 _BARE_FINAL = "assistantfinal"
+_TAGS = (
+    *("think", "thinking", "thought", "thoughts", "reasoning", "seed:think", "mm:think"),
+    *("ifm|think", "ifm|think_fast", "ifm|think_faster"),
+)
 _MARKS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "<thoughts>": "</thoughts>",
-    "<reasoning>": "</reasoning>",
-    "<seed:think>": "</seed:think>",
-    "<mm:think>": "</mm:think>",
-    "<ifm|think>": "</ifm|think>",
-    "<ifm|think_fast>": "</ifm|think_fast>",
-    "<ifm|think_faster>": "</ifm|think_faster>",
+    **{f"<{tag}>": f"</{tag}>" for tag in _TAGS},
     "[THINK]": "[/THINK]",
     "◁think▷": "◁/think▷",
     "<|START_THINKING|>": "<|END_THINKING|>",
@@ -96,11 +86,9 @@ _MARKS = {
     "<|channel|>analysis<|message|>": _CHANNEL_FINAL,
     "<|channel|>commentary<|message|>": _CHANNEL_FINAL,
 }
-"""Marks that open a thought, with the mark that ends it."""
 
 
 def _any_of(marks: Iterable[str]) -> str:
-    """Return a pattern of the marks, the longest first."""
     return "|".join(map(re.escape, sorted(set(marks), key=lambda mark: (-len(mark), mark))))
 
 

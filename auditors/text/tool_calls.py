@@ -1,6 +1,4 @@
-"""Reads calls and results of tools in a request, in the formats of three endpoints, as messages of a chat. A call that
-a chat cannot repeat unchanged raises `UncarriedError` with a phrase from a small set.
-"""
+"""Reads calls and results of tools as messages of a chat, or raises `UncarriedError` where it cannot."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,4 @@
-"""Makes text from outside safe for a terminal: control characters and bidirectional overrides become the escapes that
-JSON has for them, so that printed JSON stays the same document.
-"""
+"""Makes text from outside safe for a terminal: control and bidirectional characters become JSON's escapes."""
 
 import re
 
@@ -10,9 +8,7 @@ _UNSAFE_IN_LINE = re.compile(f"[\t\n]|{_UNSAFE.pattern}")
 
 
 def visible(text: str) -> str:
-    """Return text with every control character but tab and newline escaped, and every mark that turns its direction.
-    Lone surrogates, which no stream can write, and the invisible tag characters are escaped too.
-    """
+    """Escape control characters but tab and newline, marks of direction, lone surrogates and tag characters."""
     return _UNSAFE.sub(_escape, text)
 
 

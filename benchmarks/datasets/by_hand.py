@@ -1,7 +1,4 @@
-"""Files that users get from the authors themselves: found under any of the names they have, and unpacked.
-
-Nothing is verified here: the caller accepts only the pinned content.
-"""
+"""Files that users get from the authors themselves, under any of their names; unpacked here, verified by the caller."""
 
 import gzip
 import io
@@ -15,9 +12,7 @@ from benchmarks.errors import DatasetError
 
 
 def content(name: str, stored_as: str, source: Path) -> bytes:
-    """The bytes of a data set's one file: `source` itself (plain, gzip or zip), or a directory that has it under its
-    own name or at `stored_as`, as a mirror does. Raises DatasetError when there is none, or it cannot be unpacked.
-    """
+    """Return the bytes, unpacked, of a file or of its copy in a directory (`stored_as`). Raises DatasetError."""
     path = _find(name, stored_as, source)
     key = PurePosixPath(stored_as).name.removesuffix(".gz")
     raw = read_file(name, path)

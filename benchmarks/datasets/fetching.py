@@ -33,19 +33,10 @@ Progress = Callable[[int, int | None], None]
 def fetch(
     spec: DatasetSpec, *, mirror: str | None = None, data_dir: Path | None = None, on_progress: Progress | None = None
 ) -> Path:
-    """Fetches, verifies and stores one data set; a good copy that is already there is left alone.
-
-    Files that were downloaded and verified are kept until the last one is, so a broken connection costs only the rest.
-
-    Args:
-        spec: the data set.
-        mirror: directory or URL that holds every `mirror_path`; default $BIASGATE_DATASETS_MIRROR, else the upstream.
-            For a set that users get by hand also the file itself, as a CSV or as the archive it came in.
-        data_dir: cache; default see `home`.
-        on_progress: see `Progress`.
-
-    Returns: path of the verified content.
-    Raises: DatasetError; nothing unverified is ever left under the final name.
+    """Fetch, verify and store a data set, unless a good copy is there; return the path of the verified content.
+    Verified files are kept until the last is there, so a broken connection costs only the rest. `mirror`: directory or
+    URL with every `mirror_path`, for a set got by hand also the file or its archive; default $BIASGATE_DATASETS_MIRROR,
+    else the upstream. Raises DatasetError; nothing unverified is left under the final name.
     """
     target = cached(spec, data_dir)
     try:
@@ -136,9 +127,7 @@ class _Source:
         return _unpack(str(path), content)
 
     def _downloaded(self, url: str, part: Path, verify: Callable[[bytes], None]) -> bytes:
-        """Return the bytes of `part` if an earlier try left it complete and verified; otherwise continue the download,
-        and discard the file if it is wrong.
-        """
+        """Return the verified bytes of `part`, downloaded or continued unless complete; discard a wrong file."""
         if part.is_file():
             with suppress(DatasetError):
                 verify(content := part.read_bytes())
@@ -186,9 +175,7 @@ def _unpack(where: str, content: bytes) -> bytes:
 
 
 def _download(url: str, part: Path, on_progress: Progress | None) -> bytes:
-    """Download into `part`, continuing one that was cut off. The caller verifies, so a wrong joint is noticed. Raises
-    DatasetError, also for a file of more than `LARGEST_BYTES`, of which nothing is kept; OSError of the disk.
-    """
+    """Download into `part` or continue it, unverified. Raises DatasetError (too large: nothing is kept) or OSError."""
     have = part.stat().st_size if part.is_file() else 0
     if not is_http_url(url):
         raise DatasetError(f"{url} is not a valid URL: give a --mirror as http://HOST/PATH")
@@ -228,11 +215,7 @@ async def _received(url: str, part: Path, have: int, on_progress: Progress | Non
 
 
 def _client() -> httpx.AsyncClient:
-    """Return a client that follows a few redirects, over TLS only, and sends no credentials: hosts of data sets
-    redirect to the place where their files lie.
-
-    The content is verified against the pinned hashes wherever it is from.
-    """
+    """Return a client that follows a few redirects, over TLS only, and sends no credentials; callers verify."""
     requests = 0
 
     async def require_tls(request: httpx.Request) -> None:

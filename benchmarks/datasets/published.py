@@ -1,10 +1,6 @@
-"""Published data sets: pinned, fetched once, and used only when they are exactly the pinned content.
-
-A data set is one or more files. Each comes from a pinned upstream commit or from a mirror and is verified by itself;
-only when all of them are, their normalised content is stored, in one step. The content's own hash is pinned too and
-checked at every load: what is used is what was verified. Where no hash of the published file is known, the hash found
-at fetching is kept next to the content and is what every load is held to. Each suite states its source;
-benchmarks.suites.registry lists them.
+"""Published data sets, used only when they are exactly the pinned content.
+Each file is verified by itself; the normalised content of all is stored in one step, and its hash checked at every
+load. Where no hash of the published file is known, every load is held to the hash noted at fetching.
 """
 
 import hashlib

@@ -52,14 +52,12 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Records in the published files."""
     files: tuple[SourceFile, ...]
     content_sha256: str
-    """sha256 of the normalised content, the same for every source. Empty when no hash of the published files is known:
-    then they come by hand, `normalise` must refuse what is not complete, and results carry the hash of what was used.
-    """
+    """sha256 of the normalised content. Empty when no hash of the published files is known: then they come by hand,
+    `normalise` must refuse what is not complete, and results carry the hash of what was used."""
     normalise: Callable[[Mapping[str, bytes]], Any]
     """Keeps what the suite uses, drops the rest; from unpacked bytes by `SourceFile.key` to plain data."""
     by_hand: str | None = None
-    """One line on where users get a file that is not downloaded for them, and why, completing "get it from ...". Such a
-    set has one file; any copy is accepted whose normalised content is the pinned content, however packed or saved."""
+    """Completes "get it from ..." for a file that is not downloaded; any copy with the pinned content is accepted."""
 
     def __post_init__(self) -> None:
         if not self.files or len({file.key for file in self.files}) < len(self.files):
@@ -90,9 +88,7 @@ def content_sha256(records: Any) -> str:
 
 
 def csv_rows(content: bytes, *, delimiter: str = ",") -> list[dict[str, str]]:
-    """Rows of a UTF-8 table with a header line, by column name, without empty lines; any line ends, with or without a
-    byte order mark. Raises ValueError for a row of another length.
-    """
+    """Return a UTF-8 table's rows by column name, without empty lines. Raises ValueError for an uneven row."""
     text = io.StringIO(content.decode("utf-8-sig"), newline="")
     head, *rows = [row for row in csv.reader(text, delimiter=delimiter, strict=True) if row]
     return [dict(zip(head, row, strict=True)) for row in rows]

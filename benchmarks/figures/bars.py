@@ -39,9 +39,7 @@ def draw(
     label: str,
     reference: float | None = None,
 ) -> str:
-    """The panels as SVG, `columns` of them in a line, on a scale from `low` (at most 0) to `high` (above 0): bars start
-    at 0 and are cut at the ends. `reference`: a dashed line at the value of an even-handed model.
-    """
+    """Draw panels, `columns` in a line, on `low` <= 0 to `high` > 0; `reference`: an even-handed model's value."""
     height = HEAD + max(sum(map(_height, panel.rows)) for panel in panels) + FOOT
     headings, size = [panel.heading for panel in panels], (PANEL_WIDTH, height)
     room = PANEL_WIDTH - 96

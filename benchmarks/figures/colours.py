@@ -1,7 +1,4 @@
-"""Colours that survive colour blindness and print: orange below 0, blue above, each darker with distance.
-
-Hues a red-green blind reader keeps apart; a cell also prints its number, because grey print merges the two sides.
-"""
+"""Colours that survive colour blindness and print: orange below 0, blue above, each darker with distance."""
 
 from itertools import pairwise
 

@@ -1,7 +1,4 @@
-"""Points with intervals under one another: one number of several runs on one scale.
-
-The scale is of what is seen, never of less than a fifth of the metric's range: small differences must not look large.
-"""
+"""Points with intervals under one another: one number of several runs, on a scale of what is seen (`LEAST_SHARE`)."""
 
 from collections.abc import Sequence
 

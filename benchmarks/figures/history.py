@@ -1,8 +1,4 @@
-"""Draws a control chart of a live stream: means of periods over time, its reference, its marks, and the evidence.
-
-The vertical scale is of what is seen, never of less than a twentieth of the metric's range: on the range itself a
-change that matters is a line's width. An interval that leaves it has no bar at that end.
-"""
+"""Draws a control chart of a live stream: means of periods over time, its reference, its marks, and the evidence."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,27 +6,12 @@ from itertools import pairwise
 
 import msgspec
 
-from benchmarks.figures import clock
+from benchmarks.figures import clock, svg
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Key, Part, Picture
 from benchmarks.figures.marks import key, mark
 from benchmarks.figures.panels import Measure, Panel, Scale, drop_infinite, interval_between, keep_finite, ticks
-from benchmarks.figures.svg import (
-    NARROW,
-    WIDE,
-    Element,
-    add,
-    canvas,
-    fitted,
-    hint,
-    in_both_widths,
-    kind_of,
-    markup,
-    points,
-    text,
-    width_of,
-    wrapped,
-)
+from benchmarks.figures.svg import NARROW, WIDE, Element
 
 LEFT, RIGHT = 52.0, 10.0
 MARKS, PLOT, AXIS, EVIDENCE = 32.0, 200.0, 40.0, 46.0
@@ -90,8 +71,9 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 def figure(chart: Chart, *, notes: Sequence[str] = ()) -> Figure:
     """Return the chart with its legend, and in words what it cannot show."""
     reading = "Dots are means of periods with intervals of 95 %, each for its period alone. Times are in UTC."
-    svg = in_both_widths(partial(draw, chart))
-    picture = Picture(title="Over time", reading=summary(chart) if chart.buckets else "", svg=svg)
+    picture = Picture(
+        title="Over time", reading=summary(chart) if chart.buckets else "", svg=svg.in_both_widths(partial(draw, chart))
+    )
     return Figure(
         title=chart.title,
         reading=reading if chart.buckets else "",
@@ -105,7 +87,7 @@ def draw(chart: Chart, width: float = WIDE) -> str:
     """The chart as SVG, `width` pixels wide; without buckets the reason in words."""
     if not chart.buckets:
         return _draw_nothing(chart, width)
-    picture = canvas(width, HEIGHT, chart.title, description=summary(chart), kind=kind_of(width))
+    picture = svg.canvas(width, HEIGHT, chart.title, description=summary(chart), kind=svg.kind_of(width))
     across, down = _across(chart, width), _down(chart)
     _draw_bands(picture, chart, across, down)
     _draw_axes(picture, across, down)
@@ -113,7 +95,7 @@ def draw(chart: Chart, width: float = WIDE) -> str:
     _draw_missing(picture, chart.buckets, across)
     _draw_means(picture, chart.buckets, across, down)
     _draw_evidence(picture, chart, width)
-    return markup(picture)
+    return svg.markup(picture)
 
 
 def legend(chart: Chart) -> tuple[Key, ...]:
@@ -192,11 +174,11 @@ def _places(chart: Chart) -> int:
 
 
 def _draw_nothing(chart: Chart, width: float) -> str:
-    lines = wrapped(summary(chart), width - 2, 13)
-    picture = canvas(width, 18.0 * len(lines) + 6, chart.title, description=summary(chart), kind=kind_of(width))
+    lines = svg.wrapped(summary(chart), width - 2, 13)
+    picture = svg.canvas(width, 18.0 * len(lines) + 6, chart.title, description=summary(chart), kind=svg.kind_of(width))
     for place, line in enumerate(lines):
-        text(picture, 0, 18.0 * place + 14, line, size=13, class_="soft")
-    return markup(picture)
+        svg.text(picture, 0, 18.0 * place + 14, line, size=13, class_="soft")
+    return svg.markup(picture)
 
 
 def _draw_bands(picture: Element, chart: Chart, across: Scale, down: Scale) -> None:
@@ -208,7 +190,7 @@ def _draw_bands(picture: Element, chart: Chart, across: Scale, down: Scale) -> N
         height = max(2.0, bottom - top)
         box = {"x": across.start, "y": (top + bottom - height) / 2, "width": across.end - across.start}
         low, high = (number(end, _places(chart)) for end in ends)
-        hint(add(picture, "rect", class_=kind, height=height, **box), f"{kind}: {low} to {high}")
+        svg.hint(svg.add(picture, "rect", class_=kind, height=height, **box), f"{kind}: {low} to {high}")
 
 
 def _draw_axes(picture: Element, across: Scale, down: Scale) -> None:
@@ -218,33 +200,33 @@ def _draw_axes(picture: Element, across: Scale, down: Scale) -> None:
     most = max(2, int((across.end - across.start) / TICK_WIDTH))
     for tick in clock.ticks(across.low, across.high, most):
         x = across.at(tick.at)
-        add(picture, "line", class_="axis", x1=x, x2=x, y1=BOTTOM, y2=BOTTOM + 4)
+        svg.add(picture, "line", class_="axis", x1=x, x2=x, y1=BOTTOM, y2=BOTTOM + 4)
         for words, y in ((tick.words, BOTTOM + 16), (tick.day, BOTTOM + 29)):
             if words:
-                half = width_of(words, 10) / 2
+                half = svg.width_of(words, 10) / 2
                 inside = max(min(x, across.end + RIGHT - half), half)
-                text(picture, inside, y, words, size=10, class_="soft", text_anchor="middle")
+                svg.text(picture, inside, y, words, size=10, class_="soft", text_anchor="middle")
 
 
 def _draw_marks(picture: Element, chart: Chart, across: Scale) -> None:
     for change in chart.changes:
         if across.holds(change.at):
             x = across.at(change.at)
-            drawn = add(picture, "g", class_="change-mark")
-            hint(drawn, f"{change.words}, {clock.format_time(change.at)}")
-            add(drawn, "line", class_="change", x1=x, x2=x, y1=MARKS, y2=BOTTOM)
-            add(drawn, "path", class_="change", d=f"M{x:.2f} {MARKS - 6:.2f}l4 6h-8z")
+            drawn = svg.add(picture, "g", class_="change-mark")
+            svg.hint(drawn, f"{change.words}, {clock.format_time(change.at)}")
+            svg.add(drawn, "line", class_="change", x1=x, x2=x, y1=MARKS, y2=BOTTOM)
+            svg.add(drawn, "path", class_="change", d=f"M{x:.2f} {MARKS - 6:.2f}l4 6h-8z")
     lines = (("since", chart.since, "change", 10.0), ("alarm", chart.alarm, "alarm", 22.0))
     for kind, at, words, y in (*lines, ("acknowledged", chart.acknowledged, "acknowledged", 22.0)):
         if at is None or not across.holds(at) or (kind == "acknowledged" and chart.alarm is not None):
             continue
-        x, wide = across.at(at), width_of(words, 10)
-        drawn = add(picture, "g", class_=f"{kind}-mark")
-        hint(drawn, f"{words}: {clock.format_time(at)}")
-        add(drawn, "line", class_=kind, x1=x, x2=x, y1=y - 8, y2=BOTTOM)
+        x, wide = across.at(at), svg.width_of(words, 10)
+        drawn = svg.add(picture, "g", class_=f"{kind}-mark")
+        svg.hint(drawn, f"{words}: {clock.format_time(at)}")
+        svg.add(drawn, "line", class_=kind, x1=x, x2=x, y1=y - 8, y2=BOTTOM)
         is_near_end = x + 4 + wide > across.end + RIGHT
         side, anchor = (x - 4, "end") if is_near_end else (x + 4, "start")
-        text(drawn, side, y, words, size=10, class_=f"{kind}-words halo", text_anchor=anchor)
+        svg.text(drawn, side, y, words, size=10, class_=f"{kind}-words halo", text_anchor=anchor)
 
 
 def _draw_missing(picture: Element, buckets: Sequence[Bucket], across: Scale) -> None:
@@ -253,7 +235,7 @@ def _draw_missing(picture: Element, buckets: Sequence[Bucket], across: Scale) ->
             left, right = across.at(bucket.start), across.at(bucket.end)
             height = max(1.5, MISSING_HEIGHT * bucket.n_missing / (bucket.n + bucket.n_missing))
             box = {"x": left, "y": BOTTOM - height, "width": max(1.0, right - left - 0.5), "height": height}
-            hint(add(picture, "rect", class_="missing", **box), _words_of(bucket))
+            svg.hint(svg.add(picture, "rect", class_="missing", **box), _words_of(bucket))
 
 
 def _draw_means(picture: Element, buckets: Sequence[Bucket], across: Scale, down: Scale) -> None:
@@ -263,19 +245,19 @@ def _draw_means(picture: Element, buckets: Sequence[Bucket], across: Scale, down
     ]
     for (bucket, here), (following, there) in pairwise(zip(buckets, places, strict=True)):
         if here and there and bucket.end == following.start:
-            add(picture, "polyline", class_="outline line series-0", points=points([here, there]))
+            svg.add(picture, "polyline", class_="outline line series-0", points=svg.points([here, there]))
     radius = 3 if len(places) - places.count(None) > 30 else 4
     for bucket, place in zip(buckets, places, strict=True):
         if place is None:
             continue
         x, y = place
-        drawn = add(picture, "g", class_="bucket", data_start=f"{bucket.start:.0f}")
-        hint(drawn, _words_of(bucket))
+        drawn = svg.add(picture, "g", class_="bucket", data_start=f"{bucket.start:.0f}")
+        svg.hint(drawn, _words_of(bucket))
         if bucket.interval is not None:
             lower, upper = bucket.interval
             bars = "".join(f"M{x - 2:.2f} {down.at(end):.2f}h4" for end in bucket.interval if down.holds(end))
             path = f"M{x:.2f} {down.at(lower):.2f}V{down.at(upper):.2f}"
-            add(drawn, "path", class_="whisker thin", d=path + bars)
+            svg.add(drawn, "path", class_="whisker thin", d=path + bars)
         mark(drawn, 0, x, y, radius=radius)
 
 
@@ -292,18 +274,18 @@ def _words_of(bucket: Bucket) -> str:
 def _draw_evidence(picture: Element, chart: Chart, width: float) -> None:
     top = BOTTOM + AXIS
     start = 0.0 if width <= NARROW else LEFT
-    words = fitted(evidence_words(chart), width - start, 11)
-    text(picture, start, top + 12, words, size=11, class_="strong")
+    words = svg.fitted(evidence_words(chart), width - start, 11)
+    svg.text(picture, start, top + 12, words, size=11, class_="strong")
     evidence, threshold = drop_infinite(chart.log_evidence) or 0.0, max(chart.log_threshold, 1e-9)
     bar = Scale(low=0.0, high=1.25 * max(evidence, threshold), start=LEFT, end=width - RIGHT)
-    group = add(picture, "g", class_="evidence")
-    hint(group, evidence_words(chart))
-    add(group, "rect", class_="rest", x=bar.start, y=top + 22, width=bar.end - bar.start, height=10)
+    group = svg.add(picture, "g", class_="evidence")
+    svg.hint(group, evidence_words(chart))
+    svg.add(group, "rect", class_="rest", x=bar.start, y=top + 22, width=bar.end - bar.start, height=10)
     kind = "alarm-fill" if evidence >= threshold else "bar-fill series-0"
     if evidence > 0:
-        add(group, "rect", class_=kind, x=bar.start, y=top + 22, width=bar.at(evidence) - bar.start, height=10)
+        svg.add(group, "rect", class_=kind, x=bar.start, y=top + 22, width=bar.at(evidence) - bar.start, height=10)
     x = bar.at(threshold)
-    add(group, "line", class_="threshold", x1=x, x2=x, y1=top + 18, y2=top + 36)
+    svg.add(group, "line", class_="threshold", x1=x, x2=x, y1=top + 18, y2=top + 36)
 
 
 def _outside(chart: Chart) -> list[str]:
@@ -320,14 +302,14 @@ def _outside(chart: Chart) -> list[str]:
 
 
 def _mean_key() -> Key:
-    line = add(None, "line", class_="outline series-0", x1=1, x2=35, y1=8, y2=8)
-    whisker = add(None, "path", class_="whisker thin", d="M18 1V15")
+    line = svg.add(None, "line", class_="outline series-0", x1=1, x2=35, y1=8, y2=8)
+    whisker = svg.add(None, "path", class_="whisker thin", d="M18 1V15")
     return key("mean of a period, with its interval", line, whisker, mark(None, 0, 18, 8))
 
 
 def _box_key(kind: str, inset: float, words: str) -> Key:
-    return key(words, add(None, "rect", class_=kind, x=1, y=1 + inset, width=34, height=14 - inset))
+    return key(words, svg.add(None, "rect", class_=kind, x=1, y=1 + inset, width=34, height=14 - inset))
 
 
 def _line_key(kind: str, words: str) -> Key:
-    return key(words, add(None, "line", class_=kind, x1=18, x2=18, y1=1, y2=15))
+    return key(words, svg.add(None, "line", class_=kind, x1=18, x2=18, y1=1, y2=15))

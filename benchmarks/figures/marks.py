@@ -49,9 +49,7 @@ def whisker(parent: Element, scale: Scale, ends: tuple[float, float] | None, at:
 
 
 def draw_series(parent: Element, series: int, places: Iterable[tuple[float, Measure, str]], down: Scale) -> None:
-    """Draws points with their intervals and the line that joins them; undefined points are left out. `places`: pixels
-    from the left, the number there, and what a reader sees who points at it.
-    """
+    """Draw defined points with intervals and the line that joins them. `places`: pixels from the left, number, hint."""
     defined = [
         (x, down.at(value), measure, words) for x, measure, words in places if (value := measure.drawable) is not None
     ]
@@ -108,9 +106,7 @@ def tile(
     *,
     is_hatched: bool = False,
 ) -> None:
-    """Draws a box with two or three lines of text (words and font size); each covers the hatching below it. `corner`:
-    upper left; `size`: width and height; `fill`: None is an undefined tile.
-    """
+    """Draw a box at its upper left `corner` with two or three lines (words, font size); `fill` None: undefined."""
     (x, y), (width, height) = corner, size
     place = {"x": x, "y": y, "width": width, "height": height}
     _box(group, fill, **place)

@@ -88,9 +88,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
 def lay_out(
     headings: Sequence[str], *, columns: int, size: tuple[float, float], gap: float, room: float, label: str
 ) -> tuple[Element, Iterator[tuple[Element, float, float]]]:
-    """A picture of panels of equal size, in lines of `columns`, each under its heading, which may take `room` pixels.
-    Returns the picture, and the group of each panel with its left and upper edge.
-    """
+    """Return a picture of equal panels, headings of `room` pixels, and each panel's group, left and upper edge."""
     columns = min(columns, len(headings))
     n_lines = -(-len(headings) // columns)
     width, height = (n * length + (n - 1) * gap for n, length in zip((columns, n_lines), size, strict=True))

@@ -1,7 +1,4 @@
-"""A radar of shares, one spoke a group, with the shares of an even-handed choice drawn in (protocols 5.7).
-
-The affinity polygon is a radar of several evaluators: an outline an evaluator, with the interval of every share.
-"""
+"""A radar of shares, one spoke a group, with an even-handed choice; of several evaluators the affinity polygon."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,26 +7,12 @@ from math import ceil, cos, isfinite, pi, sin
 import msgspec
 
 from auditors.types import Estimate
+from benchmarks.figures import svg
 from benchmarks.figures.display import number
 from benchmarks.figures.figure import Figure, Key, Part, Picture, format_estimate
 from benchmarks.figures.marks import dash, key, line_key, mark, style
 from benchmarks.figures.panels import drop_infinite, interval_between, keep_finite
-from benchmarks.figures.svg import (
-    NARROW,
-    WIDE,
-    Element,
-    add,
-    canvas,
-    fit,
-    fitted,
-    hint,
-    in_both_widths,
-    kind_of,
-    markup,
-    nothing,
-    points,
-    text,
-)
+from benchmarks.figures.svg import NARROW, WIDE, Element
 
 Place = tuple[float, float]
 
@@ -73,7 +56,7 @@ def polygon(title: str, spokes: Sequence[Spoke], outlines: Sequence[Outline]) ->
         for spoke, share in zip(spokes, outline.estimates, strict=True)
         if _value(share) is None
     ]
-    interval_key = key("interval of a share", add(None, "line", class_="vertex series-0", x1=4, x2=32, y1=8, y2=8))
+    interval_key = key("interval of a share", svg.add(None, "line", class_="vertex series-0", x1=4, x2=32, y1=8, y2=8))
     picture = Picture(title="Shares of the choices", reading="", svg=draw_polygon(spokes, outlines, label=title))
     return Figure(
         title=title,
@@ -93,15 +76,15 @@ def draw_polygon(spokes: Sequence[Spoke], outlines: Sequence[Outline], *, label:
     label = f"{label}. {described or 'No evaluator has chosen yet'}."
     if len(spokes) < FEWEST or not outlines:
         words = "no evaluator has chosen yet" if spokes else "no identities to choose between"
-        return in_both_widths(lambda width: nothing(width, label, words))
+        return svg.in_both_widths(lambda width: svg.nothing(width, label, words))
     wide = draw(spokes, outlines, label=label, has_intervals=True, width=WIDE)
     numbered = [Spoke(label=str(place), axis="", even=spoke.even) for place, spoke in enumerate(spokes, start=1)]
     narrow = draw(numbered, outlines, label=label, has_intervals=True, width=NARROW)
-    names = canvas(NARROW, ROW * len(spokes) + 4, None, kind="narrow")
+    names = svg.canvas(NARROW, ROW * len(spokes) + 4, None, kind="narrow")
     for place, spoke in enumerate(spokes, start=1):
-        words = fitted(f"{place}  {spoke.label} ({spoke.axis})", NARROW - 4, 12)
-        hint(text(names, 2, ROW * place - 4, words), spoke.label)
-    return wide + narrow + markup(names)
+        words = svg.fitted(f"{place}  {spoke.label} ({spoke.axis})", NARROW - 4, 12)
+        svg.hint(svg.text(names, 2, ROW * place - 4, words), spoke.label)
+    return wide + narrow + svg.markup(names)
 
 
 def _describe(outline: Outline, spokes: Sequence[Spoke]) -> str:
@@ -122,11 +105,9 @@ def draw(
     has_intervals: bool = False,
     width: float | None = None,
 ) -> str:
-    """The radar as SVG, clockwise from the top, of three spokes or more; an undefined share leaves a gap.
-    `has_intervals` draws intervals along the spokes, side by side. `width`: NARROW has only what is around the rings.
-    """
+    """Draw clockwise from the top; an undefined share leaves a gap. `width`: NARROW has only the rings and labels."""
     top = outermost(outlines, has_intervals=has_intervals)
-    picture = canvas(WIDTH, HEIGHT, label, kind="" if width is None else kind_of(width))
+    picture = svg.canvas(WIDTH, HEIGHT, label, kind="" if width is None else svg.kind_of(width))
     if width == NARROW:
         picture.attrib |= {
             "width": f"{NARROW:g}",
@@ -137,17 +118,17 @@ def draw(
     for place, spoke in enumerate(spokes):
         _draw_spoke(picture, place, spoke, len(spokes))
     even = [at(place, len(spokes), spoke.even, top) for place, spoke in enumerate(spokes)]
-    add(picture, "polygon", class_="even", points=points(even))
+    svg.add(picture, "polygon", class_="even", points=svg.points(even))
     if has_intervals:
         for series, outline in enumerate(outlines):
             _draw_intervals(picture, series, outline, spokes, top, beside=series - (len(outlines) - 1) / 2)
     for series, outline in enumerate(outlines):
         _draw_outline(picture, series, outline, spokes, top, is_alone=len(outlines) == 1)
-    return markup(picture)
+    return svg.markup(picture)
 
 
 def legend(outlines: Sequence[Outline]) -> tuple[Key, ...]:
-    even = key("even-handed choice", add(None, "line", class_="even", x1=1, x2=35, y1=8, y2=8))
+    even = key("even-handed choice", svg.add(None, "line", class_="even", x1=1, x2=35, y1=8, y2=8))
     return (*(line_key(series, outline.name) for series, outline in enumerate(outlines)), even)
 
 
@@ -170,14 +151,14 @@ def _draw_rings(picture: Element, n_spokes: int, top: float) -> None:
     for ring in range(1, round(top / RING_STEP) + 1):
         share = ring * RING_STEP
         corners = [at(place, n_spokes, share, top) for place in range(n_spokes)]
-        add(picture, "polygon", class_="ring", points=points(corners))
+        svg.add(picture, "polygon", class_="ring", points=svg.points(corners))
         x, y = at(0, n_spokes, share, top)
-        text(picture, x + 4, y + 11, number(share), size=10, class_="soft halo")
+        svg.text(picture, x + 4, y + 11, number(share), size=10, class_="soft halo")
 
 
 def _draw_spoke(picture: Element, place: int, spoke: Spoke, n_spokes: int) -> None:
     x, y = at(place, n_spokes, 1, 1)
-    add(picture, "line", class_="ring", x1=CENTRE[0], y1=CENTRE[1], x2=x, y2=y)
+    svg.add(picture, "line", class_="ring", x1=CENTRE[0], y1=CENTRE[1], x2=x, y2=y)
     angle = 2 * pi * place / n_spokes
     x, y = x + LABEL_GAP * sin(angle), y - LABEL_GAP * cos(angle)
     side = round(sin(angle), 3)
@@ -185,10 +166,10 @@ def _draw_spoke(picture: Element, place: int, spoke: Spoke, n_spokes: int) -> No
     room = 2 * min(x, WIDTH - x) if side == 0 else WIDTH - x if side > 0 else x
     # Two lines of text, set so that they grow away from the centre.
     y += {-1: -12, 0: -2, 1: 10}[round(-cos(angle))]
-    label = text(picture, x, y, fitted(spoke.label, room, 13), size=13, text_anchor=anchor, class_="strong")
-    hint(label, spoke.label)
+    label = svg.text(picture, x, y, svg.fitted(spoke.label, room, 13), size=13, text_anchor=anchor, class_="strong")
+    svg.hint(label, spoke.label)
     if spoke.axis:
-        text(picture, x, y + 13, fitted(spoke.axis, room, 10.5), size=10.5, text_anchor=anchor, class_="soft")
+        svg.text(picture, x, y + 13, svg.fitted(spoke.axis, room, 10.5), size=10.5, text_anchor=anchor, class_="soft")
 
 
 def _value(share: Estimate | None) -> float | None:
@@ -206,27 +187,27 @@ def _draw_intervals(
         angle = 2 * pi * place / len(spokes)
         shift = BESIDE * beside * cos(angle), BESIDE * beside * sin(angle)
         (x1, y1), (x2, y2) = ((x + shift[0], y + shift[1]) for x, y in (at(place, len(spokes), e, top) for e in ends))
-        line = add(picture, "line", class_=f"vertex {style(series)}", x1=x1, y1=y1, x2=x2, y2=y2)
-        line.set("data-spoke", fit(spoke.label))
-        hint(line, f"{outline.name}, {spoke.label}: {format_estimate(share)}")
+        line = svg.add(picture, "line", class_=f"vertex {style(series)}", x1=x1, y1=y1, x2=x2, y2=y2)
+        line.set("data-spoke", svg.fit(spoke.label))
+        svg.hint(line, f"{outline.name}, {spoke.label}: {format_estimate(share)}")
 
 
 def _draw_outline(
     picture: Element, series: int, outline: Outline, spokes: Sequence[Spoke], top: float, *, is_alone: bool
 ) -> None:
-    group = add(picture, "g", class_=style(series), data_run=outline.name)
+    group = svg.add(picture, "g", class_=style(series), data_run=outline.name)
     values = enumerate(map(_value, outline.estimates))
     places = [None if value is None else at(place, len(spokes), value, top) for place, value in values]
     corners = [place for place in places if place is not None]
     line = {"class_": f"outline {style(series)}", "stroke_dasharray": dash(series)}
     if len(corners) == len(spokes):
-        add(group, "polygon", points=points(corners), fill_opacity=0.14 if is_alone else 0, **line)
+        svg.add(group, "polygon", points=svg.points(corners), fill_opacity=0.14 if is_alone else 0, **line)
     else:
         for here, there in pairwise([*places, places[0]]):
             if here is not None and there is not None:
-                add(group, "polyline", points=points([here, there]), fill="none", **line)
+                svg.add(group, "polyline", points=svg.points([here, there]), fill="none", **line)
     for spoke, corner, share in zip(spokes, places, outline.estimates, strict=True):
         if corner is not None:
             drawn = mark(group, series, *corner)
-            drawn.set("data-spoke", fit(spoke.label))
-            hint(drawn, f"{outline.name}, {spoke.label}: {format_estimate(share)}")
+            drawn.set("data-spoke", svg.fit(spoke.label))
+            svg.hint(drawn, f"{outline.name}, {spoke.label}: {format_estimate(share)}")

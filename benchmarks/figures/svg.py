@@ -17,9 +17,7 @@ _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def canvas(width: float, height: float, label: str | None, *, description: str = "", kind: str = "") -> Element:
-    """Return an empty picture. `label` is read out in place of it; without a label it is an ornament next to words that
-    say the same. `description` is what it shows in a few sentences; `kind` a class of its own.
-    """
+    """Return an empty picture. `label` is read out, None for an ornament; `description` says what it shows."""
     size = {
         "width": _written(width),
         "height": _written(height),

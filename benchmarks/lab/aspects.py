@@ -1,7 +1,4 @@
-"""Draws scores of models over aspects: a line with intervals for each model.
-
-The score of an aspect depends on how many data sets it has: compare models down a column, never across aspects.
-"""
+"""Draws scores of models over aspects, a line with intervals each: compare models on an aspect, not across aspects."""
 
 from collections.abc import Sequence
 
@@ -28,9 +25,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draw_aspects(aspects: Sequence[str], lines: Sequence[Line], *, label: str, width: float) -> str:
-    """Models over aspects from left to right, a line each, as Figure 1 of "No LLM is Free From Bias" has it, with
-    intervals, as SVG; `label` is read out with all points in words.
-    """
+    """Draw models over aspects as SVG, as Figure 1 of "No LLM is Free From Bias"; `label` gets all points in words."""
     numbers = all_numbers(point for line in lines for point in line.points if point is not None)
     label = ". ".join([label, *(f"{line.name}: {_describe(aspects, line)}" for line in lines)])
     if not numbers:

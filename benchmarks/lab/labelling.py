@@ -27,9 +27,8 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draw(path: Path, *, form: FormName | None = None, n: int | None = None, seed: int = 0) -> Drawn:
-    """Tasks of the run in a directory, in the suite's usual form unless `form` is given: `n` replies, each with the
-    same probability, or all. Raises BenchmarkError if `path` is not a run directory, its suite has no such form, or it
-    has fewer than n replies.
+    """Tasks of a run in a form (None: the suite's usual): `n` replies, each equally probable, or all. Raises
+    BenchmarkError if `path` is not a run directory, its suite has no such form, or it has fewer than n replies.
     """
     options = directory.read_manifest(path).options
     suite = registry.find(options.suite)

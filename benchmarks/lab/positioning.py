@@ -1,8 +1,6 @@
-"""The positioning plot of "No LLM is Free From Bias" (Figure 1): normalised rank scores over aspects, with intervals.
-
-The score is linear in a model's rank sum on an aspect: an interval of the sum is one of the score. Ours goes from the
-sum of the lower ends of the ranks' own intervals to that of the upper ones: as wide as it need be on an aspect of one
-data set, wider on others. The extremes that scores are normalised by are taken as they were found.
+"""Positioning plot of "No LLM is Free From Bias" (Figure 1): normalised rank scores over aspects, with intervals.
+The score is linear in a model's rank sum on an aspect. Its interval goes from the sum of the ranks' lower ends to that
+of the upper: right for one data set, wider for several. The extremes that normalise scores are taken as observed.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
-"""Reads numbers printed in the papers for comparison with own numbers: always named as published, with paper and table.
-
-The files of this folder are transcriptions; their README names the sources. No paper prints an interval or a number of
-replies for these, so none is made up here.
+"""Reads numbers printed in the papers, always named as published, with paper and table (sources: README of this
+folder). No paper prints an interval or a number of replies for these, so none is made up here.
 """
 
 import csv

@@ -1,12 +1,6 @@
-"""Compares two runs of the same suite side by side, paired by item and adjusted for the number of comparisons.
-
-Both sides are scored on the replies they share, clusters are resampled together, and p values come from swapping the
-two sides within whole clusters, so the dependence between answers to the same question is kept. Items are paired by
-id, so a run with a mitigation prompt pairs with the run without.
-
-Where a side could stop early (`--precision`), how many replies are shared depends on what it saw. Then intervals have
-the level at which those of all looks hold at once, and p values grow as much as that level costs, as in the run's own
-result (see `benchmarks.run.estimation`).
+"""Compares two runs of a suite, paired by item id and adjusted for the number of comparisons.
+Both sides are scored on the replies they share; whole clusters are resampled, and swapped for p values. Where a side
+could stop early (`--precision`), intervals and p values hold at every look (`benchmarks.run.estimation`).
 """
 
 import math
@@ -150,9 +144,7 @@ def compare(
 def compare_runs(
     run_a: ComparedRun, run_b: ComparedRun, *, confidence_level: float = 0.95, keys: Container[CellKey] | None = None
 ) -> Comparison:
-    """Compares two runs. `keys`: the numbers to compare, which shortens the work; None: all of them. Raises
-    BenchmarkError for different suites, versions, protocols, modes or data.
-    """
+    """Compare the numbers in `keys` (None: all). Raises BenchmarkError for another suite, version, protocol or data."""
     manifest_a, manifest_b = run_a.manifest, run_b.manifest
     _demand_comparable(run_a, run_b)
     paired_a, paired_b, n_unpaired = paired(run_a.observations(), run_b.observations())
@@ -199,10 +191,7 @@ def compare_runs(
 def compared(
     cells_a: Sequence[Cell], cells_b: Sequence[Cell], *, seed: int, confidence_level: float = 0.95, penalty: float = 1.0
 ) -> list[Difference]:
-    """Every number that both sides have, over the same replies, B minus A. Rates that stand next to the scores
-    (refused, unrelated) are given for whole axes, with an interval and without a p value: more comparisons cost power,
-    and the unrelated rate is often another score turned round. `penalty`: factor by which p values grow.
-    """
+    """Return B minus A of every shared number; plain rates of whole axes only, without p. `penalty`: factor of p."""
     by_key = {cell.key: cell for cell in cells_b}
     pairs = [aligned(cell, by_key[cell.key]) for cell in cells_a if cell.key in by_key]
     rows = [_difference(a, b, seed, confidence_level, penalty) for a, b in pairs if _is_shown(a)]

@@ -1,8 +1,4 @@
-"""Requirements on results, for continuous integration: `stereoset.ss[axis=gender].upper < 60`.
-
-A key that is not named means the total, and so does `axis=all`, as tables print it; `axis=*` asks it of every axis. A
-number that is undefined fails its requirement, with the reason; to one that is not assessable none can be put.
-"""
+"""Requirements on results, `stereoset.ss[axis=gender].upper < 60`; a key left out or `all` is the total, `*` each."""
 
 import operator
 import re
@@ -88,10 +84,7 @@ def parse(text: str) -> Requirement:
 def judge(
     requirement: Requirement, results: Sequence[Result], *, allow_unvalidated_judge: bool = False
 ) -> list[Verdict]:
-    """Return a verdict on each estimate that the requirement speaks of; if results are refused, on each of these alone.
-    Raises BenchmarkError if it speaks of no estimate, naming the nearest known word, or of results that do not belong
-    together.
-    """
+    """Return a verdict on each estimate meant, or on each refused result. Raises BenchmarkError if none fits."""
     own = [result for result in results if result.suite == requirement.suite]
     if not own:
         suites = {result.suite for result in results}

@@ -1,7 +1,4 @@
-"""Verdicts of a gate as continuous integration reads them: Markdown for a comment, JUnit XML, SARIF 2.1.0.
-
-A requirement that could not be put, because a judge is not validated or a number is undefined, has failed in each.
-"""
+"""Verdicts of a gate as continuous integration reads them: Markdown for a comment, JUnit XML, SARIF 2.1.0."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -71,9 +68,7 @@ def junit(checked: Checked) -> str:
 
 
 def sarif(checked: Checked) -> str:
-    """A rule for each requirement; a result for each verdict that failed, at its result.json. A requirement that holds
-    is not a result: those who show SARIF make an alert of each.
-    """
+    """Return a rule for each requirement, a result for each failed verdict: viewers make an alert of every result."""
     rules = list(dict.fromkeys(verdict.requirement for verdict, _ in checked))
     driver = {
         "name": "biasgate",

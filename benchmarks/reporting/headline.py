@@ -17,9 +17,7 @@ _COARSEST_FIRST = (("group", "reference", "subset"), ("group", "reference"), ("r
 
 
 def totals(result: Result) -> list[Estimate]:
-    """Return, for each metric, its estimates over all groups and parts of the data; else those over all groups; for a
-    metric that compares groups, each. The order is that of the result. One that is not assessable is undefined.
-    """
+    """Return each metric's coarsest estimates, in the result's order; undefined where not assessable."""
     by_metric: dict[str, list[Estimate]] = {}
     for estimate in result.estimates:
         by_metric.setdefault(estimate.metric, []).append(estimate)
@@ -44,8 +42,7 @@ def _coarsest(estimates: list[Estimate]) -> list[Estimate]:
 
 
 Tone = Literal["unknown", "apart", "neutral", "plain"]
-"""unknown: nothing can be said. apart: the interval leaves the neutral value out. neutral: it holds it. plain: the
-number has no neutral value, or is not a verdict."""
+"""unknown: nothing can be said. apart: the interval leaves neutral out. neutral: it holds it. plain: there is none."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):

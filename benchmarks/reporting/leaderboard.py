@@ -1,9 +1,5 @@
-"""Ranks several models side by side by aspect and data set, and prints the table of implicit and decision bias.
-
-Ranks follow protocols 3.8 [D], which does not reproduce the published ranks. Only runs of the same protocol, mode, kind
-of data and mitigation share a leaderboard, and only runs with the same data, settings and judge share a row of it. The
-meaning of a declined reply is the suite's own (`RankRule.declining`). Ranks have intervals over resampled questions,
-and models that chance could swap share a rank.
+"""Ranks models by aspect and data set (protocols 3.8 [D], unlike the published ranks); ties could swap by chance.
+Runs share a board by protocol, mode, kind of data and mitigation, and a row also by data, settings and judge.
 """
 
 import math

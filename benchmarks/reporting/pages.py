@@ -50,9 +50,7 @@ def _detail(estimate: Estimate) -> str:
 
 
 def standalone_svg(svg: str) -> str:
-    """Return a picture of a page as an SVG file: the wide drawing alone, with its namespace and the page's styles. The
-    rules for dark screens, print and telephones are left out: the file looks alike everywhere.
-    """
+    """Return a picture's wide drawing as an SVG file with the page's styles; it looks the same everywhere."""
     drawing = svg[: svg.index("</svg>") + len("</svg>")].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     start = drawing.index(">") + 1
     rules = "\n".join(template(name).render() for name in ("palette.css", "figures.css")).splitlines()

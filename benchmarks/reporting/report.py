@@ -25,9 +25,7 @@ LOADED_AS = {"all-MiniLM-L6-v2": "minilm"}
 
 
 def command_of(result: Result) -> str:
-    """Return the command as a shell line, without what changes no number (parallel requests, directories, keys); a
-    mitigation of the user's own is given by its name, not its file.
-    """
+    """Return the command as a shell line, without what changes no number; an own mitigation by name, not file."""
     where, is_asked = result.provenance, result.provenance.started is not None
     if where.imported is not None:
         source_args = ("--from", where.imported.harness, "LOG", "--suite", result.suite, "--model", result.model)

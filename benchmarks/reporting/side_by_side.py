@@ -71,9 +71,7 @@ def alike(results: Sequence[Result]) -> list[list[int]]:
 
 
 def grids(results: Sequence[Result], run_names: Sequence[str]) -> list[Grid]:
-    """Return the tables of runs made in the same way: each of the papers' with a number of theirs, the suite's headline
-    metric first; where no paper has that, its own parts.
-    """
+    """Return the papers' tables that have a number of these runs, headline first; without any, the suite's parts."""
     first = results[0]
     suite = registry.known(first.suite)
     if suite is None:

@@ -49,13 +49,11 @@ async def ask(
     share: Share | None = None,
     terms: Callable[[], Terms] | None = None,
 ) -> Replies:
-    """Asks every (item, sample) that the log has no reply to, and returns all replies of the plan.
-
-    A reply that the judge could not be asked about is kept, and only the judge is asked again. Once `stop` is set no
-    further item is asked, and what is in flight has GRACE_SECONDS. `open_answer` gives what asks one item, before
-    anything is asked; None: `answerer` with a probe of its own. `on_kept` hears of replies once they are in the log: of
-    none, before anything is asked, and then of each batch. With a `share`, other processes may ask part of it on the
-    `terms`, which are looked up once `open_answer` has given what it gives.
+    """Asks every (item, sample) without a reply in the log, and returns all replies of the plan.
+    A reply that the judge could not be asked about is kept; only the judge is asked again. Once `stop` is set no item
+    is asked, and what is in flight has GRACE_SECONDS. `open_answer` gives what asks one item, before anything is asked;
+    None: `answerer` with its own probe. `on_kept` hears of replies once in the log: first of none, then of each batch.
+    With a `share`, other processes may ask part of it on the `terms`, which are looked up after `open_answer`.
     """
     stop = stop or asyncio.Event()
     replies = await kept(plan, log)
@@ -103,8 +101,8 @@ async def assist(
     judge: JudgeClient | None,
     stop: asyncio.Event,
 ) -> None:
-    """Asks ranges of a run that another process has, until there are none. `read` finds a reply where `share` has put
-    it; `answer` asks one item. A `stop` raises nothing. Raises BenchmarkError when a server gives no answer here.
+    """Asks ranges of another process's run until there are none. `read` finds a reply where `share` put it; `answer`
+    asks one item. A `stop` raises nothing. Raises BenchmarkError when a server gives no answer here.
     """
     asker = Asker(plan, answer, judge, seen_reply=False)
     part = Ranges(plan, Replies(plan.items, plan.options.samples, read), share, None)

@@ -1,8 +1,5 @@
-"""Measures how much a run's replies change when nothing does (`--repeat-share`): a share of its items is asked again.
-
-Replies are drawn at random, and even at temperature 0 a server that batches requests answers some otherwise: smaller
-differences say nothing about a model. Repeats have the run's own settings, judge included, and are in none of its
-numbers.
+"""Measures how much replies change when nothing does (`--repeat-share`): a share of items is asked again as before,
+judge included, outside the run's numbers. Servers that batch vary at temperature 0: less says nothing of a model.
 """
 
 import math
@@ -93,11 +90,9 @@ def _changed(pairs: list[Pair], differ: Callable[[Reply, Reply], bool]) -> Share
 
 
 def _headline(plan: Plan, pairs: list[Pair]) -> HeadlineNoise:
-    """Return the noise of the headline number, from what putting the repeats of each cluster in the place of its first
-    replies does to it.
-
-    Two replies differ by twice the variance of one; the clusters' parts add up, as replies are drawn one by one; and
-    the noise of the whole run is smaller by as much as it has more replies. To first order for what is not a mean.
+    """Return the noise of the headline number, from putting each cluster's repeats in the place of its first replies.
+    Two replies differ by twice the variance of one; clusters' parts add up; the whole run's noise is smaller by as much
+    as it has more replies. To first order for what is not a mean.
     """
     metric = plan.suite.headline.metric
     first_cell = _cell(plan, [Observation(pair.item, pair.first) for pair in pairs])

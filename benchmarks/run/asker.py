@@ -1,8 +1,5 @@
-"""Asks one item: of the model, then of the judge where the suite has one; notices a server that is not there.
-
-Several replies to an item come from one request (`n`), where a server draws them: independent replies, as no seed is
-sent. At temperature 0, at a temperature that the server chooses, and from a server that refuses or ignores `n`, each
-reply is asked for by itself.
+"""Asks one item: of the model, then of the judge where the suite has one; notices a server that is not there. Replies
+come from one request (`n`), independent as no seed is sent; singly at temperature 0 or the server's, or without `n`.
 """
 
 import asyncio
@@ -130,8 +127,8 @@ class Asker:
         self._judge_health.ended()
 
     async def ask(self, item: Item, samples: Sequence[int], earlier: Reply | None) -> AsyncIterator[Reply]:
-        """Replies to at least the first of the samples, judged. The text of an `earlier` one, which failed for want of
-        a judge, is not asked for again. Replies that wait for the judge when the run is stopped come without judgement.
+        """Replies to at least the first sample, judged. An `earlier` text that lacks its judgement is not asked for
+        again. Replies that wait for the judge when the run is stopped come without judgement.
         """
         if earlier is not None and earlier.text is not None:
             parsed = self._plan.suite.parse(item, earlier.text, protocol=self._plan.options.protocol)

@@ -1,9 +1,7 @@
 """The `Completer` of suite runs: the auditors' client, with the requests that only suites send.
-
-The probability of a given text is asked token by token, as bytes (/tokenize and /v1/completions): each as that of a
-next token, with all beginnings of the text in one request. The log-probabilities of a prompt (`echo`,
-`prompt_logprobs`) would cost one answer each, but a vLLM that serves adapters gives wrong ones or dies of them
-(vllm-project/vllm issues 29955, 16668, 51594).
+The probability of a given text is asked token by token, as bytes (/tokenize and /v1/completions), with all beginnings
+in one request: a vLLM that serves adapters gives wrong log-probabilities of a prompt (`echo`, `prompt_logprobs`) or
+dies of them (vllm-project/vllm issues 29955, 16668, 51594).
 """
 
 import re
@@ -57,8 +55,8 @@ def read_tokens(body: bytes) -> list[int]:
 
 
 def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
-    """JSON body of POST /v1/completions: every beginning of a text with `first` tokens or more, with the
-    log-probabilities of tokens that may follow. Raises CompletionError of kind "rejected" for more than MOST_TOKENS.
+    """Body of POST /v1/completions: every beginning of a text from `first` tokens on, with log-probabilities of tokens
+    that may follow. Raises CompletionError, "rejected" for more than MOST_TOKENS.
     """
     following = sorted(set(tokens[first:]))
     if len(following) > MOST_TOKENS:
@@ -69,9 +67,7 @@ def beginnings_body(model: str, tokens: Sequence[int], first: int) -> bytes:
 
 
 def read_logprobs(body: bytes, tokens: Sequence[int], first: int) -> list[float]:
-    """Return the natural log-probability of each token from the token at `first`, given those before it. Raises
-    CompletionError of kind "malformed" for a reply that does not have them all.
-    """
+    """Each token's natural log-probability given those before it, from `first` on. CompletionError "malformed"."""
     try:
         choices = {choice.index: choice for choice in msgspec.json.decode(body, type=_Completion).choices}
     except UNREADABLE as exc:
@@ -114,9 +110,9 @@ def open_client(
     gate: Gate = OPEN,
     endpoint: type[HttpEndpoint] = HttpEndpoint,
 ) -> "SuiteClient":
-    """A client for one OpenAI-compatible server (a trailing /v1 is allowed); opens no connection yet. The key is a
-    bearer token, never logged; `priority` is vLLM's; `timeout` is of one attempt; `retries` follow a failed connection,
-    429 or 5xx; `gate` lets each attempt through. Raises BenchmarkError for an unusable URL or key.
+    """A client for one OpenAI-compatible server (a trailing /v1 is allowed), not yet connected. The key is a bearer
+    token, never logged; `priority` is vLLM's; `timeout` is of one attempt; `retries` follow a failed connection, 429 or
+    5xx; `gate` lets each attempt through. Raises BenchmarkError for an unusable URL or key.
     """
     origin = base_url.rstrip("/").removesuffix("/v1").rstrip("/")
     if urlsplit(origin).scheme not in ("http", "https") or not urlsplit(origin).hostname:

@@ -1,6 +1,5 @@
-"""A run directory (contract 2). `run.json` says what the run is and is written first; `items.jsonl` and
-`responses.jsonl` are enough to score again without the data set; `result.json` and `report.html` appear when the run is
-complete. `session.json` is for `--resume`: since when the run ran, and what its server did about thinking.
+"""A run directory (contract 2): `run.json`, written first; `items.jsonl` and `responses.jsonl`, enough to score again
+without the data set; `result.json` and `report.html` of a whole run; `session.json` for `--resume` (start, thinking).
 """
 
 import contextlib

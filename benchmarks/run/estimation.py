@@ -1,18 +1,12 @@
-"""The uncertainty of a run's numbers: early stopping, resamples of ranks, many numbers side by side.
-
-Stopping (`--precision`): items are asked in the order in which `--limit` takes them. At looks fixed beforehand, each
-GROWTH times the items of the last, the headline number is formed; the run stops at the first look at which its interval
-is narrow enough. Every number has the interval of that look, at a level so much higher that those of all looks hold at
-once (`auditors.metrics.significance`). Sets, not whole clusters, are added: a few items of every cluster tell more than
-all items of a few. Common parts of clusters make the level err on the wide side
-(tests/benchmarks/run/test_precision.py).
-
-Ranks: a result holds resamples of the ranking number of each axis. The weight of a cluster depends on its name, not on
-the model: what is hard about a question cancels between models that were asked the same questions.
-
-Multiplicity: all numbers of a result that can be tested are adjusted together, so that a page of chance alone has a
-star in at most 5 % of runs. Numbers of a metric broken down alike (over everything, by axis, group, pair of groups,
-part) are a family, and each family has an equal share of the 5 %: a headline does not pay for 300 pairs.
+"""The uncertainty of a run's numbers: early stopping, resamples of ranks, many numbers side by side. Stopping
+(`--precision`): items are asked in the order of `--limit`. At looks fixed beforehand, each GROWTH times the items of
+the last, the run stops if the headline number's interval is narrow enough. Every number has the interval of that look,
+at a level so much higher that those of all looks hold at once (`auditors.metrics.significance`). Sets, not whole
+clusters, are added: they tell more, and common parts of clusters make the level err on the wide side
+(tests/benchmarks/run/test_precision.py). Ranks: a cluster's weight in a resample depends on its name, not on the model,
+so what is hard about a question cancels between models that were asked the same. Multiplicity: all testable numbers are
+adjusted together: a page of chance alone has a star in at most 5 % of runs. Numbers of a metric broken down the same
+way (all, axis, group, pair, part) are a family, and each family has an equal share of the 5 %.
 """
 
 import math
@@ -271,14 +265,12 @@ class Starred(msgspec.Struct, frozen=True):
 def with_stars(
     cells: Sequence[Cell], estimates: Sequence[Estimate], scales: Mapping[str, Scale], *, level: float = 0.95
 ) -> Starred:
-    """Adjusted p values of "the value is neutral", where they can be had: for an assessable number with an interval
-    whose neutral value lies inside its scale. The p value is the larger of two. Student's, two-sided, has the
-    bootstrap's standard error and the interval's degrees of freedom (half of them, where each cluster lies on one side
-    of a difference). The other flips the signs of whole clusters' own distances to the neutral value, weighted by their
-    replies: it holds in the tails, where many comparisons look. Adjusted by Holm, with a share for each family.
-
-    `cells`: what the estimates were made of, in their order. `level`: of the intervals; above 0.95 where one look of
-    several is shown, and then p values grow by as much as makes 5 % of what 1 - level was.
+    """Adjusted p values of "the value is neutral", for assessable numbers with an interval and a neutral value inside
+    the scale. The larger of two: Student's, two-sided, with the bootstrap's standard error and the interval's degrees
+    of freedom (half of them, where each cluster lies on one side of a difference); and flips of the signs of whole
+    clusters' own distances to the neutral value, weighted by replies, which holds in the tails. Adjusted by Holm, a
+    share for each family. `cells`: of the estimates, in order. `level`: of the intervals; above 0.95 where one look of
+    several is shown, and p grows by as much.
     """
     pairs = zip(cells, estimates, strict=True)
     tests = {
@@ -339,8 +331,8 @@ def _test(cell: Cell, estimate: Estimate, scale: Scale | None) -> _Test | None:
 
 
 def _own_distances(cell: Cell, ideal: float) -> NDArray[np.float64] | None:
-    """(n_clusters,) distance to the neutral value of each cluster by itself, weighted by its sums; 0 where undefined.
-    None where too many are: the men and women of a difference are different clusters, and neither has one.
+    """(n_clusters,) distance of each cluster by itself to the neutral value, weighted by its sums; 0 where undefined.
+    None where too many are: men and women of a difference are in different clusters.
     """
     sums = drawn(cell)
     weights = np.abs(sums).sum(axis=1)

@@ -104,8 +104,8 @@ async def _vectors(
 
 
 class EmbeddedBeside:
-    """Puts each cluster of a plan to the embedder once all replies to its items are there, and keeps what that changes:
-    one batch at a time, of as many whole clusters as wait, up to about BATCH_SIZE texts.
+    """Puts each cluster to the embedder once all replies to its items are there, and keeps the changes: one batch at a
+    time, of the whole clusters that wait, up to about BATCH_SIZE texts.
     """
 
     def __init__(self, plan: Plan, embedder: Embedder | None, log: RunLog) -> None:

@@ -32,8 +32,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def forecast(plan: Plan, *, n_answered: int = 0, finished: Iterable[Result] = (), host: str | None = None) -> Forecast:
-    """Forecast the requests for the replies that a plan still needs, at the rate and the lengths of the newest of the
-    `finished` runs of the same suite, model, mode and thinking, on the same server (`Provenance.base_url_host`).
+    """Forecast the requests for the replies a plan still needs, at rate and lengths of the newest of the `finished`
+    runs of the same suite, model, mode, thinking and server (`Provenance.base_url_host`).
     """
     n_again = math.ceil((plan.options.repeat_share or 0) * len(plan.items))
     n_left = max(0, plan.total + n_again - n_answered)

@@ -1,7 +1,6 @@
-"""The judge's part of a run: puts a reply to the judge, reads recorded judgements again, looks for a validation.
-
-Until a judge's errors have been measured, its score is as much about the judge as about the model (protocols 2.11).
-`biasgate judge calibrate --out` writes the comparison with people; runs and `audit gate` look at it.
+"""The judge's part of a run: puts a reply to the judge, reads recorded judgements again, looks for a validation. Until
+its errors are measured a score is as much about the judge as about the model (protocols 2.11): runs and `audit gate`
+look for the comparison with people that `biasgate judge calibrate --out` writes.
 """
 
 from collections import Counter
@@ -25,9 +24,8 @@ NOT_JUDGED = "no judgement"
 
 
 async def put_to(suite: Suite, options: RunOptions, item: Item, reply: Reply, client: JudgeClient) -> Reply:
-    """Return the reply with the judge's reading of it: unchanged when the suite has no question about it; "malformed"
-    with rule JUDGE_FAILED when no reply of the judge could be read. Raises CompletionError when its server gives no
-    reply.
+    """Return the reply with the judge's reading: unchanged without a question, "malformed" with rule JUDGE_FAILED if no
+    reply of the judge could be read. Raises CompletionError when its server gives no reply.
     """
     if reply.status != "ok" or not suite.needs_judge:
         return reply

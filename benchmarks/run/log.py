@@ -28,11 +28,9 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """The knowledge of a log about a run that another process, or an earlier attempt, may have begun."""
 
     started_at: float
-    """Unix seconds at which the run was first started; of a run in the store that was cancelled or had failed, later
-    by the time that it stood still."""
+    """Unix seconds of the run's first start; of a stored run, later by the time it stood still, cancelled or failed."""
     seconds: float = 0.0
-    """Seconds the run had taken when this process took it on: since `started_at`, if it is in the store, including the
-    time after which another auditor took it over; in a directory until its last reply."""
+    """Seconds taken before this process: in the store since `started_at`, waits included; else until the last reply."""
     thinking: ThinkingFound | None = None
     """The handling of thinking by the model's server when it was last asked."""
 
@@ -129,8 +127,8 @@ _BYTES = 8
 
 
 class Replies(Mapping[Key, Reply]):
-    """The latest reply to every (item, sample) that has one, in the order of the plan. A temporary file has a number
-    for each: 0 without a reply, else its place in the log, counted from 1, and in the last bit whether it is an error.
+    """The latest reply to every (item, sample), in the plan's order. A temporary file has a number for each: 0 without
+    a reply, else its place in the log from 1, the last bit set for an error.
     """
 
     def __init__(self, items: Sequence[Item], samples: int, read: Callable[[int], Reply]) -> None:

@@ -1,5 +1,5 @@
-"""The plan of a run, checked and rendered: pure, so the same options give the same plan, byte by byte. Items are
-selected in whole sets, spread over the data: a larger limit has the same items, and then some.
+"""The plan of a run, checked and rendered: pure, the same options give the same bytes. Items come in whole sets, spread
+over the data: a larger limit has the same items, and more.
 """
 
 import hashlib
@@ -38,11 +38,9 @@ class _Set(msgspec.Struct, frozen=True):
 
 
 def select(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
-    """Return at most `limit` items in their own order; all of them without a limit.
-
-    Sets are taken whole, in an order fixed by the seed: one of every axis, and within it one of every subset, before a
-    second of any; after that each gets its share. The first set that no longer fits ends it, so that a larger limit
-    contains every smaller one. Raises BenchmarkError when not even the first set fits.
+    """Return at most `limit` items in their own order; None: all. Whole sets, in an order fixed by the seed: one of
+    every axis, within it of every subset, before a second of any; then each gets its share. The first set that does not
+    fit ends it, so a larger limit contains every smaller one. Raises BenchmarkError when not even the first fits.
     """
     if limit is None or limit >= len(items):
         return list(items)
@@ -123,10 +121,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     protocol: ProtocolName = "corrected"
     data: DataKind = "canonical"
     limit: int | None = None
-    """Ask at most so many items, in whole sets spread over the data (see benchmarks.run.plan). Counts items, not
-    replies: with `samples` the run asks up to limit * samples times. Sentences set aside as few-shot examples are never
-    asked, so they are not counted.
-    """
+    """Most items, in whole sets over the data, few-shot examples not counted; asked up to limit * samples times."""
     seed: int = 0
     samples: int = 1
     mitigation: str = mitigation.NONE
@@ -145,9 +140,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     embedder: str | None = None
     """Embedder for suites that compare texts; None: those numbers are undefined, with that reason."""
     precision: float | None = None
-    """Ask no more than makes half the width of the headline number's interval at most this, as a share of the largest
-    value of its scale (see benchmarks.run.estimation); None: ask everything.
-    """
+    """Stop at half the headline interval's width at most this share of its scale's largest value; None: ask all."""
     repeat_share: float | None = None
     """Share of the items that are asked once more, to see what changes by itself (benchmarks.run.asked_again)."""
     prompts: str | None = None
@@ -194,9 +187,8 @@ def prepare(
     outputs: Mapping[str, Sequence[Observation]] | None = None,
     checkpoint: Callable[[], None] = never,
 ) -> Plan:
-    """Checks the options and renders the items. Reads data; asks nothing. `outputs`: by model, what the runs in
-    `options.evaluate` hold. `checkpoint`: called between steps and items; may raise. Raises BenchmarkError for an
-    option not offered, DatasetError for missing or wrong data.
+    """Checks the options and renders the items; asks nothing. `outputs`: by model, what the runs in `options.evaluate`
+    hold. `checkpoint`: called between steps and items; may raise. Raises BenchmarkError, DatasetError (data).
     """
     suite = registry.find(options.suite)
     check(options, suite)

@@ -1,7 +1,5 @@
-"""A judge's qualification: its verdicts on planted texts whose right answer is known, and what it is good enough for.
-
-`biasgate judge qualify` writes it; suite runs look for that of their judge. Planted texts are plain: a judge that reads
-them is not yet validated by people (`auditors.judge_validation`).
+"""A judge's qualification, written by `biasgate judge qualify` and looked for by runs: its verdicts on planted texts
+whose answer is known. They are plain: reading them does not replace validation by people (`auditors.judge_validation`).
 """
 
 import hashlib
@@ -124,9 +122,7 @@ def _missed(name: str, share: Agreement, limit: float, *, is_upper: bool = False
 def fault(
     qualification: Qualification | None, use: str, prompt_sha256: str, *, judge: str, stamps: Sequence[JudgeStamp]
 ) -> str | None:
-    """Return why a judge is not known to be good enough for a suite (`use`) and the question that a run asks, in a
-    line; None where it is. `stamps`: judgements of the run so far.
-    """
+    """Why a judge is not known to be good enough for a suite and question, or None. `stamps`: judgements so far."""
     start = f'the judge "{judge}"'
     if qualification is None:
         return f"{start} has no qualification for {use} (biasgate judge qualify)"
@@ -163,9 +159,8 @@ def read(path: Path) -> Qualification:
 
 
 def fault_of_plan(plan: Plan, base_url: str, named: Path | None) -> str | None:
-    """Return why the judge of a run to come, at `base_url`, is not known to be good enough; None where it is, or is not
-    needed. `named`: file of --qualification; None: what `judge qualify` left in the user's cache. Raises
-    BenchmarkError.
+    """Return why a coming run's judge at `base_url` is not known to be good enough; None where it is, or not needed.
+    `named`: file of --qualification; None: that of `judge qualify` in the user's cache. Raises BenchmarkError.
     """
     suite = plan.suite
     if plan.judge_model is None or suite.name not in MINIMA or not plan.items:
@@ -178,9 +173,7 @@ def fault_of_plan(plan: Plan, base_url: str, named: Path | None) -> str | None:
 
 
 def with_qualification(result: Result, base_url: str, named: Path | None = None) -> Result:
-    """Return a result that says whether its judge is known to be good enough, and warns where it is not; unchanged for
-    a suite without a judge, or of which no judgement came. See `fault_of_plan`.
-    """
+    """Return a result that says if its judge is known to be good enough, else warns; unchanged without judgements."""
     used, stamps = result.judge, result.provenance.judge
     if used is None or not stamps:
         return result

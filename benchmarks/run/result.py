@@ -115,9 +115,9 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str
     through_gateway: bool = False
     judge_base_url: str | None = None
-    """None if the judge is served where the model is."""
+    """The judge's server; None: the model's."""
     embedder_base_url: str | None = None
-    """None if the embedder is loaded here."""
+    """The embedder's server; None: loaded here."""
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     biasgate: str
     base_url_host: str | None = None
     addresses: Addresses | None = None
-    """None: nothing was asked, or by a version before."""
+    """Servers asked; None: no server, or by an older version."""
     fingerprints: list[str] = []
     embedder: str | None = None
     judge: list[JudgeStamp] = []
@@ -162,8 +162,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     replies_from_cache: int = 0
     """Replies of earlier runs that were used again (benchmarks.run.completers.reply_cache)."""
     seconds: float = 0.0
-    """Wall time from the first start to the end, over all processes that asked the run one after the other. Left out is
-    the time for which it was cancelled, had failed or, in a directory, was stopped."""
+    """Wall time from first start to end, over all processes in turn, less time cancelled, failed or stopped."""
     imported: Imported | None = None
     """The imported log; None: biasgate asked, or the replies were recorded to its prompts."""
 
@@ -227,8 +226,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """True if the run says anything about the model; None: of a version before, see `fault`."""
     not_assessable: str | None = None
     share_that_names_an_option: float | None = None
-    """Share in [0, 1] of the replies, in mode exact of their probability; UnQover and RealToxicityPrompts count
-    replies that say that nothing decides the question. None: no reply, or of a version before."""
+    """Share in [0, 1] of the replies (mode exact: of their probability; UnQover and RealToxicityPrompts count undecided
+    replies). None: no reply, or an older version."""
     axes_not_assessable: dict[str, str] = {}
     """Axes without enough such replies, with the reason."""
     estimates: list[Estimate]

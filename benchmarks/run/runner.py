@@ -1,7 +1,5 @@
-"""Runs one suite: prepares the items, asks the model, scores the replies.
-
-The items are out of the garbage collector's sight: a full collection holds up every other thread, 0.2 s with the items
-of BBQ. Use from one thread, the event loop's.
+"""Runs one suite: prepares the items, asks the model, scores the replies. Use from the event loop's thread. Items are
+hidden from the garbage collector, as a full collection would hold up every other thread (0.2 s for BBQ).
 """
 
 import asyncio
@@ -122,8 +120,8 @@ async def run(
     data_dir: Path | None = None,
     **parts: Unpack[Parts],
 ) -> Result:
-    """Prepares, asks what the log does not have yet (errors again), and scores. `stop` ends it with RunStopped within a
-    second; replies that arrive within GRACE_SECONDS are kept. Raises BenchmarkError, DatasetError, RunStopped.
+    """Prepares, asks what the log lacks (errors again), and scores. `stop` raises RunStopped within a second; replies
+    that arrive within GRACE_SECONDS are kept. Raises BenchmarkError, DatasetError, RunStopped.
     """
     stop = stop or asyncio.Event()
     plan = await _prepared(options, data_dir, stop)

@@ -47,8 +47,8 @@ def score(
     checkpoint: Callable[[], None] = never,
     precision: Precision | None = None,
 ) -> Result:
-    """The result of a plan from its replies; deterministic, whatever order they came in. `checkpoint` is called before
-    each reply and each number, and may raise to end it. `precision`: where the run stopped, if it could stop early.
+    """The result of a plan from its replies in any order; deterministic. `checkpoint` is called before each reply and
+    number, and may raise. `precision`: where the run stopped, if it could stop early.
     """
     observations = observed(plan, replies, checkpoint)
     options, suite, tally = plan.options, plan.suite, counts(observations)
@@ -154,8 +154,8 @@ def assessed(options: RunOptions, suite: Suite, observations: Sequence[Observati
 
 
 def _cells(options: RunOptions, suite: Suite, observations: Sequence[Observation]) -> list[Cell]:
-    """Return the cells that the suite forms from the observations. In mode exact without the numbers that it cannot
-    tell, and with the mean probability per item of this run that it could not read: a bound on what the scores miss.
+    """Return the suite's cells of the observations; in mode exact without numbers it cannot tell, and with the mean
+    unread probability per item: a bound on what the scores miss.
     """
     suite_cells = suite.cells(without_exhausted(observations), protocol=options.protocol)
     if options.mode != "exact":
@@ -184,8 +184,8 @@ def _unread(cell: Cell) -> Cell:
 
 
 def read_reply(plan: Plan, item: Item, reply: Reply) -> Reply:
-    """Return the reply read again from its text and judgement, or from its probabilities in mode exact; without either
-    it stays as it is. Raises BenchmarkError for probabilities that cannot be of this item.
+    """Return the reply read again from text and judgement, or probabilities; unchanged without either. Raises
+    BenchmarkError for probabilities impossible for the item.
     """
     if plan.options.mode == "exact":
         return _read_probabilities(plan, item, reply)
@@ -221,17 +221,15 @@ TOLERANCE = 1e-3
 
 
 def score_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple[Result, list[Reply]]:
-    """Scores replies recorded elsewhere, by item_id, text and judge, or choice_probabilities: see `read_recorded`.
-    Returns the result, and the replies as read now, in item order.
-    """
+    """Score replies recorded elsewhere (`read_recorded`); returns the result, and replies as read, in item order."""
     complete, replies = read_recorded(plan, recorded, where=where)
     return score(complete, replies, provenance_of(plan, replies)), list(replies.values())
 
 
 def read_recorded(plan: Plan, recorded: Sequence[Reply], *, where: str) -> tuple[Plan, dict[Key, Reply]]:
-    """Reads replies recorded elsewhere to the plan's items (same protocol and seed), in any order; a later one to the
-    same (item_id, sample) counts. Returns the plan with the items that they gave rise to, and its replies in item
-    order. Raises BenchmarkError for a reply to an unknown item, or impossible probabilities.
+    """Read replies recorded elsewhere (same protocol and seed; item_id, text and judge, or choice_probabilities), in
+    any order, the latest of an (item_id, sample). Returns the plan with the items they gave rise to, and replies in
+    item order. Raises BenchmarkError for an unknown item, or impossible probabilities.
     """
     if plan.total > MOST_REPLIES:
         raise BenchmarkError(

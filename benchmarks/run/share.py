@@ -1,5 +1,5 @@
-"""A run that several processes ask, by ranges of its items. The process that has the run offers ranges, asks some
-itself, collects what the others have asked, and alone scores and ends the run. A run without ranges is asked whole.
+"""A run that several processes ask, by ranges of its items. Its owner offers ranges, asks some, collects the others'
+replies, and alone scores and ends the run. A run without ranges is asked whole.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """A served model's thinking, tested before a run asks anything, and the room that its replies need.
-
-One short question is asked in the words that servers may understand until a form is obeyed
-(`auditors.text.thinking.forms`). A model that cannot be told not to think is made to answer at once by an empty
-thought, if the template of its chat keeps it (Qwen3's and GLM's do, DeepSeek's does not), which is tried first.
+A short question is asked in the words servers may understand until a form is obeyed (`auditors.text.thinking.forms`). A
+model that cannot be told not to think answers after an empty thought, if its chat template keeps it (Qwen3's and GLM's
+do, DeepSeek's does not), which is tried first.
 """
 
 import asyncio
@@ -38,9 +37,7 @@ class WithEmptyThought(msgspec.Struct, frozen=True):
     inner: Completer
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The reply behind the empty thought, and behind the beginning of its own that a request continues. Where a
-        parser took the answer for a thought, the thought is the answer.
-        """
+        """The reply behind the empty thought and behind a beginning to continue; a parser's "thought" is the answer."""
         *earlier, last = request.messages
         if last.role == "assistant":
             begun, extra = [*earlier, Message(last.role, EMPTY_THOUGHT + last.content)], request.extra
@@ -86,8 +83,7 @@ class ThinkingFound(msgspec.Struct, frozen=True, kw_only=True):
     thinks: bool | None
     """True if the model thinks; None: it gave no answer to the question."""
     field: str | None = None
-    """Place of the thoughts in its replies: "reasoning", "reasoning_content", "text" between marks, or "begun": the
-    text begins within a thought, which the template of the prompt has opened."""
+    """Place of thoughts: "reasoning", "reasoning_content", "text" between marks, or "begun" by the prompt's end."""
     sent: dict[str, Any] = {}
     opening: str = ""
     """Text that each reply is begun with in the model's place: an empty thought, or nothing."""
@@ -123,8 +119,8 @@ def probe_once(
 async def probe_off(
     completer: Completer, model: str, thinking: Thinking, extra_body: Mapping[str, Any]
 ) -> ThinkingFound:
-    """Probe for a mode that reads the first words of a reply: a thinking model is told not to think, or its replies are
-    begun with an empty thought. Raises BenchmarkError where neither helps.
+    """Probe for a mode that reads first words: a thinking model is told not to think, or made to begin with an empty
+    thought. Raises BenchmarkError where neither helps.
     """
     handling = await probe(completer, model, thinking, extra_body)
     if handling.thinks and thinking.mode == "default":

@@ -1,6 +1,4 @@
-"""The simulator's knowledge of benchmark questions: facts (a suite's own struct) by a hash of the question, freed of
-everything that may change around it (order of the choices, few-shot turns, a mitigation sentence).
-"""
+"""Facts about questions (a suite's own struct) by a hash of the question without choice order, shots, mitigation."""
 
 import hashlib
 from collections.abc import Iterable

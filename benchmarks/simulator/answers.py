@@ -1,7 +1,5 @@
-"""Chooses the planted behaviour that answers a request, and its distribution; the simulator as judge.
-
-Pure: profile, seed and request decide. The judge's planted mistakes are drawn by hash from the whole question, whose
-random mark makes every question its own, so the planted rates hold at temperature 0, where judges are asked.
+"""Chooses the planted behaviour that answers a request, and its distribution; the simulator as judge. Pure. Judge's
+mistakes are drawn by hash from the whole question with its random mark, so planted rates hold at temperature 0.
 """
 
 import re
@@ -32,22 +30,10 @@ INVALID_SCORES = ("9e99", "NaN", "Infinity", "-1e400", "1.5", "2147483648", '"tw
 
 Fault = Literal["malformed", "refusal", "odd number", "silent"]
 
-_QUESTION = re.compile(
-    re.escape(USER_PROMPT)
-    .replace(r"\{nonce\}", r"(?P<nonce>\w+)", 1)
-    .replace(r"\{nonce\}", r"(?P=nonce)")
-    .replace(r"\{prompt\}", r"(?P<prompt>.*)")
-    .replace(r"\{answer\}", r"(?P<answer>.*)"),
-    re.DOTALL,
-)
-
-_WHETHER = re.compile(
-    re.escape(bias_question.USER_PROMPT)
-    .replace(r"\{nonce\}", r"(?P<nonce>\w+)", 1)
-    .replace(r"\{nonce\}", r"(?P=nonce)")
-    .replace(r"\{text\}", r"(?P<text>.*)"),
-    re.DOTALL,
-)
+_QUESTION = stance.pattern_of(USER_PROMPT, nonce=r"\w+", prompt=".*", answer=".*")
+_WHETHER = stance.pattern_of(bias_question.USER_PROMPT, nonce=r"\w+", text=".*")
+_REQUEST, _CHOICES = r"\[request (?P=nonce)\]\n.*?", r"\[choice 1 (?P=nonce)\].*"
+_CHOICE_QUESTION = stance.pattern_of(CHOICE_PROMPT, n=r"\d+", nonce=r"\w+", request=_REQUEST, choices=_CHOICES)
 
 
 def reply_to_judge_question(question: str, errors: JudgeErrors, seed: int) -> str | None:
@@ -145,17 +131,6 @@ def _finding(read_stance: Stance) -> Verdict:
     return Verdict(refused=False, findings=[finding])
 
 
-_CHOICE_QUESTION = re.compile(
-    re.escape(CHOICE_PROMPT)
-    .replace(r"\{n\}", r"\d+")
-    .replace(r"\{nonce\}", r"(?P<nonce>\w+)", 1)
-    .replace(r"\{nonce\}", r"(?P=nonce)")
-    .replace(r"\{request\}", r"\[request (?P=nonce)\]\n.*?")
-    .replace(r"\{choices\}", r"(?P<choices>\[choice 1 (?P=nonce)\].*)"),
-    re.DOTALL,
-)
-
-
 class Answers:
     """Planted replies under one profile. `key` knows the benchmark questions."""
 
@@ -167,9 +142,7 @@ class Answers:
         self._behaviours = table.behaviours(profile, seed)
 
     def replies(self, request: Asked) -> Replies:
-        """The distribution before the request's own constraints (allowed choices, forced beginning). The first that
-        recognises the request answers it; prose answers everything.
-        """
+        """The distribution, before allowed choices and forced beginning, of the first behaviour to match."""
         return (
             self._call(request)
             or self._verdict(request)
@@ -226,9 +199,7 @@ class Answers:
         return Replies(self._profile.structured.instances(request.case, request.schema))
 
     def _prose(self, prompt: str) -> Replies:
-        """A free reply: the stance on the group that the prompt is about, then as many shifted sentences as planted. A
-        reply under an identity ends in its signature, by which an evaluator knows whose it is.
-        """
+        """A free reply: stance on the prompt's group, shifted sentences as planted, a signature under an identity."""
         bare_prompt, is_instructed = _without_instruction(prompt)
         question, identity = without_identity(bare_prompt)
         topics = topics_of(question)

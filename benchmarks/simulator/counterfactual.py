@@ -1,8 +1,6 @@
-"""Replies and probabilities that depend on the group a prompt names by a known amount and by chance.
-
-A prompt chooses its topics without its identity words. The named group then shifts a planted number of sentences and
-adds a planted number of closing ones; noise shifts a few more at random, alike for everyone. A typed decision has a
-probability without identity words, to which the group named first adds its planted gap; noise moves each answer.
+"""Replies and probabilities that depend on the group a prompt names by a known amount and by chance. Topics come from
+the prompt without identity words; the group shifts and adds planted numbers of sentences, noise shifts more. A typed
+decision has a probability without identity words, to which the first group adds its gap; noise moves each answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,22 +40,12 @@ class Counterfactual(Section, frozen=True, kw_only=True, forbid_unknown_fields=T
         fraction = self.fractions.get(axis, {}).get(group, 0.0)
         return fraction, min(1.0, fraction + self.noise)
 
-    def expected_excess(self, axis: str, group: str, other: str) -> float:
-        """Planted mean of `counterfactual_distance_excess` for a prompt about `group`, swapped towards `other`."""
-        mine, theirs = self.shifts(axis, group), self.shifts(axis, other)
-        return _mean(mine, theirs) - (_mean(mine, mine) + _mean(theirs, theirs)) / 2
-
 
 def topics_of(question: str) -> str:
     """The question without its identity words, on which its topics depend."""
     for axis in SLOTS:
         question = masked(question, axis)
     return question
-
-
-def _mean(left: tuple[float, float], right: tuple[float, float]) -> float:
-    """Mean distance of two replies drawn from the two sides."""
-    return sum(abs(a - b) for a in left for b in right) / 4
 
 
 # Typed decisions.

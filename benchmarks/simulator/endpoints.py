@@ -1,6 +1,4 @@
-"""Serves the endpoints that are not OpenAI's: the server's own data and control; /tokenize, /detokenize and
-/v1/systemone as vLLM does; /v1/decisions as OpenAI does.
-"""
+"""Serves its own data and control; /tokenize, /detokenize and /v1/systemone as vLLM; /v1/decisions as OpenAI."""
 
 from functools import partial
 from typing import Any

@@ -26,17 +26,13 @@ from benchmarks.simulator.tool_calls import Offer
 
 class PrioritySemaphore:
     def __init__(self, limit: int) -> None:
-        self._free = limit
+        self.free = limit
         self._arrivals = 0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
-    @property
-    def free(self) -> int:
-        return self._free
-
     async def acquire(self, priority: int) -> None:
-        if self._free > 0:
-            self._free -= 1
+        if self.free > 0:
+            self.free -= 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arrivals += 1
@@ -54,7 +50,7 @@ class PrioritySemaphore:
             if not turn.done():
                 turn.set_result(None)
                 return
-        self._free += 1
+        self.free += 1
 
 
 FINISH_REASONS = ("stop", "length", "abort")

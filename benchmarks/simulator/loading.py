@@ -1,6 +1,4 @@
-"""Profiles from TOML, named (see profiles/) or a file, with a section for every suite; and the benchmark questions that
-the simulator knows: every suite's own, and the published ones that are fetched.
-"""
+"""Profiles from TOML, by name (profiles/) or file, a section for every suite; the suites' and fetched questions."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -60,8 +58,8 @@ def _with_suites() -> type[Profile]:
 
 
 def known_items(data_dir: str | None) -> Iterator[tuple[str, msgspec.Struct]]:
-    """Signature and fact of everything that the answer key holds; `data_dir` None takes the default cache, if it has
-    anything. Raises ProfileError for a named cache without a data set, DatasetError for a damaged one.
+    """Signature and fact of everything the answer key holds; `data_dir` None: the default cache, if any. Raises
+    ProfileError for a named cache without a data set, DatasetError for a damaged one.
     """
     folder = None if data_dir is None else Path(data_dir)
     fetched = {name for name, source in datasets().items() if published.state(source, folder).state != "absent"}

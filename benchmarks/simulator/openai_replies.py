@@ -44,9 +44,7 @@ class Reported(msgspec.Struct, frozen=True):
         return f"token_id:{self.vocabulary.id(token)}" if self.as_token_id else token
 
     def alternatives(self, step: Step) -> list[tuple[str, float]]:
-        """(name, log-probability) of the drawn token and the asked ids, or else the likeliest tokens. As vLLM does, the
-        drawn token comes first and takes the place of the least likely one.
-        """
+        """(name, log-probability): asked ids or the likeliest, the drawn first, the least likely dropped (vLLM)."""
         if not self.token_ids:
             listed = list(dict.fromkeys((step.token, *step.ranked())))[: self.top]
             return [(self.name(token), step.logprob(token)) for token in listed]
@@ -126,9 +124,7 @@ def chat_opening(index: int) -> Json:
 def chat_deltas(
     index: int, generated: Generated, steps: Sequence[Step] | None, reported: Reported | None, field: str | None = None
 ) -> Iterator[tuple[int, Json]]:
-    """(tokens so far, choice) of each chunk after the opening one; the last carries the finish reason. `field` is where
-    a parser puts thoughts; their marks are in no chunk.
-    """
+    """(tokens so far, choice) of each chunk after the opening; the last has the finish reason. `field`: of thoughts."""
     last = len(generated.tokens)
     places = [""] * last if field is None else _places(generated.tokens)
     for number, token in enumerate(generated.tokens, 1):

@@ -92,10 +92,6 @@ class Refusal(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def lecture_rate(self, axis: str, group: str) -> float:
         return self.lectures.get(axis, {}).get(group, 0.0)
 
-    def over_protection(self, axis: str, group: str) -> float:
-        """Planted share of answers to benign prompts that decline or admonish."""
-        return self.rate(axis, group) + (1 - self.rate(axis, group)) * self.lecture_rate(axis, group)
-
 
 class JudgeFaults(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rates at which the simulated judge gives no verdict; drawn again for every attempt."""

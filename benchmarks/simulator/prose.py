@@ -1,9 +1,7 @@
-"""Composes free replies from stock sentences, and embeddings under which their distance is the planted distance.
-
-A prompt chooses its topics by hash; an identity sentence turns a planted number of them into their shifted wording. For
-an embedding a text is a bag of sentences, each stock sentence with a coordinate of its own, so 1 - cosine of two
-replies to one prompt is exactly the share of sentences that differ; other sentences are hashed to the remaining
-coordinates. A stance sentence and a signature weigh nothing: they are for judges.
+"""Composes free replies from stock sentences, and embeddings under which their distance is the planted distance. A
+prompt chooses topics by hash; an identity turns a planted number into their shifted wording. Each stock sentence is a
+coordinate, so 1 - cosine of two replies to a prompt is the share of sentences that differ; others are hashed to the
+rest. Stance and signature weigh nothing: they are for judges.
 """
 
 import base64
@@ -75,9 +73,7 @@ _IDENTITY_OF = {closing: identity for identity, closing in SIGNATURES.items()}
 
 
 def compose(prompt: str, *, fraction: float, seed: int) -> list[str]:
-    """REPLY_SENTENCES sentences for a prompt, of which round(fraction * REPLY_SENTENCES) are shifted. The topics, their
-    order and which of them shift first depend on the seed and the prompt only.
-    """
+    """REPLY_SENTENCES sentences, round(fraction * REPLY_SENTENCES) shifted; all choices by seed and prompt only."""
     topics = random.Random(f"{seed}/{prompt}").sample(TOPICS, REPLY_SENTENCES)
     shifted = round(fraction * REPLY_SENTENCES)
     return [wordings[place < shifted] for place, wordings in enumerate(topics)]

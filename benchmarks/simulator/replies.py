@@ -1,9 +1,6 @@
-"""Draws, tokens, and planted distributions over whole replies.
-
-Chance comes from a hash of the simulator's seed, the request's seed and the request's content. A request with a `seed`
-is a pure function; without one, the n-th identical request takes the n-th draw. A token is a piece of at most eight
-word characters, its id a hash. Sampling, argmax and every log-probability are derived from one distribution, so they
-always agree.
+"""Draws, tokens, and planted distributions over whole replies. Chance is a hash of the simulator's seed, the request's
+seed and content; without a request seed the n-th identical request takes the n-th draw. A token is at most eight word
+characters, its id a hash. Sampling, argmax and log-probabilities derive from one distribution.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The base of every section of a profile: a frozen struct that refuses unknown keys and can name its own faults."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import msgspec
 from msgspec import Meta
@@ -57,30 +57,29 @@ def unbalanced(planted: Iterable[float], place: str) -> Iterator[str]:
         yield f"{place}: the probabilities add up to {total:g}: make them 1"
 
 
-Odds = Mapping[str, Probability]
-"""Fields of a section that one part of a suite has for its own; what is left out is as in the section."""
-AnySection = TypeVar("AnySection", bound=Section)
+class Parted(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A section whose field `own` gives parts of the suite odds of their own: part -> field of the section -> value."""
 
+    own: ClassVar[str]
+    part: ClassVar[str]
+    """The word for a part, e.g. "axis"."""
+    known: ClassVar[Iterable[str]]
+    """Names of the parts."""
 
-def overridden(base: AnySection, odds: Odds | None) -> AnySection:
-    """`base` with every field that the odds of a part give."""
-    return base if odds is None else msgspec.structs.replace(base, **odds)
+    @property
+    def overflow(self) -> str | None:
+        """Return what is wrong with the odds of the section or of a part; None when all is well."""
+        raise NotImplementedError
 
+    def odds(self, part: str) -> Self:
+        """Return the section with the odds of a part in place of its own."""
+        return msgspec.structs.replace(self, **getattr(self, self.own).get(part, {}))
 
-def faults_of_parts(
-    base: AnySection,
-    parts: tuple[str, str],
-    own: Mapping[str, Odds],
-    valid: Iterable[str],
-    fault: Callable[[AnySection], str | None],
-) -> Iterator[str]:
-    """The faults of a section and of its parts with odds of their own. `parts`: the field with these odds, and what a
-    part is, e.g. ("axes", "axis"). `fault`: what is wrong with odds, None when all is well.
-    """
-    field, part = parts
-    yield from unknown(part, own, valid, field)
-    names = [name for name in base.__struct_fields__ if name != field]
-    for name, odds in own.items():
-        yield from unknown("field", odds, names, f"{field}.{name}")
-    section_by_place = {"": base} | {f"{field}.{name}: ": overridden(base, odds) for name, odds in own.items()}
-    yield from (f"{place}{wrong}" for place, section in section_by_place.items() if (wrong := fault(section)))
+    def faults(self) -> Iterator[str]:
+        parts = getattr(self, self.own)
+        yield from unknown(self.part, parts, self.known, self.own)
+        names = [name for name in self.__struct_fields__ if name != self.own]
+        for name, odds in parts.items():
+            yield from unknown("field", odds, names, f"{self.own}.{name}")
+        section_by_place = {"": self} | {f"{self.own}.{name}: ": self.odds(name) for name in parts}
+        yield from (f"{place}{wrong}" for place, section in section_by_place.items() if (wrong := section.overflow))

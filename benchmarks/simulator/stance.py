@@ -1,6 +1,4 @@
-"""Sentences that favour a group by a known amount, written by the simulated model, read by the simulated judge and
-passed over by the embedder; and identity sentences in prompts.
-"""
+"""Sentences that favour a group by a known amount (for the judge, ignored by the embedder); identity sentences."""
 
 import re
 from typing import NamedTuple
@@ -37,12 +35,18 @@ _FORMS: dict[Level, str] = {
     -1: "If anything, it is {other} who come out ahead of {favoured} here.",
 }
 _NAME = r"[\w'’ʼ -]+?"
-_PATTERNS = {
-    level: re.compile(
-        re.escape(form).replace(r"\{favoured\}", f"(?P<favoured>{_NAME})").replace(r"\{other\}", f"(?P<other>{_NAME})")
-    )
-    for level, form in _FORMS.items()
-}
+
+
+def pattern_of(template: str, **slots: str) -> re.Pattern[str]:
+    """Return the pattern of a filled-in template: a group for each slot `{name}`, which repeats with the same text."""
+    pattern = re.escape(template)
+    for name, expression in slots.items():
+        slot = re.escape(f"{{{name}}}")
+        pattern = pattern.replace(slot, f"(?P<{name}>{expression})", 1).replace(slot, f"(?P={name})")
+    return re.compile(pattern, re.DOTALL)
+
+
+_PATTERNS = {level: pattern_of(form, favoured=_NAME, other=_NAME) for level, form in _FORMS.items()}
 _NAMES = {
     ("age", "young"): "young people",
     ("age", "middle"): "middle-aged adults",
@@ -60,9 +64,7 @@ class Stance(NamedTuple):
 
 
 def about(prompt: str) -> tuple[str, str, str] | None:
-    """(axis, group, other group) that a prompt is about: the group named first, against the next one of its axis. A
-    prompt that names one group only is answered against the first other group of the axis; None when it names none.
-    """
+    """(axis, group, other) of a prompt: the first named, and the next named or else first other; None: no group."""
     named = groups_mentioned(prompt)
     if not named:
         return None
@@ -136,9 +138,7 @@ _GROUP_OF = {identity.label.lower(): identity.group for identity in IDENTITIES}
 
 
 def without_identity(prompt: str) -> tuple[str, str | None]:
-    """Return the prompt without its identity sentence and the group of the identity; the group is None without such a
-    sentence. An identity outside the papers' list is called by its words in lower case, joined by underscores.
-    """
+    """Return the prompt without its identity sentence, and the group or None; unlisted identities as snake_case."""
     match = _IDENTITY.search(prompt)
     if match is None:
         return prompt, None

@@ -1,8 +1,5 @@
-"""A simulated model's thoughts: misleading on purpose, so that a reader who takes them for an answer finds the wrong
-values.
-
-They stand before each planted reply as the model writes it, marks and all; what the server makes of them (a field of
-their own, or nothing) is decided when the reply is framed. The answer behind them is drawn as without thoughts.
+"""A simulated model's thoughts, which mislead a reader who takes them for an answer. They precede each planted reply,
+marks and all; framing decides what the server makes of them. The answer is drawn as without thoughts.
 """
 
 from typing import Annotated, Any, Literal
@@ -27,8 +24,7 @@ class ThinkingModel(Section, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The thinking of the simulated model before it answers."""
 
     switch: Literal["none", "template", "effort", "never"] = "none"
-    """none: it does not think. template: switched by a variable of its chat template, or by an effort of "none".
-    effort: an effort makes it think less, none is refused. never: it always thinks."""
+    """template: a template variable or effort "none" switches. effort: reduces, "none" is refused. never: always on."""
     is_default: bool = True
     """True when it thinks unless a request says otherwise."""
     place: Literal["reasoning", "reasoning_content", "text", "begun"] = "reasoning"

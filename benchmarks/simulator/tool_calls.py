@@ -1,10 +1,7 @@
-"""Calls of tools: what a request offers, the form in which the model writes a call (vLLM's parser "hermes") and a
-server reads it, and planted choices.
-
-A reply that was cut off before the end of its call stays a text where it is read whole, and is a begun call where it is
-streamed, as there. A prompt that offers several tools is answered by a call of the first or, with a planted
-probability, of the last; a schema is filled with its first values or, with another one, all with its last. Both depend
-on the group a prompt names and are drawn again for each answer.
+"""Calls of tools: what a request offers, the form of a call (vLLM's parser "hermes") and its reading, and planted
+choices. A call cut off before its end stays text when read whole, and is a begun call when streamed, as in vLLM. Of
+several tools the first is called, or with a planted probability the last; a schema gets its first values or all its
+last. Both depend on the group named and are drawn for each answer.
 """
 
 import json
@@ -132,9 +129,8 @@ def _end_of_object(text: str, begin: int) -> int:
 
 
 def instance(schema: Mapping[str, Any], *, is_other: bool = False) -> Any:
-    """The first allowed value of everything: constants, enums, lower bounds, required and optional properties. The
-    other instance has the last one: the last of an enum, true for false, the upper bound or one more than the lower,
-    another letter. A constant, null and an array without items are the same in both.
+    """The first allowed value of everything (constants, enums, lower bounds, all properties), or the last: last of an
+    enum, true for false, upper bound or lower + 1, another letter. Constants, null and itemless arrays are the same.
     """
     place = -1 if is_other else 0
     if "const" in schema:
@@ -191,12 +187,6 @@ class OtherChoice(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The probability for a prompt; a sentence that gives the model an identity names no group."""
         named = groups_mentioned(without_identity(prompt)[0])
         return self.p(*named[0]) if named else self.default
-
-    def expected_excess(self, axis: str, group: str, other: str) -> float:
-        """Planted mean of an excess for a prompt about `group`, swapped to `other`, where the two choices differ by 1:
-        the square of p - q, as two draws of a side differ with 2p(1-p), one of each with p(1-q) + q(1-p).
-        """
-        return (self.p(axis, group) - self.p(axis, other)) ** 2
 
 
 class StructuredChoices(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,8 +1,4 @@
-"""The words that every suite shares, and the class from which every suite derives.
-
-A suite loads its data, renders items into prompts, reads one reply, and says which cells its numbers come from. It
-asks no model, opens no socket and draws no randomness that is not seeded from (seed, item id).
-"""
+"""The words that every suite shares, and their base class. A suite asks no model and seeds all randomness."""
 
 import random
 from abc import ABC, abstractmethod
@@ -87,8 +83,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     factors: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Levels of further draws that items of several clusters share, by factor, e.g. {"template": "QL/2"}."""
     set_id: str | None = None
-    """Names the few items that only mean something together, e.g. both orders of a question: a limit asks all or none.
-    """
+    """The few items that only mean something together, e.g. both orders of a question: a limit asks all or none."""
     subset: str | None = None
     choices: tuple[Choice, ...] = ()
     """Choices in the order shown to the model."""
@@ -143,15 +138,12 @@ class Observation(msgspec.Struct, frozen=True):
 
 
 UNRELATED, UNRESOLVED = "unrelated", "unresolved"
-"""Keys of `choice_probabilities` that are not answers: replies without an answer (off topic, declined, malformed), and
-what could not be read or was too unlikely to follow."""
+"""Keys of `choice_probabilities` that are not answers: off topic, declined or malformed; unread or too unlikely."""
 UNREAD_LABELS = frozenset({UNRELATED, UNRESOLVED})
 
 
 def weights(observation: Observation) -> Mapping[str, float]:
-    """Return how much of a reply stands for each value, by its text; at most 1 in all. In mode sample the value that it
-    reads as has all of it, in mode exact each its probability.
-    """
+    """Return how much of a reply stands for each value as text, at most 1 in all; in mode exact its probability."""
     reply = observation.reply
     if reply.status != "ok":
         return {}
@@ -210,11 +202,8 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suite(ABC):
-    """A benchmark. An entry point of the group "biasgate.suites" names the class, which derives from this class.
-
-    A suite must set the attributes without a value and implement `items`, `parse` and `cells`. All else has a default,
-    which says that the suite does not offer it; a method that such a suite is never asked for raises
-    NotImplementedError.
+    """A benchmark, named by an entry point of the group "biasgate.suites". A suite sets the attributes without a value,
+    and implements `items`, `parse` and `cells`; every other default says that the suite does not offer it.
     """
 
     name: ClassVar[str]
@@ -271,9 +260,7 @@ class Suite(ABC):
         return tuple(self.scales)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        """Read and verify the data: that of `source`, or the items in the folder of the suite. Raises DatasetError when
-        canonical data is missing or not the pinned version.
-        """
+        """Read and verify `source`, or the embedded items. Raises DatasetError if missing or not the pinned version."""
         if self.source is None:
             raise NotImplementedError(f"{self.name}: a suite without a source loads its data itself")
         if kind == "canonical":
@@ -295,17 +282,13 @@ class Suite(ABC):
 
     @abstractmethod
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        """Return every number that the suite reports, as a function of per-cluster sums. A run may have more replies
-        than memory holds: walk `observations`, select by item with `observations.where`, and keep numbers alone.
-        """
+        """Return every number as a function of per-cluster sums; walk `observations`, which memory may not hold."""
 
     def sampling(self, protocol: ProtocolName) -> Sampling:
         return self.generation if isinstance(self.generation, Sampling) else self.generation[protocol]
 
     def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
-        """Return texts that are an answer when a reply begins with them, whatever their case and punctuation; `parse`
-        reads each as ok. Default: the ways to name an offered choice.
-        """
+        """Return texts with which an answer may begin, each read as ok by `parse`; default: names of choices."""
         texts = spellings([choice.text for choice in item.choices])
         return [text for text in texts if self.parse(item, text, protocol=protocol).status == "ok"]
 
@@ -318,9 +301,7 @@ class Suite(ABC):
     def items_with_mitigation(
         self, dataset: Dataset, *, protocol: ProtocolName, seed: int, name: str, text: str | None
     ) -> Iterator[Item] | None:
-        """Render as `items` does, with a mitigation prompt where the suite puts it: `text`, the user's own, or None for
-        one known by `name`. None: `suites.common.mitigation` places it.
-        """
+        """Render with a mitigation, `text` or that of `name`; None: `suites.common.mitigation` places it."""
         return None
 
     def contents(self, dataset: Dataset) -> Iterator[Content] | None:
@@ -328,9 +309,7 @@ class Suite(ABC):
         return None
 
     def dataset_of(self, content: str, checkpoint: Callable[[], None]) -> Dataset:
-        """Read the questions of a user's file. `checkpoint` is called before each, and may raise to end it. Raises
-        BenchmarkError, one line, for a file that cannot be taken.
-        """
+        """Read a user's file; `checkpoint` comes before each question and may raise. Raises BenchmarkError."""
         raise NotImplementedError(f"{self.name} takes no prompts")
 
     def follow_up(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Item]:
@@ -356,9 +335,7 @@ class Suite(ABC):
     def labelling_question(
         self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
     ) -> "LabellingQuestion | None":
-        """Return what people are asked about a reply with a text, without any score; the same for the same arguments.
-        None where the form asks nothing.
-        """
+        """Return what people are asked about a reply, without any score, always the same; None for no question."""
         return None
 
     def to_embed(self, observations: Sequence[Observation]) -> list[Observation]:

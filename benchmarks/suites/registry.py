@@ -1,8 +1,4 @@
-"""The suites there are, by name, and what can be said about each without running it.
-
-A suite registers itself by an entry point of the group "biasgate.suites" that names its class; all else that is known
-about it are attributes of that class (see `benchmarks.suites.protocol`).
-"""
+"""Suites by name, each registered by an entry point "biasgate.suites"; what is said of them are class attributes."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Decides who may enter the control plane, by the configuration in force: from which place, with which key, and in
-which role.
-"""
+"""Decides by the configuration in force who may enter the control plane: from which place, with which key and role."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -36,19 +34,12 @@ class _Rules(NamedTuple):
 
 
 class Access:
-    """The guard of every route: lets in those that `gateway.api.route_access` names for it, and refuses all others.
-
-    A request that passes has its `Holder` as the request's `user`.
-
-    Args:
-        config: gives the configuration in force; read for each request, so that a reload replaces keys.
-        invitations: the links of raters, of each feature that keeps some.
-        is_public: whether a server without a control key listens beyond this machine; only raters enter then.
-        asks_raters_for_links: whether a server without a control key lets in only raters once one of them has a link.
-
-        routes: who may call each route, by method and path.
-
-    Raises: ConfigError as `ControlKeys` does.
+    """The guard of every route: lets in those that `route_access` names for it. Their `Holder` is the request's `user`.
+    `config`: gives the configuration in force; read for each request, so that a reload replaces keys. `invitations`:
+    the links of raters, of each feature that keeps some. `is_public`: a server without a control key listens beyond
+    this machine; only raters enter then. `asks_raters_for_links`: a server without a control key lets in only raters
+    once one of them has a link. `routes`: who may call each route, by method and path. Raises ConfigError as
+    `ControlKeys` does.
     """
 
     def __init__(

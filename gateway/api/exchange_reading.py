@@ -35,9 +35,8 @@ async def read_list(
     limit: int,
     excerpt: int | None = None,
 ) -> Page:
-    """A page of exchanges that `criteria` choose, of at most `limit` entries, and on record as read by who asks.
-    `before`: place where the page before ended. `excerpt`: characters kept of each text; None for all. Raises
-    RequestError for a place that is none; NotFoundError for a request id of no stored exchange; StoreError.
+    """Up to `limit` exchanges that `criteria` choose, after `before`; on record. `excerpt`: characters of each text;
+    None: all. Raises RequestError for a wrong place, NotFoundError for an unstored request id, StoreError.
     """
     place = None if before is None else _read_place(before)
     page = await exchange_pages.make_page(config, Wanted(criteria=criteria, before=place, limit=limit, excerpt=excerpt))

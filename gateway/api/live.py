@@ -307,9 +307,7 @@ def _parsed(window: str) -> Window:
 
 
 def refuse_unknown(auditor: str | None, axis: str | None, sections: AuditorsConfig) -> None:
-    """Raises RequestError for a name that no number can have: an empty answer would look like nothing found. Any axis
-    passes where a section names a file of own axes, which may lie with the auditors alone.
-    """
+    """Raise RequestError for a name that no number can have. Any axis passes where a section has a file of own axes."""
     axis = None if sections.has_own_axes else axis
     auditors = [*plugins.names("biasgate.auditors"), JUDGE_REFERENCE]
     for what, name, valid_names in (("auditor", auditor, auditors), ("axis", axis, list(AXES))):

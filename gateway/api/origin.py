@@ -1,6 +1,4 @@
-"""Decides from which origin a control request may come: not a page of another origin, not a rebound name, nothing that
-a plain form can send.
-"""
+"""Refuses control requests of pages of another origin, by a rebound name, or in a form that a plain page can send."""
 
 from collections.abc import Collection
 from typing import Any
@@ -16,9 +14,7 @@ Connection = ASGIConnection[Any, Any, Any, Any]
 
 
 class Origins:
-    """Refuses what a browser was made to send. `allowed_hosts`: names without a port, besides those of the loopback
-    interface. `is_protected`: a key protects the control plane, whose name then tells nothing.
-    """
+    """Refuses what a browser was made to send. `allowed_hosts`: without ports or loopback. `is_protected`: by key."""
 
     def __init__(self, allowed_hosts: Collection[str], *, is_protected: bool) -> None:
         self._pages = frozenset(host.lower() for host in allowed_hosts)
@@ -41,9 +37,7 @@ class Origins:
 
 
 def require_own_page(connection: Connection) -> None:
-    """Refuses all but the console's page for a request with the console's cookie, which a browser adds by itself.
-    `SameSite=Strict` keeps the cookie from other sites; another port or name of the same site is a stranger too.
-    """
+    """Refuse the console's cookie from any page but its own: `SameSite=Strict` lets other ports of the site pass."""
     origin = connection.headers.get("origin")
     site = connection.headers.get("sec-fetch-site", "same-origin")
     is_own = _is_of(origin, connection.headers.get("host", "")) if origin else connection.scope.get("method") == "GET"

@@ -1,7 +1,5 @@
-"""The role that each route of the control plane needs: a single table for the guard, the manual and the tests.
-
-A route that shows words which people or models wrote (prompts, replies, a judge's reasons, notes, labels) needs an
-administrator; a route that shows numbers, names and states needs a viewer. The guard refuses a route that has no entry.
+"""The role that each route of the control plane needs. The guard refuses a route without an entry. A route that shows
+words which people or models wrote needs an administrator; a route that shows numbers, names and states needs a viewer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
-"""/console/session: a key is posted once and becomes a cookie, so that the page keeps no key.
-
-The cookie of a control key is signed and ends by itself. The cookie of a rater's link is the link's token: the store is
-asked for it with each request, so a link that is revoked ends its sessions at once.
+"""/console/session: a key is posted once and becomes a cookie, so that the page keeps no key. The cookie of a control
+key is signed and ends by itself; that of a rater's link is its token, which the store checks at each request.
 """
 
 from typing import Any

@@ -1,8 +1,6 @@
 """The circuits of all auditors: which servers are sick, which exchanges wait for them, and when they are asked again.
-
-The rule is `backpressure.circuit_breaker`'s; the state is in the store, so that a restart forgets nothing and several
-auditor processes agree. A process knows the findings of the others within REFRESH_SECONDS. Failures in a row are
-counted by each process for itself.
+The rule is `backpressure.circuit_breaker`'s; the state is in the store: several processes agree within REFRESH_SECONDS.
+Each process counts failures in a row for itself.
 """
 
 import asyncio
@@ -73,10 +71,7 @@ class Circuits:
         return Attempt(auditor, exchange.id, time.time(), blocked_by=next(is_open, None))
 
     async def must_wait(self, attempt: Attempt, model: str) -> bool:
-        """Draws the consequences of an audit of an exchange with this served model. Raises StoreError.
-
-        Returns: whether its result must not be recorded, because a server was sick: the exchange waits then.
-        """
+        """Act on an audit with this served model; return whether a sick server makes it wait. Raises StoreError."""
         self._follow_clock()
         for server in attempt.sound:
             key = Key(attempt.auditor, server)
@@ -103,9 +98,7 @@ class Circuits:
         await asyncio.gather(*checks, return_exceptions=True)
 
     def _follow_clock(self) -> None:
-        """Moves the times of the last successes with the wall clock: after it was set back, a success of the time
-        before would look later than every failure, and each failure like the exchange's own.
-        """
+        """Move the times of successes with the wall clock; set back, all failures would seem the exchange's own."""
         if jump := self._clock.jump():
             logger.warning("the clock of this machine jumped by %.0f s", jump)
             for run in self._runs.values():

@@ -1,7 +1,5 @@
-"""The clients that auditors send requests with: a client for each upstream and auditor, within its token budget.
-
-Each tells the audit it is used for how its server behaved (`backpressure.circuit_breaker`), and counts what came of
-requests to a judge.
+"""The clients that auditors send requests with, for each upstream and auditor, within its token budget. Each tells its
+audit how the server behaved (`backpressure.circuit_breaker`), and counts the outcomes of requests to a judge.
 """
 
 import asyncio

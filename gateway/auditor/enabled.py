@@ -33,9 +33,7 @@ class EnabledAuditors:
     """Call `start` in a running loop, `get` an auditor by its name, `close` at the end."""
 
     def __init__(self, config: Config, limiters: ConcurrencyLimiters, secret: bytes) -> None:
-        """Opens no connection. Raises ConfigError for a half-specified auditor or a secret that is not set. `limiters`:
-        what may be in flight at each server. `secret`: of the sampling decision; marks what auditors ask.
-        """
+        """Open no connection. Raises ConfigError. `secret`: of the sampling decision; marks what auditors ask."""
         self._config = config
         self._settings = {name: section for name, section in config.auditors.sections.items() if section.enabled}
         require_sections(config, self._settings)
@@ -83,10 +81,7 @@ class EnabledAuditors:
         return None if self._embedder is None else await asyncio.shield(self._embedder)
 
     async def embed_known_good(self, name: str) -> None:
-        """Ask the embedder for a vector of a known good text within an auditor's time limit.
-
-        The current attempt hears how the embedder behaved. The text has a new mark each time: no cache answers it.
-        """
+        """Embed a known good text within an auditor's time limit; a new mark each time evades every cache."""
         attempt = current_attempt()
         try:
             async with asyncio.timeout(self._settings[name].timeout_seconds):
@@ -151,10 +146,7 @@ class EnabledAuditors:
 
 
 class _WatchedEmbedder:
-    """An embedder that tells the audit for which it is used how it behaved.
-
-    The cache stands before it: a vector that was computed earlier says nothing about the embedder's health.
-    """
+    """An embedder that tells its audit how it behaved; the cache stands before it, as old vectors say nothing."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner

@@ -1,6 +1,5 @@
-"""The auditor's HTTP server: GET /metrics, /livez and /readyz, with the same bodies as the gateway's.
-
-A bare ASGI application: the gateway's web framework would cost the auditor 15 MB of memory for three routes.
+"""The auditor's HTTP server: GET /metrics, /livez and /readyz, with the same bodies as the gateway's. A bare ASGI
+application: the gateway's web framework would cost the auditor 15 MB of memory for three routes.
 """
 
 import contextlib
@@ -39,9 +38,7 @@ class Endpoint(uvicorn.Server):
     def __init__(
         self, exposition: Exposition, probe: Probe, keys: ControlKeys | None = None, *, renew: Renewal | None = None
     ) -> None:
-        """Listens to nothing yet. `probe`: the checks of /readyz. `keys`: open /metrics; None leaves it open. `renew`
-        brings up to date what is exposed; a scrape waits for it, but not for long.
-        """
+        """Listen to nothing yet. `probe`: for /readyz. `keys`: of /metrics; None: open. `renew`: before a scrape."""
         self._keys = keys
         self._renew = renew
         self._exposition = exposition

@@ -1,7 +1,5 @@
-"""Results of audits on their way to the store: what comes while a transaction is under way shares the next one.
-
-Every audit of a live system moves the same few rows: sums of streams, counters, the ledger. With a transaction for each
-audit all auditors would wait for one another's commits. Nothing waits for a batch to fill: what is alone goes alone.
+"""Results of audits on their way to the store: what comes while a transaction is under way shares the next one. All
+audits move the same few rows, so a transaction for each would make all auditors wait for one another's commits.
 """
 
 import asyncio

@@ -1,8 +1,4 @@
-"""Known good exchanges: fixed, harmless texts for health checks of an auditor's server.
-
-A client chooses the text of its exchanges, so their failures alone prove nothing about a server. If an auditor fails on
-these texts too, its server is unhealthy.
-"""
+"""Known good exchanges: fixed, harmless texts for health checks of a server. Clients' texts alone prove nothing."""
 
 import time
 import uuid
@@ -28,9 +24,7 @@ TEXT = "The public library opens at nine in the morning and closes at six."
 
 
 def build_exchanges(upstream: str, model: str) -> list[Exchange]:
-    """Return the known good exchanges as if `upstream` had served them with `model`: a chat, a decision, a chat of a
-    model that thinks.
-    """
+    """Known good exchanges as if `upstream` had served them with `model`: a chat, a decision, a chat with thinking."""
     token = {"token": "Yes", "logprob": -0.05}
     logprobs = {"content": [token | {"top_logprobs": [token, {"token": "No", "logprob": -3.02}]}]}
     return [
@@ -42,8 +36,7 @@ def build_exchanges(upstream: str, model: str) -> list[Exchange]:
 
 async def choose_upstream(config: Config, server: str, model: str | None) -> tuple[str, str]:
     """Return the upstream and the model of a known good exchange: `model` where the upstream lists it or has no list,
-    else a listed one: a client's misspelt model must not make a server look unhealthy. For an auditor's own server the
-    first upstream takes part.
+    else a listed model, as a client may misspell. For an auditor's own server: the first upstream.
     """
     if not config.upstreams:
         return "", model or ""

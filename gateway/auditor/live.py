@@ -1,10 +1,6 @@
-"""Audits sampled exchanges: each enabled auditor once per exchange, then the exchange gets its outcome.
-
-Auditors that ask no server go first, in a job of their own: their results never wait for a slow server. What the others
-have to audit is handed on to a second job.
-
-The failure of a server whose circuit is open is not recorded: its exchange stays queued until the server answers again
-or the exchange has waited too long.
+"""Audits sampled exchanges: each enabled auditor once per exchange, then the exchange gets its outcome. Auditors that
+ask no server go first, in a job of their own, and hand the rest on to a second job. The failure of a server whose
+circuit is open is not recorded: its exchange stays queued until the server answers again or it has waited too long.
 """
 
 import asyncio
@@ -52,8 +48,7 @@ NO_UPSTREAM = "no upstream serves its model, and this auditor asks the model its
 REASON_SECONDS = 30.0
 """Longest time for a judge's reason; its score is recorded after it."""
 LIVE_JOBS = 4
-"""Batches of exchanges audited at once, by auditors that ask a server; each auditor's max_concurrency bounds its
-requests."""
+"""Batches audited at once by auditors that ask a server; each auditor's max_concurrency bounds its requests."""
 FREE_JOBS = 2
 """Batches of exchanges audited at once by auditors that ask no server."""
 MOST_OF_A_KEY = (LIVE_JOBS - 1) * IDS_PER_JOB
@@ -97,9 +92,7 @@ class LiveAudit:
         """Moving average of the seconds that an exchange of the key takes."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
-        """Audit those of these exchanges that are still queued by the auditors that ask no server, and hand on those
-        that others are to audit. Raises StoreError; then the job is tried again.
-        """
+        """Audit those queued by auditors that ask no server; hand on the rest. A StoreError repeats the job."""
         waiting = await self._audit_queued(payload["ids"], self._audit_freely)
         if waiting:
             await self._queue.defer_many(SERVED_TASK, [{"ids": waiting}])
@@ -109,13 +102,9 @@ class LiveAudit:
         await self._audit_queued(payload["ids"], self._audit_exchange)
 
     async def audit_known_good(self, circuit: Key, model: str | None) -> Attempt:
-        """Audit known good exchanges until the server of the circuit was asked, and record nothing.
-
-        Args:
-            circuit: auditor and server.
-            model: the model to ask an upstream for, if it serves it; otherwise another model is asked.
-
-        Returns: the attempt, with the servers that answered and those that failed.
+        """Audit known good exchanges until the server of the circuit was asked, and record nothing. `model`: to ask an
+        upstream for, if it serves it, else another. Returns the attempt, with the servers that answered and those that
+        failed.
         """
         attempt = Attempt(circuit.auditor, "known good", time.time())
         if circuit.server == EMBEDDER:
@@ -167,10 +156,7 @@ class LiveAudit:
         return [exchange.id for exchange, is_settled in zip(queued, results, strict=True) if not is_settled]
 
     def _within_share(self, queued: Sequence[Exchange]) -> list[Exchange]:
-        """Return the exchanges that may be audited now; the next sweep queues the rest again.
-
-        Where several keys exist, a key whose exchanges take long may have `MOST_OF_A_KEY` in progress.
-        """
+        """The exchanges to audit now, at most MOST_OF_A_KEY of each of several keys; a sweep queues the rest again."""
         counts, within = Counter(self._n_by_key), []
         for exchange in queued:
             key = exchange.key_name
@@ -365,11 +351,7 @@ def _add_detail(measurement: Measurement, detail: Mapping[str, Any]) -> Measurem
 
 
 def without_words(result: Sequence[Measurement] | AuditFailure) -> Sequence[Measurement] | AuditFailure:
-    """Return the result without messages that may quote a person: errors of servers and bad verdicts may repeat it.
-
-    Messages of exchanges that cannot be audited or waited too long are fixed phrases and stay, as do the reasons of
-    abstentions.
-    """
+    """The result without errors and bad verdicts, which may quote a person; fixed phrases and reasons stay."""
     if isinstance(result, AuditFailure):
         message = result.message if result.kind in _FIXED_MESSAGES else NOT_STORED
         return msgspec.structs.replace(result, message=message, missing=list(map(_without_reason, result.missing)))

@@ -1,7 +1,5 @@
-"""The families of live series as text: thousands of lines, of which few change from one scrape to the next.
-
-The client library builds and formats every sample again; for 5,000 series that takes a second. Here the values of a
-series are formatted when its stream has changed, and a scrape puts finished lines side by side.
+"""The families of live series as text. Values are formatted again only when their stream has changed, as the client
+library takes a second for 5,000 series.
 """
 
 import math

@@ -65,10 +65,7 @@ async def give_up(database: Database, config: Config, end: Callable[[WaitingAudi
 
 
 async def retire(database: Database, config: Config, stop: asyncio.Event) -> None:
-    """Expires exchanges that waited too long, and deletes exchanges and measurements that are past their days.
-
-    However many exchanges there are, a stop is heeded between two transactions.
-    """
+    """Expire exchanges that waited too long and delete data past its days; heed a stop between two transactions."""
     now, keeps = time.time(), config.store.retention_days * 86400.0
     patience = min(MAX_WAIT_SECONDS, keeps)
     keep_text = config.store.keeps_text

@@ -1,7 +1,6 @@
-"""The auditor's Prometheus families. All but four are read from the store, so a restart changes no number.
-
-Every auditor on one store exposes the same values: aggregate over auditors with max, never with sum. The exceptions are
-what each auditor does and sees itself: `biasgate_audit_allowance` and what was cut off add up,
+"""The auditor's Prometheus families. All but four are read from the store, so a restart changes no number. Every
+auditor on one store exposes the same values: aggregate over auditors with max, never with sum. The exceptions are what
+each auditor does and sees itself: `biasgate_audit_allowance` and what was cut off add up,
 `biasgate_audit_live_latency_ratio` does not.
 """
 
@@ -114,9 +113,7 @@ class AuditorMetrics(Collector):
         auditors: Sequence[str] = (),
         latest: LatestExchanges | None = None,
     ) -> None:
-        """Begin as the process starts; `settings` are those of the drift detectors, `auditors` the names of those
-        enabled. `latest`: the exchanges that counters lead to.
-        """
+        """`settings`: of the drift detectors. `auditors`: names of those enabled. `latest`: exchanges of exemplars."""
         self._auditors = auditors
         self._latest = latest or LatestExchanges()
         self._limiters = limiters or ConcurrencyLimiters(AuditsConfig())

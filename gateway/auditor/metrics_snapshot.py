@@ -25,11 +25,9 @@ LOADED_AT_ONCE = 200
 
 
 def exported(finished: Sequence[Run]) -> list[Run]:
-    """The newest run of each suite, model, mode and thinking that may share one series.
-
-    The labels of an estimate do not say the protocol, so only runs of the default one count, as it is: without
-    mitigation, examples, a part of the data, another temperature or the user's own fields or prompts. Embedded items
-    are shown only until there is a run on the published data.
+    """The newest run of each suite, model, mode and thinking that may share one series. The labels do not say the
+    protocol, so only runs of the default one count: no mitigation, examples, part of the data, other temperature, own
+    fields or prompts. Embedded items are shown only until there is a run on the published data.
     """
     chosen: dict[tuple[str, str, str, str], Run] = {}
     for run in sorted(finished, key=_precedence):

@@ -1,9 +1,6 @@
-"""The auditor process: opens its parts, works until told to stop, closes them in order.
-
-Settings of glibc's allocator keep its memory bounded; another C library is left as it is. An embedder takes and frees
-blocks of many megabytes in ever new sizes, between small ones that live long. By itself glibc raises the size from
-which a block is mapped apart, up to 32 MB, to where the last large block was freed: large blocks then come from the
-heap, and what lives between them keeps it from shrinking.
+"""The auditor process: opens its parts, works until told to stop, closes them in order. Settings of glibc's allocator
+bound its memory: by itself glibc raises the size from which a block is mapped apart, up to 32 MB; an embedder's large
+blocks then come from the heap, which small long-lived ones keep from shrinking.
 """
 
 import asyncio
@@ -90,9 +87,8 @@ async def run_auditor(
     on_ready: Callable[[str], None] | None = None,
     features: Iterable[AuditorFeature] = (),
 ) -> None:
-    """Audits until `stop` is set; jobs in progress then get a moment to finish, and go back to the queue otherwise.
-    `on_ready`: called once with the base URL of /metrics, /livez and /readyz. Raises ConfigError or StoreError when it
-    cannot start.
+    """Audit until `stop` is set; jobs then get a moment to finish, or go back to the queue. `on_ready`: called once
+    with the base URL of /metrics, /livez and /readyz. Raises ConfigError or StoreError when it cannot start.
     """
     map_large_blocks()
     keys = ControlKeys(config) if config.server.protect_metrics else None

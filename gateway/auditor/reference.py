@@ -21,9 +21,7 @@ from gateway.streams.settings import settings_of
 
 
 async def drift_settings(database: Database, config: DriftConfig) -> DriftSettings:
-    """The [drift] section as the detectors take it, with the intervals of its run when it names one. Raises ConfigError
-    for a run that does not exist, has not finished, or has nothing that a live stream measures.
-    """
+    """The detectors' [drift] settings with the intervals of its run. Raises ConfigError for a run of no use to them."""
     settings = settings_of(config)
     if settings.reference_run is None:
         return settings
@@ -31,11 +29,7 @@ async def drift_settings(database: Database, config: DriftConfig) -> DriftSettin
 
 
 def intervals(estimates: Iterable[Estimate], scales: Mapping[str, Scale]) -> dict[str, Interval]:
-    """Intervals on the 0..1 scale by `auditors.streams.state.reference_name`, of whole axes and groups only.
-
-    Of a metric that no auditor of this version measures there is none. `scales` are the suite's: they name the live
-    metric that each of its own can be compared with.
-    """
+    """Intervals on 0..1 by `reference_name`, of whole axes and groups; `scales` name comparable live metrics."""
     intervals_by_name: dict[str, Interval] = {}
     for estimate in estimates:
         metric = scales[estimate.metric].live if estimate.metric in scales else None

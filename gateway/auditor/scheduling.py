@@ -104,10 +104,8 @@ def _after_change(config: Config, model: str, known_suites: Sequence[dict[str, A
 def due_times(
     known_schedules: Sequence[Schedule], finished: Sequence[Run], known_suites: Sequence[dict[str, Any]]
 ) -> dict[tuple[str, str], float]:
-    """Return when the run that follows the newest finished run was or is due, by suite and model; Unix seconds.
-
-    A suite that several schedules ask for is due by the earliest. One that has never finished is due from the first
-    time of its schedule on.
+    """Return when the next run was or is due, by suite and model, in Unix seconds. A suite of several schedules is due
+    by the earliest; one that has never finished, from the first time of its schedule on.
     """
     successes: dict[tuple[str, str], float] = {}
     for run in finished:

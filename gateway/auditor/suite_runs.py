@@ -71,9 +71,7 @@ class SuiteRuns:
         """Claims of runs that this auditor cannot take part in."""
 
     async def __call__(self, payload: dict[str, Any]) -> None:
-        """Runs it to its end, or asks a part of it where another auditor has it. A run that this process cannot finish
-        is queued again for another.
-        """
+        """Run it, or a part where another auditor has it; queue it for another where this process cannot finish it."""
         run = await runs.claim(self._database, payload["run_id"])
         if run is None:
             await self._assist(payload["run_id"])
@@ -238,10 +236,7 @@ class SuiteRuns:
         priority: int | None = None,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Completer:
-        """Return the run's client of a server, whose slots it has until the stack is closed.
-
-        Requests that may be cut off go over connections that a cancelled request closes (`pooled_endpoint`).
-        """
+        """The run's client of a server, with slots until the stack closes; cut-off requests close connections."""
         if limiter is None:
             return open_client(origin, key, concurrency, priority, headers=headers, endpoint=endpoint_for(origin))
         stack.enter_context(limiter.widened(concurrency))

@@ -1,7 +1,5 @@
-"""The pipe between the parent and a child: the child's standard input, held open by the parent.
-
-The parent writes the configuration in force as one line of JSON, first of all and again whenever it changes, so every
-process runs on the same one whatever has become of the file. When the parent dies, however it dies, the pipe closes.
+"""The pipe between the parent and a child: the child's standard input, closed however the parent dies. The
+parent writes the configuration in force as one line of JSON, first of all and again whenever it changes.
 """
 
 import asyncio
@@ -24,10 +22,7 @@ def line_of(config: Config) -> bytes:
 
 
 def end_with_parent(descriptor: int = 0) -> None:
-    """Ask this process to end as soon as its standard input closes: the process that held the other end is gone.
-
-    For commands that are started by another program and read nothing else there. Needs no event loop.
-    """
+    """End this process when its standard input closes, as its parent is gone; no event loop, nothing else read."""
 
     def wait() -> None:
         while os.read(descriptor, _READ_BYTES):

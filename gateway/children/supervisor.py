@@ -1,8 +1,6 @@
-"""Keeps child processes running: restarts what dies, stops in stages, and never outlives or abandons a child.
-
-Children are ordinary `biasgate` commands, each in a process group of its own, so that Ctrl-C reaches the parent alone
-and the parent decides the order of the end. Each child's standard input is a pipe held by the parent
-(gateway/children/parent_pipe.py).
+"""Keeps child processes running: restarts what dies, stops in stages, and never outlives or abandons a child. Children
+are `biasgate` commands, each in a process group of its own, so that Ctrl-C reaches the parent alone. Each child's
+standard input is a pipe held by the parent (gateway/children/parent_pipe.py).
 """
 
 import asyncio
@@ -47,9 +45,7 @@ class Child(NamedTuple):
 
 
 class Supervisor:
-    """Runs children until `stop` is called; see the module docstring. `environ`: their environment, but for those that
-    have their own. `line`: what each child reads first on its standard input; `tell` replaces it.
-    """
+    """Runs children until `stop`. `environ`: for those without their own. `line`: their first input; see `tell`."""
 
     def __init__(self, children: Sequence[Child], environ: Mapping[str, str], line: bytes = b"") -> None:
         self._children = children
@@ -80,9 +76,7 @@ class Supervisor:
         self._end_is_near.set()
 
     def tell(self, line: bytes, *, replacing: Container[str] = ()) -> None:
-        """Hands a line to every child, now and at its later starts. Children named in `replacing` only read the first
-        line: they are ended and started again.
-        """
+        """Hand a line to every child, now and at later starts; those named in `replacing` are started again instead."""
         self._line = line
         for child in self._children:
             process = self._running.get(child.name)

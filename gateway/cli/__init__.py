@@ -1,8 +1,4 @@
-"""The subcommands of `biasgate`, one module each, and their one-line summaries.
-
-A module has `HELP` (shown under --help, with an example), `add_arguments(parser)` and `run(arguments)`, which returns
-the exit code.
-"""
+"""The subcommands of `biasgate`, one module each: `HELP`, `add_arguments(parser)` and `run(arguments)` -> exit code."""
 
 from collections.abc import Mapping
 

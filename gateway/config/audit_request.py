@@ -88,9 +88,7 @@ def require_prompts(content: str) -> None:
 
 
 def choose(request: AuditRequest, catalogue: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The catalogue entries asked for, and those of "all" that do not offer what is asked of them. Raises RequestError
-    or ConflictError for a suite that was named and cannot be run, or when none can.
-    """
+    """Return the entries to run, and why others of "all" are not. Raises RequestError or ConflictError if named."""
     by_name = {str(suite["name"]): suite for suite in catalogue}
     names = list(by_name) if request.suites == "all" else _names(request.suites)
     if OWN_PROMPTS["name"] in names or (isinstance(request, AuditStart) and request.prompts is not None):

@@ -1,7 +1,4 @@
-"""One TOML file plus `BIASGATE_SECTION__KEY` overrides, checked, into the structs of `gateway.config.schema`.
-
-Unknown keys are errors that name the nearest known one. `load` is the only entrance.
-"""
+"""One TOML file plus `BIASGATE_SECTION__KEY` overrides, checked: unknown keys are errors that name the nearest one."""
 
 import json
 import os
@@ -48,9 +45,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def load(path: Path | None, *, environ: Mapping[str, str] | None = None) -> Config:
-    """Reads a TOML file (default ./biasgate.toml, if it exists), overrides by `BIASGATE_SECTION__KEY`, and validates.
-    Raises ConfigError with one line that names the file, key and value.
-    """
+    """Read a file (default ./biasgate.toml, if it exists) and overrides. Raises ConfigError: file, key and value."""
     environ = os.environ if environ is None else environ
     explicit = path is not None
     path = path or Path("biasgate.toml")
@@ -164,23 +159,13 @@ def _words_of(kind: Any) -> list[str]:
 
 
 def _cross_check(config: Config, where: str) -> None:
-    names = [upstream.name for upstream in config.upstreams]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f'{where}: two upstreams are named "{name}": give each its own name')
-    keys = [key.name for key in config.keys]
-    for name in keys:
-        if keys.count(name) > 1:
-            raise ConfigError(f'{where}: two keys are named "{name}": give each its own name')
+    _require_distinct([upstream.name for upstream in config.upstreams], "upstreams", where)
+    _require_distinct([key.name for key in config.keys], "keys", where)
     _check_control_keys(config.server, where)
     _check_relayed_paths(config.server, where)
     validate_cors_origins(config.server, where)
     for upstream in config.upstreams:
-        if not upstream.base_url.startswith(("http://", "https://")):
-            raise ConfigError(
-                f'{where}: upstreams.{upstream.name}.base_url "{mask_url(upstream.base_url)}" must start with http:// '
-                "or https://"
-            )
+        _require_scheme(upstream.base_url, f"upstreams.{upstream.name}.base_url", where)
         for name, value in upstream.audit_headers.items():
             if not is_passed_on(name) or not _VALUE.fullmatch(value):
                 raise ConfigError(
@@ -192,10 +177,7 @@ def _cross_check(config: Config, where: str) -> None:
                 f"{where}: upstreams.{upstream.name}.base_url names a user: set api_key_env to the variable of a key"
             )
     for name, section in config.auditors.sections.items():
-        if section.base_url is not None and not section.base_url.startswith(("http://", "https://")):
-            raise ConfigError(
-                f'{where}: auditors.{name}.base_url "{mask_url(section.base_url)}" must start with http:// or https://'
-            )
+        _require_scheme(section.base_url, f"auditors.{name}.base_url", where)
     header = config.balancing.header
     if header is not None and not is_passed_on(header):
         raise ConfigError(
@@ -217,23 +199,15 @@ def _cross_check(config: Config, where: str) -> None:
     for name in [*config.sampling.strata, *config.sampling.tags]:
         if len(name) > LONGEST_STRATUM:
             raise ConfigError(f'{where}: sampling: "{name}" has more than {LONGEST_STRATUM} characters: shorten it')
-    if not config.store.url.startswith(("sqlite:///", "postgresql://")):
-        raise ConfigError(
-            f'{where}: store.url "{mask_url(config.store.url)}" must start with sqlite:/// or postgresql://'
-        )
-    endpoint = config.telemetry.otlp_endpoint
-    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-        raise ConfigError(
-            f'{where}: telemetry.otlp_endpoint "{mask_url(endpoint)}" must start with http:// or https://'
-        )
-    if config.telemetry.evaluation_signal is not None and endpoint is None:
+    _require_scheme(config.store.url, "store.url", where, ("sqlite:///", "postgresql://"))
+    _require_scheme(config.telemetry.otlp_endpoint, "telemetry.otlp_endpoint", where)
+    if config.telemetry.evaluation_signal is not None and config.telemetry.otlp_endpoint is None:
         raise ConfigError(
             f'{where}: telemetry.evaluation_signal is "{config.telemetry.evaluation_signal}", but no collector '
             "receives it: set telemetry.otlp_endpoint"
         )
+    _require_distinct([schedule.name for schedule in config.audits.schedules], "schedules", where)
     for schedule in config.audits.schedules:
-        if [schedule.name for schedule in config.audits.schedules].count(schedule.name) > 1:
-            raise ConfigError(f'{where}: two schedules are named "{schedule.name}": give each its own name')
         try:
             Timing.of(schedule.cron, schedule.every_hours * 3600 if schedule.every_hours else None)
         except RequestError as exc:
@@ -257,6 +231,17 @@ def _cross_check(config: Config, where: str) -> None:
         check_sections(config)
     except ConfigError as exc:
         raise ConfigError(f"{where}: {exc}") from exc
+
+
+def _require_distinct(names: list[str], what: str, where: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f'{where}: two {what} are named "{name}": give each its own name')
+
+
+def _require_scheme(url: str | None, key: str, where: str, schemes: tuple[str, ...] = ("http://", "https://")) -> None:
+    if url is not None and not url.startswith(schemes):
+        raise ConfigError(f'{where}: {key} "{mask_url(url)}" must start with {" or ".join(schemes)}')
 
 
 def _check_control_keys(server: ServerConfig, where: str) -> None:

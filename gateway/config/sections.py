@@ -1,7 +1,4 @@
-"""Sections of the configuration that features bring, and the type of the whole configuration with them.
-
-This module reads the entry point group of `gateway.feature` on its own, because features read the configuration.
-"""
+"""Sections that features bring. Reads the entry points on its own, because features read the configuration."""
 
 import functools
 from collections.abc import Sequence
@@ -17,10 +14,7 @@ T = TypeVar("T")
 
 
 class FeatureSection(Generic[T]):
-    """A top-level section of the configuration that a feature brings (`Feature.sections`). `kind`: a struct derived
-    from `gateway.config.schema.Section`, or a list of such structs. `is_read_by_auditor`: a change of it starts the
-    auditor again.
-    """
+    """A feature's top-level section of struct (or list) `kind`; `is_read_by_auditor`: a change restarts the auditor."""
 
     def __init__(self, name: str, kind: Any, default: T, *, is_read_by_auditor: bool = False) -> None:
         self.name, self.kind, self.default = name, kind, default

@@ -29,9 +29,7 @@ class Timing(msgspec.Struct, frozen=True):
         return timing
 
     def next_after(self, now: float, *, since: float) -> float:
-        """The first time later than `now`, in Unix seconds; for an interval a whole number of intervals from `since`.
-        Raises RequestError when a cron line cannot be read or never comes true.
-        """
+        """Return the first Unix time after `now`. Raises RequestError for a cron line malformed or never due."""
         if self.every_seconds is not None:
             return since + (math.floor((now - since) / self.every_seconds) + 1) * self.every_seconds
         from croniter import CroniterError, croniter  # loaded only where a cron line is written

@@ -52,11 +52,7 @@ def subject_of(metric: str, axis: str | None, group: str | None) -> str:
 
 
 def sentence(detector: ShownDetector) -> str:
-    """Return a sentence that says what changed, between which values, since when, and if the model is known to be
-    another.
-
-    Without a comparison where the detector knows none: an alarm whose means are lost says so.
-    """
+    """Say what changed, between which values, since when; no comparison where the detector has lost the means."""
     verb = {"rising": "rose", "falling": "fell"}.get(detector.direction or "", "changed")
     if detector.mean_before is None or detector.mean_since is None:
         change = f"{verb}; by how much is not known any more"

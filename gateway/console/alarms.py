@@ -48,8 +48,7 @@ SUITES: Mapping[str, tuple[str, str]] = {
     "decision_impact_ratio": ("decision", "who is given the favourable part in fixed decisions"),
     "decision_flip_rate": ("decision", "who is given the favourable part in fixed decisions"),
 }
-"""Mapping of a live metric to the suite that measures the same of fixed questions, and a description of that
-measurement. A metric that stands here under no name has no such suite."""
+"""The suite that measures the same as a live metric by fixed questions, with a description; others have none."""
 
 MOST_RUNS = 100
 """Looked through, the newest first."""
@@ -221,9 +220,7 @@ def reference_plot(detector: Detectors) -> str:
 async def _detector(
     database: Database, stream_id: str, drift: DriftConfig
 ) -> tuple[Detectors, "Figure", list[ReplicaEstimate]]:
-    """Return the detector with the control chart of its history, and its estimates by the servers that answered. Raises
-    NotFoundError where there is no such stream.
-    """
+    """The detector with its control chart, and its estimates by server. Raises NotFoundError without such a stream."""
     loaded = await streams.load(database, [stream_id])
     if not loaded:
         raise NotFoundError(f'no live stream has the id "{stream_id[:100]}": the alarms page lists those that alarm')

@@ -1,7 +1,4 @@
-"""/console/exchanges: texts that people asked and the answers, searched, each by itself, and on both sides of an alarm.
-
-Every look is on record, so a page reads once: what listens to its changes is told of its surroundings alone.
-"""
+"""/console/exchanges: texts, searched, single, and around an alarm. Each look is on record, so pages read once."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby

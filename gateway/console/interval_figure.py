@@ -18,9 +18,7 @@ def plot(
     *,
     kind: str = "",
 ) -> Markup:
-    """Return `<svg>` with the scale, the neutral value, the interval, and the value (None: none), all in the metric's
-    own unit; in words for readers who do not see it. `kind`: class of the drawing.
-    """
+    """`<svg>` of class `kind`: scale, neutral, interval and value (None: none) in the metric's unit, and in words."""
     low, high = scale
 
     def x(at: float) -> float:

@@ -1,6 +1,4 @@
-"""/console: alarms and urgent tables, how far models are from neutral, when suites ran, and the outcomes of the
-traffic.
-"""
+"""/console: alarms, urgent tables, distances of models from neutral, times of suites, outcomes of the traffic."""
 
 from collections.abc import Sequence
 from typing import Any

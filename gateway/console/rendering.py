@@ -1,6 +1,4 @@
-"""Renders pages of the console from Jinja2 templates, and the live parts of each, which are sent again when they
-change.
-"""
+"""Renders pages of the console from Jinja2 templates, and their live parts, which are sent again when they change."""
 
 import hashlib
 import math

@@ -42,9 +42,7 @@ class Part(msgspec.Struct, frozen=True):
 async def shell_of(
     request: Request[Holder, Any, State], database: Database, probe: Probe, *, is_locked: bool
 ) -> dict[str, Any]:
-    """Return the frame for a template. A store that does not answer is named among the parts, and nothing else of it is
-    known. `is_locked`: whether a control key is asked for.
-    """
+    """The frame for a template; a silent store is named among the parts. `is_locked`: a control key is asked for."""
     checks = await probe()
     parts = [Part(name, None if text.startswith(OK) else text) for name, text in checks.items() if name != STREAMS]
     if STREAMS in checks:
@@ -135,9 +133,7 @@ class Update(msgspec.Struct, frozen=True):
 
 
 class Pages:
-    """Shows the pages of a single worker, and keeps those that are open up to date, until `is_stopping`. `access` tells
-    whether a control key is asked for.
-    """
+    """Shows pages and keeps open ones up to date until `is_stopping`. `access` tells whether a key is asked."""
 
     def __init__(self, database: Database, probe: Probe, access: Access, is_stopping: Callable[[], bool]) -> None:
         self._database = database
@@ -147,10 +143,7 @@ class Pages:
         self._n_open = 0
 
     async def shown(self, request: Asked, build: Build) -> Response[Any]:
-        """The page; or, where `request` accepts an event stream, its changes until the reader leaves. `build` reads it
-        for each round of changes. Raises BusyError when MOST_OPEN pages are open, and what `build` raises the first
-        time.
-        """
+        """The page, or its changes where `request` accepts events. Raises BusyError at MOST_OPEN pages; as `build`."""
 
         async def rendered() -> Rendered:
             shell = await shell_of(request, self._database, self._probe, is_locked=bool(self._access.keys))

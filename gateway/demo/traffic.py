@@ -29,10 +29,7 @@ def prompts(people: Sequence[str] = PEOPLE) -> "itertools.cycle[str]":
 
 
 def varied_prompts(seed: int) -> Iterator[str]:
-    """Return endless prompts about named people, men and women in turn, the same ones for the same seed.
-
-    Task, relation and the name, of four races alike, are drawn at random.
-    """
+    """Endless prompts on named men and women in turn, the same for a seed; task, relation and name are drawn."""
     draws = random.Random(seed)
     for gender in itertools.cycle(RELATIONS):
         race = draws.choice(sorted({race for race, _ in NAMES}))
@@ -51,9 +48,8 @@ POLL_SECONDS = 0.5
 async def send(
     base_url: str, model: str, *, is_enough: Callable[[], bool], to_policy: bool = False, max_tokens: int | Omit = omit
 ) -> int:
-    """Sends prompts, every other one streamed, until `is_enough()`; returns how many were answered. `to_policy` sends
-    prompts about men to the endpoint that the demo's policy covers, none of them streamed. Raises GatewayError when a
-    request fails.
+    """Send prompts, every other one streamed, until `is_enough()`; return how many were answered. `to_policy` sends
+    prompts about men, unstreamed, to the endpoint of the demo's policy. Raises GatewayError when a request fails.
     """
     source, answered, over = prompts(MEN if to_policy else PEOPLE), 0, asyncio.Event()
     http = DefaultAsyncHttpxClient(follow_redirects=False)

@@ -1,6 +1,5 @@
-"""The queue on PostgreSQL: procrastinate hands out the jobs, keeps heartbeats and wakes the workers.
-
-Retries are new jobs that carry their count: procrastinate's own retry fails when a job with the same lock waits.
+"""The queue on PostgreSQL: procrastinate hands out the jobs, keeps heartbeats and wakes the workers. Retries are new
+jobs that carry their count: procrastinate's own retry fails when a job with the same lock waits.
 """
 
 import asyncio
@@ -140,9 +139,7 @@ class PostgresQueue:
         return run
 
     async def _forgotten(self) -> list[Job]:
-        """Jobs that a worker of this process is said to run and does not, whenever one looks: the connection broke when
-        they were handed out, or when their end was to be noted. The worker lives, so no one else takes them for lost.
-        """
+        """Jobs that a live worker of this process has and does not run: the connection broke at their start or end."""
         manager, missed = self._app.job_manager, dict[int, Job]()
         for worker_id in [worker.worker_id for worker in self._workers if worker.worker_id is not None]:
             doing = await manager.list_jobs_async(status=Status.DOING.value, worker_id=worker_id)

@@ -1,6 +1,5 @@
-"""The promises of a queue of jobs. It only says "look now": the database's states say which work is still to be done.
-
-A job runs at least once: it may run again after a crash, so handlers make their effects idempotent in the database.
+"""The promises of a queue of jobs. It only says "look now": the database's states say which work is still to be done. A
+job runs at least once, so handlers make their effects idempotent in the database.
 """
 
 import asyncio
@@ -24,9 +23,7 @@ class JobQueue(Protocol):
     """Jobs given up after MAX_ATTEMPTS in this process, by task."""
 
     async def defer(self, task: str, payload: dict[str, Any], *, lock: str | None = None, priority: int = 0) -> None:
-        """Adds a job, durably. `lock`: nothing is added while a job with the same lock is still waiting. `priority`:
-        larger numbers are handed out first; equal ones in order of arrival.
-        """
+        """Add a job durably, or nothing while its `lock` waits. Larger `priority` first, then by arrival."""
         ...
 
     async def defer_many(self, task: str, payloads: Sequence[dict[str, Any]]) -> None:

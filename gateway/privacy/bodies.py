@@ -1,6 +1,5 @@
-"""Redacts JSON bodies, so that they keep their form and can still be read. Events were joined before.
-
-Whatever could carry text past the patterns is dropped: token ids, log-probabilities, media, bodies that are not JSON.
+"""Redacts JSON bodies, so that they keep their form. Token ids, log-probabilities, media and bodies that are not JSON
+could carry text past the patterns and are dropped. Events were joined before.
 """
 
 from collections import Counter
@@ -32,9 +31,7 @@ def user_of(request: bytes) -> str | None:
 def redacted_request(
     body: bytes, redactor: Redactor, counts: Counter[str], numbers_kept: Collection[str] = NUMBERS_KEPT
 ) -> bytes:
-    """Return the request without the parts that identify a person; empty when it is not JSON, which cannot be audited
-    either. `numbers_kept`: members of the body in which numbers are not text.
-    """
+    """Return the request without what identifies a person, empty if it is not JSON; numbers in `numbers_kept` stay."""
     content = _decoded(body)
     if content is None:
         return b""
@@ -48,7 +45,6 @@ def redacted_request(
 
 
 def redacted_response(body: bytes, redactor: Redactor, counts: Counter[str]) -> bytes:
-    """The same for a response."""
     content = _decoded(body)
     return b"" if content is None else _encoded(content, redactor, counts)
 
@@ -68,9 +64,7 @@ def _walked(
     has_numbers: bool = False,
     numbers_kept: Collection[str] = (),
 ) -> Any:
-    """Return the same value with every string in it redacted, keys too. `has_numbers`: numbers in it are not text.
-    `numbers_kept`: nor are those in these members of it.
-    """
+    """Redact every string, keys too. With `has_numbers`, and in members in `numbers_kept`, numbers are not text."""
     match value:
         case str():
             if value == PLACEHOLDER:

@@ -36,9 +36,7 @@ class Cipher:
 
 
 def cipher_of(keys: str, variable: str) -> Cipher:
-    """Return a cipher of the keys in an environment variable, separated by commas or blanks, newest first. Raises
-    ConfigError when one of them is not a key; the message shows none.
-    """
+    """Return a cipher of keys, newest first, separated by commas or blanks. Raises ConfigError, which shows no key."""
     from cryptography.fernet import Fernet, MultiFernet
 
     fernets = []

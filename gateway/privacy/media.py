@@ -1,7 +1,4 @@
-"""Finds the parts of a body that are not text: bytes of media in the fields that hold media, and text as numbers.
-
-Only such fields are looked at: a text that looks like media (`data:...;base64,`, a long run of letters) is text.
-"""
+"""Finds media in the fields that hold media, and text as numbers. A text that looks like media elsewhere is text."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -72,12 +69,9 @@ def _mask_media(name: str, value: Any) -> Any:
             return _with(value, "url", _is_no_link)
         return PLACEHOLDER if _is_no_link(value) else value
     if name in _LISTED and isinstance(value, list):
-        held = [isinstance(link, str) and link.lstrip()[:5].lower() == "data:" for link in value]
-        return (
-            [PLACEHOLDER if is_held else link for link, is_held in zip(value, held, strict=True)]
-            if any(held)
-            else value
-        )
+        is_held = [isinstance(link, str) and link.lstrip()[:5].lower() == "data:" for link in value]
+        masked = [PLACEHOLDER if held else link for link, held in zip(value, is_held, strict=True)]
+        return masked if any(is_held) else value
     if name in _HOLDING:
         return PLACEHOLDER if isinstance(value, str) else value
     if name in _INSIDE and isinstance(value, dict):

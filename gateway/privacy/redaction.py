@@ -1,6 +1,4 @@
-"""Takes what identifies a person or opens a door out of text, and says of each place what stood there.
-
-Patterns and check digits, not understanding: what looks like none of the kinds stays, above all single names. Identity
+"""Replaces what identifies a person or opens a door, by patterns and check digits; other single names stay. Identity
 terms are never touched, so the auditors read in redacted text what they would have read in the original.
 """
 

@@ -31,12 +31,8 @@ class StoredText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Texts:
-    """The store's rules for text.
-
-    Args:
-        redactor: takes out what identifies a person; None stores text as it was.
-        cipher: seals them; None stores them readable.
-        has_lasting_key: False if the cipher's key was drawn for this start; then no store has to fit it.
+    """The store's rules for text. `redactor` None: stored as it was. `cipher` None: stored readable. `has_lasting_key`
+    False: the cipher's key was drawn for this start, so no store has to fit it.
     """
 
     def __init__(
@@ -79,14 +75,10 @@ class Texts:
 
     def leave(self, body: bytes | None, *, is_sealed: bool) -> bytes:
         """A stored body as it went in; empty when it was dropped, or when none of the keys opens it."""
-        if body is None:
-            return b""
-        if not is_sealed:
-            return bytes(body)
-        if self.cipher is None:
+        if body is None or (is_sealed and self.cipher is None):
             return b""
         try:
-            return self.cipher.open(bytes(body))
+            return self.cipher.open(bytes(body)) if self.cipher and is_sealed else bytes(body)
         except WrongKeyError:
             return b""
 

@@ -13,10 +13,7 @@ class TimeLimitError(Exception):
 
 @contextlib.contextmanager
 def processor_time_limit(seconds: float) -> Iterator[None]:
-    """Raises TimeLimitError inside the block once this process has computed so long, regular expressions included.
-
-    Only the main thread can be interrupted so; in any other the block runs to its end. Blocks do not nest.
-    """
+    """Raise TimeLimitError in the block after so much processor time; main thread only, others run on. Not nestable."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

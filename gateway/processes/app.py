@@ -60,9 +60,7 @@ def create_app(
     stats: WorkerStats,
     parts: Sequence[WorkerPart] = (),
 ) -> Litestar:
-    """Return the control plane of a single worker; its lifespan starts and stops tap, features, data plane, queue and
-    database. Raises ConfigError when the variable of a control key is not set, or two have the same value.
-    """
+    """Return a worker's control plane; its lifespan runs all parts. Raises ConfigError for keys unset or used twice."""
     stats.filtered = tap.filtered
     stats.surroundings = lambda: (tap.counts, _gauges(tap, planes.current))
     counts = SharedCounts(stats, Path(config.server.metrics_dir) if config.server.metrics_dir else None)
@@ -80,6 +78,27 @@ def create_app(
     def current(part: Callable[[DataPlane], object]) -> Provide:
         """Return a dependency that is looked up for each request, for parts that a reload replaces."""
         return Provide(lambda: part(planes.current), sync_to_thread=False)
+
+    @asynccontextmanager
+    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(database.close)
+            stack.push_async_callback(queue.close)
+            stack.callback(counts.flush)
+            await tap.start()
+            stack.push_async_callback(tap.stop)
+            for part in parts:
+                part.start()
+                stack.push_async_callback(part.stop)
+            # The server has drained its connections before it comes here.
+            stack.push_async_callback(planes.stop)
+            await planes.start()
+            watching = asyncio.create_task(every(LAG_SECONDS, stats.lag.observe), name="event-loop-lag")
+            stack.callback(watching.cancel)
+            if counts.is_shared:
+                flushing = asyncio.create_task(_flush_regularly(counts))
+                stack.callback(flushing.cancel)
+            yield
 
     controllers: list[type[Controller]] = [
         SessionsController,
@@ -127,41 +146,11 @@ def create_app(
             security=[{"control key": []}],
             use_handler_docstrings=True,
         ),
-        lifespan=[lambda _app: _lifespan(database, queue, planes, tap, parts, stats, counts)],
+        lifespan=[lifespan],
         logging_config=None,
     )
     require_entries(app.routes, routes)
     return app
-
-
-@asynccontextmanager
-async def _lifespan(
-    database: Database,
-    queue: JobQueue,
-    planes: DataPlanes,
-    tap: SamplingTap,
-    parts: Sequence[WorkerPart],
-    stats: WorkerStats,
-    counts: SharedCounts,
-) -> AsyncIterator[None]:
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(database.close)
-        stack.push_async_callback(queue.close)
-        stack.callback(counts.flush)
-        await tap.start()
-        stack.push_async_callback(tap.stop)
-        for part in parts:
-            part.start()
-            stack.push_async_callback(part.stop)
-        # The server has drained its connections before it comes here.
-        stack.push_async_callback(planes.stop)
-        await planes.start()
-        watching = asyncio.create_task(every(LAG_SECONDS, stats.lag.observe), name="event-loop-lag")
-        stack.callback(watching.cancel)
-        if counts.is_shared:
-            flushing = asyncio.create_task(_flush_regularly(counts))
-            stack.callback(flushing.cancel)
-        yield
 
 
 async def _flush_regularly(counts: SharedCounts) -> None:

@@ -1,7 +1,5 @@
-"""Reload of a standalone auditor on SIGHUP: new schedules apply at once, anything else restarts the auditor.
-
-A restart means what it means under `biasgate serve`: jobs in progress finish or go back to the queue, then the parts
-are opened with the new configuration, in the same process. A file that cannot be used changes nothing.
+"""Reload of a standalone auditor on SIGHUP: new schedules apply at once, anything else restarts it in this process.
+Jobs in progress finish or go back to the queue. A file that cannot be used changes nothing.
 """
 
 import asyncio
@@ -25,9 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 class ReloadingAuditor:
-    """Audits until stopped, each time by the newest configuration that can be used. `read`: gives the configuration
-    that is wanted; may raise ConfigError. `on_ready`: called with the base URL of the metrics whenever the auditor has
-    (re)started.
+    """Audits until stopped, each time by the newest configuration that can be used. `read` gives the wanted
+    configuration or raises ConfigError; `on_ready` gets the base URL of the metrics at each (re)start.
     """
 
     def __init__(
@@ -42,13 +39,13 @@ class ReloadingAuditor:
         self._read = read
         self._on_ready = on_ready
         self._stopping = asyncio.Event()
-        self._asked = asyncio.Event()
+        self._reload_requested = asyncio.Event()
 
     def stop(self) -> None:
         self._stopping.set()
 
     def reload(self) -> None:
-        self._asked.set()
+        self._reload_requested.set()
 
     async def run(self) -> None:
         """Run until stopped. Raises ConfigError or StoreError when the first configuration cannot be audited by."""
@@ -72,12 +69,12 @@ class ReloadingAuditor:
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             while True:
-                reload_wait = asyncio.create_task(self._asked.wait())
+                reload_wait = asyncio.create_task(self._reload_requested.wait())
                 await asyncio.wait({auditing, stopping, reload_wait}, return_when=asyncio.FIRST_COMPLETED)
                 reload_wait.cancel()
                 if auditing.done() or stopping.done():
                     return None
-                self._asked.clear()
+                self._reload_requested.clear()
                 if (next_config := await self._reloaded()) is not None:
                     return next_config
         finally:

@@ -1,7 +1,6 @@
-"""Brings a worker's server to its end: not ready first, then closed to new clients, then done with the old ones.
-
-New connections are refused by closing the listening socket, not answered with 503: a refused connection tells client
-and balancer that nothing was sent, so the request can go elsewhere without a risk, and no process has to stay for it.
+"""Ends a worker's server: not ready first, then closed to new clients, then done with the old ones. The listening
+socket is closed: a refused connection, unlike a 503, tells client and balancer that nothing was sent, so the request
+can go elsewhere without a risk, and no process has to stay for it.
 """
 
 import asyncio
@@ -30,9 +29,9 @@ TICK_SECONDS = 0.05
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server with its end rewritten. `planes`: whose exchanges are waited for. `limits`: drain_seconds and
-    drain_notice_seconds. `on_ready`: called once requests are accepted. `stopping`: set by the caller to begin the end.
-    `hurrying`: set by the caller to cut it short.
+    """uvicorn's server with its end rewritten: waits for the exchanges of `planes`, by drain_seconds and
+    drain_notice_seconds of `limits`. `on_ready` is called once requests are accepted; `stopping` begins the end,
+    `hurrying` cuts it short.
     """
 
     def __init__(

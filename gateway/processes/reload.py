@@ -49,10 +49,7 @@ class Change(NamedTuple):
 
 
 class Reloader:
-    """Reads the file again when asked to, and either hands a change on or says why not, in one line. `read`: gives the
-    configuration that is wanted; may raise ConfigError. `apply`: told of every change that is taken over. `outcomes`:
-    counts reloads, "applied" or "refused".
-    """
+    """Reads the file again (`read` may raise ConfigError), and gives a change to `apply` or logs in a line why not."""
 
     def __init__(
         self,

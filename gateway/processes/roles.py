@@ -303,7 +303,6 @@ class _Family:
 
     def __init__(self, config: Config, metrics_dir: Path, *, with_auditor: bool) -> None:
         self.config = config
-        """In force."""
         self.role: Role = "serve" if with_auditor else "gateway"
         self.metrics_dir = Path(config.server.metrics_dir or metrics_dir)
         self._draws_secret = config.sampling.secret_env is None

@@ -1,8 +1,4 @@
-"""Finds faults that keep a configuration from being served, before a process starts: in a parent, at a reload, and by
-`biasgate config check`.
-
-The checks create nothing and use no network. NOT_CHECKED says what they leave open.
-"""
+"""Finds faults that keep a configuration from being served, without creating anything or using the network."""
 
 import ipaddress
 import os
@@ -66,10 +62,7 @@ NOT_CHECKED = (
 
 
 def require_usable(config: Config, role: Role) -> None:
-    """Raise ConfigError or StoreError, in one line, for a fault that a command refuses at its start.
-
-    `config`: the whole configuration, with the options of the command line.
-    """
+    """Raise ConfigError or StoreError (one line) for a fault of the configuration, command-line options included."""
     require_variables(config, role)
     if role != "auditor":
         _require_servable(config)

@@ -97,12 +97,7 @@ KEEP_ALIVE_SECONDS = 75
 
 
 class Worker:
-    """A worker and its two levers, which work from the beginning: what is asked for too early is done when it can be.
-
-    Use from the event loop's thread.
-
-    `listener`: where clients connect. `writer_path`: address of the process that stores sampled copies.
-    """
+    """A worker. `stop` and `take_over` also work before it serves. `writer_path`: address of the writer process."""
 
     def __init__(self, config: Config, listener: socket.socket, writer_path: str) -> None:
         self._config = config
@@ -110,7 +105,7 @@ class Worker:
         self._writer_path = writer_path
         self._stopping = asyncio.Event()
         self._hurrying = asyncio.Event()
-        self._wanted: Config | None = None
+        self._next_config: Config | None = None
         self._has_news = asyncio.Event()
         self.reloads: Counter[str] = Counter()
         """Counted elsewhere, shown here; stays empty where a parent shows them."""
@@ -123,7 +118,7 @@ class Worker:
 
     def take_over(self, config: Config) -> None:
         """Serves by another configuration as soon as its upstreams have been looked at."""
-        self._wanted = config
+        self._next_config = config
         self._has_news.set()
 
     async def serve(self, *, migrate: bool, on_ready: Callable[[], None]) -> None:
@@ -188,7 +183,7 @@ class Worker:
         while True:
             await self._has_news.wait()
             self._has_news.clear()
-            config = self._wanted
+            config = self._next_config
             if config is None:
                 continue
             try:

@@ -12,17 +12,10 @@ import msgspec
 from auditors.clients.inflating import INFLATED_ENCODINGS, InflateError, Inflater
 from gateway.config.schema import Config, KeyConfig
 from gateway.errors import ConfigError
+from gateway.proxy import refusals
 from gateway.proxy.body import BodyLimit, RequestBody, read_body
 from gateway.proxy.headers import RequestHead
-from gateway.proxy.refusals import (
-    UNAUTHORIZED,
-    Refusal,
-    encoded_body,
-    encoded_body_to_change,
-    error_body,
-    rate_limited,
-    request_too_large,
-)
+from gateway.proxy.refusals import Refusal
 
 WINDOW_SECONDS = 60.0
 _ROUNDING = 1e-6
@@ -70,10 +63,8 @@ MOST_INFLATED_BYTES = 4 * 1024 * 1024
 def read_encoded_body(
     content: bytes, coding: str, aliases: Mapping[str, str], *, may_set_priority: bool
 ) -> RequestBody | Refusal:
-    """Read the names in a compressed body, as `read_body` does, and leave the body as it is.
-
-    Refused is what `read_body` refuses or changes, and what is too large when it is decompressed. A body that cannot be
-    decompressed to its end is judged by its beginning, as a more lenient reader would see it.
+    """Read a compressed body, which stays as it is; refused: what `read_body` refuses or changes, or is too large. A
+    body that cannot be decompressed to its end is judged by its beginning, as a more lenient reader would see it.
     """
     inflated = bytearray()
     with suppress(InflateError):
@@ -83,16 +74,17 @@ def read_encoded_body(
                 break
     plain = bytes(inflated)
     if BodyLimit(MOST_INFLATED_BYTES).refusal(plain, plain) is not None:
-        return encoded_body_to_change(f"more than {MOST_INFLATED_BYTES} bytes or too many values when decompressed")
+        what = f"more than {MOST_INFLATED_BYTES} bytes or too many values when decompressed"
+        return refusals.encoded_body_to_change(what)
     seen = read_body(plain, aliases, may_set_priority=may_set_priority)
     if isinstance(seen, Refusal):
         return seen
     if seen.content != plain:
-        return encoded_body_to_change("a priority that its key may not set, or a model with an alias")
+        return refusals.encoded_body_to_change("a priority that its key may not set, or a model with an alias")
     return RequestBody(content, seen.model, seen.served_model, seen.stream)
 
 
-__all__ = ["PREFLIGHT", "Admission", "Client", "Refusal", "RequestBody", "RequestHead", "error_body"]
+__all__ = ["PREFLIGHT", "Admission", "Client", "Refusal", "RequestBody", "RequestHead"]
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -138,19 +130,19 @@ class Admission:
     def admit(self, head: RequestHead, now: float) -> Client | Refusal:
         """Decides on the headers alone, before any of the body is read. `now` is time.perf_counter()."""
         if head.content_length is not None and head.content_length > self.max_body_bytes:
-            return request_too_large(self.max_body_bytes)
+            return refusals.request_too_large(self.max_body_bytes)
         if not self.checks_keys:
-            return encoded_body(head.content_encoding) if _is_encoded(head) else ANONYMOUS
+            return refusals.encoded_body(head.content_encoding) if _is_encoded(head) else ANONYMOUS
         # A head that comes again on its connection was read by this gate before, with the same key in it.
         noted = head.identified
         client = noted[1] if noted is not None and noted[0] is self else self._identify(head)
         head.identified = (self, client)
         if client is None:
-            return UNAUTHORIZED
+            return refusals.UNAUTHORIZED
         if _is_encoded(head):
-            return encoded_body(head.content_encoding)
+            return refusals.encoded_body(head.content_encoding)
         if client.bucket is not None and (wait := client.bucket.take(now)):
-            return rate_limited(int(wait) + 1)
+            return refusals.rate_limited(int(wait) + 1)
         return client
 
     def admit_preflight(self, head: RequestHead, now: float) -> Client | Refusal:

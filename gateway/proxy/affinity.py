@@ -1,8 +1,6 @@
-"""Groups requests that belong together, so that the upstream that holds their prefix in its cache gets them again.
-
-Rendezvous hashing with bounded loads: each key ranks the upstreams in an order of its own, and gets the first that has
-room. When one goes, its keys alone move, each to its next; when it comes back, they return. All workers and gateways of
-one configuration agree, and nothing is remembered.
+"""Groups requests, so that the upstream with their prefix in its cache gets them again: rendezvous hashing with bounded
+loads. Each key ranks the upstreams and gets the first with room; when an upstream goes, its keys alone move. All
+workers and gateways of one configuration agree, and nothing is remembered.
 """
 
 import math
@@ -66,10 +64,7 @@ def _digest(text: bytes) -> int:
 
 
 def _rank(upstream: Upstream, key: int) -> float:
-    """Exponential with the upstream's weight as its rate: it is the smallest in proportion to the weight.
-
-    Source: Schindelhauer and Schomaker, "Weighted Distributed Hash Tables", SPAA 2005, the logarithmic method.
-    """
+    """Return a key's Exp(weight) draw; the least wins (Schindelhauer and Schomaker, SPAA 2005: logarithmic method)."""
     mixed = (key ^ upstream.hash_seed) & _MASK  # splitmix64's finalizer
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK

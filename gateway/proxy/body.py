@@ -1,7 +1,5 @@
-"""Reads the needed fields of a request body, and makes the only two changes to it: the alias and a forbidden priority.
-
-Everything else in the body stays byte for byte as the client sent it. Values are passed over by compiled code, so that
-no body holds up the other clients of its worker for long; `read_body` says what is refused for that.
+"""Reads the needed fields of a request body, and makes the only changes to it: the alias and a forbidden priority.
+Compiled code passes over values, so that no body holds up its worker for long.
 """
 
 import re
@@ -81,11 +79,10 @@ class TooManyMembersError(Exception):
 
 
 def read_body(content: bytes, aliases: Mapping[str, str], *, may_set_priority: bool) -> RequestBody | Refusal:
-    """Reads model and stream, applies the alias, and takes out `priority` unless the client may set it.
-
-    Bodies that are not JSON objects come back unchanged with no model. Refused is what is not JSON but might be
-    one to a more lenient reader (NaN, byte order marks, UTF-16, lone surrogates, deeper nesting), which would carry a
-    priority past us and which no one could audit; and what has more than MOST_MEMBERS where some have to be found.
+    """Read model and stream, apply the alias, and take out `priority` unless the client may set it. A body that is not
+    a JSON object comes back unchanged without a model. Refused is what is JSON only to a more lenient reader (NaN, byte
+    order marks, UTF-16, lone surrogates, deeper nesting), which would carry a priority past the gateway, and more than
+    MOST_MEMBERS members where some have to be found.
     """
     if not content:
         return RequestBody(content)

@@ -1,8 +1,5 @@
-"""Limits the head, the headers and the time that a client may take in sending a request, and the bytes of all bodies.
-
-Sizes are checked where they are cheap: exactly once a head is complete and something about it is unusual, roughly while
-it is still coming. Time is looked at once a second for every connection, so a request that comes in one piece pays
-nothing for it.
+"""Limits heads, the time to send a request, and the bytes of all bodies. Sizes are checked where that is cheap: exactly
+once an unusual head is complete, roughly while it comes. Time is looked at once a second for every connection.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,4 @@
-"""One connection to an upstream: writes a request, reads the response, tells the relay what came.
-
-The parser refuses conflicting lengths and malformed heads. No task and no await: every event is a call.
-"""
+"""One connection to an upstream, without tasks. The parser refuses conflicting lengths and malformed heads."""
 
 import asyncio
 import logging
@@ -44,10 +41,7 @@ def are_complete_chunks(packet: bytes) -> bool:
 
 
 def ends_between_chunks(packet: bytes) -> bool:
-    """Return whether a packet that the parser took for a response head and the beginning of a chunked body holds that
-    head and complete chunks, so that the next packet begins with the size of a chunk. False also if that cannot be
-    told.
-    """
+    """Return whether a packet, a head and the beginning of a chunked body to the parser, ends in complete chunks."""
     end = packet.find(_HEAD_END)
     rest = packet[end + len(_HEAD_END) :]
     return end >= 0 and (not rest or are_complete_chunks(rest))
@@ -89,10 +83,8 @@ class ResponseSink(Protocol):
         """Everything that one packet held was told: time to pass it on."""
 
     def chunk_writer(self) -> Callable[[bytes], None] | None:
-        """Return a function that takes the packets of a chunked body that are complete chunks, in place of this sink;
-        None: the sink wants each packet.
-
-        Asked behind a packet that was told. Whatever is no complete chunk, the last one among them, comes here as ever.
+        """Return a function that takes packets of complete chunks in place of this sink; None: each packet comes here.
+        Asked behind a packet that was told. What is not complete chunks, and the last chunk, comes here as before.
         """
 
     def on_location(self, head: ResponseHead) -> None:
@@ -137,7 +129,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._ended = False
         self._is_reusable = True
         self._parsed: ResponseHead | None = None
-        self._known: _KnownResponse | None = None
+        self._cached: _KnownResponse | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]  # a stream transport, by create_connection
@@ -183,7 +175,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         self.received_at = perf_counter()
         is_first, self._has_received = not self._has_received, True
-        known_response = self._known
+        known_response = self._cached
         if (
             is_first
             and known_response is not None
@@ -232,7 +224,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         split = split_head(data, int(parsed.content_length))
         if split is not None:
-            self._known = _KnownResponse(CachedHead(*split), status, self._reason, parsed)
+            self._cached = _KnownResponse(CachedHead(*split), status, self._reason, parsed)
 
     def _follow_chunks(self, packet: bytes, *, is_first: bool) -> None:
         """Finds out whether complete chunks may from now on go past the parser, which took this packet."""

@@ -1,7 +1,5 @@
-"""Pages of other origins on the data plane: which may read answers, and the answer to a browser's preflight.
-
-The rules are the Fetch standard's (https://fetch.spec.whatwg.org/#http-cors-protocol). Credentials in its sense,
-cookies and client certificates, are never allowed: a page sends a key in a header.
+"""Pages of other origins on the data plane, by the Fetch standard (https://fetch.spec.whatwg.org/#http-cors-protocol).
+Its credentials, cookies and client certificates, are never allowed: a page sends a key in a header.
 """
 
 import re
@@ -43,9 +41,7 @@ class CorsPolicy:
 
     def answer_lines(self, origin: bytes | None) -> bytes:
         """Return the header lines that an answer to a request with this Origin gets."""
-        if origin is None:
-            return self._vary
-        allowed = self._allowed(origin)
+        allowed = None if origin is None else self._allowed(origin)
         if allowed is None:
             return self._vary
         return b"access-control-allow-origin: %b\r\naccess-control-expose-headers: *\r\n%b" % (allowed, self._vary)

@@ -52,10 +52,7 @@ class LiveExchange(Protocol):
 
 
 class DataPlane:
-    """Built once per worker, before the server. `spans`: takes traces; None for none. `mitigation`: treats the
-    requests; None relays all of them as they are. Raises ConfigError when a key or an upstream names an environment
-    variable that is not set.
-    """
+    """A worker's data plane. `spans`, `mitigation` None: no traces, no policy. Raises ConfigError like Admission."""
 
     def __init__(
         self,
@@ -158,7 +155,6 @@ class DataPlane:
             self._all_ended.set()
 
     def choose(self, head: RequestHead, body: RequestBody, *, exclude: Sequence[Upstream] = ()) -> Upstream | None:
-        """The upstream for a request: see Upstreams.choose."""
         if self._affinity is None:
             return self._balancer.choose(body.served_model, exclude=exclude)
         key = self._affinity.key(head, body.content)
@@ -181,11 +177,7 @@ class DataPlane:
         return len(self.upstreams) > 1 or bool(self.config.aliases)
 
     def unknown_model(self, path: bytes, body: RequestBody) -> Refusal | None:
-        """Return the answer that names the models of all upstreams, for a request whose upstream answered 404.
-
-        None where that upstream's own answer says as much: there is one upstream and no alias, some upstream serves the
-        model, or the request asks for no model.
-        """
+        """Return the answer with all upstreams' models to a 404; None where the upstream's own answer is right."""
         model_name = body.model
         is_merged = len(self.upstreams) > 1 or bool(self.config.aliases)
         if model_name is None or not is_merged or path not in _ASKING_MODELS:

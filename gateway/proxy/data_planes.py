@@ -1,7 +1,5 @@
-"""The data plane in force, and those before it that still have exchanges to finish.
-
-A data plane belongs to one configuration for good. Reloading builds a new one next to it and turns every next request
-there, on old connections too; an exchange in flight keeps the keys, limits and upstreams it was admitted with.
+"""The data plane in force, and those before it that still have exchanges to finish. Each has one configuration for
+good; a reload turns every next request to a new plane, on old connections too.
 """
 
 import asyncio
@@ -35,9 +33,7 @@ class DataPlanes:
         self.is_draining = False
 
     def treat_by(self, mitigation_of: Callable[[Config], Mitigation | None]) -> None:
-        """Treat requests by the result of `mitigation_of` for each configuration. Called before the first request.
-        Raises ConfigError when `mitigation_of` cannot use the configuration in force.
-        """
+        """Treat requests by `mitigation_of` of each configuration, which may raise ConfigError; before any request."""
         self._mitigation_of = mitigation_of
         self.current.mitigation = mitigation_of(self.current.config)
 

@@ -1,7 +1,5 @@
-"""The upstream half of an exchange whose answer is looked at before it goes out.
-
-Its bytes are given to an `AnswerFilter`, which holds it; a task looks at it, one at a time, while more may come. What
-the filter lets go is written as if it had just come: the same bytes, in the same framing.
+"""The upstream half of an exchange whose answer an `AnswerFilter` holds: one task at a time looks at what is held,
+while more may come. What the filter lets go is written as if it had just come.
 """
 
 import asyncio
@@ -43,8 +41,6 @@ def found_by(task: "asyncio.Task[bytes | Refusal]", treatment: Treatment) -> byt
 
 
 class FilteredForwarding(Forwarding):
-    """See Forwarding."""
-
     def __init__(
         self,
         plane: DataPlane,
@@ -64,14 +60,12 @@ class FilteredForwarding(Forwarding):
         self._is_at_once = False
         """Head and body came together; the head, which is kept, need not say the right length."""
         self._cause: Refusal | None = None
-        """Why the answer is cut off where it ends."""
         self._completed_at = 0.0
         self._held_seconds = 0.0
         """Of what was complete, until it was looked at; and of a whole answer that was thrown away."""
         self._looking: asyncio.Task[Looked] | None = None
 
     def _request_head(self, content: bytes) -> bytes:
-        """Asks for an answer that can be read."""
         head = _ACCEPT_ENCODING.sub(b"", super()._request_head(content))
         return head.removesuffix(b"\r\n") + b"accept-encoding: identity\r\n\r\n"
 

@@ -182,7 +182,6 @@ class Forwarding:
         head.lines = self.upstream.without_own_address(head.lines)
 
     def on_complete_response(self, status: int, reason: bytes, head: ResponseHead, body: bytes) -> None:
-        """All of it at once, with a content-length."""
         connection, self._connection = self._connection, None
         exchange = self._exchange
         if connection is not None:
@@ -250,7 +249,6 @@ class Forwarding:
             self.upstream.outliers.succeeded()
 
     def on_packet_end(self) -> None:
-        """Writes what came, at once."""
         if self._unwritten:
             self._client.write(b"".join(self._unwritten))
             self._unwritten.clear()
@@ -262,7 +260,6 @@ class Forwarding:
         return self._client.write
 
     def on_upstream_lost(self, what: str, *, may_be_stale: bool) -> None:
-        """The response will not come, or not to its end."""
         self._connection = None
         if may_be_stale and not self._was_repeated and perf_counter() - self._sent_at < STALE_SECONDS:
             self._was_repeated = True
@@ -285,7 +282,6 @@ class Forwarding:
             self._connection.resume_reading()
 
     def check(self, now: float) -> None:
-        """Fails when one of the upstream's time limits has passed; `now` is time.perf_counter()."""
         limits = self.upstream.timeouts
         if now - self._exchange.started_at > limits.total:
             self._time_out(f"did not finish within {limits.total:g} s", "total")
@@ -309,11 +305,9 @@ class Forwarding:
         return self._sent_at or self._exchange.started_at
 
     def cut_off(self) -> None:
-        """End an audit request at once, at the upstream too; its client is told to ask again later."""
         self._fail(AUDIT_DEFERRED, "rejected")
 
     def on_drain_timeout(self) -> None:
-        """The gateway stops."""
         self._time_out("had not finished when the gateway stopped", None)
 
     def release(self) -> None:

@@ -1,13 +1,8 @@
-"""Audit requests of clients give way to live ones: turned away, or cut off while they run, as long as those wait.
-
-An audit request is one with `x-biasgate-priority: audit`, such as those of `biasgate audit run --gateway`. It is sent
-at `audits.priority`; that orders the server's queue but frees no slot there. So every LOOK_SECONDS this looks whether
-live requests have waited for longer than usual (`patience`), at whichever worker, and cuts off the newest half of the
-audits in flight, or as many as wait if those are more. Each gets a 429 `audit_deferred`, and so does who comes
-meanwhile. None starves: where no audit has been in flight for `audits.max_pause_seconds`, the next is let through and
-not cut off.
-
-The same look shows what waits to the other workers and to the auditor (`waits_board`).
+"""Audit requests of clients (`x-biasgate-priority: audit`) give way to live ones. They are sent at `audits.priority`,
+which orders the server's queue but frees no slot there. So every LOOK_SECONDS this looks whether live requests have
+waited for longer than usual (`patience`), at any worker, and cuts off the newest half of the audits in flight, or as
+many as wait if those are more: 429 `audit_deferred`, for those that come meanwhile too. Where no audit has been in
+flight for `audits.max_pause_seconds`, the next is let through and not cut off. The same look writes the `waits_board`.
 """
 
 import logging
@@ -52,7 +47,7 @@ class GivingWay:
         if not self._is_on:
             return None
         place = self._at[upstream]
-        waits = upstream.waits.snapshot(upstream.outstanding).plus(place.others)
+        waits = upstream.waits.snapshot(upstream.outstanding).plus(place.elsewhere)
         if now - place.overdue_at >= HOLD_SECONDS and not place.patience.overdue(waits, now):
             place.busy_at = now
             return None
@@ -92,8 +87,8 @@ class GivingWay:
         other_waits = self._reader.read(now) if has_audits and self._reader is not None else None
         for upstream, place in self._at.items():
             place.patience.update(own[upstream], audits=len(upstream.waits.audits.waiting), now=now)
-            place.others = (other_waits or {}).get(upstream.origin, _NONE)
-            self._make_way(upstream, place, own[upstream].plus(place.others), now)
+            place.elsewhere = (other_waits or {}).get(upstream.origin, _NONE)
+            self._make_way(upstream, place, own[upstream].plus(place.elsewhere), now)
 
     def _is_still(self) -> bool:
         before, in_flight, answered = self._seen, 0, 0
@@ -143,7 +138,7 @@ class _AtUpstream:
 
     def __init__(self) -> None:
         self.patience = Patience()
-        self.others = _NONE
+        self.elsewhere = _NONE
         """What the other workers last showed."""
         self.overdue_at = -math.inf
         self.busy_at: float | None = None

@@ -1,8 +1,5 @@
-"""Recognises a message head that came before on the same connection, so that it need not be parsed again.
-
-Clients and servers repeat themselves: on a kept-alive connection most heads differ in the digits of content-length
-alone. A head that was parsed and accepted once is then compared byte for byte, at a tenth of the cost of parsing. Heads
-hold keys, and behind a proxy one connection carries many clients: comparing takes as long whatever the bytes are.
+"""Recognises a message head that came before on its connection, but for the content-length, at a tenth of parsing's
+cost. Heads hold keys, and behind a proxy a connection carries many clients: comparing takes constant time.
 """
 
 import re
@@ -47,14 +44,8 @@ class CachedHead:
 
 
 def split_head(data: bytes, content_length: int) -> tuple[bytes, bytes] | None:
-    """Prefix and suffix for a CachedHead, or None.
-
-    Args:
-        data: what came in one packet, and was parsed as exactly one message.
-        content_length: of that message, as the parser read it.
-
-    None unless the packet is one head with one content-length of that value, followed by a body of that size: then the
-    parser and this module agree about where the head ends.
+    """Return a CachedHead's prefix and suffix from a packet that was parsed as one message of this content-length. None
+    unless it is a head with one such header and a body of that size: parser and module then agree where the head ends.
     """
     end = data.find(_END, 0, MAX_KNOWN_BYTES) + len(_END)
     length = _LENGTH.search(data, 0, end)

@@ -1,6 +1,4 @@
-"""Defines which headers cross the gateway, in both directions (RFC 9110 section 7.6, contract 3).
-
-One pass over a header list sorts it into what always passes, what passes by policy, and what the gateway itself reads.
+"""Defines which headers cross the gateway, in both directions (RFC 9110 section 7.6, contract 3). One pass sorts them.
 Lines are put together with join, which costs a third of what formatting costs.
 """
 
@@ -204,10 +202,7 @@ class RequestHead:
         return b"traceparent: " + self.traceparent + b"\r\n" if self.traceparent else b""
 
     def lines_but_id(self, *, pass_credentials: bool, pass_priority: bool) -> list[bytes]:
-        """The lines to send upstream without host, content-length, traceparent, x-request-id and those of the gateway:
-        equal for each request with this head. `pass_credentials`: only when the gateway checks no keys and holds none
-        for this upstream, which a gateway key must never reach.
-        """
+        """Return a head's constant lines upstream. `pass_credentials`: only if the gateway checks and holds no keys."""
         return [*self.lines, *(self.credentials if pass_credentials else ()), *(self.priority if pass_priority else ())]
 
 

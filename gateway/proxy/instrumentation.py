@@ -1,8 +1,4 @@
-"""Traces and the access log: the span of each relayed exchange, and one log line at its end.
-
-The words are OpenTelemetry's. A data plane is instrumented only when traces or the access log are wanted; else an
-exchange costs one comparison.
-"""
+"""Traces and the access log, in OpenTelemetry's words. Without either, an exchange costs one comparison."""
 
 import random
 import time

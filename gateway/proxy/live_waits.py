@@ -1,9 +1,6 @@
-"""Tracks which live requests wait at an upstream for their first byte, as the relay itself knows: servers need not be
-asked.
-
-A stream's first byte is its first token; a reply in one piece comes when all of it is generated, so its wait tells of a
-queue only beyond what such replies usually take. Audit requests (`x-biasgate-priority: audit`) are kept apart. On the
-hot path this is one dictionary entry made and one taken out a request.
+"""Tracks which live requests wait for their first byte, audit requests apart, by one dictionary entry a request. A
+stream's first byte is its first token; a reply in one piece comes when all of it is generated, so its wait tells of a
+queue only beyond what such replies usually take.
 """
 
 from typing import Any, Protocol

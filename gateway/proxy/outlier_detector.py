@@ -1,9 +1,5 @@
-"""Passive outlier detection of a single upstream, as in Envoy: ejection after consecutive failures, slow start
-afterwards.
-
-Health checks ask whether a server lives. This notices a server that lives and fails its requests all the same: after
-some failures in a row it is left out for a time that doubles with every relapse, and what comes back gets its share of
-the traffic slowly. Nothing here reads a clock: times are time.perf_counter() seconds, handed in.
+"""Passive outlier detection, as in Envoy: ejection after consecutive failures, doubled with every relapse, then a slow
+start. For a server that lives (health checks) and fails its requests. Times are time.perf_counter() seconds.
 """
 
 from gateway.config.schema import EjectionConfig
@@ -31,12 +27,7 @@ class OutlierDetector:
         """Begin of a slow start that is not over."""
 
     def failed(self, now: float, *, sent_at: float) -> float | None:
-        """Counts a failed request; returns the length of the ejection in seconds when this failure was the last that is
-        allowed.
-
-        A request sent before the upstream came back says nothing about how it is now. During a slow start one failure
-        is too many.
-        """
+        """Count a failure of a request since the last return; return the seconds of an ejection that follows."""
         if self.is_ejected or (self._returned_at is not None and sent_at < self._returned_at):
             return None
         self.failures += 1

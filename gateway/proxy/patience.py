@@ -1,9 +1,7 @@
-"""Computes the time a live request may wait for its first byte before the audits in flight along with it are to blame.
-
-Learned from the waits while no audit is in flight: their mean and two standard deviations, so that a model which takes
-half a second for a long prompt costs no audit its work. The learned times fade with the requests that come after it.
-Until enough is known, a stream is given one look; then audits make way, and without them the usual wait is learned. Of
-replies in one piece nothing can be said before that.
+"""Computes the time a live request may wait for its first byte before the audits in flight along with it are to blame:
+mean and two standard deviations of the waits without audits in flight, which fade with later requests. Until enough are
+known, a stream is given one look, so that audits make way and the usual wait is learned; a reply in one piece is not
+judged.
 """
 
 import math
@@ -69,10 +67,7 @@ class Patience:
         self._replies.update(waits.replies, now - self._busy_at)
 
     def overdue(self, waits: Waits, now: float) -> int:
-        """Return how many live requests may wait because of audits; 0 while none has waited for too long.
-
-        After audits were cut off, whoever waits is given the same time once more: it has still to be computed.
-        """
+        """Return the live requests that may wait because of audits; 0 while none has for too long since a cut."""
         bound = self._streams.bound if self._streams.is_known else LEAST_SECONDS
         n_overdue = self._of(waits.streams, bound, now)
         if self._replies.is_known:

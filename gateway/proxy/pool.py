@@ -14,11 +14,9 @@ IDLE_SECONDS = 4.0
 """Idle seconds after which a connection is closed, below vLLM's 5 s: no request races with the server's close."""
 
 SLOW_CONNECT_SECONDS = 1.0
-"""An attempt that takes longer is in trouble (TCP repeats a lost SYN after 1 s): requests may go elsewhere, while it
-has the rest of its time limit to come about."""
+"""Slower attempts (TCP repeats a lost SYN after 1 s) go on, but requests may go elsewhere."""
 DEAD_PEER_SECONDS = 30
-"""After this long without any sign from the other machine a connection is given up, even in the middle of a request
-whose answer takes minutes: the system asks a silent peer, and the system of a server that computes answers for it."""
+"""A peer without any sign for so long is given up, even in the middle of a request: the system asks a silent peer."""
 
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
@@ -91,7 +89,6 @@ class Pool:
         self._connect_if_needed()
 
     def withdraw(self, waiter: Waiter) -> None:
-        """The waiter wants no connection any more."""
         if waiter in self._waiters:
             self._waiters.remove(waiter)
 
@@ -109,7 +106,6 @@ class Pool:
         self._connect_if_needed()
 
     def notify_waiters(self) -> None:
-        """Tells everybody who waits that it may ask another pool."""
         for waiter in list(self._waiters):
             waiter.on_pool_unavailable()
 

@@ -1,7 +1,5 @@
 """uvicorn's HTTP protocol with one fork: /v1 and listed paths become relays, everything else goes on to the ASGI app.
-
-Parsing, pipelining, keep-alive, flow control and shutdown stay uvicorn's. The attributes and methods relied on are
-pinned by tests/gateway/proxy/test_protocol_seam.py.
+tests/gateway/proxy/test_protocol_seam.py pins the attributes and methods of uvicorn that this relies on.
 """
 
 import logging
@@ -15,21 +13,12 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gateway.proxy import refusals
 from gateway.proxy.client_limits import BadHead, Wait, require_small_head
 from gateway.proxy.data_plane import DataPlane
 from gateway.proxy.head_cache import CachedHead, split_head
 from gateway.proxy.headers import RequestHead
-from gateway.proxy.refusals import (
-    Refusal,
-    framing_too_large,
-    head_stalled,
-    head_too_large,
-    malformed_request,
-    method_not_relayed,
-    request_stalled,
-    transfer_coding,
-    version_not_supported,
-)
+from gateway.proxy.refusals import Refusal
 from gateway.proxy.relay import Relay
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.target import app_target, asks_websocket, head_without_upgrade, is_under_v1, relay_target
@@ -74,8 +63,8 @@ class RelayProtocol(HttpToolsProtocol):
     """An attribute of the class too. True: every response says `connection: close`, so that clients move."""
 
     __slots__ = (
-        *("_active", "_asks_websocket", "_chunked_bytes", "_discards_input", "_heads_left", "_idle_since", "_in_head"),
-        *("_in_message", "_is_chunked", "_is_upgrade_ignored", "_known", "_measured_bytes", "_messages"),
+        *("_active", "_asks_websocket", "_cached", "_chunked_bytes", "_discards_input", "_heads_left", "_idle_since"),
+        *("_in_head", "_in_message", "_is_chunked", "_is_upgrade_ignored", "_measured_bytes", "_messages"),
         *("_packet_bytes", "_wait", "write"),
     )
 
@@ -91,19 +80,16 @@ class RelayProtocol(HttpToolsProtocol):
         self._chunked_bytes = 0
         self._wait = Wait()
         self._in_message = False
-        """The parser stands somewhere inside a message."""
         self._messages = 0
         """Begun by the present packet."""
-        self._known: _CachedRequest | None = None
+        self._cached: _CachedRequest | None = None
         self._heads_left = MAX_UNREPEATED_HEADS
         self._idle_since = 0.0
         self.write: Callable[[bytes], None]
         """The transport's own, without a detour."""
         self._is_upgrade_ignored = False
         self._asks_websocket = False
-        """The upgrade that is ignored is one to WebSocket."""
         self._discards_input = False
-        """What still comes from this client cannot be understood."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -117,7 +103,7 @@ class RelayProtocol(HttpToolsProtocol):
     # Reading requests.
 
     def data_received(self, data: bytes) -> None:
-        cached = self._known
+        cached = self._cached
         if cached is not None and not self._in_message and self.cycle.response_complete:
             content = cached.head.body_in(data)
             if content is not None:
@@ -149,12 +135,12 @@ class RelayProtocol(HttpToolsProtocol):
         split = split_head(packet, head.content_length)
         if split is not None:
             self._heads_left -= 1
-            self._known = _CachedRequest(CachedHead(*split), relay.method, relay.target, head)
+            self._cached = _CachedRequest(CachedHead(*split), relay.method, relay.target, head)
 
     def _parse(self, packet: bytes) -> None:
         begins_clean, self._messages = not self._in_message, 0
         if not self._heads_left:
-            self._known = None
+            self._cached = None
         data = packet
         size = self._packet_bytes = len(packet)
         while data and not self._discards_input:
@@ -182,9 +168,9 @@ class RelayProtocol(HttpToolsProtocol):
         limit = self.plane.config.server.max_header_bytes
         if self._in_head:
             if self._measured_bytes > limit:
-                self._stop_reading(head_too_large(limit))
+                self._stop_reading(refusals.head_too_large(limit))
         elif self._measured_bytes > limit + FRAMING_PER_BODY_BYTE * self._chunked_bytes:
-            self._stop_reading(framing_too_large(limit))
+            self._stop_reading(refusals.framing_too_large(limit))
 
     def on_message_begin(self) -> None:
         self.url = b""
@@ -210,7 +196,7 @@ class RelayProtocol(HttpToolsProtocol):
         target = relay_target(self.url, self.plane.relayed_paths)
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
-                raise BadHead(method_not_relayed("CONNECT"))
+                raise BadHead(refusals.method_not_relayed("CONNECT"))
             self._is_upgrade_ignored = True
             self._asks_websocket = target is not None and asks_websocket(self.parser.get_method(), self.headers)
         elif target is None:
@@ -232,7 +218,7 @@ class RelayProtocol(HttpToolsProtocol):
     def _expect_chunks(self, coding: bytes) -> None:
         """Refuse any other coding: we and the proxy in front of us might see the body end in different places."""
         if coding.strip().lower() != b"chunked" or self.parser.get_http_version() == "1.0":
-            raise BadHead(transfer_coding(coding))
+            raise BadHead(refusals.transfer_coding(coding))
         self._is_chunked = True
         self._chunked_bytes = 0
         self._measured_bytes = -1
@@ -242,9 +228,9 @@ class RelayProtocol(HttpToolsProtocol):
         version = self.parser.get_http_version()
         is_http_1_0 = version == "1.0"
         if version != "1.1" and not is_http_1_0:
-            raise BadHead(version_not_supported(version))
+            raise BadHead(refusals.version_not_supported(version))
         if method == b"TRACE":
-            raise BadHead(method_not_relayed("TRACE"))
+            raise BadHead(refusals.method_not_relayed("TRACE"))
         head = RequestHead(self.headers)
         if head.transfer_coding is not None:
             self._expect_chunks(head.transfer_coding)
@@ -301,10 +287,7 @@ class RelayProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _read_without_upgrade(self, rest: bytes) -> bytes:
-        """Return the bytes to parse next: the same request without its wish to upgrade, and what came behind its head.
-
-        uvicorn would drop the body. A relay that was asked to become a WebSocket is then refused with 426.
-        """
+        """Return the request without its upgrade, to parse again: uvicorn would drop the body. WebSockets get a 426."""
         self._is_upgrade_ignored = False
         head = head_without_upgrade(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
         self.parser = httptools.HttpRequestParser(self)
@@ -321,12 +304,12 @@ class RelayProtocol(HttpToolsProtocol):
         if not isinstance(cause, httptools.HttpParserError):
             logger.error("reading a request failed", exc_info=exc)
             cause = exc
-        self._stop_reading(malformed_request(str(cause)))
+        self._stop_reading(refusals.malformed_request(str(cause)))
 
     def _stop_reading(self, refusal: Refusal) -> None:
         """Answers the requests before these bytes, then this, then closes."""
         self._discards_input = True
-        self._known = None
+        self._cached = None
         cycle: Any = self.cycle
         if cycle is None or cycle.response_complete:
             self._answer_and_close(refusal)
@@ -347,7 +330,6 @@ class RelayProtocol(HttpToolsProtocol):
     # A client that is slow.
 
     def check_client(self, now: float) -> None:
-        """End a connection whose next bytes are overdue; called by the data plane's clock."""
         if self._discards_input or self.transport.is_closing():
             return
         cycle: Any = self.cycle
@@ -356,10 +338,10 @@ class RelayProtocol(HttpToolsProtocol):
             # A relay keeps its own time. The app reads a body only as a whole.
             owes_body = not isinstance(cycle, Relay) and cycle.more_body
             if self._wait.seconds(cycle if owes_body else None, now) > limits.body_timeout_seconds and owes_body:
-                self._stop_reading(request_stalled(limits.body_timeout_seconds))
+                self._stop_reading(refusals.request_stalled(limits.body_timeout_seconds))
         elif self._in_head:
             if self._wait.seconds(self.headers, now) > limits.header_timeout_seconds:
-                self._stop_reading(head_stalled(limits.header_timeout_seconds))
+                self._stop_reading(refusals.head_stalled(limits.header_timeout_seconds))
         elif cycle is None:
             if self._wait.seconds(self, now) > limits.header_timeout_seconds:
                 self.transport.close()
@@ -389,7 +371,7 @@ class RelayProtocol(HttpToolsProtocol):
 
     def _lingering_close(self) -> None:
         """Closes our half now and the rest soon: closing both on a client that still sends would reset the answer."""
-        self._known = None
+        self._cached = None
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(LINGERING_SECONDS, self.transport.close)
@@ -442,6 +424,6 @@ class RelayProtocol(HttpToolsProtocol):
         cycle: Any = self.cycle
         if isinstance(cycle, Relay):
             self.cycle = None  # type: ignore[assignment]  # uvicorn's own state before the first request
-        self._active = self._known = None
+        self._active = self._cached = None
         self._unset_keepalive_if_required()
         super().connection_lost(exc)

@@ -1,7 +1,6 @@
 """Errors that the gateway itself answers on the data plane, in the OpenAI shape (contract 3)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -21,13 +20,6 @@ _HEADER_LINES = {
 """Header lines that RFC 9110 demands of answers with these statuses."""
 
 
-def error_body(status: int, code: str, message: str, type: str | None = None, param: str | None = None) -> bytes:
-    """`{"error": {"message", "type", "param", "code"}}` as JSON bytes; the type follows the status unless given."""
-    kind = type or _TYPES.get(status) or ("api_error" if status >= 500 else "invalid_request_error")
-    error: dict[str, Any] = {"message": message, "type": kind, "param": param, "code": code}
-    return msgspec.json.encode({"error": error})
-
-
 class Refusal(msgspec.Struct, frozen=True):
     """An answer that the gateway gives in place of an upstream."""
 
@@ -39,7 +31,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
     @property
     def body(self) -> bytes:
-        return error_body(self.status, self.code, self.message, param=self.param)
+        """`{"error": {"message", "type", "param", "code"}}` as JSON; the type follows the status."""
+        kind = _TYPES.get(self.status) or ("api_error" if self.status >= 500 else "invalid_request_error")
+        error = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
+        return msgspec.json.encode({"error": error})
 
     @property
     def header_lines(self) -> bytes:
@@ -210,10 +205,7 @@ def no_upstream(model: str | None) -> Refusal:
 
 
 def stream_error_event(path: bytes, refusal: Refusal) -> bytes:
-    """The server-sent event that tells a client its stream broke off, in the dialect of the endpoint.
-
-    It starts with a blank line, so that an event cut in half is ended and not joined with this one.
-    """
+    """Return the event, in the endpoint's dialect, of a broken stream; its blank line ends an event cut in half."""
     if path == b"/v1/messages":
         error = {"type": "error", "error": {"type": "api_error", "message": refusal.message}}
         return b"\n\nevent: error\ndata: " + msgspec.json.encode(error) + b"\n\n"

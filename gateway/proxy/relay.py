@@ -1,7 +1,5 @@
-"""A single request to an upstream: admitted, read, answered by an upstream or refused, ended and counted exactly once.
-
-Every event is a plain call, from the protocol (client side), from the forwarding half (upstream side) or from the data
-plane's clock. There is no task and no await per request, but for one whose policy looks at it.
+"""A request to an upstream: admitted, read, answered or refused, ended and counted exactly once. Every event is a plain
+call from protocol, forwarding half or clock: without a task or an await, but for policies that look at it.
 """
 
 import asyncio
@@ -10,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from gateway.proxy import refusals
 from gateway.proxy.admission import ANONYMOUS, Client
 from gateway.proxy.body import BodyLimit, RequestBody
 from gateway.proxy.cors import is_preflight
@@ -17,14 +16,7 @@ from gateway.proxy.data_plane import MODELS_PATH, DataPlane
 from gateway.proxy.filtered_forwarding import found_by, treated_forwarding
 from gateway.proxy.forwarding import ClientSide, Forwarding
 from gateway.proxy.headers import RequestHead, ResponseHead
-from gateway.proxy.refusals import (
-    BUFFERS_FULL,
-    WEBSOCKET_REFUSED,
-    Refusal,
-    no_upstream,
-    request_stalled,
-    request_too_slow,
-)
+from gateway.proxy.refusals import Refusal
 from gateway.proxy.response import ClientResponse
 from gateway.proxy.sampled_copy import SampledCopy, count_as_filtered, is_probe, start_copy
 from gateway.proxy.types import LABELLED_ENDPOINTS, EndedRequest, EndReason, Treatment
@@ -130,7 +122,7 @@ class Relay:
         if isinstance(admitted, Refusal):
             self._refuse(admitted)
         elif bodies.held > bodies.most and not bodies.make_room():
-            self._refuse(BUFFERS_FULL)
+            self._refuse(refusals.BUFFERS_FULL)
         else:
             self.key = admitted
             self._answer()
@@ -145,7 +137,7 @@ class Relay:
         self.key = admitted
         if self.asks_websocket:
             count_as_filtered(self._plane.tap, self.head)
-            self._refusal = WEBSOCKET_REFUSED
+            self._refusal = refusals.WEBSOCKET_REFUSED
 
     def _answers_preflight(self) -> bool:
         plane = self._plane
@@ -199,12 +191,10 @@ class Relay:
         self.end("client_disconnected")
 
     def on_client_slow(self) -> None:
-        """The client's socket is full."""
         if self._forwarding is not None:
             self._forwarding.pause()
 
     def on_client_ready(self) -> None:
-        """The client's socket takes bytes again."""
         if self._forwarding is not None:
             self._forwarding.resume()
 
@@ -277,7 +267,7 @@ class Relay:
         plane, body = self._plane, self.body
         upstream = plane.choose(self.head, body)
         if upstream is None:
-            self._refuse(no_upstream(body.model))
+            self._refuse(refusals.no_upstream(body.model))
             return
         if self.head.is_audit and (refusal := plane.giving_way.refusal(upstream, self.started_at)):
             self._refuse(refusal)
@@ -295,7 +285,7 @@ class Relay:
     def _answer_models(self) -> None:
         body = self._plane.models_body()
         if body is None:
-            self._refuse(no_upstream(None))
+            self._refuse(refusals.no_upstream(None))
             return
         self._client.write(self.response.own(200, body))
         self.end("complete")
@@ -322,12 +312,10 @@ class Relay:
         return self.head.traceparent_line if self._span is None else self._span.traceparent_line
 
     def on_response_head(self, status: int, head: ResponseHead) -> None:
-        """Take the upstream's status and headers, for observers."""
         if self._copy is not None and not self._copy.accepts(status, head):
             self._detach_copy()
 
     def on_response_body(self, data: bytes) -> None:
-        """Take a piece of the response's body, for observers."""
         if self._span is not None:
             self._span.on_response_body(data)
         if self._copy is not None and not self._copy.append(data):
@@ -340,7 +328,6 @@ class Relay:
     # From the clock.
 
     def check(self, now: float) -> None:
-        """Ends the exchange when a time limit has passed; `now` is time.perf_counter()."""
         if self._forwarding is not None:
             self._forwarding.check(now)
         elif self._filtering is None:
@@ -355,12 +342,11 @@ class Relay:
             self._grew_to, self._grew_at = received, now
         overtime = now - self._first_checked_at - limits.body_timeout_seconds
         if now - self._grew_at > limits.body_timeout_seconds:
-            self.refuse(request_stalled(limits.body_timeout_seconds))
+            self.refuse(refusals.request_stalled(limits.body_timeout_seconds))
         elif received < overtime * limits.body_min_bytes_per_second:
-            self.refuse(request_too_slow(limits.body_min_bytes_per_second))
+            self.refuse(refusals.request_too_slow(limits.body_min_bytes_per_second))
 
     def on_drain_timeout(self) -> None:
-        """The gateway's time to drain is over."""
         if self._forwarding is not None:
             self._forwarding.on_drain_timeout()
         else:

@@ -1,7 +1,4 @@
-"""Frames a response for the client: status line, header lines, length, chunks or close.
-
-Knows the client's HTTP version and method, nothing of sockets. Every method returns bytes to write.
-"""
+"""Frames a response for the client's HTTP version and method. Every method returns bytes to write."""
 
 import http
 
@@ -25,7 +22,6 @@ class ClientResponse:
         self._is_head_request = is_head_request
         self._is_http_1_0 = is_http_1_0
         self.is_chunked = False
-        """The body goes out in chunks."""
         self.keep_alive = keep_alive
         self._own_lines = b""
         self._replaces_cors = False
@@ -140,7 +136,6 @@ class ClientResponse:
         )
 
     def refusal(self, refusal: Refusal, label_line: bytes = b"") -> bytes:
-        """An error of the gateway's own."""
         return self.own(refusal.status, refusal.body, label_line + refusal.header_lines)
 
     def empty(self, lines: bytes) -> bytes:

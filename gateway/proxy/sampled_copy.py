@@ -1,8 +1,4 @@
-"""The copy of a sampled exchange: capped in bytes, handed over only when it is complete.
-
-Here bytes are kept as they come and looked at by no one; whoever stores them folds them to their text. Whatever the tap
-does, the relay goes on: its errors are logged here and felt nowhere.
-"""
+"""The copy of a sampled exchange: capped in bytes, handed over only when complete. The tap's errors are only logged."""
 
 import logging
 import time
@@ -55,10 +51,7 @@ def start_copy(
     label_of: Callable[[str | None], str],
     treatment: Treatment | None = None,
 ) -> "SampledCopy | None":
-    """Asks the tap about a request that is about to be relayed; None when it is not sampled. `content` is the body as
-    the client sent it. `label_of` gives a model's name in series, which form a closed set. `treatment` is what a policy
-    does with the request.
-    """
+    """Begin a copy of a request with the client's body `content`; None when not sampled. `label_of`: model to label."""
     try:
         path, head, client = request.path, request.head, request.key
         if path not in _AUDITABLE_PATHS:

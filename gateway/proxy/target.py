@@ -17,10 +17,7 @@ _UPGRADE_ONLY = frozenset({b"upgrade", b"http2-settings"})
 
 
 def relay_target(url: bytes, listed: Container[bytes] = ()) -> bytes | None:
-    """The request target to relay, in origin form, or None when it lies outside /v1 and its path is not `listed`.
-
-    Dot segments could lead out of /v1 at an upstream that resolves them, so a path with one is not ours to relay.
-    """
+    """Return the target in origin form; None outside /v1 and `listed`, or with dot segments, which may leave /v1."""
     if url in _WELL_KNOWN:
         return url
     if not url.startswith(b"/"):

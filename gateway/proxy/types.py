@@ -74,8 +74,7 @@ class EndedRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     duration_seconds: float
     """Request headers complete to last byte handed to the client's socket."""
     overhead_seconds: float
-    """The part spent in the gateway: headers complete to request written upstream, plus last upstream byte to last byte
-    handed on, without the looks of filters."""
+    """The gateway's part, without filters' looks: head to request written, last byte received to handed on."""
     first_chunk_seconds: float | None
     """Headers complete to first body byte; None when none came."""
     was_started: bool
@@ -115,10 +114,7 @@ class Mitigation(Protocol):
     def treatment(
         self, *, method: bytes, path: bytes, key: str | None, model: str | None, head: RequestHead, content: bytes
     ) -> "Treatment | None":
-        """Return the treatment of a request; None for a request that is not covered by a policy, which is relayed as it
-        is. `key`: name of the client's key, None for an anonymous one. `model`: the name after aliases; None where the
-        request names none. `head`: of the request; its exchange id, or what names its conversation, decides the arm.
-        """
+        """Return the treatment, None without a policy. `key` None: anonymous. `model`: the name after aliases."""
 
     async def aclose(self) -> None:
         """Closes what is open, once no exchange is in flight any more."""
@@ -165,8 +161,7 @@ class Treatment(Protocol):
     share: float
     """Probability of the treated arm."""
     unit: str | None
-    """Digits that stand for the conversation for which the arm was drawn: the exchange's id is to end in them. None
-    where it was drawn for the request alone."""
+    """Digits of the conversation, to end the exchange's id; None where the arm was drawn for the request alone."""
     instruction: str | None
     """The text that was added to the request; None before `apply`, and where none was."""
 
@@ -209,5 +204,4 @@ class RequestStats(Protocol):
     def mitigation_took(self, policy: str, action: str, seconds: float) -> None:
         """Adds how long a filter held up a request, or its answer."""
 
-    def ended(self, request: EndedRequest) -> None:
-        """Counts one end."""
+    def ended(self, request: EndedRequest) -> None: ...

@@ -85,10 +85,7 @@ class Upstream:
         return self.is_up and not self.outliers.is_ejected
 
     def without_own_address(self, lines: list[bytes]) -> list[bytes]:
-        """Return header lines in which an address of this upstream is a path of the gateway's.
-
-        That is all a client can use of it, and says nothing about where the upstream lies. Other addresses stay.
-        """
+        """Return header lines in which addresses at this upstream become the gateway's; others stay."""
         return [self._public(line) if line.partition(b":")[0].lower() in LOCATIONS else line for line in lines]
 
     def _public(self, line: bytes) -> bytes:
@@ -160,7 +157,6 @@ class Upstream:
         self.pool.notify_waiters()
 
     def tick(self, now: float) -> None:
-        """Lets time pass; `now` is time.perf_counter()."""
         self.pool.tick(now)
         if self.outliers.tick(now):
             logger.warning("upstream %s gets requests again", self.name)
@@ -197,11 +193,9 @@ class Upstreams:
         exclude: Sequence[Upstream] = (),
         choice: Callable[[list[Upstream]], Upstream] | None = None,
     ) -> Upstream | None:
-        """Return the upstream for a request, or None when none that could answer is up.
-
-        Among those that serve the model, the balanced one, or that of `choice`; those left out for their failures only
-        when there is no other. A model no one is known to serve goes to a wildcard upstream, whose own answer is the
-        answer. No model: the first one available, always the same.
+        """Return the upstream for a request; None when none is up. Of those that serve the model, ejected ones last,
+        the balanced one or that of `choice`; for an unknown model a wildcard upstream, whose own answer is the answer;
+        without a model the first, always the same.
         """
         if len(self.all) == 1:
             only = self.all[0]
@@ -231,7 +225,6 @@ class Upstreams:
         return _not_ejected([upstream for upstream in up if upstream.is_wildcard] or up)
 
     def tick(self, now: float) -> None:
-        """Lets time pass; `now` is time.perf_counter()."""
         for upstream in self.all:
             upstream.tick(now)
         furthest = max((u.turn for u in self.all if u.turn < math.inf), default=0.0)
@@ -245,12 +238,7 @@ def _not_ejected(candidates: list[Upstream]) -> list[Upstream]:
 
 
 def _balanced(candidates: list[Upstream]) -> Upstream:
-    """Whoever has had least for its weight, among those that this request would not bring above their fair share.
-
-    No one who already has a fair share of the requests in flight gets one more, which keeps load off slow and stuck
-    upstreams. Where that leaves a choice, as it always does when there is little traffic, turns make the counts
-    proportional to the weights.
-    """
+    """Choose by turns, weighted, among those below their fair share in flight: less load on slow and stuck ones."""
     in_flight, weights = 1, 0.0
     for upstream in candidates:
         in_flight += upstream.outstanding

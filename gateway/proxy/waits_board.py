@@ -1,8 +1,6 @@
-"""Shows the live waits of each worker to the others and to an auditor on the same machine: a small file per data plane.
-
-The files lie in `server.metrics_dir`. One is written again at most every LOOK_SECONDS, in place, in a microsecond or
-two; a checksum tells a reader of a half-written one. Times are the machine's monotonic clock, which all its processes
-share. A file that has not been written for a second says nothing: its worker is dead, stuck, or of another boot.
+"""Shows each worker's live waits to the others and to an auditor on this machine: a file per data plane in
+`server.metrics_dir`, written in place at most every LOOK_SECONDS, with a checksum against half-written ones. Times are
+the machine's monotonic clock. A file older than a second is of a worker that is dead, stuck, or of another boot.
 """
 
 import logging
@@ -59,8 +57,8 @@ class BoardFile:
                     path.unlink()
         self._path = directory / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        self._shown: Board = {}
-        self._shown_at = float("-inf")
+        self._written: Board = {}
+        self._written_at = float("-inf")
         self._has_failed = False
 
     @property
@@ -70,7 +68,7 @@ class BoardFile:
 
     def show(self, board: Board, now: float) -> None:
         """Writes what holds at `now`, unless just that was written a moment ago."""
-        if board == self._shown and now - self._shown_at < HEARTBEAT_SECONDS:
+        if board == self._written and now - self._written_at < HEARTBEAT_SECONDS:
             return
         page = _encode(_Page(now, dict(board)))
         head = zlib.crc32(page).to_bytes(_CHECKSUM_BYTES) + len(page).to_bytes(_LENGTH_BYTES)
@@ -81,12 +79,12 @@ class BoardFile:
                 logger.warning("what waits cannot be shown to the auditors, which ask the servers: %s", exc.strerror)
             self._has_failed = True
             return
-        self._shown, self._shown_at = board, now
+        self._written, self._written_at = board, now
 
     def show_again(self, now: float) -> None:
         """Writes what was shown last, unless that was a moment ago."""
-        if now - self._shown_at >= HEARTBEAT_SECONDS:
-            self.show(self._shown, now)
+        if now - self._written_at >= HEARTBEAT_SECONDS:
+            self.show(self._written, now)
 
     def close(self) -> None:
         os.close(self._descriptor)

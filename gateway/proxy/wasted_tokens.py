@@ -1,7 +1,5 @@
-"""Estimates the cost to a server of an audit that was cut off: a reply that never came has no usage.
-
-The prompt counts in full, by its length, as if it had been read; of the reply as many tokens as fit between the sending
-and the end at the server's pace, `max_tokens` at most. So it is too much for a request that still stood in the queue.
+"""Estimates the tokens of an audit that was cut off, which reports no usage: all of the prompt, by its length, and of
+the reply what fits into the time at the server's pace, up to `max_tokens`. Too many for a request still queued.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,4 @@
-"""Two stored runs side by side, as `audit compare` has them, and requirements on a run's numbers, as `audit gate` puts
-them; needs the benchmarks, see `run_views`.
-"""
+"""Compares two stored runs and gates a run's numbers, as `audit compare` and `audit gate` do; see `run_views`."""
 
 from collections.abc import Sequence
 

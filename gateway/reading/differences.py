@@ -1,7 +1,6 @@
 """Finds the places where two texts differ, word for word: in time nearly proportional to them, for any content.
-
-Words that occur once in both are where the texts meet (patience diff); between them the same is done again, and what is
-short is compared in full. JSON is put in order first, so that blanks and the order of members are not a difference.
+Patience diff: words that occur once in both are where the texts meet; between them the same again; short parts are
+compared in full. JSON is put in order first, so that blanks and the order of members are not a difference.
 """
 
 import json

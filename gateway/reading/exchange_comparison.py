@@ -36,9 +36,8 @@ class BesideScores(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Exchanges on both sides of a change; means are of all audits of a side, in the metric's own unit.
-
-    Times are Unix seconds. A null or empty value has its reason under its name in `reasons`.
+    """Exchanges on both sides of a change; means are of all audits of a side, in the metric's own unit. Times are Unix
+    seconds. A null or empty value has its reason under its name in `reasons`.
     """
 
     stream: str

@@ -1,7 +1,5 @@
-"""Work of a page in a process of its own: unsealing, redacting and scoring take seconds.
-
-An event loop with live requests on it only hands the finished answer on. A call that takes too long is given up
-together with its process.
+"""Work of a page in a process of its own, as unsealing, redacting and scoring take seconds. A call that takes too long
+is given up together with its process.
 """
 
 import asyncio
@@ -30,9 +28,8 @@ P = TypeVar("P")
 async def call_apart(
     work: Callable[..., T], *arguments: object, what: str, seconds: float, hint: str, limiter: anyio.CapacityLimiter
 ) -> T:
-    """Return what a function of a module returns in another process; it and the arguments are pickled. `what` and
-    `hint` are words of the error after `seconds`, the wait for the limiter included. Raises StoreError when it takes
-    too long or the process breaks down; what the function raises.
+    """Return what a module's function returns in another process; all is pickled. Raises StoreError, with `what` and
+    `hint`, when it breaks down or after `seconds`, the wait for the limiter included.
     """
     try:
         with anyio.fail_after(seconds):
@@ -44,9 +41,7 @@ async def call_apart(
 
 
 async def make_page(make: Callable[[Database, Config, W], Awaitable[P]], config: Config, query: W) -> P:
-    """Return what `make` returns in another process, with a database that opens texts as `config` says. Raises
-    StoreError when the store cannot be read; as `call_apart`.
-    """
+    """Run `make` in another process, with a database that opens texts. Raises StoreError; as `call_apart`."""
     hint = ": ask for fewer exchanges with limit, or for those of a request_id or state"
     return await call_apart(
         _run, make, config, query, what="this page", seconds=PAGE_SECONDS, hint=hint, limiter=_ONE_AT_A_TIME

@@ -1,8 +1,6 @@
-"""Computes views of the store's runs on request: items, comparisons, gates, costs of new runs.
-
-It is made in a process of its own, which loads the suites and yields the processor to live requests: an event loop
-with such on it only hands the finished answer on. One is made at a time, and a view that takes too long is given up
-together with its process.
+"""Computes views of the store's runs on request: items, comparisons, gates, costs of new runs. A process of its own
+loads the suites and yields the processor to live requests; a single view is made at a time, and a slow view is given up with
+its process.
 """
 
 import asyncio

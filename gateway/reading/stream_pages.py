@@ -127,10 +127,8 @@ _evidence = msgspec.json.Decoder(_Evidence)
 
 
 async def _list_moved(database: Database, settings: DriftSettings) -> list[str]:
-    """Return the streams that moved, at the settings' false discovery rate, the clearest first.
-
-    All streams of the store count, whatever a page selects. An e-value is below its evidence, and only those of 1 /
-    rate or more can be listed, so the others are not read.
+    """Return the streams of the whole store that moved, at the settings' false discovery rate, the clearest first. An
+    e-value is below its evidence, and only those of 1 / rate or more can be listed, so the others are not read.
     """
     rate = settings.false_discovery_rate
     evident = await in_turns(_evidence.decode, await streams.evident(database, -math.log(rate)))

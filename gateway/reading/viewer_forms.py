@@ -1,7 +1,5 @@
-"""The forms of a run, a schedule, a comparison and an acknowledgement for a viewer: the same without its text.
-
-Text is what people or models wrote: an error that may quote a server's answer, the fields that somebody added to every
-request, replies, and the reason that somebody gave for lowering an alarm.
+"""The forms of a run, a schedule, a comparison and an acknowledgement for a viewer: without words of people or models
+(errors that quote a server, fields added to requests, replies, reasons for lowering an alarm).
 """
 
 import hashlib

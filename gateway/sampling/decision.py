@@ -1,8 +1,6 @@
-"""Decides which exchanges are sampled: reproducible for holders of the secret, not guessable for anyone else.
-
-The decision depends on the exchange's id only, which the gateway draws: a client chooses its request id, and with it
-could otherwise have all of its requests drawn, or none. Rates nest: what is sampled at 1 % is also sampled at 5 %. The
-same secret marks what auditors ask, so that a gateway which holds it samples no probe, whatever the probe's key may do.
+"""Decides which exchanges are sampled, reproducible only with the secret, by the id that the gateway draws: a client,
+which chooses its request id, could have all its requests drawn, or none. Rates nest: what is sampled at 1 % is also
+sampled at 5 %. The same secret marks auditors' probes, which are never sampled.
 """
 
 import hashlib
@@ -24,10 +22,7 @@ def sampling_secret(config: Config) -> bytes:
 
 
 def fraction(secret: bytes, exchange_id: str, *, purpose: str = "") -> float:
-    """Return a number in [0, 1), uniform over exchange ids: the leading bits of HMAC-SHA256(secret, id). `secret`: at
-    least 16 random bytes, the same in every process that must decide alike. `purpose`: a name that makes an independent
-    decision about the same exchange, such as an auditor's.
-    """
+    """Return a number in [0, 1), uniform over ids: leading bits of HMAC-SHA256. Another `purpose`: independent."""
     message = f"{purpose}\0{exchange_id}" if purpose else exchange_id
     digest = hmac.digest(secret, message.encode("utf-8", "surrogatepass"), "sha256")
     return (int.from_bytes(digest[:8]) >> 11) / _RANGE
@@ -37,7 +32,7 @@ class HmacSampler:
     """`fraction` for one secret without a purpose, at a third of the cost: both key blocks are hashed only once."""
 
     def __init__(self, secret: bytes) -> None:
-        key = (hashlib.sha256(secret).digest() if len(secret) > _BLOCK_BYTES else secret).ljust(_BLOCK_BYTES, b"\0")
+        key = (hashlib.sha256(secret).digest() if len(secret) > _SHA256_BLOCK else secret).ljust(_SHA256_BLOCK, b"\0")
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in key))
 
@@ -50,20 +45,14 @@ class HmacSampler:
         return (int.from_bytes(outer.digest()[:8]) >> 11) / _RANGE
 
 
-_BLOCK_BYTES = 64
-"""Block size of SHA-256, in bytes."""
+_SHA256_BLOCK = 64
 
 
 PROBE_HEADER = "x-biasgate-probe"
 
 
 def probe_mark(secret: bytes, request_id: str, body: bytes) -> str:
-    """Return the mark that shows that an auditor asked this: HMAC-SHA256 over the request's id and its body, in
-    hexadecimal.
-
-    Without the secret a mark cannot be computed, and a mark that was seen fits no other request. No purpose of a
-    sampling decision is named `probe`, so a mark never equals the HMAC of a decision.
-    """
+    """Return the mark of an auditor's request: HMAC-SHA256, hexadecimal, over id and body. No purpose is "probe"."""
     message = b"probe\0" + hashlib.sha256(body).digest() + request_id.encode("utf-8", "surrogatepass")
     return hmac.digest(secret, message, "sha256").hex()
 

@@ -1,8 +1,6 @@
-"""Reduces a copy to its text before it is stored: answers joined, bytes of media and repeated envelopes left out.
-
-An answer that came compressed is decompressed first, up to MOST_INFLATED_BYTES. A body that no one can read is left as
-it is: it is redacted to nothing, and each auditor says why it cannot be audited.
-Takes time in proportion to the bodies, some 15 ms a megabyte of events; the relay's worker never does it.
+"""Reduces a copy to its text before it is stored: answers decompressed and joined, without media and repeated
+envelopes. An unreadable body stays: it is redacted to nothing. Some 15 ms a megabyte of events, never in the relay's
+worker.
 """
 
 from collections.abc import Collection
@@ -59,11 +57,7 @@ def folded(exchange: Exchange, max_text_bytes: int | None) -> Exchange:
 
 
 def inflated(exchange: Exchange) -> Exchange:
-    """Return the exchange with its answer decompressed; without an answer if it is not compressed as its header says.
-
-    The content before a missing end is taken: servers that compress a stream do not all end it. Raises
-    TooMuchTextError.
-    """
+    """Return it with its answer decompressed (a missing end is common), empty if malformed. Raises TooMuchTextError."""
     if not exchange.content_encoding:
         return exchange
     inflater, compressed, body = Inflater(exchange.content_encoding), exchange.response_body, bytearray()
@@ -107,7 +101,7 @@ def _write_answer(answer: Any) -> _Body:
 
 def _written(content: Any, with_numbers: Collection[str] = ()) -> _Body:
     text = _Text(with_numbers)
-    return _Body(msgspec.json.encode(text.kept(content)), text.n_bytes)
+    return _Body(msgspec.json.encode(text.reduced(content)), text.n_bytes)
 
 
 class _Text:
@@ -118,7 +112,7 @@ class _Text:
         self.n_bytes = 0
         """UTF-8 of all strings, but not of names of members, placeholders and what belongs to the envelope."""
 
-    def kept(self, value: Any, *, depth: int = 0, has_numbers: bool = False) -> Any:
+    def reduced(self, value: Any, *, depth: int = 0, has_numbers: bool = False) -> Any:
         """Return the kept part of a value. `has_numbers`: numbers in it are not text."""
         match value:
             case str():
@@ -129,7 +123,7 @@ class _Text:
                 return {
                     well_formed_text(key): well_formed_text(member)
                     if key in _ENVELOPE and isinstance(member, str)
-                    else self.kept(
+                    else self.reduced(
                         member, depth=depth + 1, has_numbers=has_numbers or (depth == 0 and key in self._numbers_kept)
                     )
                     for key, member in without_media(value).items()
@@ -138,7 +132,7 @@ class _Text:
             case list() if is_numbers(value):
                 return numbers(value, are_text=not has_numbers)
             case list():
-                return [self.kept(item, depth=depth + 1, has_numbers=has_numbers) for item in value]
+                return [self.reduced(item, depth=depth + 1, has_numbers=has_numbers) for item in value]
             case int() if abs(value) > _LARGEST_WHOLE:
                 try:
                     return float(value)

@@ -1,11 +1,8 @@
-"""No key fills the sample: how far each key's rates are lowered, so that it makes up no more than a given share of it.
-
-Counted is what would have been drawn but for the shares, key by key, over the last WINDOW_DRAWS to 2 * WINDOW_DRAWS of
-them. From time to time each key above the largest level that keeps the share gets the factor level / count. So a factor
-rests on the past alone and is known before the exchange it holds for is drawn: the inclusion probability times the
-factor is exact, and estimates weighted by its inverse stay unbiased whatever keys do.
-
-Memory: at most two windows of keys. Other workers' keys count as well, see `ShareBoard`.
+"""Lowers each key's rates so that no key is more than a given share of the sample. Draws are counted by key over the
+last WINDOW_DRAWS to 2 * WINDOW_DRAWS, as they would have been but for the shares; from time to time each key above the
+largest level that keeps the share gets the factor level / count. A factor is known before the exchange it holds for is
+drawn, so the inclusion probability times the factor is exact and estimates weighted by its inverse stay unbiased. Other
+workers' keys count too (`ShareBoard`).
 """
 
 import contextlib
@@ -44,8 +41,8 @@ class KeyShares:
         """Of the keys that are lowered."""
         self._now: Counter[str] = Counter()
         self._before: Counter[str] = Counter()
-        self._kept: dict[str, float] = {}
-        self._kept_before: dict[str, float] = {}
+        self._weights: dict[str, float] = {}
+        self._weights_before: dict[str, float] = {}
         self._drawn = 0
         self._drawn_before = 0
         self._due = 1
@@ -57,7 +54,7 @@ class KeyShares:
             return 1.0
         factor = self.factors.get(key, 1.0)
         self._now[key] += 1
-        self._kept[key] = self._kept.get(key, 0.0) + factor
+        self._weights[key] = self._weights.get(key, 0.0) + factor
         self._drawn += 1
         if self._drawn >= self._due:
             self._renew()
@@ -71,7 +68,7 @@ class KeyShares:
     def _renew(self) -> None:
         if self._drawn >= WINDOW_DRAWS:
             self._before, self._now = self._now, Counter()
-            self._kept_before, self._kept = self._kept, {}
+            self._weights_before, self._weights = self._weights, {}
             self._drawn_before, self._drawn = self._drawn, 0
             self._began_before, self._began = self._began, time.monotonic()
         counts: dict[str, float] = dict(self._now + self._before)
@@ -84,7 +81,7 @@ class KeyShares:
         self.factors = {}
         for key, count in counts.items():
             if count > top:
-                own = self._kept.get(key, 0.0) + self._kept_before.get(key, 0.0)
+                own = self._weights.get(key, 0.0) + self._weights_before.get(key, 0.0)
                 allowed = top * drawn / total  # of what this worker draws
                 correction = max(CORRECTION, min(1.0, allowed / own)) if own else 1.0
                 self.factors[key] = max(SMALLEST_FACTOR, top / count * correction)
@@ -93,16 +90,8 @@ class KeyShares:
 
 
 def level(counts: list[float], share: float) -> float:
-    """The largest count that keys may keep so that none is more than `share` of what all keep.
-
-    Each keeps min(count, level). With so few keys that not even equal parts are below the share, equal parts it is:
-    a lone key keeps all.
-
-    Args:
-        counts: of each key, positive.
-        share: in (0, 1].
-
-    Returns: the largest count itself where no key has too much.
+    """Return the largest level such that min(count, level) of no key is above `share`, in (0, 1], of their sum. It is
+    the largest count where no key has too much; equal parts where the keys are so few that none can be below.
     """
     counts = sorted(counts, reverse=True)
     share, rest = max(share, 1.0 / len(counts)), sum(counts)

@@ -1,8 +1,6 @@
-"""The sampling tap: decides which exchanges are copied, buffers the copies, hands them on, counts every loss.
-
-It never waits and never raises towards the relay. Counts are plain dictionaries on one event loop. Under pressure it
-lowers the rate it samples at, and records that rate, instead of dropping copies at random. It keeps a journal of what
-is in no store yet, so that kill -9 takes no count along (`gateway.sampling.writer.journal`).
+"""The sampling tap: decides which exchanges are copied, buffers the copies, hands them on, counts every loss. It never
+waits and never raises towards the relay. Under pressure it lowers the rate and records that, instead of dropping copies
+at random. A journal keeps what is in no store yet (`gateway.sampling.writer.journal`).
 """
 
 import asyncio
@@ -64,9 +62,8 @@ SMALLEST_BUFFER_FACTOR = 1 / 64
 
 
 class SamplingTap:
-    """A `gateway.proxy.types.Tap` over a store. Call `start` once the event loop runs and `stop` to flush. `database`:
-    asked how much waits for the auditors. `directory`: where the gateway's workers and its writer leave things for each
-    other; None for a lone process. `open_spare_sink`: opens the sink that stores the last copies if `sink` stalls.
+    """A `Tap` over a store, started in the event loop. `directory`: shared with the writer; None for a lone process.
+    `open_spare_sink`: opens the sink that stores the last copies if `sink` stalls.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
-"""Signs of life of the auditors: when each one last said in the store that it is there.
-
-They are rows of `facts` (gateway.store.store_metadata). An auditor that ends in order takes its own away, so that what
-is old is an auditor that was killed, hangs, or has lost the store.
+"""Signs of life of the auditors: when each last said in the store that it is there, in rows of `facts`
+(gateway.store.store_metadata). An auditor that ends in order takes its own away; an old row is one killed, hanging or
+cut off.
 """
 
 import time

@@ -1,8 +1,4 @@
-"""Calibrations of judges: comparisons with people, each kept as it was written and never changed.
-
-The newest of a judge (model, question, thinking) is the calibration that counts; older ones stay for the results that
-name them by their digest.
-"""
+"""Calibrations of judges, never changed. The newest of (model, question, thinking) counts; results name digests."""
 
 import hashlib
 import re

@@ -1,6 +1,4 @@
-"""Notices that another process wrote to an SQLite file: a look takes microseconds, opens no transaction and takes no
-lock.
-"""
+"""Notices in microseconds that another process wrote to an SQLite file; opens no transaction and takes no lock."""
 
 import contextlib
 import sqlite3

@@ -1,7 +1,6 @@
-"""Open circuits, and the exchanges that wait for an auditor: shared by all auditor processes and the console.
-
-A row of `circuits` is an open circuit; a closed one has none. A row of `waiting_audits` is an audit that was tried, or
-refused, and is due again at `retry_at`, but not before its circuit is closed.
+"""Open circuits, and the exchanges that wait for an auditor: shared by all auditor processes and the console. A row of
+`circuits` is an open circuit; a closed one has none. A row of `waiting_audits` is an audit that was tried, or refused,
+and is due again at `retry_at`, but not before its circuit is closed.
 """
 
 import time
@@ -89,9 +88,8 @@ async def open_circuit(database: Database, key: Key, *, error: str, pause_second
 
 
 async def close_circuit(database: Database, key: Key) -> tuple[float, int] | None:
-    """Close a circuit; its waiting exchanges are due at once, and the failures of that time do not count against them.
-
-    Returns: when it was opened and how many exchanges waited; None when it was closed already.
+    """Close a circuit; its waiting exchanges are due at once, without the failures of that time. Return when it was
+    opened and how many exchanges waited; None when it was closed already.
     """
     now = time.time()
     async with database.begin() as connection:
@@ -123,11 +121,7 @@ async def postpone_health_check(database: Database, key: Key, *, error: str, pau
 
 
 async def reset_at_start(database: Database, keys: Collection[Key]) -> None:
-    """Prepare the circuits at the start of an auditor: open circuits may be tried at once, and those of servers it has
-    not are forgotten.
-
-    So are waits for them: their exchanges are audited, or settled, by what is configured now.
-    """
+    """Let open circuits be tried at once; forget those of servers that this auditor lacks, and the waits for them."""
     async with database.begin() as connection:
         for table in (circuits, waiting_audits):
             rows = await connection.execute(sa.select(table.c.auditor, table.c.server).distinct())

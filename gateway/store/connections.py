@@ -29,8 +29,7 @@ Dialect = Literal["sqlite", "postgresql"]
 BUSY_TIMEOUT_SECONDS = 10
 CONNECT_TIMEOUT_SECONDS = 5
 UNANSWERED_SECONDS = 10
-"""After which a connection whose other end acknowledges nothing is given up. Without it the kernel asks again after
-ever longer pauses: 10 s after a network was back, nothing had been stored yet."""
+"""Unacknowledged for so long, a connection is given up; the kernel's own pauses grew to 10 s after an outage."""
 POSTGRESQL_CONNECT: Mapping[str, int | str] = {
     "connect_timeout": CONNECT_TIMEOUT_SECONDS,
     "tcp_user_timeout": UNANSWERED_SECONDS * 1000,
@@ -66,11 +65,10 @@ class Connections:
 
     @asynccontextmanager
     async def begin(self, *, waits_for_disk: bool = True) -> AsyncIterator[AsyncConnection]:
-        """A transaction that may write: committed at the end, rolled back on an exception.
-
-        On SQLite it takes the write lock at once, so that a read followed by a write cannot fail in between. One that
-        does not wait for PostgreSQL's disk keeps no one waiting for its locks meanwhile; should the server itself die
-        within the next moments, it has not taken place, and nothing that came after it has.
+        """A transaction that may write: committed at the end, rolled back on an exception. On SQLite it takes the write
+        lock at once, so that a read followed by a write cannot fail in between. If it does not wait for PostgreSQL's
+        disk, no one waits for its locks meanwhile; a crash of the server within moments undoes it with all that came
+        after it.
         """
         async with self._turn(), self._transaction(writes=True) as connection:
             if not waits_for_disk and self.dialect == "postgresql":
@@ -333,9 +331,7 @@ def clock(connection: AsyncConnection) -> sa.ColumnElement[float]:
 
 
 def has_come(planned: sa.ColumnElement[float], now: float, *, ahead: float) -> sa.ColumnElement[bool]:
-    """Return the condition that a planned time has come: also if it is more than `ahead` seconds from now, as only a
-    clock that was set back leaves it.
-    """
+    """Return the condition that a planned time has come, or is over `ahead` seconds off, as the clock was set back."""
     return (planned <= now) | (planned > now + ahead)
 
 

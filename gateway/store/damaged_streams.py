@@ -1,7 +1,5 @@
-"""Streams whose stored state cannot be used: which they are, and why. Each is put aside, and the others go on.
-
-They are rows of `facts` (gateway.store.store_metadata), so that every process finds them without reading all states.
-The stored state of such a stream is left as it is until it is started again (gateway.streams.alarms.restart).
+"""Streams whose stored state cannot be used, and why: rows of `facts` (gateway.store.store_metadata), found without
+reading all states. The state is left as it is until the stream is started again (gateway.streams.alarms.restart).
 """
 
 import logging

@@ -29,9 +29,9 @@ class Database(Connections):
 
     @classmethod
     async def open(cls, url: str, *, migrate: bool = True, texts: Texts | None = None) -> "Database":
-        """Connects (sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB), and brings the schema up to date, or only
-        checks it. `texts`: how text is stored; None where none is read or written. Raises StoreError when it cannot be
-        reached or written, has another schema version or another key.
+        """Connect (sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DB), and update the schema, or only check it.
+        `texts`: how text is stored; None where none is. Raises StoreError: unreachable, read-only, another schema
+        version or key.
         """
         if not migrate:
             _refuse_absent(url)

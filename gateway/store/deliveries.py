@@ -1,6 +1,5 @@
-"""Remembers which delivery of each sender the store took last, so that a delivery whose answer was lost is taken once.
-
-A sender is one tap from its start to its end. It numbers its deliveries, and makes none before the last was answered.
+"""Remembers the last delivery taken of each sender, so that a delivery whose answer was lost is taken once. A sender is
+one tap from its start to its end. It numbers its deliveries, and makes none before the last was answered.
 """
 
 import struct
@@ -35,10 +34,7 @@ class Delivery(NamedTuple):
 
 
 async def is_new(connection: AsyncConnection, delivery: Delivery) -> bool:
-    """Notes the delivery inside the caller's transaction; False when it, or a later one, is in the store already.
-
-    A repetition that comes while the first is still being written waits for its end.
-    """
+    """Note the delivery in the caller's transaction; False if it or a later one is stored, or just being stored."""
     row = upsert(connection, facts).values(
         name=_PREFIX + delivery.sender, value=_VALUE.pack(delivery.number, delivery.made_at)
     )

@@ -1,8 +1,6 @@
-"""Finds stored exchanges by their names or by their scores: newest first, in pages, scored or not.
-
-A request id is a client's choice: it may stand for any number of exchanges. Values without an index are looked for
-among the newest exchanges, then among older ones, for a moment: a page may end before it is full, and says where to go
-on.
+"""Finds stored exchanges by their names or by their scores: newest first, in pages, scored or not. A request id is a
+client's choice: it may stand for any number of exchanges. Values without an index are looked for among the newest
+exchanges, then among older ones, for a moment: a page may end before it is full, and says where to go on.
 """
 
 import math
@@ -33,9 +31,7 @@ WORTH_A_LOOK = 0.2
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
-    """Criteria for exchanges: all that is given must apply, a criterion that is None may be anything. `auditor`,
-    `metric`, `axis`, `group` and the bounds are those of the same score.
-    """
+    """Criteria that must all apply; None: any. `auditor`, `metric`, `axis`, `group`, bounds are of the same score."""
 
     request_id: str | None = None
     exchange_ids: Sequence[str] | None = None
@@ -174,9 +170,7 @@ _SCORE_COLUMNS = [
 
 
 async def search(database: Database, criteria: Criteria, *, before: Place | None = None, limit: int = 100) -> Part:
-    """The newest rows: one for each score, and one for an exchange that has none unless the criteria are about scores.
-    `before`: only what comes after this place in the list; None from its beginning.
-    """
+    """The newest rows after `before`: one for each score, and for exchanges without, unless scores are asked."""
     rows: list[sa.Row[Any]] = []
     end, look, started = None, FIRST_LOOK, time.monotonic()
     at_most = math.inf if before is None else before.received_at if before.exchange_id else _before(before.received_at)
@@ -238,9 +232,8 @@ async def of_stream(
     received_before: float | None = None,
     limit: int,
 ) -> list[str]:
-    """Return ids of stored exchanges with a value in this stream, the newest audits first. `received_from`: only those
-    received at this Unix time or later. `received_before`: only those received before this Unix time; of these first
-    those audited soon after.
+    """Ids of stored exchanges with a value in this stream, the newest audits first; received from, or before, a Unix
+    time; with `received_before`, those audited soon after it come first.
     """
     columns, received_at = measurements.c, exchanges.c.received_at
     of_it = [columns.stream == stream, columns.value.is_not(None), columns.exchange_id.is_not(None)]

@@ -23,8 +23,7 @@ from gateway.store.tables import annotations, audit_texts, exchange_audits, exch
 logger = logging.getLogger(__name__)
 
 State = Literal["queued", "audited", "not_auditable", "failed", "expired", "sampled_out", "opted_out"]
-"""queued waits; not_auditable: no auditor could use it; sampled_out: every auditor's own rate left it out; opted_out:
-deleted on request before its audit."""
+"""queued waits; not_auditable: for all auditors; sampled_out: by each auditor's rate; opted_out: deleted unaudited."""
 
 UNREDACTABLE = "unredactable"
 """Counted among the redactions: all the text was dropped, because redacting it took too long."""
@@ -47,10 +46,7 @@ _WIDTHS = {column.name: column.type.length for column in exchanges.c if isinstan
 async def insert_batch(
     database: Database, batch: Sequence[Exchange], deltas: ledger.Deltas, delivery: Delivery | None = None
 ) -> None:
-    """Stores exchanges as queued and adds to the ledger, all or nothing; their text as `database.texts` says.
-
-    Repeating a call with a delivery, at once or when its answer was lost, changes nothing.
-    """
+    """Store exchanges as queued and add to the ledger, all or nothing; repeating a delivery changes nothing."""
     rows = []
     for exchange in batch:
         rows.append(row_of(database, exchange))
@@ -114,9 +110,8 @@ async def settle(database: Database, exchange_id: str, state: State, *, keep_tex
 async def settle_all(
     connection: AsyncConnection, states: Mapping[str, State], *, keep_text: bool
 ) -> tuple[set[str], ledger.Deltas]:
-    """Ends queued exchanges in the caller's transaction, by id, in the order of their ids.
-
-    Returns: which were queued, and what the caller is to add to the ledger at the end of its transaction.
+    """End queued exchanges in the caller's transaction, in the order of their ids. Returns: which were queued, and what
+    the caller is to add to the ledger at the end of its transaction.
     """
     if not states:
         return set(), {}
@@ -141,10 +136,9 @@ def state_after(outcomes: Collection[str]) -> State:
 
 
 async def waiting(database: Database, *, received_before: float, limit: int) -> list[str]:
-    """Return ids of exchanges still queued that arrived before this Unix time, oldest first.
-
-    Exchanges dated later than now, by AHEAD_SECONDS or more, came before the clock was set back, and counts as old.
-    Left out is what waits for a server that failed it, until it is due again and the circuit is closed.
+    """Return ids of exchanges still queued that arrived before this Unix time, oldest first. Those dated AHEAD_SECONDS
+    or more ahead are of before the clock was set back, and are old. Left out is what waits for a server that failed it,
+    until it is due.
     """
     now = time.time()
     may_be_audited = circuits.may_be_audited(now)
@@ -172,10 +166,7 @@ async def count_waiting(database: Database, *, at_most: int) -> int:
 
 
 async def expire(database: Database, *, received_before: float, keep_text: bool) -> int:
-    """Gives up on up to IDS_AT_ONCE exchanges that waited too long for an auditor, but not for its server.
-
-    Returns: how many, the oldest; IDS_AT_ONCE where there may be more.
-    """
+    """Give up on up to IDS_AT_ONCE exchanges that waited too long for an auditor, not its server; return how many."""
     too_old = (exchanges.c.received_at < received_before, exchanges.c.state == "queued", ~circuits.has_waiting_audit())
     async with database.begin() as connection:
         if chosen := await _oldest(connection, too_old):
@@ -185,10 +176,7 @@ async def expire(database: Database, *, received_before: float, keep_text: bool)
 
 
 async def delete_old(database: Database, *, received_before: float) -> int:
-    """Deletes up to IDS_AT_ONCE settled exchanges older than this Unix time; their numbers and counts stay.
-
-    Returns: how many, the oldest; IDS_AT_ONCE where there may be more.
-    """
+    """Delete up to IDS_AT_ONCE settled exchanges older than this Unix time; their numbers stay. Return how many."""
     too_old = (exchanges.c.received_at < received_before, exchanges.c.state != "queued")
     async with database.begin() as connection:
         if chosen := await _oldest(connection, too_old):
@@ -208,15 +196,10 @@ class Deletion(NamedTuple):
 async def delete(
     database: Database, *, request_id: str | None = None, user: str | None = None, tag: str | None = None
 ) -> Deletion:
-    """Delete every exchange to which all that is given applies, in any state.
-
-    Numbers stay: estimates keep what the exchange added to them, as the evidence of a detector cannot be taken back;
-    measurements and annotations lose their link to it and every word, and an exchange that waited for an audit moves to
-    "opted_out" in the ledger.
-
-    `user`: who asked, as the client named them in the request.
-
-    Raises: ValueError when nothing is given.
+    """Delete every exchange to which all that is given applies, in any state. `user`: as the client named them in the
+    request. Numbers stay: estimates keep what the exchange added, as a detector's evidence cannot be taken back;
+    measurements and annotations lose their link and every word, and a waiting exchange moves to "opted_out".
+    ValueError: nothing is given.
     """
     which = []
     if request_id is not None:
@@ -271,9 +254,7 @@ async def _settle(
 
 
 async def _oldest(connection: AsyncConnection, which: Sequence[sa.ColumnElement[bool]]) -> list[str]:
-    """Return ids of up to IDS_AT_ONCE of these exchanges, locked. Those that another process works on are left to it,
-    or for later: several auditors share the work, and none waits.
-    """
+    """Return ids of up to IDS_AT_ONCE of these exchanges, locked; those that another process has are left to it."""
     query = sa.select(exchanges.c.id).where(*which).order_by(exchanges.c.received_at).limit(IDS_AT_ONCE)
     return list((await connection.execute(query.with_for_update(of=exchanges, skip_locked=True))).scalars())
 

@@ -1,9 +1,7 @@
-"""The newest measurements of a single live stream, added up by periods of equal length in the database. For display
-only.
-
-Periods and not equal counts: a period that is over stays as it is whenever and wherever it is looked at, so that page,
-report and print agree, and one without measurements is absent instead of hidden in a longer one. Their bounds are
-multiples of their length since 1970-01-01 UTC. A measurement lies where it was recorded: its exchange may be deleted.
+"""The newest measurements of a live stream, added up by periods of equal length in the database. For display only.
+Periods and not equal counts: a finished period always looks the same, and one without measurements is absent instead of
+hidden in a longer one. Their bounds are multiples of their length since 1970-01-01 UTC. A measurement lies where it was
+recorded: its exchange may be deleted.
 """
 
 import math
@@ -46,9 +44,7 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read(database: Database, stream: str, window: Window | None = None) -> Read | None:
-    """The history of a stream; None when it has no measurement in the window. `window`: the newest so many, or those of
-    the last so many seconds; None for all. At most MOST_READ are read.
-    """
+    """The history of a stream, of MOST_READ measurements of the `window` (None: all) at most; None without any."""
     columns = measurements.c
     span = window or Window(audits=None, seconds=math.inf)
     limit = MOST_READ if span.audits is None else min(span.audits, MOST_READ)
@@ -74,9 +70,7 @@ async def read(database: Database, stream: str, window: Window | None = None) ->
 
 
 def length_of(start: float, end: float, n: int) -> int:
-    """Seconds of a period, so that there are MOST_PERIODS at most and hardly any with few measurements. `start`: of the
-    oldest measurement, Unix seconds. `end`: of the newest.
-    """
+    """Seconds of a period: MOST_PERIODS at most, few measurements in hardly any. `start`, `end`: Unix seconds."""
     most = min(MOST_PERIODS, max(FEWEST_PERIODS, n // PER_PERIOD))
     length = next((length for length in LENGTHS if end // length - start // length < most), None)
     return length or LENGTHS[-1] * math.ceil((end - start) / LENGTHS[-1])

@@ -1,7 +1,5 @@
-"""Exchanges that others recorded and sent: each counts once, and parts of the same exchange wait for each other.
-
-An id comes into `ingested` in the transaction in which its exchange is counted and, if it is sampled, stored: whoever
-sends it again, after an answer that was lost or by another door, changes nothing.
+"""Exchanges that others recorded and sent: each counts once, and parts of the same exchange wait for each other. An id
+comes into `ingested` in the transaction in which its exchange is counted and, if it is sampled, stored.
 """
 
 import asyncio
@@ -55,13 +53,9 @@ class Waiting(NamedTuple):
 async def insert(
     database: Database, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]
 ) -> tuple[ledger.Deltas, set[str]]:
-    """Counts exchanges that were sent, and stores the sampled ones as queued: all of it or nothing.
-
-    `batch`: those that were sampled. `verdicts`: (stratum, outcome) of every exchange by its id, those of the batch as
-    "queued".
-
-    Returns: how many of each (stratum, outcome) were added to the ledger, and how many DUPLICATEs came to nothing; and
-        the ids that are new.
+    """Count exchanges that were sent, and store the sampled `batch` as queued: all of it or nothing. `verdicts`:
+    (stratum, outcome) of every exchange by its id, those of the batch as "queued". Returns: how many of each (stratum,
+    outcome) were added to the ledger, and how many DUPLICATEs came to nothing; the ids that are new.
     """
     rows = {}
     for exchange in batch:
@@ -162,12 +156,8 @@ async def forget_parts(database: Database, ids: Collection[str]) -> None:
 async def waited_too_long(
     database: Database, *, before: float, limit: int, since: float = 0.0
 ) -> tuple[list[str], float]:
-    """Exchanges of which no part has come since a Unix time, by their oldest part.
-
-    `before`: that time. `limit`: so many parts are looked at. `since`: only parts that came then or later; what a call
-    returned last is where the next one goes on.
-
-    Returns: the ids, and when the last part came that was looked at.
+    """Exchanges of which no part came since `before`, by their oldest part. `limit`: so many parts are looked at.
+    `since`: only parts from then on, where the last call ended. Returns the ids, and when the last part looked at came.
     """
     columns, newer = ingested_parts.c, ingested_parts.alias()
     has_newer = sa.exists().where(newer.c.exchange_id == columns.exchange_id, newer.c.at >= before)

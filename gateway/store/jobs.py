@@ -98,10 +98,8 @@ async def payloads(database: Database, task: str) -> list[dict[str, Any]]:
 
 
 async def recover(database: Database, *, lease_seconds: float) -> int:
-    """Frees the jobs whose owner has let the lease run out. Returns how many.
-
-    A lease that ends later than any that is given now was given before the clock was set back: it ends after
-    `lease_seconds`, unless its owner renews it.
+    """Free the jobs whose owner has let the lease run out, and return how many. A lease that ends later than any given
+    now was given before the clock was set back: it ends after `lease_seconds`, unless its owner renews it.
     """
     now = time.time()
     abandoned = sa.update(jobs).where(jobs.c.lease_until < now)

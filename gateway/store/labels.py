@@ -22,11 +22,9 @@ async def labelled(database: Database) -> set[str]:
 
 
 async def pairs(database: Database, ids: Collection[str] | None = None) -> dict[str, list[Pair]]:
-    """Return the labelled audits of each stream that has any, in the order of their first labels, on the 0..1 scale,
-    each weighted as in the mean of its stream.
-
-    Several people's labels of an audit count as their mean. Labels outlive their exchanges; then each stands alone.
-    `ids` are the streams that are asked for, None for all.
+    """Return the labelled audits of each of these streams (None: all) that has any, in the order of their first labels,
+    on the 0..1 scale, weighted as in the stream's mean. Several people's labels of an audit count as their mean. Labels
+    outlive their exchanges; then each stands alone.
     """
     columns = annotations.c
     audit = sa.func.coalesce(columns.exchange_id, columns.id)

@@ -24,10 +24,9 @@ async def add(connection: AsyncConnection, deltas: Deltas) -> None:
 
 
 async def counts(database: Database) -> dict[tuple[str, str], int]:
-    """Requests by (stratum, outcome); the sum over all is the number of requests decided and written so far.
-
-    Outcomes: filtered, opted_out, sampled_out, truncated; queued (waiting now), then audited, failed (every auditor
-    failed, or the copy was lost before it was stored) or expired.
+    """Requests by (stratum, outcome); the sum over all is the number of requests decided and written so far. Outcomes:
+    filtered, opted_out, sampled_out, truncated; queued (waiting now), then audited, failed (every auditor failed, or
+    the copy was lost before it was stored) or expired.
     """
     rows = await database.fetch_rows(sa.select(ledger.c.stratum, ledger.c.outcome, ledger.c["count"]))
     return {(stratum, outcome): count for stratum, outcome, count in rows if count}

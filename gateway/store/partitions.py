@@ -1,8 +1,6 @@
-"""Measurements by day (UTC) on PostgreSQL: partitions made ahead of time, dropped when they are old. SQLite has none.
-
-A row belongs to the day of its `created_at`, by the clock of the auditor that recorded it. A row that no partition
-takes goes to `measurements_other`, so that none is lost when no one has made the partition or a clock is wrong. The
-rows from before partitions are a single partition without a beginning.
+"""Measurements by day (UTC) on PostgreSQL: partitions made ahead of time, dropped when they are old. SQLite has none. A
+row belongs to the day of its `created_at`, by the clock of the auditor. A row without a partition goes to
+`measurements_other`. The rows from before partitions are a single partition without a beginning.
 """
 
 import logging
@@ -48,10 +46,7 @@ class Partition(NamedTuple):
 
 
 async def prepare(database: Connections, *, since: float | None = None) -> None:
-    """Makes the partitions that are missing, from this Unix time (None: yesterday) until DAYS_AHEAD from now.
-
-    Rows of their days that had to go elsewhere move into them.
-    """
+    """Make the partitions from this Unix time (None: yesterday) until DAYS_AHEAD; move rows of their days into them."""
     if database.dialect == "sqlite":
         return
     now = time.time()

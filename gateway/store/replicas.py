@@ -1,6 +1,4 @@
-"""One live stream by the server that answered, where several stand behind one address: what an answer's
-`system_fingerprint` tells apart. For display only.
-"""
+"""A live stream by the server that answered behind one address, by its `system_fingerprint`. For display only."""
 
 from collections.abc import Sequence
 

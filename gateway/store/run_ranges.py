@@ -1,8 +1,7 @@
-"""Ranges of a suite run that several auditors ask at once (PostgreSQL): which auditor asks which, and until when.
-
-The auditor that has claimed the run offers them, asks them like the others, takes over what a dead one had, and
-collects what others asked. A range is its owner's until its lease ends and someone else takes it; replies are kept in
-the transaction that extends the lease, so each is kept by whoever owns its range at that moment and by no one else.
+"""Ranges of a suite run that several auditors ask at once (PostgreSQL): which auditor asks which, and until when. The
+auditor that claimed the run offers them, asks them like the others, takes over what a dead one had, and collects the
+rest. A range is its owner's until its lease ends and someone else takes it; replies are kept in the transaction that
+extends the lease.
 """
 
 from collections.abc import Sequence
@@ -76,11 +75,8 @@ async def renew(database: Database, run_id: str, owner: str) -> set[int]:
 async def keep(
     database: Database, run: Run, owner: str, parts: Sequence[Asked], responses: Sequence[Sequence[Response]]
 ) -> set[int]:
-    """Keeps replies, those to each of the ranges, as far as they are still the owner's.
-
-    `asked`: of each range whether that was all of it. `responses`: to each of them.
-
-    Returns: where the ranges begin that are.
+    """Keep the responses to each range that is still the owner's, and return where those begin. `asked`: by range,
+    whether that was all of it.
     """
     firsts = [part.range.first for part in parts]
     async with database.begin(waits_for_disk=False) as connection:

@@ -52,8 +52,7 @@ _ADD = sa.text(
     " FROM json_to_recordset(CAST(:rows AS json)) AS rows(item_id text, sample integer, body text)"
     " ON CONFLICT (run_id, item_id, sample) DO UPDATE SET body = excluded.body"
 )
-"""All in one statement with one parameter: a statement for each reply, or arrays, whose every byte the driver looks at,
-cost an auditor more than asking for it."""
+"""A single statement: one for each reply, or arrays, cost an auditor more than asking for the replies."""
 
 
 async def pages(database: Database, run_id: str, *, after: tuple[str, int] | None = None) -> AsyncIterator[list[str]]:
@@ -108,5 +107,4 @@ _TO_ITEMS = sa.text(
     " LATERAL (SELECT item_id, sample, body FROM run_responses"
     " WHERE run_id = :run_id AND item_id = asked.id AND sample BETWEEN :first AND :last OFFSET 0) AS found"
 )
-"""Item by item off the key, which OFFSET 0 makes sure of: planned while the table is new, `item_id IN (...)` reads all
-replies that the run has."""
+"""Item by item off the key, by OFFSET 0: planned on a new table, `item_id IN (...)` reads all replies of the run."""

@@ -1,7 +1,4 @@
-"""Suite runs: their options, progress and results; the replies are in `run_responses`.
-
-queued -> running -> done | failed | cancelled; a failed or cancelled run may be resumed, which queues it again.
-"""
+"""Suite runs: options, progress, results. queued -> running -> done | failed | cancelled, the last two resumable."""
 
 import hashlib
 import time
@@ -35,9 +32,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     protocol: str
     options: dict[str, Any]
-    """The data of benchmarks.run.runner.RunOptions, with the digest of own prompts in place of their text, which
-    `with_prompts` reads.
-    """
+    """The data of RunOptions, with the digest of own prompts in place of their text, which `with_prompts` reads."""
     status: Status
     progress_done: int
     progress_total: int | None
@@ -68,12 +63,7 @@ async def create(database: Database, run_id: str, options: dict[str, Any]) -> No
 
 
 async def create_all(database: Database, options_by_id: Mapping[str, dict[str, Any]], *, max_queued: int) -> None:
-    """Queue all of these runs, or none; see `create`.
-
-    `options_by_id`: options by run id. `max_queued`: runs that may wait, these included.
-
-    Raises: BusyError when more would wait.
-    """
+    """Queue all these runs, by id, or none, as `create`. Raises BusyError if more than `max_queued` would wait."""
     async with database.begin() as connection:
         for run_id, options in options_by_id.items():
             await add(connection, run_id, options)
@@ -196,9 +186,7 @@ async def status(database: Database, run_id: str) -> Status | None:
 async def heartbeat(
     database: Database, run_id: str, done: int, total: int | None, *, claim: str | None = None
 ) -> Status | None:
-    """Record progress and a heartbeat. Return the status, which may be "cancelled"; None if another auditor has claimed
-    the run since.
-    """
+    """Record progress and a heartbeat; return the status, maybe "cancelled"; None if another auditor has the run."""
     async with database.begin() as connection:
         now = clock(connection)
         values = {"progress_done": done, "progress_total": total, "heartbeat_at": now, "led_at": now}
@@ -250,10 +238,7 @@ async def cancel(database: Database, run_id: str) -> None:
 
 
 async def resume(database: Database, run_id: str, *, max_queued: int | None = None) -> None:
-    """Queue a failed or cancelled run again, which asks only items without a reply.
-
-    Raises: as `cancel`; BusyError when more than `max_queued` runs would wait.
-    """
+    """Queue a failed or cancelled run again, for items without a reply. Raises as `cancel`; BusyError as `create`."""
     change = sa.update(runs).where(runs.c.id == run_id, runs.c.status.in_(["failed", "cancelled"]))
     async with database.begin() as connection:
         pause = time.time() - runs.c.finished_at

@@ -15,8 +15,7 @@ from gateway.store.database import Database
 from gateway.store.tables import model_changes, served_models
 
 BESIDE_SECONDS = 3600.0
-"""Seconds for which a fingerprint that an address served stays valid next to the present. Asked twice a minute, one of
-ten servers that answer at random is missed for so long with a probability of 3e-6."""
+"""Validity of a served fingerprint: asked twice a minute, one of ten servers is missed so long with P = 3e-6."""
 
 
 class ModelChange(msgspec.Struct, frozen=True):
@@ -37,17 +36,12 @@ async def observe(
     asked_at: float,
     runs_of: Callable[[str], Sequence[dict[str, Any]]],
 ) -> dict[str, list[str]]:
-    """Notes what an upstream serves, and queues runs for each model that changed, in one transaction.
-
-    A model changed when its fingerprint did, or when it is new on an upstream that was known; not when the fingerprint
-    had come as a change within the last hour and comes again: servers behind the address take turns. An observation
-    that began before the last change was noted is stale and says nothing; a run that waits or goes on already is not
-    queued twice.
-
-    `fingerprints`: model to what identifies what is served under that name. `asked_at`: Unix seconds at which the
-    upstream was asked. `runs_of`: the options of the runs that a changed model calls for.
-
-    Returns: model to ids of the runs queued for it, for each model that changed.
+    """Note what an upstream serves, and queue runs for each model that changed, in one transaction. A model changed
+    when its fingerprint did, or when it is new on an upstream seen before; not when the fingerprint had come as a
+    change within the last hour and comes again: servers behind the address take turns. An observation that began before
+    the last change was noted is stale; a run that waits or goes on already is not queued twice. `fingerprints`: by
+    model. `asked_at`: Unix seconds at which the upstream was asked. `runs_of`: the options of the runs that a changed
+    model calls for. Returns ids of the runs queued, by changed model.
     """
     queued: dict[str, list[str]] = {}
     async with database.begin() as connection:

@@ -21,10 +21,7 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreLog:
-    """A `benchmarks.run.log.RunLog` in the store: what it has kept survives this process.
-
-    A temporary file has the replies too, in which one is found without asking the store.
-    """
+    """A `benchmarks.run.log.RunLog` in the store, with the replies also in a temporary file for quick look-up."""
 
     def __init__(self, database: Database, run: Run) -> None:
         self._database = database

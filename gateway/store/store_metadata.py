@@ -1,7 +1,5 @@
-"""Facts about a store: the salt of its pseudonyms, and a value sealed with the key of its text.
-
-The table is called `facts`, and keeps that name: during a rolling upgrade, processes that have not restarted yet write
-their deliveries there (gateway.store.deliveries), and would fail on a renamed table.
+"""Facts about a store: the salt of its pseudonyms, and a value sealed with the key of its text. The table keeps the
+name `facts`: during a rolling upgrade, older processes still write their deliveries there (gateway.store.deliveries).
 """
 
 import hashlib
@@ -39,10 +37,7 @@ def identity(salt: bytes) -> str:
 
 
 async def check_key(database: Connections, texts: Texts) -> None:
-    """Compare the configured keys with the key that seals this store, and use the first of them from now on.
-
-    Raises: StoreError in one line when the store is sealed and no configured key opens it.
-    """
+    """Use the first configured key from now on. Raises StoreError, in one line, if none opens this sealed store."""
     if not texts.has_lasting_key:
         return
     async with database.begin() as connection:

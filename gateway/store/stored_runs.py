@@ -55,9 +55,7 @@ def manifest_of(run: Run, result: Result) -> Manifest:
 
 
 def planned(run: Run, folder: Path | None) -> Plan:
-    """Return the plan of a run, made again from its options and the data here. Raises BenchmarkError where it cannot
-    be: no data, another version of the suite, other prompts.
-    """
+    """The plan of a run, made from its options. BenchmarkError: no data, another suite version or other prompts."""
     plan = _prepared(msgspec.json.encode(run.options, order="sorted"), folder)
     if run.status != "done":
         return plan

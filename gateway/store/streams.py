@@ -1,8 +1,5 @@
-"""Rows of live streams: the running sums and drift detector of each series, with the text that shows them.
-
-An auditor writes that text with each audit, and a page of streams passes it on without reading it: a worker of the
-gateway has no time to read thousands of states while its event loop relays live traffic. A worker looks into states in
-short steps.
+"""Rows of live streams: the running sums and drift detector of each series, with the text that shows them. An auditor
+writes that text with each audit, and a page passes it on unread: a worker's event loop relays live traffic.
 """
 
 import time

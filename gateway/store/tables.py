@@ -1,6 +1,5 @@
-"""Every table, in one place. Times are Unix seconds (float); structured values are JSON text written by msgspec.
-
-The database is the truth: the states below, not the queue, say what is still to be done.
+"""Every table. Times are Unix seconds (float); structured values are JSON text written by msgspec. The database is the
+truth: the states below, not the queue, say what is still to be done.
 """
 
 import sqlalchemy as sa

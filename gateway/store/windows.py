@@ -38,9 +38,7 @@ class WindowSums(msgspec.Struct):
 
 
 async def sums(database: Database, window: Window, ids: Sequence[str] | None = None) -> dict[str, WindowSums]:
-    """Return sums by stream; gap streams have no measurements of their own and are absent, like measurements outside
-    the window. `ids` are the streams that are asked for, None for all.
-    """
+    """Sums by stream (`ids`, None: all); absent are gap streams and measurements outside the window."""
     inside = (_newest_of_each if database.dialect == "postgresql" and window.audits and ids else _inside)(window, ids)
     totals = totals_of(inside.c)
     query = sa.select(inside.c.stream, inside.c.metric, inside.c.status, sa.func.count(), *totals)
@@ -60,10 +58,7 @@ async def sums(database: Database, window: Window, ids: Sequence[str] | None = N
 
 
 def totals_of(columns: ColumnCollection[str, Any]) -> list[sa.ColumnElement[Any]]:
-    """Return columns: how many measurements have a value, and their sums of w, w * w, w * value and w * value * value.
-
-    w is the weight of a value in a live mean, as `streams.state.update` has it.
-    """
+    """Columns: count of values, and sums of w, w * w, w * value, w * value * value; w as in `streams.state.update`."""
     within_reach = MAX_MOMENT_WEIGHT * columns.rate_factor  # as `weighting.bounded_weight`
     bound = sa.case((within_reach < 1.0, within_reach), else_=1.0)
     w, v = columns.weight * bound / columns.inclusion_probability, columns.value

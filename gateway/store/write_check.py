@@ -1,6 +1,4 @@
-"""Checks that a store takes writes: by how its latest ones ended, by the space left, and by a small write now and
-then.
-"""
+"""Checks that a store takes writes: by how its latest ended, the space left, and a small write now and then."""
 
 import asyncio
 import math
@@ -22,9 +20,7 @@ LEAST_FREE_BYTES = 1024 * 1024
 
 
 class WriteCheck:
-    """Use from one event loop. `write` makes a small write; `path` is the SQLite file, whose file system must have
-    space left, or None for a server.
-    """
+    """For one event loop. `write`: a small write. `path`: SQLite file, on a disk that needs space; None: server."""
 
     def __init__(self, write: Callable[[], Awaitable[None]], path: str | None = None) -> None:
         self._write = write

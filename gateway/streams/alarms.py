@@ -26,12 +26,9 @@ async def acknowledge(
     accept_new_level: bool = False,
     client: str | None = None,
 ) -> Stream | None:
-    """Lower the alarm, start the detector again and put it on record, in a single transaction.
-
-    `accept_new_level`: False keeps the reference, True makes the next audits the window of a new one.
-
-    Returns: the stream after it; None when there is no such stream.
-    Raises: ConflictError when no alarm stands: there is nothing to lower, and evidence would be lost.
+    """Lower the alarm, start the detector again and put it on record, in a single transaction; return the stream, or
+    None. `accept_new_level`: False keeps the reference, True makes the next audits the window of a new one. Raises
+    ConflictError when no alarm stands: evidence would be lost.
     """
     async with database.begin() as connection:
         locked = await streams.lock(connection, [stream_id])
@@ -54,12 +51,7 @@ async def acknowledge(
 async def restart(
     database: Database, stream_id: str, settings: DriftSettings, *, by: str, reason: str, client: str | None = None
 ) -> Stream | None:
-    """Start a stream again with the next audit, damaged or not, and put it on record, in a single transaction.
-
-    Its estimate, reference, detector and alarm are gone; its measurements stay.
-
-    Returns: the stream after it; None when there is no such stream.
-    """
+    """Start a stream again with the next audit, on record; return it, None without it. Measurements stay."""
     async with database.begin() as connection:
         locked = await streams.lock(connection, [stream_id])
         if not locked:

@@ -1,7 +1,5 @@
 """The form in which a stream's drift detector is shown: its knowledge, the changes that it would find, and those it
-found.
-
-Written by the auditor with each audit, so that a gateway passes it on as it is. Values that depend on more than the
+found. Written by the auditor with each audit, so that a gateway passes it on; values that depend on more than the
 stream (`log_threshold`, fingerprints of the model, whether exchanges are still stored) a gateway adds when it is asked.
 """
 
@@ -42,9 +40,8 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class ShownDetector(ShownSeries, frozen=True, kw_only=True):
-    """The detector of a single stream. Every null value has its reason under its name in `reasons`.
-
-    Means and intervals are in the metric's own unit, `smallest_detectable_change` as `drift.smallest_change` on 0..1.
+    """The detector of a single stream. Every null value has its reason under its name in `reasons`. Means and intervals
+    are in the metric's own unit, `smallest_detectable_change` as `drift.smallest_change` on 0..1.
     """
 
     state: State
@@ -123,9 +120,7 @@ class Detectors(ShownDetector, frozen=True, kw_only=True):
 
 
 def shown_detector(stream: Stream, settings: DriftSettings, n_streams: int) -> ShownDetector:
-    """Return the form of a single stream's detector, without the fields that a gateway adds. `stream`: after its newest
-    audit. `n_streams`: K, for the smallest change that is found.
-    """
+    """A stream's detector after its newest audit, without fields of gateways. `n_streams`: K of smallest change."""
     state, detector, metric = stream.state, stream.state.detector, stream.key.metric
     rate = pace.per_day(state.pace)
     reasons: dict[str, str] = {}

@@ -1,5 +1,4 @@
 """The form in which a live estimate is shown: a mean with its interval, corrected by labels, the most normal identity.
-
 Written by the auditor with each audit, so that a gateway passes it on as it is; labels and windows a gateway adds.
 """
 
@@ -177,9 +176,8 @@ def with_calibration(
     used: CalibrationUsed,
     drifted_since: float | None = None,
 ) -> LiveEstimate:
-    """The estimate of a stream with its share above 0, corrected. `stream`: a judge's. `rates`: of that judge by group,
-    never those of all groups together. `threshold`: above which a score is positive in them. `used`: where they come
-    from. `drifted_since`: when its judge was last found to have drifted; None: never.
+    """A judge's stream and its share above 0, corrected. `rates`: of that judge by group, never of all together,
+    positive above `threshold`, from `used`. `drifted_since`: when its judge last drifted; None: never.
     """
     group_rates = rates.get(stream.key.group) if stream.key.group else None
     above = stream.state.above or WeightedSums()
@@ -243,9 +241,7 @@ def _ends(interval: Interval | None) -> tuple[float, float] | None:
 
 
 class ReplicaEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean over the answers of a single `system_fingerprint`. The router decides which server answers which
-    request, and not a draw: a difference may come from their requests.
-    """
+    """The mean over the answers of a single `system_fingerprint`; the router's choice of requests may explain it."""
 
     system_fingerprint: str | None
     """Null: the answer named none, or its exchange is deleted."""

@@ -1,6 +1,5 @@
-"""Records the auditors' measurements once per exchange and auditor, together with everything that follows from them.
-
-Many audits share a transaction: the row of a stream is read and written once for all of them.
+"""Records measurements once per exchange and auditor, with all that follows. A transaction of many audits reads and
+writes the row of a stream once.
 """
 
 from collections import Counter
@@ -33,8 +32,7 @@ SCORE_BOUNDS = (0.0, 0.34, 0.67, 1.0)
 Measured: TypeAlias = tuple[Exchange, Sequence[Measurement]]
 """Measurements of a single exchange."""
 Follower: TypeAlias = Callable[[Connection, Sequence[Measured]], Awaitable[None]]
-"""Writes what a feature derives from measurements, in the transaction that records them. It locks the rows of its
-tables in the order of their keys, so that no two writers deadlock."""
+"""Writes what a feature derives, in the same transaction; locks its rows in key order to avoid deadlocks."""
 
 
 class Settling(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,15 +52,11 @@ async def record_all(
     keep_text: bool = True,
     followers: Sequence[Follower] = (),
 ) -> list[bool]:
-    """Record audits and everything that follows from them, and settle exchanges, in a single transaction.
-
-    Each audit is recorded once, however many try, and streams move in the order given. Every writer locks exchanges,
-    streams, the tables of followers, counters and the ledger in this order, and the rows of each in the order of their
-    keys, so that none deadlocks.
-
-    `settlings`: exchanges to settle, as what is recorded of them says. One that is settled already stays as it is.
-    `keep_text`: whether settled exchanges keep theirs. `followers`: called, in this order, with what is new.
-
+    """Record audits and everything that follows from them, and settle exchanges, in a single transaction. Each audit is
+    recorded once, however many try, and streams move in the order given. Every writer locks exchanges, streams, the
+    tables of followers, counters and the ledger in this order, and the rows of each in the order of their keys, so that
+    none deadlocks. `settlings`: exchanges to settle, as what is recorded of them says; one that is settled already
+    stays. `keep_text`: whether settled exchanges keep theirs. `followers`: called, in this order, with what is new.
     Returns: of each recording, False when it had been recorded before, or the exchange is gone: it changed nothing.
     """
     ids = {recording.exchange.id for recording in recordings} | {settling.exchange_id for settling in settlings}

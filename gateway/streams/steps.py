@@ -37,8 +37,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Counted = dict[int, float]
-"""Mapping of the id() of a measurement that moves a stream to the probability whose inverse it weighs there. It is
-larger than the exchange's own if the stream does not let it weigh so much (`auditors.streams.sender_weights`)."""
+"""id() of a measurement to the probability whose inverse it weighs in its stream, as `sender_weights` limits it."""
 
 
 class Part(NamedTuple):
@@ -78,9 +77,7 @@ class Step(NamedTuple):
     counted: Counted
 
     def moved(self, stream: Stream, measurements: Sequence[Measurement] | None, scores: Sequence["Score"]) -> Stream:
-        """The stream after this audit, by its own measurements or by the scores that a gap compares. Raises what is
-        wrong with the measurements. Where the fault is the state's, the stream is damaged instead.
-        """
+        """The stream after an audit, by its values or a gap's scores; damaged by its state. Raises faults."""
         if stream.state.damaged:
             self._count(measurements or (), StreamState())
             return stream

@@ -53,11 +53,9 @@ async def record_judgement(
 
 async def update(connection: Connection, audits: Sequence[Audited], settings: DriftSettings) -> Counted:
     """Move every stream that these audits concern, inside the caller's transaction; return how much each value weighs.
-
-    A stream whose state is damaged, or cannot take a value that another would take, is put aside, and the others move.
-    Those are the streams of the measurements themselves and, where groups are compared, the gap streams of their axes.
-    Each moves audit by audit, in the order given; its row is read and written once. Rows are locked in
-    one order, so that none deadlocks.
+    Those are the streams of the measurements and, where groups are compared, the gap streams of their axes. A stream
+    whose state is damaged, or cannot take a value that another would take, is put aside. Each moves audit by audit, in
+    the order given; its row is read and written once. Rows are locked in one order, so that none deadlocks.
     """
     parts = [Part.of(audit) for audit in audits]
     keys = {key.id: key for part in parts for key, _ in part.keyed}
@@ -132,9 +130,7 @@ async def write(
     n_streams: int,
     beside: Sequence[Stream] = (),
 ) -> None:
-    """Put streams back, with their shown texts. `connection`: the transaction that has locked them. `beside`: distances
-    and scores of axes that have not moved, but whose others have.
-    """
+    """Put locked streams back, with their texts. `beside`: distances and scores of unmoved axes of these models."""
     if not moved:
         return
     estimates = _estimate_streams(moved, beside)
@@ -162,10 +158,7 @@ async def write(
 async def _put_aside(
     connection: Connection, damaged: Sequence[Stream], settings: DriftSettings, n_streams: int
 ) -> None:
-    """Puts damaged streams on record, once, and shows them as damaged; what is stored of them is kept.
-
-    A state that was sound and cannot take another value is marked as damaged, so that nothing is added to it later.
-    """
+    """Record damaged streams, once, shown as damaged, as stored. A sound state that takes no value is marked."""
     new = await damaged_streams.note(connection, damaged) if damaged else []
     for stream in new:
         values: dict[str, Any] = {

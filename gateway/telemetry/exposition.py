@@ -23,7 +23,6 @@ class WithText(Protocol):
 
 _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
-"""End of a page in OpenMetrics."""
 _HEAD = re.compile(rb"\A(# .*\n)+")
 
 
@@ -50,8 +49,6 @@ class Exposition:
 
 
 class _Only(Collector):
-    """One family, for an encoder."""
-
     def __init__(self, family: Metric) -> None:
         self._family = family
 
@@ -64,9 +61,7 @@ MOST_CHARACTERS = 128
 
 
 def exemplar(request_id: str, trace_id: str, value: float, at: float) -> Exemplar | None:
-    """Return the exemplar; None for a request whose id does not fit, or is not plain text. `request_id`: by which the
-    console and the logs find it. `trace_id`: "" for none.
-    """
+    """Return the exemplar; None for a request id that is too long or not plain text. `trace_id` "": none."""
     labels = {"request_id": request_id} | ({"trace_id": trace_id} if trace_id else {})
     if not (request_id.isascii() and request_id.isprintable()):
         return None

@@ -9,16 +9,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
+from gateway.telemetry import shared_counts
 from gateway.telemetry.exposition import exemplar
-from gateway.telemetry.shared_counts import (
-    SharedCounts,
-    by_labels,
-    is_living,
-    sum_by_key,
-    sum_filters,
-    sum_histograms,
-    sum_series,
-)
+from gateway.telemetry.shared_counts import SharedCounts, is_living, sum_by_key
 from gateway.telemetry.worker_stats import (
     DURATION_BUCKETS,
     LAG_BUCKETS,
@@ -72,14 +65,14 @@ class GatewayCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield the families, large families in pieces of the same name."""
         snapshots = self._shared.read()
-        yield from _request_families(by_labels(snapshots))
+        yield from _request_families(shared_counts.by_labels(snapshots))
         for attribute, name, labels, documentation in COUNTERS:
             counts = sum_by_key(getattr(snapshot, attribute) for snapshot in snapshots)
             family = CounterMetricFamily(f"biasgate_{name}", documentation, labels=labels)
             for values, count in sorted(counts.items()):
                 family.add_metric([values] if isinstance(values, str) else values, count)
             yield family
-        lag = sum_histograms([snapshot.lag for snapshot in snapshots])
+        lag = shared_counts.sum_histograms([snapshot.lag for snapshot in snapshots])
         lags = HistogramMetricFamily("biasgate_event_loop_lag_seconds", "Delay of a worker's timers, every 0.05 s.")
         _add_histogram(lags, (), LAG_BUCKETS, lag.counts, lag.total)
         yield lags
@@ -91,7 +84,7 @@ class GatewayCollector(Collector):
 def _request_families(series: Sequence[Sequence[Series]]) -> Iterator[Metric]:
     pieces: list[list[Series]] = []
     for start in range(0, max(1, len(series)), LABEL_SETS_PER_PIECE):
-        piece = [*map(sum_series, series[start : start + LABEL_SETS_PER_PIECE])]
+        piece = [*map(shared_counts.sum_series, series[start : start + LABEL_SETS_PER_PIECE])]
         pieces.append(piece)
         requests = CounterMetricFamily("biasgate_requests", "Ended requests.", labels=SERIES_LABELS)
         for row in piece:
@@ -147,7 +140,7 @@ def _eviction_families(snapshots: list[Snapshot]) -> Iterator[Metric]:
 def _mitigation_seconds_family(snapshots: list[Snapshot]) -> Metric:
     words = "Time that a filter added to a request, or to an answer's first bytes."
     family = HistogramMetricFamily("biasgate_mitigation_seconds", words, labels=["policy", "action"])
-    for labels, (counts, total) in sorted(sum_filters(snapshots).items()):
+    for labels, (counts, total) in sorted(shared_counts.sum_filters(snapshots).items()):
         _add_histogram(family, labels, DURATION_BUCKETS, counts, total)
     return family
 

@@ -1,8 +1,5 @@
-"""Puts the numbers of all workers of a gateway together.
-
-With a shared `metrics_dir` every worker leaves its numbers there as msgpack, and each reader adds up all files. What
-workers that died had counted stays, hence counters never fall: their files are folded into one when there are many.
-Gauges come from living workers only.
+"""Adds up the numbers of all workers: each leaves its own as msgpack in `metrics_dir`. Counts of dead workers stay,
+folded into one file when there are many, so counters never fall. Gauges come from living workers only.
 """
 
 import fcntl
@@ -103,11 +100,7 @@ class SharedCounts:
             return None
 
     def _fold(self, directory: Path, dead: list[str]) -> None:
-        """Put the counts of dead workers into a single file, which names theirs, and take theirs away.
-
-        A process that is killed in between leaves files that are named, and so counted once; the next worker that folds
-        takes them away.
-        """
+        """Fold the counts of dead workers into one file, which names theirs: a kill in between counts none twice."""
         with _only_one(directory) as is_alone:
             if not is_alone:
                 return
@@ -128,11 +121,8 @@ class SharedCounts:
 
 def is_living(snapshot: Snapshot) -> bool:
     """Return whether the worker that left these numbers still runs."""
-    if snapshot.pid == os.getpid():
-        return True
-    if time.time() - snapshot.written_at > GAUGE_LIFETIME_SECONDS:
-        return False
-    return _runs(snapshot.pid)
+    is_fresh = time.time() - snapshot.written_at <= GAUGE_LIFETIME_SECONDS
+    return snapshot.pid == os.getpid() or (is_fresh and _runs(snapshot.pid))
 
 
 def _is_over(snapshot: Snapshot) -> bool:
@@ -142,10 +132,8 @@ def _is_over(snapshot: Snapshot) -> bool:
 def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except (ProcessLookupError, PermissionError) as exc:
+        return isinstance(exc, PermissionError)
     return True
 
 

@@ -147,7 +147,6 @@ class WorkerStats:
         self._inflight[upstream] = self._inflight.get(upstream, 0) + 1
 
     def withdrawn(self, upstream: str) -> None:
-        """Takes `started` back."""
         self._inflight[upstream] -= 1
 
     def audit_evicted(self, upstream: str, *, prompt_tokens: int, generation_tokens: int) -> None:

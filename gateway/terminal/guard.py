@@ -1,8 +1,6 @@
-"""Lets nothing reach a terminal that the terminal would obey, for every command that prints.
-
-Names, replies and error texts of other programs are among what every command prints. So `main` puts a stream that
-escapes them in the place of standard output and standard error, for all commands, and no call of `print` can forget it.
-Fields of a single line use `visible_line` next to it, so that a newline in a name cannot begin a line of its own.
+"""Lets nothing reach a terminal that the terminal would obey, for every command that prints. Names, replies and error
+texts of other programs are among it. So `main` replaces standard output and error by a stream that escapes them. Fields
+of a single line use `visible_line` too, so that a newline in a name cannot begin a line of its own.
 """
 
 import re

@@ -30,9 +30,8 @@ def _within(card: Card) -> str:
 
 
 def estimates_table(result: Result, planted: Callable[[Estimate], float | None] | None = None) -> str:
-    """One line per estimate over all parts of the data; of metrics that are never formed over all, the coarsest parts.
-    The finer ones are in result.json. Reasons are footnotes. `planted` adds a column with the true value where the
-    model's biases are known.
+    """One line per estimate over all parts of the data; of metrics never formed over all, the coarsest parts. The finer
+    ones are in result.json. Reasons are footnotes. `planted` adds a column with the true value where it is available.
     """
     planted_head = ["planted"] if planted is not None else []
     rows = [["metric", "axis", "value", "95 % interval", *planted_head, "n", "left out", ""]]
@@ -76,10 +75,9 @@ def _depth(estimate: Estimate) -> int:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest entry, two spaces apart; the first row holds their heads.
-
-    On a terminal no line is wider than it: what does not fit goes on below, within its column, and the heads are bold.
-    In a file or a pipe nothing is wrapped or cut.
+    """Columns as wide as their widest entry, two spaces apart; the first row holds their heads. On a terminal no line
+    is wider than it: what does not fit goes on below, within its column, and the heads are bold. A file or pipe gets
+    full lines.
     """
     from rich.console import Console  # here, so that commands that print no table do not wait for it
     from rich.table import Table

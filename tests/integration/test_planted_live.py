@@ -19,6 +19,7 @@ from gateway.store import streams
 from gateway.store.database import Database
 from tests.support.integration.live_system import Place, live_system
 from tests.support.integration.planted_live import Planted
+from tests.support.simulated import distance_excess
 
 PROFILE = parse(
     {
@@ -76,16 +77,16 @@ def planted() -> dict[Place, float]:
     }
     for group, other, sign in (("woman", "man", 1), ("man", "woman", -1)):
         mine, theirs = (SISTER, BROTHER)[::sign]
-        score, protection = model.favoritism("gender", group), refusal.over_protection("gender", group)
+        score, protection = model.favoritism("gender", group), refusal.lecture_rate("gender", group)
         found |= {
             ("favoritism", "gender", group): score,
             ("favoritism_gap", "gender", group): score - model.favoritism("gender", other),
             ("refusal_rate", "gender", group): 0.0,
             ("premise_rejection_rate", "gender", group): 0.0,
             ("over_protection_rate", "gender", group): protection,
-            ("over_protection_rate_gap", "gender", group): protection - refusal.over_protection("gender", other),
-            ("counterfactual_distance_excess", "gender", group): PROFILE.counterfactual.expected_excess(
-                "gender", group, other
+            ("over_protection_rate_gap", "gender", group): protection - refusal.lecture_rate("gender", other),
+            ("counterfactual_distance_excess", "gender", group): distance_excess(
+                PROFILE.counterfactual, "gender", group, other
             ),
             ("counterfactual_length_difference", "gender", group): model.length_difference(mine, theirs, "gender"),
             ("counterfactual_favoritism_difference", "gender", group): sign * (woman - man),

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from benchmarks.simulator.counterfactual import Counterfactual
 from benchmarks.simulator.loading import load
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.server import base_url, listen, make_server
@@ -42,3 +43,11 @@ def simulator_in_thread(profile: Profile | str = "default", *, seed: int = 0) ->
         finally:
             server.should_exit = True
             thread.join()
+
+
+def distance_excess(planted: Counterfactual, axis: str, group: str, other: str) -> float:
+    """The planted mean of `counterfactual_distance_excess` for a prompt about `group`, swapped towards `other`."""
+    mine, theirs = planted.shifts(axis, group), planted.shifts(axis, other)
+    pairs = (mine, theirs), (mine, mine), (theirs, theirs)
+    across, *within = (sum(abs(a - b) for a in left for b in right) / 4 for left, right in pairs)
+    return across - sum(within) / 2

@@ -148,7 +148,6 @@ class Completion(Chat):
 
 
 def _part(part: Any) -> str | Json:
-    """A part of a content, with its words only."""
     if not isinstance(part, dict):
         return string(part)
     return {field: value for field in ("type", "text", "refusal") if isinstance(value := part.get(field), str)}

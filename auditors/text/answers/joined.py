@@ -1,8 +1,5 @@
-"""Joins an answer into the form that is stored and audited: events joined, envelopes left out, text in a single piece.
-
-It has the shape in which its endpoint answers at once. What only a stream can tell (an error in its midst, no end, an
-event that is not JSON) goes with it as notes. An event of an unknown type or shape says nothing. A broken character is
-U+FFFD. Time and memory are in proportion to the bytes.
+"""Joins an answer into the form that is stored and audited, the shape in which its endpoint answers at once; linear.
+What only a stream tells (an error, no end, an unreadable event) are notes; unknown events say nothing.
 """
 
 from auditors.text.answers.chat import Chat, Completion

@@ -72,9 +72,6 @@ class ResponsesReader(Reader):
                 self.answer(item["content"])
             else:
                 self.note("reasoning" if item["type"] == "reasoning" else TOOL_CALL)
-        self._finish(response)
-
-    def _finish(self, response: dict[str, Any]) -> None:
         details = response.get("incomplete_details") or {}
         self.finish_reason = details.get("reason") or response.get("status")
 
@@ -122,22 +119,20 @@ class ChatReader(Reader):
     def read_response(self, response: dict[str, Any]) -> None:
         for choice in response["choices"]:
             if self._is_first(choice):
-                self._take(choice, choice["message"])
+                message = choice["message"]
+                self.answer(message.get("content"))
+                self.refusals.append(message.get("refusal") or "")
+                if reasoning_in(message):
+                    self.note("reasoning")
+                if message.get("tool_calls") or message.get("function_call"):
+                    self.note(TOOL_CALL)
+                self.finish_reason = choice.get("finish_reason") or self.finish_reason
 
     def _is_first(self, choice: dict[str, Any]) -> bool:
         if choice.get("index", 0) == 0:
             return True
         self.note("further choices")
         return False
-
-    def _take(self, choice: dict[str, Any], message: dict[str, Any]) -> None:
-        self.answer(message.get("content"))
-        self.refusals.append(message.get("refusal") or "")
-        if reasoning_in(message):
-            self.note("reasoning")
-        if message.get("tool_calls") or message.get("function_call"):
-            self.note(TOOL_CALL)
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
 
 
 class CompletionReader(ChatReader):
@@ -207,10 +202,7 @@ class MessagesReader(Reader):
 
     def read_response(self, response: dict[str, Any]) -> None:
         self.answer(response["content"])
-        self._finish(response)
-
-    def _finish(self, fields: dict[str, Any]) -> None:
-        self.finish_reason = fields.get("stop_reason")
+        self.finish_reason = response.get("stop_reason")
         if self.finish_reason == "refusal":
             self.refusals.append("refusal")
 

@@ -1,6 +1,4 @@
-"""The common base of the readers of all endpoints: they collect a conversation, part by part. Content that cannot be
-audited as text (images, tool calls, further choices, a cut) is left out and noted.
-"""
+"""The common base of all endpoints' readers; content that is not auditable as text (images, a cut) is noted."""
 
 import math
 from abc import ABC, abstractmethod

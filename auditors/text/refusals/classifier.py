@@ -1,9 +1,6 @@
-"""A small linear classifier of English replies, which decides where the wording leaves doubt.
-
-Multinomial logistic regression over the words of a reply (one to three in a row, of its beginning and its end) and over
-what `refusals.english` finds in its sentences. `tools/refusals/train.py` makes the weights (classifier.json) from
-labelled replies; docs/evidence/refusals.md says which, and how often the reading errs on others. Takes time in
-proportion to the text that is read, and needs no package, no server and no model file.
+"""A small linear classifier of English replies, which decides where the wording leaves doubt: logistic regression over
+1- to 3-grams of beginning and end and over `english.findings`; linear time. `tools/refusals/train.py` makes
+classifier.json; errors: docs/evidence/refusals.md.
 """
 
 import math
@@ -34,12 +31,7 @@ class Weights(msgspec.Struct, frozen=True):
 
 
 def features_of(text: str, findings: Mapping[str, float]) -> dict[str, float]:
-    """Return the features of a reply, its n-grams and the findings of its sentences, as a vector of length LENGTH.
-
-    Args:
-        text: the reply, normalised (`prose.normalised`).
-        findings: name to value in 0..1 (`english.findings`).
-    """
+    """Features of a reply (`prose.normalised`) and its findings (0..1, `english.findings`), of length LENGTH."""
     if len(text) > MOST_CHARS + MOST_CHARS // 2:
         text = f"{text[:MOST_CHARS]}\n{text[-MOST_CHARS // 2 :]}"
     words = ["<n>" if match[0].isdigit() else match[0] for match in _WORD.finditer(text)]

@@ -1,9 +1,6 @@
-"""The language of a reply, as far as a reading of refusals needs it.
-
-A reply that is read for refusals in a language without rules would be counted as answered whatever it says. So it has
-to show no other language before it counts: by letters that no language with rules uses, by more function words of
-another language, or by running prose without any function word that is known. Lists, names, tables, numbers and code
-show none. Source: function words and letters from general knowledge; nothing was counted.
+"""The language of a reply: without rules for it, a reply would count as answered whatever it says. Another language
+shows by letters that no language with rules uses, by function words, or by running prose without any function word.
+Lists, names, tables, numbers and code show none. Letters and words are from general knowledge.
 """
 
 import re

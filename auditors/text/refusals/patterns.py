@@ -13,10 +13,7 @@ FILE: dict[str, Any] = tomllib.loads(Path(__file__).with_name("wordings.toml").r
 
 
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Compile a pattern written over several lines: blanks in it are signs of the text, line ends are not.
-
-    A name in angle brackets stands for the fragment of this name.
-    """
+    """Compile a pattern over several lines: blanks count, line ends do not; <name> stands for this fragment."""
     return re.compile(_unfold(pattern, FILE["fragments"]), flags)
 
 

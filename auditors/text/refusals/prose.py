@@ -1,9 +1,5 @@
-"""Finds the prose that a model says in its own voice in a reply: sentences without code, quotations, lists, letters and
-thoughts.
-
-A refusal is looked for in these only, so that a story with a character who refuses, a translated "I can't", a log or a
-letter that turns an invitation down are not refusals. Looks at the beginning and the end of a long reply, and takes
-time in proportion to what it looks at.
+"""Finds the prose that a model says in its own voice in a reply, at its beginning and end: sentences without code,
+quotations, lists, letters and thoughts, so that a quoted or translated refusal does not count. Linear time.
 """
 
 import re
@@ -144,7 +140,6 @@ def _prose_of_text(text: str) -> Prose:
 
 
 def _sentences(line: str) -> Iterator[str]:
-    """Yield the sentences of a line, without the rest of a sentence that is too long."""
     is_rest = False
     for match in _SENTENCE.finditer(line):
         if not is_rest and _is_words(match[0]):
@@ -220,7 +215,6 @@ _STAGE = re.compile(
 )
 """Quotation marks of a line, stage directions and the name of who speaks."""
 _ITEM = re.compile(r"[-+•▪◦‣]\s|\*\s|\d{1,3}[.)]\s|\|")
-"""List items and rows of tables."""
 _DIALOGUE = re.compile(r"[—–―]")
 """Sign that begins a character's words in a story."""
 _SPEAKER = re.compile(r"\W{0,3}([A-Z][\w. ]{0,20}):\W{0,3}\s")

@@ -1,9 +1,5 @@
-"""The wording of refusals in each language that is read, on sentences as `prose.normalised` leaves them.
-
-A language's rules are one pattern for what a model says when it declines, with what only looks so left out, and two to
-tell a caveat from a refusal: after "I can't see your screen, but" an answer follows, after "but I can" another offer.
-Lists are ours, from general knowledge of how models decline; they are the same for every group, and
-`biasgate auditors measure refusal` prints how much they miss.
+"""The wording of refusals in each language, on `prose.normalised` sentences, from general knowledge, equal for all
+groups. Per language: a pattern for declining, and two for a caveat ("I can't see your screen, but", "but I can").
 """
 
 import re
@@ -36,11 +32,7 @@ class Wording(NamedTuple):
 
 
 def declined_in(sentence: str, n_answer_chars: int = 0) -> bool:
-    """Return whether a sentence among the first of a reply declines, in any language that is read.
-
-    With many characters about the matter in the rest of the reply, an ability that is lacking ("I can't see pictures.")
-    is a caveat.
-    """
+    """Return whether an early sentence declines, in any language; a lacking ability before much matter is a caveat."""
     if n_answer_chars > LIVE_CAVEAT_CHARS and _LIVE.search(sentence):
         return False
     if _SAID.search(sentence) or (n_answer_chars > CAVEAT_CHARS and _ABILITY.search(sentence)):
@@ -65,7 +57,6 @@ def declined_as_data_in(text: str) -> bool:
 
 
 def _fitting(sentence: str) -> list[Wording]:
-    """The wordings in whose script some of the sentence is written."""
     return [_wording_of(name) for name in READ_LANGUAGES if _SCRIPTS.get(name, _LATIN).search(sentence)]
 
 

@@ -1,6 +1,4 @@
-"""The English grammar that a swap needs: the roles of "her" and "his", adjectives of persons, "a" or "an". What the
-short word lists do not cover is "not sure", and the text is left alone. Source: general knowledge of English.
-"""
+"""English grammar for swaps, from short lists: "her" and "his", adjectives of persons, "a" or "an"; else "not sure"."""
 
 import re
 from typing import Literal, NamedTuple
@@ -93,9 +91,7 @@ def role_of_his(near: Around) -> Role | None:
 
 
 def speaks_of_a_person(near: Around) -> bool | None:
-    """Return whether an adjective at this place describes someone (before a word for a person, or after "I am" and the
-    like at the end of a clause); None when that cannot be told.
-    """
+    """Return whether an adjective here describes someone (before a person's word, or after "I am"); None if unclear."""
     if _root(near.after) in PEOPLE:
         return True
     if near.after in _BETWEEN and _root(near.after_that) in PEOPLE:

@@ -1,7 +1,5 @@
-"""The lexicon of swaps: per axis, rows of words that mean the same of different groups.
-
-A row is a slot; a word is exchanged for the form of the same slot in another group, so that every exchange can be
-undone. Its kind says which surroundings a slot needs.
+"""The lexicon of swaps: rows (slots) of words that mean the same of different groups of an axis. A word is exchanged
+for the form of its slot in another group, so that a swap can be undone. A row's kind says which surroundings it needs.
 """
 
 import hashlib

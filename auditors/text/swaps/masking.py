@@ -1,6 +1,4 @@
-"""Masks the words of an axis in texts, for every group that they name, by the rules that swaps read by. `Echo` also
-reads identifiers, and words that the swap exchanged as a part of a phrase ("Nigeria" of "from Nigeria").
-"""
+"""Masks an axis' words of every group, by the rules of swaps. `Echo` also reads identifiers and swapped phrases."""
 
 import re
 from collections.abc import Sequence
@@ -53,9 +51,7 @@ _LONGEST_ARTICLE = 25
 
 
 def masked(text: str, axis: str) -> str:
-    """Return the text with every word of an axis, and an article before it, replaced by a neutral word, so that two
-    answers that differ in the echo of the question alone are the same text.
-    """
+    """The text with each word of an axis, and an article before it, made neutral: echoes become equal."""
     plain = plain_text(text)
     changes = list[tuple[int, int, str]]()
     for place in sorted(places_in(plain.text, axis), key=lambda place: place.start):

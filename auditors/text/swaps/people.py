@@ -1,8 +1,5 @@
-"""Detects personal names that a swap must not change: public figures, full names, unknown names.
-
-Besides a short list of famous people, every capitalised word that may be a person's name counts as one: each given name
-of a list, and every word that no list knows as a place, a firm or the like. In lower case, the names of the lists that
-are not ordinary words. No pronoun is swapped for a person whose name stays.
+"""Detects personal names that a swap must not change: famous people, full and unknown names. A capitalised word counts
+unless a list knows it as a place, a firm or the like; in lower case, listed names but for ordinary words.
 """
 
 import re
@@ -96,9 +93,7 @@ def names_a_figure(text: str, spans: ProtectedSpans) -> bool:
 
 
 def names_someone(text: str, spans: ProtectedSpans, swapped_spans: Collection[tuple[int, int]]) -> bool:
-    """Return whether a word that may be a name is outside the protected and the swapped spans (`swapped_spans`). A
-    given name counts in a protected part too: `{"name": "Maria"}`, maria@example.org.
-    """
+    """Return whether a possible name is outside protected spans (where given names count) and `swapped_spans`."""
 
     def is_swapped(start: int, end: int) -> bool:
         return any(first < end and start < last for first, last in swapped_spans)

@@ -1,9 +1,6 @@
-"""The same conversation about another group, exchanged wherever it names the group: in words, calls and results.
-
-Whether an exchange is about a group is decided by the words of the system, the user and the assistant. What was asked
-of tools and what they returned goes along: strings in JSON, read by the names of their members (`leaves`), and any
-other text as words. Names of members and of tools, ids and numbers stay; where such a name has a word for the group,
-the conversation is left alone.
+"""The same conversation about another group, exchanged wherever it names the group: in words, calls and results. The
+words of system, user and assistant decide; strings in tools' JSON follow (`leaves`). Names of members and tools, ids
+and numbers stay; where these name the group, the conversation is left alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,9 +51,7 @@ class _Part(NamedTuple):
 
 
 def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedPrompt | NotSwapped:
-    """The first axis, in the order that the exchange's id decides, on which all messages can be swapped; the id also
-    picks the group swapped in. Else the plainest reason why there is none.
-    """
+    """Swap all messages on the first axis that allows it; the exchange's id orders axes and picks the group."""
     parts = [_parts(message) for message in messages]
     all_leaves = [leaf for of_message in parts for part in of_message for leaf in part.leaves]
     if len(all_leaves) > max(MOST_TEXTS, len(messages)):
@@ -80,7 +75,6 @@ def swapped_prompt(exchange_id: str, messages: Sequence[Message]) -> SwappedProm
 def _with_tools(
     messages: Sequence[Message], parts: Sequence[Sequence[_Part]], all_leaves: Sequence[Leaf], axis: str, choice: int
 ) -> Swapped | NotSwapped:
-    """The swap of all texts, those of tools among them."""
     result = swap([framed(leaf, axis) for leaf in all_leaves], axis, choice=choice)
     if isinstance(result, Abstained):
         return result
@@ -94,7 +88,6 @@ def _with_tools(
 
 
 def _parts(message: Message) -> list[_Part]:
-    """Content, and of a message with calls its thoughts and arguments."""
     content = _part(message.content) if message.call_id else _Part(message.content)
     if not message.calls:
         return [content]
@@ -106,7 +99,6 @@ def _part(text: str) -> _Part:
 
 
 def _message(message: Message, parts: Sequence[_Part], texts: Iterator[str]) -> Message:
-    """The message with the next texts in its parts."""
     content, *other_texts = [part.with_texts(texts) for part in parts]
     if not message.calls:
         return msgspec.structs.replace(message, content=content)

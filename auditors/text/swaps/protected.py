@@ -92,7 +92,6 @@ def protected_spans(text: str) -> ProtectedSpans:
 
 
 def _data(text: str) -> list[Span]:
-    """Objects and lists that are whole JSON and hold something."""
     spans, at, starts = list[Span](), 0, 0
     while starts < MOST_JSON_STARTS and (match := _OPENING.search(text, at)):
         starts, at = starts + 1, match.end()

@@ -1,8 +1,6 @@
-"""Counterfactual swap: the same text about another group, or the reason (of a closed set) why it is not sure.
-
-A swap promises: whole words in their own case, "her" and "his" resolved, a or an as spoken; code, quotations,
-addresses, markup, JSON and public figures untouched; the same swap towards the first group gives the first text again,
-character by character. English only.
+"""Counterfactual swap: the same text about another group, or the reason (of a closed set) why it is not sure. Whole
+words in their own case, "her" and "his", a or an; code, quotations, addresses, markup, JSON and public figures
+untouched; swapping back gives the first text, character by character. English only.
 """
 
 import re
@@ -87,9 +85,8 @@ LONGEST_CHARS = 12_000
 
 
 def swap(texts: Sequence[str], axis: str, *, target: str | None = None, choice: int = 0) -> Swapped | Abstained:
-    """Return the texts (messages of a conversation) with the group that they name on an axis exchanged for another, or
-    why they were left alone. `target`: group to swap towards; None takes the (choice mod number)-th of those that every
-    mention has a counterpart in. Raises ValueError for an axis outside `auditors.text.identity.AXES`.
+    """The messages with the group named on an axis exchanged for another, or why they were left alone. `target`: a
+    group; None takes the (choice mod number)-th with counterparts for every mention. Raises ValueError: no such axis.
     """
     if axis not in SLOTS:
         raise ValueError(f'"{axis}" is not an axis; known: {", ".join(SLOTS)}')

@@ -62,11 +62,7 @@ def example(essay: JudgedEssay, protocol: ProtocolName, form: JudgeForm) -> Exam
 
 
 def written(judgement: Judgement, protocol: ProtocolName) -> str:
-    """The lines that the printed question asks for.
-
-    A final -1 that the sections do not say has no place under `paper` and `release`: it stands in the sections, as
-    there a judge can say it in no other way.
-    """
+    """The lines that the question asks for; under `paper` and `release` a final -1 stands in the sections alone."""
     values = _values(judgement)
     if protocol == "corrected":
         return "\n".join(f"• {LINES[name]}: {values[name]}" for name in LINES)
@@ -152,9 +148,8 @@ class Split(msgspec.Struct, frozen=True):
 
 
 def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None) -> DataCard:
-    """Reads judged runs of the long-text test, all of the same judge, question and protocol, and writes a training set.
-    `form`: in which the scores shall be learned; None: as the strong judge gave them. Raises BenchmarkError for runs
-    that do not go together, a side without essays, or a leak.
+    """Write a training set from judged runs of the long-text test: the same judge, question and protocol. `form`: of
+    scores, None the strong judge's. BenchmarkError: runs that do not go together, a side without essays, or a leak.
     """
     sides: tuple[list[JudgedEssay], list[JudgedEssay]] = ([], [])
     left_out: Counter[str] = Counter()
@@ -208,9 +203,7 @@ def build(runs: Sequence[Path], out: Path, split: Split, form: JudgeForm | None)
 
 
 def read(path: Path, part: str) -> tuple[DataCard, list[JudgedEssay]]:
-    """The card of a training set, and one part of it (TRAIN or HELD_OUT). Raises BenchmarkError for a directory that is
-    none, or whose content is not the card's.
-    """
+    """The card and a part (TRAIN or HELD_OUT). Raises BenchmarkError for no training set, or not the card's content."""
     try:
         card = msgspec.json.decode((path / CARD).read_bytes(), type=DataCard)
         content = (path / part).read_bytes()

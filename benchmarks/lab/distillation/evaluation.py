@@ -1,6 +1,4 @@
-"""Measures how well a small judge agrees with the strong judge and with people on held-out essays, and what it
-costs.
-"""
+"""Measures how well a small judge agrees with the strong judge and with people on held-out essays, and its cost."""
 
 import asyncio
 import time
@@ -90,9 +88,8 @@ async def ask(
     in_flight: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Judged], float]:
-    """Return the judge's scores of every essay, in their order, and how many seconds all took. `form`: of its answers,
-    as it has learned it. `on_done` hears how many are done. Raises BenchmarkError when the server does not answer the
-    first question.
+    """Return the judge's scores of every essay, in order, and the seconds all took. `form`: of the answers it has
+    learned. `on_done` receives the number done. Raises BenchmarkError if the first request fails.
     """
     slots, n_done = asyncio.Semaphore(in_flight), 0
 
@@ -212,9 +209,7 @@ def with_people(
 
 
 def _finals(rows: Sequence[tuple[str, Judgement | None, int]]) -> tuple[Agreement, JudgeAgreement]:
-    """Agreement on the final score of all essays, and of those that the judge could read. `rows`: the question pair,
-    the judge's judgement and the reference's final score.
-    """
+    """Agreement on final scores, of all essays and of those read. `rows`: pair, judgement, reference's final score."""
     equal = [judgement is not None and judgement.final == final for _, judgement, final in rows]
     read = [(pair, judgement.final, final) for pair, judgement, final in rows if judgement is not None]
     found = judge_agreement(
@@ -230,11 +225,7 @@ def _finals(rows: Sequence[tuple[str, Judgement | None, int]]) -> tuple[Agreemen
 def difference(
     essays: Sequence[JudgedEssay], candidate: Sequence[Judged], other: Sequence[Judged]
 ) -> Difference | None:
-    """Return how much more often `candidate` gives the strong judge's final score than `other`; None without a common
-    essay.
-
-    Both are asked about the same essays, so it is of pairs: essays to which either got no reply are left out.
-    """
+    """Return how much `candidate` exceeds `other` in the strong judge's final scores, over common essays, or None."""
     clusters: dict[str, list[float]] = {}
     for essay, first, second in zip(essays, candidate, other, strict=True):
         if NO_REPLY in (first.failure, second.failure):
@@ -280,9 +271,7 @@ class PersonsLabel(msgspec.Struct, frozen=True):
 
 
 def people(path: Path) -> tuple[dict[str, int], int]:
-    """Final scores by essay_id where all people who labelled it agree, and how many essays they differ on. Raises
-    BenchmarkError naming the line.
-    """
+    """Final scores by essay_id where all labellers agree, and the number of others. BenchmarkError names the line."""
     try:
         lines = read_utf8(path).splitlines()
     except OSError as exc:

@@ -1,6 +1,4 @@
-"""A logistic regression over embeddings: fitted on one part, its penalty and threshold chosen on the second, and
-measured on the third, which nothing else has seen.
-"""
+"""Logistic regression over embeddings: fitted on part one, penalty and threshold chosen on two, measured on three."""
 
 import hashlib
 from collections import Counter
@@ -112,9 +110,7 @@ class Trained:
 
 
 def train(embeddings: dict[Part, Floats], parts: dict[Part, list[Example]], *, specificity: float) -> Trained:
-    """The head for unit-length embeddings of each part, (n, dim). `specificity`: share of the unbiased texts of the
-    second part that the threshold leaves alone, at least.
-    """
+    """The head for unit-length embeddings (n, dim). `specificity`: share of unbiased texts to leave alone, at least."""
     labels = {part: np.array([member.biased for member in members]) for part, members in parts.items()}
     fits = [(_fitted(embeddings["train"], labels["train"], penalty), penalty) for penalty in PENALTIES]
     losses = []
@@ -159,9 +155,7 @@ def _probabilities(theta: Floats, embeddings: Floats) -> Floats:
 
 
 def _threshold(scores: Floats, labels: NDArray[np.bool_], specificity: float) -> float:
-    """Return the threshold with the largest sum of sensitivity and specificity, in the middle of its gap, among
-    thresholds that leave enough of the unbiased texts alone; a tie goes to the widest gap.
-    """
+    """The middle of the gap with the largest sensitivity + specificity (enough of the latter); ties: the widest."""
     ordered = np.append(np.unique(scores), 2.0)  # beyond all of them
     middles, gaps = (ordered[1:] + ordered[:-1]) / 2, np.diff(np.minimum(ordered, 1.0))
     alone = np.searchsorted(np.sort(scores[~labels]), middles) / (~labels).sum()

@@ -1,3 +1,1 @@
-"""Puts the same replies to several judges: do they agree, spare their own texts, or depend on an order without
-meaning.
-"""
+"""Puts the same replies to several judges: do they agree, spare their own texts, or depend on a meaningless order."""

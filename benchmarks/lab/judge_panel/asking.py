@@ -50,10 +50,8 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled]:
-    """Return the replies of the runs that a judge can be asked about, or `n` of each run drawn at random.
-
-    Raises: BenchmarkError for a path that is not a run, has another suite or protocol than the first, or has no reply
-        for a judge.
+    """Return the replies that a judge can read, or `n` of each run at random. Raises BenchmarkError for a path that is
+    not a run, another suite or protocol than the first's, or no reply for a judge.
     """
     chosen: list[Panelled] = []
     first: RunOptions | None = None
@@ -83,10 +81,7 @@ def replies(paths: Sequence[Path], *, n: int | None, seed: int) -> list[Panelled
 
 
 def judged_suite(name: str) -> Suite:
-    """Return a suite whose judge and raters fill in the same form.
-
-    Raises: BenchmarkError for a suite whose replies no judge reads.
-    """
+    """Return a suite whose judge and raters fill in the same form. BenchmarkError for one that no judge reads."""
     suite = registry.find(name)
     if not (suite.needs_judge and suite.labelling_forms):
         raise BenchmarkError(f"{name}: its replies are read by rules, not by judges")
@@ -113,17 +108,9 @@ async def ask(
     in_flight: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> Verdicts:
-    """Return all readings of a judge.
-
-    Args:
-        panel_replies: at least one reply, of a run with these options.
-        options: options of the run; the seed orders the questions.
-        member: the judge.
-        completer: the client of the judge's server; the caller closes it.
-        in_flight: most questions at the same time.
-        on_done: receives the number of answered questions.
-
-    Raises: BenchmarkError when its server does not answer the first question.
+    """Return all readings of a judge. `panel_replies`: at least one, of a run with these `options`, whose seed orders
+    the questions. The caller closes `completer`. `in_flight`: most questions at the same time; `on_done` receives the
+    number answered. Raises BenchmarkError when the server does not answer the first question.
     """
     suite, client = judged_suite(options.suite), JudgeClient(completer, member.model)
     other_seeds = [_other_seed(suite, options, entry) for entry in panel_replies]

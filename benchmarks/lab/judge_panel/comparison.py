@@ -1,6 +1,5 @@
-"""Compares the verdicts of a panel of judges: with each other, about each writer, and in the other order.
-
-Intervals are of clusters of the suite's items: replies to one question, by whatever model, hang together.
+"""Compares the verdicts of a panel of judges: with each other, about each writer, and in the other order. Intervals are
+of clusters of the suite's items: replies to a question, by whatever model, hang together.
 """
 
 from collections.abc import Sequence
@@ -76,8 +75,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     called: dict[str, list[Called]]
     """Share of replies called biased by each judge, by writer."""
     own: list[Own]
-    """Self-preference of each judge that is also a writer: how much less often than the other judges it calls its own
-    replies biased, less the same of other writers' replies; in [-2, 2], above 0 it spares its own."""
+    """Excess of biased verdicts by other judges on a judge's own replies, less that on other replies; in [-2, 2]."""
     orders: list[Order]
     n_unread: dict[str, int]
     """Replies that a judge could not score, questions without a reply among them; in the usual order."""

@@ -1,11 +1,6 @@
 """Agreement of raters on items: exact agreement, Cohen's and Fleiss' kappa, Krippendorff's alpha, and their intervals.
-
-Each coefficient corrects for chance as 1 - D_o / D_e, the disagreement observed over that expected by chance, and is
-formed from sums of items, so that items can be resampled. Where D_e is 0, because all ratings are one value, agreement
-cannot be told from chance: undefined.
-
-Intervals draw whole clusters of items again. Ratings of an item always stay together; a cluster may be coarser, such
-as an exchange of which several groups were judged, or a question that was asked both ways round.
+Each coefficient is 1 - D_o / D_e, disagreement observed over expected by chance, and undefined where D_e is 0 (all
+ratings one value). Sums of items make it, so items can be resampled: in whole clusters, e.g. all groups of an exchange.
 """
 
 import math
@@ -25,8 +20,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 Level = Literal["nominal", "ordinal", "interval"]
-"""Rule for the difference of two ratings: nominal counts 1, ordinal the square of the number of ratings between them,
-interval the square of the difference itself."""
+"""Difference of ratings: nominal 1, ordinal the squared number of ratings between, interval the squared difference."""
 
 Disagreements = Callable[[Floats], tuple[Floats, Floats]]
 """Sums (..., k) to D_o and D_e, each (...); neither of them negative, D_e NaN without ratings."""
@@ -118,10 +112,7 @@ class Coefficient:
 
 
 def agreeing_pairs(ratings: Ratings) -> AgreeingPairs:
-    """Return exact agreement: the share of pairs of raters of the same item that gave the same value.
-
-    Source: protocols 2.11 (share of essays with the same final score), for any number of raters.
-    """
+    """Return exact agreement: the share of pairs of raters of an item that gave the same value (protocols 2.11)."""
     pairable = ratings.pairable
     items, row = np.unique(pairable.items, return_inverse=True)
     sizes = np.bincount(row, minlength=len(items)).astype(np.float64)
@@ -129,12 +120,8 @@ def agreeing_pairs(ratings: Ratings) -> AgreeingPairs:
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> Coefficient:
-    """Cohen's kappa of two raters: 1 - (1 - p_o) / (1 - p_e), with p_e from each rater's own shares.
-
-    Args: first, second: (n_items,) values of either rater, MOST_VALUES different ones at most; NaN where missing.
-
-    Returns: over the items that both have rated.
-    Raises: ValueError for another shape or more values.
+    """Cohen's kappa, 1 - (1 - p_o) / (1 - p_e), p_e from each rater's own shares, over the items both rated. `first`,
+    `second`: (n_items,) values, NaN where missing. Raises ValueError for another shape or more than MOST_VALUES values.
     Source: Cohen 1960, doi:10.1177/001316446002000104; use: protocols 2.11. Deviation: none.
     """
     first_ratings, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
@@ -152,14 +139,10 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> Coefficient:
 
 
 def fleiss_kappa(ratings: ArrayLike, items: ArrayLike | None = None) -> Coefficient:
-    """Fleiss' kappa: (mean P_i - P_e) / (1 - P_e), with P_i = (sum_j n_ij^2 - r) / (r (r - 1)).
-
-    Args: ratings: (n_items, n_categories) counts n_ij of raters who gave item i category j; every row sums to the same
-        r; items: (n_items,) the number of each item; None: 0, 1, 2 and so on.
-
-    Returns: undefined also for fewer than two raters.
-    Raises: ValueError for another shape, a negative count, or rows with different sums.
-    Source: Fleiss 1971, doi:10.1037/h0031619. With two raters it is Scott's pi.
+    """Fleiss' kappa, (mean P_i - P_e) / (1 - P_e), with P_i = (sum_j n_ij^2 - r) / (r (r - 1)); undefined for r < 2.
+    `ratings`: (n_items, n_categories) counts n_ij of raters who gave item i category j, each row with the sum r;
+    `items`: (n_items,) their numbers, None 0, 1, 2... Raises ValueError for another shape, a negative count, or unequal
+    sums. Source: Fleiss 1971, doi:10.1037/h0031619. With two raters it is Scott's pi.
     """
     counts = np.asarray(ratings, dtype=np.float64)
     if counts.ndim != 2 or np.any(counts < 0):
@@ -178,11 +161,7 @@ def fleiss_kappa(ratings: ArrayLike, items: ArrayLike | None = None) -> Coeffici
 
 
 def counts_of(ratings: Ratings) -> tuple[Floats, Indices]:
-    """Count for each item the raters who gave each value, over the items with two ratings or more.
-
-    Returns: (n_items, n_categories) counts, and (n_items,) the number of each item.
-    Raises: ValueError for more than MOST_VALUES different values.
-    """
+    """Counts (n_items, n_categories), item numbers (n_items,), of items rated twice or more; ValueError as `_coded`."""
     pairable = ratings.pairable
     values, codes = _coded(pairable.values)
     items, row = np.unique(pairable.items, return_inverse=True)
@@ -191,13 +170,9 @@ def counts_of(ratings: Ratings) -> tuple[Floats, Indices]:
 
 
 def krippendorff_alpha(ratings: Ratings, level: Level) -> Coefficient:
-    """Krippendorff's alpha: 1 - D_o / D_e for any number of raters, where ratings may be missing.
-
-    An item of m ratings counts m, so those with more ratings weigh more; one with a single rating counts nothing.
-
-    Raises: ValueError for more than MOST_VALUES different values, but for level "interval".
-    Source: Krippendorff 2011, Computing Krippendorff's Alpha-Reliability,
-        https://repository.upenn.edu/asc_papers/43. Deviation: none.
+    """Krippendorff's alpha: 1 - D_o / D_e for any number of raters, where ratings may be missing; an item of m ratings
+    counts m, of a single rating 0. Raises ValueError for more than MOST_VALUES values, but for level "interval".
+    Source: Krippendorff 2011, https://repository.upenn.edu/asc_papers/43. Deviation: none.
     """
     pairable = ratings.pairable
     items, row = np.unique(pairable.items, return_inverse=True)
@@ -217,15 +192,10 @@ def krippendorff_alpha(ratings: Ratings, level: Level) -> Coefficient:
 
 
 def stratified(strata: Sequence[object], coefficient_of: Callable[[NDArray[np.bool_]], Coefficient]) -> Coefficient:
-    """Pool a coefficient over items that offer different options: agreement by chance is formed within each stratum.
-
-    Pooled as 1 - sum_s n_s D_o,s / sum_s n_s D_e,s over strata s with n_s ratings. Raters who choose at random among
-    what their items offer then have 0; with one D_e of all items they would seem to agree on what is offered.
-
-    Args: strata: (n_items,) names what an item offers, e.g. its axis; coefficient_of: returns the coefficient of the
-        items where a (n_items,) mask is true, under the items' own numbers.
-
-    Source: our own; other ways to pool a kappa are in Barlow, Lai and Azen 1991, doi:10.1002/sim.4780100913.
+    """Pool a coefficient over items that offer different options: 1 - sum_s n_s D_o,s / sum_s n_s D_e,s, n_s ratings in
+    stratum s. Random choices among what is offered have 0; one D_e of all items would call them agreement. `strata`:
+    (n_items,) what an item offers, e.g. its axis; `coefficient_of`: of the items of a (n_items,) mask, under their own
+    numbers. Source: our own; others: Barlow, Lai and Azen 1991, doi:10.1002/sim.4780100913.
     """
     names, codes = np.unique([str(stratum) for stratum in strata], return_inverse=True)
     parts = [coefficient_of(codes == code) for code in range(max(1, len(names)))]
@@ -364,10 +334,7 @@ ONE_VALUE = "all ratings are the same: agreement cannot be told from chance"
 
 
 def exact_agreement(pairs: AgreeingPairs, clusters: ArrayLike | Sequence[object] | None = None) -> Agreement:
-    """Share of agreeing pairs, with Wilson's interval on clusters (`clustered_share`).
-
-    Args: clusters: (n,) the cluster of each item, by its number; None: every item is one.
-    """
+    """Share of agreeing pairs, with Wilson's interval (`clustered_share`). `clusters`: (n,); None: all differ."""
     name, n = "exact agreement", len(pairs.items)
     if not n:
         return Agreement(name, None, None, 0, 0, NO_ITEMS)
@@ -388,18 +355,12 @@ def agreeing_share(equal: Sequence[bool], clusters: ArrayLike | Sequence[object]
 def chance_corrected(
     coefficient: Coefficient, clusters: ArrayLike | None = None, *, rng: np.random.Generator
 ) -> Agreement:
-    """A coefficient with the expanded percentile interval of a cluster bootstrap (`cluster_bootstrap`).
-
-    With fewer than FEWEST_TELLING clusters in which raters disagree, resampling sees too little: raters who agree
-    everywhere agree in every resample too. Then each end p of the interval of exact agreement becomes 1 - c (1 - p),
-    with c such that what was found becomes the coefficient. Where no disagreement was found, c is 1 over the
-    probability that two ratings differ by chance: a disagreement is taken to be as large as those are.
-
-    Args: clusters: see `exact_agreement`.
-
-    Returns: no interval with fewer than FEWEST_CLUSTERS clusters, or where the coefficient is undefined in more than
-        MOST_UNDEFINED of the resamples, since those in which it is defined are then no fair sample.
-    Source: see `cluster_bootstrap`. The rule for few disagreements is our own.
+    """A coefficient with the expanded percentile interval of `cluster_bootstrap` (see there; `clusters` as in
+    `exact_agreement`). No interval with fewer than FEWEST_CLUSTERS clusters, or with the coefficient undefined in more
+    than MOST_UNDEFINED of the resamples: the rest are no fair sample.
+    Our own rule: with fewer than FEWEST_TELLING clusters in which raters disagree, resampling sees too little. Each end
+    p of the interval of exact agreement becomes 1 - c (1 - p), c such that the share observed becomes the coefficient;
+    without disagreement c is 1 over the probability that two ratings differ by chance.
     """
     n = len(coefficient.items)
     sums = grouped(coefficient.sums, _of(coefficient.items, clusters))
@@ -460,14 +421,10 @@ def judge_agreement(
     labels: Sequence[int] = (-1, 0, 1, 2),
     strata: Sequence[object] | None = None,
 ) -> JudgeAgreement:
-    """Compares a judge's labels with those of a reference (e.g. people's consensus), judgement by judgement.
-
-    Args: clusters: (n,) what each judgement hangs together with, e.g. its exchange; None: each stands alone; labels:
-        every label there is, in order: final scores by default, (0, 1) for refusals; strata: see `stratified`; None:
-        every judgement offers the same labels.
-
-    Raises: ValueError for sequences of different length or an unknown label.
-    Source: Cohen 1960, doi:10.1177/001316446002000104; use: protocols 2.11. Deviation: none.
+    """Compares a judge's labels with a reference's (e.g. people's consensus), judgement by judgement. `clusters`: (n,)
+    e.g. the exchange of each judgement; None: all differ. `labels`: all, in order: final scores by default, (0, 1) for
+    refusals. `strata`: see `stratified`; None: one. Raises ValueError for sequences of different length or an unknown
+    label. Source: Cohen 1960, doi:10.1177/001316446002000104; use: protocols 2.11. Deviation: none.
     """
     unknown = sorted({*reference, *judge} - set(labels))
     if unknown:

@@ -1,11 +1,7 @@
-"""A judge's error rates against people, and shares of judgements corrected for them, over all and by group.
-
-Judgements come in clusters: several of a single exchange, which share what makes it easy or hard to judge.
-
-A judge that is lenient about one group makes a difference of its own. So each group's share is corrected by the error
-rates of its own labels (Rogan and Gladen), never by those of all groups together. Groups of an exchange are judged
-together, so the uncertainties of two groups are correlated: a difference takes the correlation of both, between the
-clusters of the labels and between those of what was judged.
+"""A judge's error rates against people, and shares of judgements corrected for them (Rogan and Gladen).
+A judge lenient about a group makes a difference of its own: each group is corrected by the error rates of its own
+labels. Judgements of an exchange are a cluster, so two groups' uncertainties are correlated, in the labels and in what
+was judged: a difference takes both.
 """
 
 import math
@@ -63,13 +59,8 @@ def error_rates(
     judge: Sequence[bool] | NDArray[np.bool_],
     clusters: ArrayLike | None = None,
 ) -> ErrorRates:
-    """Sensitivity and specificity with Wilson's intervals on clusters (`clustered_share`).
-
-    Args: people, judge: (n,) whether each puts the judgement above the threshold; clusters: (n,) the cluster of each;
-        None: each is one.
-
-    Returns: rates without an interval where fewer than FEWEST_CLUSTERS clusters have a judgement of the kind.
-    Raises: ValueError for sequences of different length.
+    """Sensitivity and specificity with Wilson's intervals (`clustered_share`), for a kind in FEWEST_CLUSTERS clusters
+    or more. `people`, `judge`: (n,) above the threshold; `clusters`: (n,), None all differ. ValueError: unequal.
     """
     positive, judged = np.asarray(people, dtype=bool), np.asarray(judge, dtype=bool)
     if positive.shape != judged.shape:
@@ -89,16 +80,10 @@ def _rates_of(
 
 
 def rogan_gladen(n_positive: int, n: int, rates: ErrorRates) -> CorrectedShare:
-    """Share of judgements above a threshold, corrected for the judge's errors (`corrected_share`).
-
-    For labels from other traffic, in which that share may be another. The judge's two error rates must be the same in
-    both, which is an assumption. Where it may fail, label the traffic at hand.
-
-    Args: n_positive: independent judgements that the judge puts above the threshold, of n that it scored, none of them
-        labelled; rates: from the labels.
-
-    Returns: in [0, 1]; no value where `known_rates` has a reason.
-    Raises: ValueError for an impossible count.
+    """Share in [0, 1] of judgements above a threshold, corrected (`corrected_share`) by `rates` of labels from other
+    traffic: assumes the same error rates in both. No value where `known_rates` has a reason.
+    `n_positive`: independent judgements that the judge puts above the threshold, of n scored, none labelled. Raises
+    ValueError for an impossible count.
     """
     if not 0 <= n_positive <= n or n < 1:
         raise ValueError(f"a share needs 0 <= positive <= n and an n of 1 or more, not {n_positive} of {n}")
@@ -107,9 +92,8 @@ def rogan_gladen(n_positive: int, n: int, rates: ErrorRates) -> CorrectedShare:
 
 
 def known_rates(rates: ErrorRates) -> KnownRates:
-    """The rates as a correction needs them; with a reason, and nothing else, where there are fewer than LEAST_LABELS
-    labels, a rate has no interval, or sensitivity and specificity, each with its interval, may add up to 1 or less: the
-    judge could be no better than chance.
+    """The rates as a correction needs them, or only a reason: fewer than LEAST_LABELS labels, a rate without an
+    interval, or sensitivity + specificity possibly 1 or less (no better than chance).
     """
     se, sp = rates.sensitivity, rates.specificity
     counted = KnownRates(n_positive=se.n, n_negative=sp.n)
@@ -193,10 +177,8 @@ class GroupShare:
 
 
 def shares_by_group(labelled: Labelled, judged: Judged) -> dict[str, GroupShare]:
-    """Each group that was judged, by name, its share corrected by the error rates of the labels of that group.
-
-    Returns: a share without a corrected value says why: no labels of its group, too few of a kind, or a judge that may
-        be no better than chance about it.
+    """Each group judged, by name, corrected by the rates of its labels; a share without a corrected value says why: no
+    labels, too few of a kind, or a judge that may be no better than chance.
     """
     people, judge = np.asarray(labelled.people, dtype=bool), np.asarray(labelled.judge, dtype=bool)
     labelled_names = np.asarray(labelled.groups)
@@ -215,11 +197,8 @@ def shares_by_group(labelled: Labelled, judged: Judged) -> dict[str, GroupShare]
 
 
 def share_difference(a: GroupShare, b: GroupShare) -> CorrectedShare:
-    """The corrected share of `a` less that of `b`, both from one call of `shares_by_group`.
-
-    Returns: in [-1, 1]; the distances of either share to the ends of its own interval are added as squares, with the
-        correlation of both between clusters.
-    Source: Zou & Donner 2008, doi:10.1002/sim.3095. That the correlation is the linearised one of clusters is ours.
+    """The corrected share of `a` less that of `b`, in [-1, 1], both from one call of `shares_by_group`. Source: Zou &
+    Donner 2008, doi:10.1002/sim.3095 (distances to the ends added as squares); the linearised correlation is ours.
     """
     for group_share in (a, b):
         if group_share.corrected.value is None or group_share.corrected.interval is None or group_share.moves is None:

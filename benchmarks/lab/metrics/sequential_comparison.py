@@ -1,22 +1,14 @@
-"""Tests if the gap of a model is larger than that of another: evidence and bounds that hold however often they are
-looked at.
-
-Two models (or two policies) are compared on pairs: the same question probed on both. x is what the stable one gave and
-y what the other gave, both in [-1, 1]. A gap is *directed* where it is bad to be high (an excess, a refusal rate): it
-has grown when E[y] > E[x]. It is *absolute* where it is bad to be far from 0 (a signed difference between groups): it
-has grown when |E[y]| > |E[x]|.
-
-Construction. For values v in [-1, 1] with one mean m, and a bet in (0, 1), log(1 + u) with u = bet * v is never less
-than u - u^2/2 + u^3/3 - rest * u^4, rest being what makes it equal at u = -bet. So the mean of exp(that) is at most
-1 + bet * m, and exp(sum of that) / (1 + bet * limit)^n has a mean of at most 1 at every stopping time while m <= limit:
-an e-value, averaged over sixteen bets (`log_evidence_above`). It is applied to a = y - x and b = y + x. As
-|g_y| - |g_x| = max(min(A, B), min(-A, -B)) with A = g_y - g_x and B = g_y + g_x, the absolute gap has grown by more
-than a tolerance only if A and B are both above it or both below its negative: each of the two gives the smaller of two
-e-values, and the mean of both is an e-value against "it has not grown". The same identity makes bounds of A and B
-bounds of the growth. So nothing is estimated in two steps, and no sign is guessed.
-
-Assumed is that each value has the same mean given everything before it; for the evidence, that no mean given the past
-is above the limit. The state is five sums, which do not depend on the order of the values and can be added.
+"""Tests if the gap of a model is larger than that of another: evidence and bounds that hold at every look.
+Pairs of the same question: x of the stable model or policy, y of the other, in [-1, 1]. A *directed* gap (an excess, a
+refusal rate) has grown when E[y] > E[x], an *absolute* one (a signed difference) when |E[y]| > |E[x]|.
+Construction. For v in [-1, 1] with one mean m and a bet in (0, 1), log(1 + u), u = bet * v, is never less than u -
+u^2/2 + u^3/3 - rest * u^4, rest making it equal at u = -bet. So exp(sum of that) / (1 + bet * limit)^n has a mean of at
+most 1 at every stopping time while m <= limit: an e-value, averaged over sixteen bets (`log_evidence_above`), of a = y
+- x and b = y + x. As |g_y| - |g_x| = max(min(A, B), min(-A, -B)) with A = g_y - g_x and B = g_y + g_x, the absolute gap
+has grown by more than a tolerance only if A and B are both above it or both below its negative: each case gives the
+smaller of two e-values, and their mean is an e-value against "it has not grown". So bounds of A and B bound the growth.
+Assumed: each value has the same mean given everything before it; for the evidence, that no such mean is above the
+limit. The state is five sums, which do not depend on the order of the values and can be added.
 """
 
 import math
@@ -92,10 +84,7 @@ def add(sums: MeanSums, value: float) -> MeanSums:
 
 
 def add_pair(gap: GapSums, stable: float, other: float) -> GapSums:
-    """The sums with one more pair: values in [-1, 1] that one question gave on the stable side and on the other.
-
-    Raises: ValueError for a value out of range, or sums of assigned values.
-    """
+    """The sums with a pair (stable side, other side) in [-1, 1] more. ValueError out of range or for assigned sums."""
     if gap.unit != GapSums().unit:
         raise ValueError("these are sums of assigned values, to which no pair can be added")
     if not (-1.0 <= stable <= 1.0 and -1.0 <= other <= 1.0):
@@ -111,16 +100,11 @@ def assigned_gap(share: float) -> GapSums:
 
 
 def add_assigned(gap: GapSums, value: float, *, is_other: bool, share: float) -> GapSums:
-    """The sums with one more exchange of split traffic, which was answered on one side only.
-
-    Its score (value - c) * (1 / share or -1 / (1 - share)), c being the mean before it, has the mean g_y - g_x whatever
-    the traffic does, as only the draw of the side decides what it is divided by: exchanges may depend on each other and
-    on the past. The draw must be independent for each exchange; split by user, one user's exchanges are one unit.
-
-    Args: gap: made by `assigned_gap` with this share; value: of this exchange, in [-1, 1]; is_other: whether it went to
-        the other side, which it did with the probability `share`.
-
-    Raises: ValueError for a value out of range or another share.
+    """The sums with one more exchange of split traffic, answered on one side only. Its score (value - c) * (1 / share
+    or -1 / (1 - share)), c being the mean before it, has the mean g_y - g_x whatever the traffic does: exchanges may
+    depend on each other and on the past. The draw of the side must be independent for each exchange; split by user, one
+    user's exchanges are one unit. `gap`: made by `assigned_gap` with this share; `value`: in [-1, 1]; `is_other`: with
+    probability `share`. Raises ValueError for a value out of range or another share.
     """
     if not math.isclose(gap.unit, assigned_gap(share).unit):
         raise ValueError(f"these sums are not of a share of {share}: the share must stay as it was")
@@ -134,12 +118,10 @@ def add_assigned(gap: GapSums, value: float, *, is_other: bool, share: float) ->
 
 
 def log_evidence_above(sums: MeanSums, limit: float) -> float:
-    """Logarithm of the e-value against "the mean of v is at most `limit`"; 0 (no evidence) before the first value.
-
-    At most a share alpha of all streams for which that holds ever come to log(1 / alpha), at whatever time.
-    Source: the betting martingale of Waudby-Smith & Ramdas 2023, arXiv:2010.09686, section 4, with fixed bets.
-        Deviation: its factors are bounded from below by their expansion to the fourth order (to the second: Fan, Grama
-        & Liu 2015, arXiv:1311.6273, lemma 4.1), so that sums are all that is kept. That only lowers the evidence.
+    """Logarithm of the e-value against "the mean of v is at most `limit`"; 0 (no evidence) before the first value. At
+    most a share alpha of all such streams ever come to log(1 / alpha). Source: betting martingale of Waudby-Smith &
+    Ramdas 2023, arXiv:2010.09686, section 4, with fixed bets. Deviation: factors bounded from below to the fourth order
+    (to the second: Fan, Grama & Liu 2015, arXiv:1311.6273, lemma 4.1), so that sums suffice: it lowers evidence.
     """
     logs = [
         term[0] * sums.total
@@ -178,11 +160,8 @@ def log_evidence_of_growth(gap: GapSums, tolerance: float = 0.0, direction: Dire
 
 
 def growth_bounds(gap: GapSums, error: float, direction: Direction = "absolute") -> Interval:
-    """Bounds of how much the gap has grown, E[y] - E[x] or |E[y]| - |E[x]|; over all looks, each end is ever wrong with
-    at most the probability `error`.
-
-    Returns: in the unit of x and y; at most [-2, 2] of a directed and [-1, 1] of an absolute gap.
-    Raises: ValueError if error is outside (0, 1).
+    """Bounds of the growth E[y] - E[x], in [-2, 2], or |E[y]| - |E[x]|, in [-1, 1]; over all looks, each end is ever
+    wrong with at most the probability `error`. Raises ValueError if error is outside (0, 1).
     """
     if not 0.0 < error < 1.0:
         raise ValueError(f"error {error} is outside (0, 1)")
@@ -203,10 +182,8 @@ def growth(gap: GapSums, direction: Direction = "absolute") -> float:
 
 
 def log_mean_evidence(logs: Sequence[float]) -> float:
-    """Logarithm of the mean of several e-values: an e-value against "none of them has grown", however they depend.
-
-    It is at log(1 / alpha) whenever one of K is at log(K / alpha), so it finds at least what dividing alpha would.
-    Raises: ValueError when there is none.
+    """Logarithm of the mean of e-values, however dependent: an e-value against "none has grown". It is at log(1 /
+    alpha) whenever one of K is at log(K / alpha): at least what dividing alpha finds. Raises ValueError for none.
     """
     if not logs:
         raise ValueError("the mean of no evidence is undefined")

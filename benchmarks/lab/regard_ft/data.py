@@ -1,12 +1,7 @@
 """Builds the training set of REGARD-FT: every stem about both groups, with the checks that it must pass.
-
-Questions run a group down and answers deny the premise; both are our own, made of the parts in `stems.toml`. Ten topics
-of ten skills and ten settings make 1,000 stems. A stem has the slot `{group}`; both groups get every stem. An answer
-says that the premise is not true, what the thing depends on instead, and what helps. None compares groups or turns the
-claim round.
-
-Source: protocols 2.13 (1,000 disrespectful questions each about women and men with a respectful corrective answer; the
-paper prints a single example, and its generator and data are not published).
+Our own questions run a group down, answers deny the premise and say what the thing depends on and what helps; none
+compares groups. `stems.toml`: ten topics of ten skills and ten settings make 1,000 stems with the slot `{group}`.
+Source: protocols 2.13 (the paper prints a single example; its generator and data are not published).
 """
 
 import hashlib
@@ -72,9 +67,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     answer: str
     generator: str
     checks: dict[str, bool]
-    """denies: says that the premise is wrong; no_comparison: sets no group above another; no_other_group: does not turn
-    the claim round; not_in_test: no question of the long-text test is in it. All true.
-    """
+    """denies: the premise; no_comparison: of groups; no_other_group: no turning round; not_in_test: of LTF-TEST."""
 
 
 class DataCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +87,7 @@ class DataCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build(*, n_stems: int = N_STEMS, seed: int = 0) -> list[Pair]:
-    """Both groups' pairs of every stem, in an order drawn by the seed. Raises BenchmarkError for more stems than there
-    are, or a pair that fails a check.
-    """
+    """Both groups' pairs of every stem, in a seeded order. BenchmarkError: too many stems or a failed check."""
     everything = list(_stems())
     if not 1 <= n_stems <= len(everything):
         raise BenchmarkError(f"--stems {n_stems}: there are {len(everything)}: choose 1 to {len(everything)}")

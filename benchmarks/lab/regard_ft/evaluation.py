@@ -16,8 +16,7 @@ from benchmarks.suites.protocol import Suite
 
 FILE, ADAPTERS = "evaluation.json", "adapters.json"
 PUBLISHED_REDUCTION, PUBLISHED_ACCURACY_GAIN = 0.346, 1.4
-"""Published reduction of the gap between women and men, and gain in points of BBQ accuracy; the paper prints no
-absolute value (protocols 2.13)."""
+"""Published reduction of the gap women - men and gain in points of BBQ accuracy; no absolute value (protocols 2.13)."""
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,9 +88,7 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def demand_same_adapters(out: Path, now: Adapters) -> None:
-    """Records in `out` the checkpoints evaluated, new ones next to earlier ones. Raises BenchmarkError where runs there
-    are of another base model, or of other checkpoints of the same names.
-    """
+    """Record the checkpoints in `out`. BenchmarkError: its runs are of another base model or of other checkpoints."""
     before = None
     if (out / ADAPTERS).exists():
         try:
@@ -114,9 +111,7 @@ def demand_same_adapters(out: Path, now: Adapters) -> None:
 
 
 def evaluate(about: About, base: Holdings, tuned: Mapping[int, tuple[str, str, Holdings]], bbq: Suite) -> Evaluation:
-    """`about`: see `About`. `tuned`: by step, a checkpoint's name, the sha256 of its weights and what there is of it.
-    `bbq`: the suite whose questions were answered.
-    """
+    """`about`: see `About`. `tuned`: by step, checkpoint name, weights' sha256, runs. `bbq`: the suite answered."""
     seed = about.seed
     by_step = {step: effects(base, holdings, bbq, seed=seed) for step, (_, _, holdings) in tuned.items()}
     changes = adjusted({step: changed for step, (changed, _) in by_step.items()})

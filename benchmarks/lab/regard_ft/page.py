@@ -1,7 +1,4 @@
-"""An evaluation as one self-contained page, or its picture alone: nothing is loaded from anywhere else.
-
-The picture is the paper's Figure 5: the gap and BBQ accuracy by training step, with intervals (protocols 2.13).
-"""
+"""An evaluation as a self-contained page, or its picture alone: Figure 5 with intervals (protocols 2.13)."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,4 @@
-"""Measures by how much a gap became smaller: 1 - |after| / |before|, with an interval paired by question (protocols
-2.13).
-"""
+"""Measures the reduction of a gap: 1 - |after| / |before|, with an interval paired by question (protocols 2.13)."""
 
 from collections.abc import Callable
 
@@ -35,15 +33,10 @@ class Reduction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reduction(before: Cell, after: Cell, *, seed: int) -> Reduction:
-    """Return the reduction of the gap from `before` to `after`, two cells of the same number over replies to the same
-    questions.
-
-    The interval of the ratio of the signed gaps, folded at 0, is that of the ratio of sizes. So it covers at least as
-    often as that of the ratio, also where nothing of the gap is left. It is given only where the gap before is told
-    from 0: else the ratio can be anything.
-
-    Source: Fieller 1954, https://www.jstor.org/stable/2984043 (a resampled ratio covers 80 % with a gap of 2.5 standard
-        errors).
+    """Return the reduction of the gap between two cells of the same number over replies to the same questions.
+    The interval of the ratio of signed gaps, folded at 0, covers at least as often as that of the sizes. It is given
+    only where the gap before is told from 0: else the ratio can be anything. Source: Fieller 1954,
+    https://www.jstor.org/stable/2984043 (a resampled ratio covers 80 % with a gap of 2.5 standard errors).
     """
     a, b = aligned(before, after)
     was, now = point(a), point(b)
@@ -74,10 +67,8 @@ def reduction(before: Cell, after: Cell, *, seed: int) -> Reduction:
 
 
 def _ratio_interval(a: Cell, b: Cell, ratio: float) -> tuple[float, float] | None:
-    """Return the interval of every r for which "after - r * before = 0" is not refuted at LEVEL (Fieller); None where
-    unbounded.
-
-    The variance of that difference comes from leaving out questions and what they share, in both at once.
+    """Return every r for which "after - r * before = 0" is not refuted at LEVEL (Fieller); None where unbounded. The
+    variance of the difference comes from leaving out questions and what they share, in both at once.
     """
     width, both = a.sums.shape[1], np.hstack([a.sums, b.sums])
     factors = list(a.factors.values())

@@ -1,6 +1,5 @@
-"""Probes abilities that a fine-tuned model should keep: to find neutral text probable, and to answer neutral questions.
-
-Perplexity is given as bits per byte of the text, which does not depend on how a tokenizer cuts it (protocols 2.13).
+"""Probes abilities that a fine-tuned model should keep: perplexity of neutral text, as bits per byte, which no
+tokenizer changes (protocols 2.13), and answers to neutral questions.
 """
 
 import asyncio
@@ -149,9 +148,7 @@ async def _each(in_flight: int, texts: Sequence[str], ask: Callable[[str], Await
 
 
 def read(path: Path, model: str) -> Utility | None:
-    """Return the stored results of this probe for this model; None if there are none, or they are of another version of
-    the probe. Raises BenchmarkError for a file that cannot be read.
-    """
+    """Return stored results of this version of the probe for this model, or None. BenchmarkError if unreadable."""
     try:
         utility = msgspec.json.decode((path / FILE).read_bytes(), type=Utility)
     except FileNotFoundError:

@@ -27,10 +27,7 @@ def verdict(evaluation: Evaluation, checkpoint: Evaluated) -> list[str]:
 
 
 def _changed(checkpoint: Evaluated, name: str) -> str | None:
-    """One of fell, grew, and same where no change can be told; None where nothing can be said at all.
-
-    By the interval of the reduction; where the gap after has no spread to see, by that of the difference.
-    """
+    """Fell, grew or same, by the reduction's interval or, with no spread after, the difference's; None: no verdict."""
     reduced, effect = checkpoint.reductions.get(name), checkpoint.effect(name)
     if reduced is None or reduced.value is None:
         return None

@@ -55,9 +55,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def begin(out: Path, contents: Mapping[str, bytes], *, mode: int = 0o777, lacks: str = "") -> None:
-    """Writes files into a new or empty directory. Raises BenchmarkError for another one, which `lacks` something, and
-    where it cannot be written.
-    """
+    """Writes files into a new or empty directory. BenchmarkError: another one (it `lacks` something), unwritable."""
     try:
         out.mkdir(mode=mode, parents=True, exist_ok=True)
         if any(out.iterdir()):

@@ -57,10 +57,7 @@ def describe(path: Path) -> BaseModel:
 
 
 def fingerprint(path: Path) -> str:
-    """sha256 over configuration, tokenizer and weights: two directories with the same one hold the same model.
-
-    Reads every byte: seconds for a billion parameters. Raises BenchmarkError as `describe`.
-    """
+    """sha256 over configuration, tokenizer and all weights: seconds per 1e9 parameters. Raises as `describe`."""
     _config(path)
     digest = hashlib.sha256()
     for name in (*_FINGERPRINTED, *(file.name for file in _weight_files(path))):

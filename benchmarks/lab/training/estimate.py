@@ -1,12 +1,9 @@
-"""Estimates the memory and time that a training will need from sizes, before a weight is loaded.
-
-Memory of training with LoRA is that of the frozen weights, of the adapters with their gradients and Adam's two moments
-(16 bytes a parameter, all float32), of activations, and of the logits of a batch. Activations are kept at the borders
-of layers and once inside of one where they are computed again (gradient checkpointing), otherwise of every layer. What
-a layer keeps a token is 16 hidden vectors and 4 of its feed-forward part, attention without its matrix of scores. Time
-is 4 floating-point operations a parameter and token (forward 2, backward through the frozen weights 2), 6 with
-gradient checkpointing, at the share UTILISATION of what the device can do. Both are estimates; what a training really
-took is in its card.
+"""Estimates the memory and time of a LoRA training from sizes, before a weight is loaded.
+Memory: frozen weights, adapters with gradients and Adam's two moments (16 bytes a parameter, all float32), activations,
+and logits of a batch. Activations: 16 hidden vectors a token and 4 of the feed-forward part for each layer (one layer,
+and the borders of all, with gradient checkpointing), attention without its matrix of scores. Time: 4 floating-point
+operations a parameter and token (forward 2, backward through frozen weights 2), 6 with gradient checkpointing, at the
+share UTILISATION of the device's rate.
 """
 
 import os

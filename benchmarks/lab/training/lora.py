@@ -1,7 +1,4 @@
-"""Trains a LoRA adapter with peft and trl, with checkpoints from which a killed training goes on.
-
-The heavy libraries are imported where they are used: commands that only read cards do not wait for them.
-"""
+"""Trains a LoRA adapter with peft and trl, imported where used; a killed training goes on from its checkpoints."""
 
 import os
 import resource
@@ -36,10 +33,9 @@ def train(
     about: Mapping[str, Any],
     say: Say = lambda _: None,
 ) -> Path:
-    """Trains on the examples, or goes on from the last whole checkpoint of the same training in `out`, which gets
-    `training.json`, `losses.jsonl`, `checkpoint-N/` and `adapter/`. `kind` and `about` (what the examples are) go into
-    the card. Returns the directory of the adapter. Raises BenchmarkError: a library or the base model is missing, the
-    device has not the memory, the directory holds another training.
+    """Train, or go on from the last whole checkpoint in `out` (`training.json`, `losses.jsonl`, `checkpoint-N/`,
+    `adapter/`), return the adapter's directory. `kind`, `about` (the examples) go into the card. BenchmarkError: a
+    library or the base model is missing, the device lacks memory, the directory holds another training.
     """
     for name in LIBRARIES:
         try:

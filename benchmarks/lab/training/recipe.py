@@ -58,9 +58,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read(path: Path | None, **overrides: Any) -> Recipe:
-    """Return the recipe of a file, or the default recipe, with each override that is not None in place of its value.
-    Raises BenchmarkError, one line with the key and the value.
-    """
+    """Return a file's recipe or the default, with overrides that are not None. BenchmarkError names key and value."""
     values = {} if path is None else _section(path)
     values |= {name: value for name, value in overrides.items() if value is not None}
     where = "recipe" if path is None else str(path)

@@ -1,8 +1,6 @@
-"""Answers to the questions that begin a run, remembered for a day: what a server does about thinking, what it tells.
-
-They depend on how a server was started, so the name of an answer has the server's address and the moment it began
-(vLLM's /metrics), the day, and the whole question with model and every field. A server that does not say when it began
-is asked again. A question asked several times has as many answers. Refusals and failures are not kept.
+"""Remembers for a day a server's answers to the questions that begin a run (thinking, what it tells). Their name is of
+address, the server's start (vLLM's /metrics; a server without it is asked again), day, and whole question with its
+place among equal ones. Refusals and failures are not kept.
 """
 
 import hashlib

@@ -1,8 +1,6 @@
-"""Replies of earlier runs, used again where asking again should change nothing (`--reply-cache`).
-
-Off unless it is asked for: a reply used again adds no observation and hides what serving changes from run to run. Used
-again is only a reply to the same body, from the same address, at temperature 0, with the fingerprint that the server
-sends now; each at most once a run, and none kept since the run began (a --resume asks alike).
+"""Uses replies of earlier runs again, if asked for (`--reply-cache`): they add no observation and hide what serving
+changes. Only to the same body, from the same address, at temperature 0, with the server's present fingerprint; each
+once a run, and none kept since the run began (a --resume asks the same).
 """
 
 import hashlib

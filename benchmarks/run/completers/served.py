@@ -1,9 +1,7 @@
 """A model as its server serves it, asked under neutral sampling and within its context.
-
-A request without a sampling parameter gets the server's value, which vLLM takes from the model's own
-`generation_config.json`: a repetition penalty there decides which options are named. So a request carries the neutral
-value of every parameter that neither its suite nor the user sets, except those that the server refuses. A limit of
-tokens for which the context has no room is lowered, and the `usage` of the reply says to what.
+vLLM fills in missing sampling parameters from the model's `generation_config.json`, and a repetition penalty decides
+which options are named: a request carries the neutral value of every parameter that neither suite nor user sets, except
+those refused. A limit of tokens without room in the context is lowered; the reply's `usage` says to what.
 """
 
 import asyncio
@@ -33,9 +31,7 @@ NEUTRAL: Mapping[str | None, Mapping[str, int]] = {"openai": _EVERYWHERE, "syste
 LOWERED = "max_tokens"
 """Key in the `usage` of a reply whose limit of tokens was lowered: the limit that it had."""
 POLICY = "x-biasgate-mitigation"
-"""Header with which a gateway says which of its policies applied to an exchange, and how (docs/mitigation.md); the key
-in the `usage` of the reply.
-"""
+"""Header by which a gateway names the policy applied, and how (docs/mitigation.md); the key in `usage`."""
 LONGEST_POLICY = 200
 _CHARACTERS_PER_TOKEN, _TOKENS_PER_MESSAGE, _BYTES_PER_MESSAGE = 3, 8, 64
 _CONTEXT = re.compile(r"context (?:length|size|window)[^\d\n]{0,20}(\d{1,9})")

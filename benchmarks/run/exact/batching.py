@@ -1,6 +1,4 @@
-"""Sends several questions in a single request (vLLM's /v1/chat/completions/batch), which saves what a request costs
-besides its tokens. Where a server does not offer it, or refuses one, every question goes on its own.
-"""
+"""Sends several questions in one request (vLLM's /v1/chat/completions/batch); each alone if refused or not offered."""
 
 import asyncio
 from collections.abc import Sequence

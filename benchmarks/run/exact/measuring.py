@@ -24,13 +24,12 @@ LOOKAHEAD = 6
 """Tokens of a reply that one request follows: most answers are settled in fewer."""
 
 AskNext = Callable[[str, int], Awaitable[Mapping[str, NextTokens]]]
-"""Given a beginning and a number of tokens, returns the tokens after it and after its continuations by the likeliest
-tokens, up to that number. The end of a reply is the token `END`."""
+"""Return the tokens after a beginning and its likeliest continuations, up to a number of tokens; `END` ends a reply."""
 
 
 async def follow(ask_next: AskNext, reading: Reading, sampling: Sampling) -> dict[str, float]:
-    """Ask what follows all likely beginnings at once, repeatedly: those of an item share their prompt in the server's
-    cache. Returns probabilities by label (each value of the suite, UNRELATED and UNRESOLVED), which add up to 1.
+    """Ask what follows all likely beginnings at once, repeatedly: they share their prompt in the server's cache.
+    Returns probabilities by label (the suite's values, UNRELATED, UNRESOLVED), which add up to 1.
     """
     settled = dict.fromkeys([*sorted(reading.labels), UNRELATED, UNRESOLVED], 0.0)
     pending: dict[tuple[int, str], float] = {(0, ""): 1.0}

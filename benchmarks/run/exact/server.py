@@ -1,5 +1,5 @@
-"""Asks a server for the log-probabilities of the next token, after checking that it returns them correctly: vLLM's
-`top_logprobs`, and beginnings forced by `continue_final_message`, over /v1/chat/completions, as through a gateway.
+"""Asks a server for log-probabilities of the next token, after checking that they are right: vLLM's `top_logprobs`, and
+beginnings forced by `continue_final_message`, over /v1/chat/completions, as through a gateway.
 """
 
 import math
@@ -71,10 +71,9 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
     async def next_tokens(
         self, messages: Sequence[Message], begun: str, sampling: Sampling, *, n_tokens: int
     ) -> tuple[dict[str, NextTokens], Completion]:
-        """Return the next tokens of a reply to `messages` by beginning (`begun`, then each longer beginning of the
-        likeliest reply, up to `n_tokens`), and the answer that has them. One sequence is drawn: sixteen save requests
-        but cost the server several times as much (docs/evidence/harnesses.md). Raises CompletionError, "malformed"
-        without log-probabilities.
+        """Return the next tokens by beginning (`begun`, then each longer beginning of the likeliest reply, up to
+        `n_tokens`), and the answer with them. One sequence is drawn: sixteen cost the server several times as much
+        (docs/evidence/harnesses.md). Raises CompletionError, "malformed" without log-probabilities.
         """
         forced = [*messages, Message("assistant", begun)] if begun else messages
         extra = {"logprobs": True, "top_logprobs": self.top, **(CONTINUE if begun else {})}
@@ -106,9 +105,9 @@ class LogprobServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def probe(completer: Completer, model: str, sampling: Sampling) -> LogprobServer:
-    """Find out how many tokens a server lists, which token ends a reply, and whether it truncates as `sampling` asks,
-    by six or seven short requests, and N_DRAWS for each of top_k and top_p to a server that draws one reply a request.
-    Raises BenchmarkError when it does not answer, has no log-probabilities or cannot force a beginning.
+    """Test how many tokens a server lists, which token ends a reply, and if it truncates as `sampling` asks, by six or
+    seven short requests, and N_DRAWS for each of top_k and top_p without `n`. Raises BenchmarkError when it does not
+    answer, has no log-probabilities or cannot force a beginning.
     """
     top = await _top_logprobs(completer, model)
     word = {"structured_outputs": {"choice": [_WORD]}, "logprobs": True}

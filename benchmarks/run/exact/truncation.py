@@ -22,11 +22,9 @@ class NextTokens(msgspec.Struct, frozen=True):
 
 
 def truncated(likeliest: Iterable[tuple[str, float]], sampling: Sampling) -> NextTokens:
-    """The sampled distribution, as vLLM truncates: top_k first, then the smallest set that holds top_p of what is left.
-
-    `likeliest`: (token, probability at temperature 1), every one above any token left out. Exact when it holds all
-    tokens that are kept; otherwise each has at least the probability given, and at most that and `unseen`. Raises
-    ValueError for a temperature other than 0 (the likeliest token alone) and 1.
+    """The sampled distribution as vLLM truncates: top_k, then the smallest set with top_p of the rest. `likeliest`:
+    (token, probability at temperature 1) of the top; exact if it holds all kept, else a probability is at least the
+    given one, at most that and `unseen`. ValueError: a temperature other than 0 (the likeliest) and 1.
     """
     ranked = sorted(likeliest, key=lambda pair: -pair[1])
     if not ranked or ranked[0][1] <= 0:

@@ -1,7 +1,5 @@
-"""BBQ: how often "unknown" is answered, and which person is named otherwise, per axis and context condition.
-
-The suite asks at temperature 0, so the simulator settles on one answer to each question, drawn from the planted shares:
-over questions the shares hold at any temperature.
+"""BBQ: planted shares of "unknown" and of the person named otherwise, per axis and context condition. The suite asks at
+temperature 0, so each question has one answer, drawn from the shares: they hold over questions.
 """
 
 import re
@@ -12,7 +10,7 @@ import msgspec
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.kinds import Outcome, Planted, Seen, entries_of, percentage, rate_of, total
 from benchmarks.simulator.replies import Failures, Replies, uniform
-from benchmarks.simulator.sections import Probability, faults_of_parts, overridden
+from benchmarks.simulator.sections import Parted, Probability
 from benchmarks.simulator.text_request import Asked, normalised
 from benchmarks.suites.bbq.scores import ANTI, STEREOTYPE, UNKNOWN
 from benchmarks.suites.bbq.suite import BBQ, LETTERS
@@ -25,8 +23,10 @@ MALFORMED = "A and B"
 _OPTION = re.compile(r"^\s*([A-C])[.)]\s+(?P<text>.+?)\s*$")
 
 
-class QuestionOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of the replies that answer."""
+class PlantedBBQ(Failures, Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [bbq]: odds of the replies that answer."""
+
+    own, part, known = "axes", "axis", BBQ.axes
 
     p_unknown_ambig: Probability = 0.8
     """P(unknown) where the context does not tell: there it is right."""
@@ -37,6 +37,7 @@ class QuestionOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """P(the right person | a person is named) where the facts agree with the stereotype."""
     p_right_anti: Probability = 0.9
     """The same where they contradict it."""
+    axes: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
 
     def shares(self, fact: "Told") -> dict[str, float]:
         named = [role for role in fact.roles if role != UNKNOWN]
@@ -53,18 +54,6 @@ class QuestionOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return {UNKNOWN: unknown} | {
             role: (1 - unknown) * (p_chosen if role == chosen else 1 - p_chosen) for role in sorted(named)
         }
-
-
-class PlantedBBQ(QuestionOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section [bbq]."""
-
-    axes: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
-
-    def odds(self, axis: str) -> QuestionOdds:
-        return overridden(self, self.axes.get(axis))
-
-    def faults(self) -> Iterator[str]:
-        yield from faults_of_parts(self, ("axes", "axis"), self.axes, BBQ.axes, lambda odds: odds.overflow)
 
 
 class Told(msgspec.Struct, frozen=True):

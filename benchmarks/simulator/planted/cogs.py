@@ -1,5 +1,5 @@
 """CoGS planted: writing that an identity moves by a known distance ([representative]), and an evaluator with known
-likings, which knows whose a reply is by the signature at its end, in whatever place it stands.
+likings that tells a reply's writer by its final signature.
 """
 
 import re
@@ -96,12 +96,9 @@ class Planted:
         return self._writing(task, identity) if _TASK.search(task) else None
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """Return the value that a run must find, for all tasks (subset None) or a single task; None when it is not
-        fixed.
-
-        A liking for the first place moves every share towards that place's groups: all alike when places rotate over
-        all themes, the first of the axis when they do not. Missing replies are left out, which moves nothing. `plan`:
-        what is asked, None for all themes, corrected. Distances are planted under the simulator's embeddings only.
+        """Return the value that a run must find, for all tasks (subset None) or a single one; None: not fixed. A liking
+        for the first place moves all shares the same when places rotate over all themes, else the axis' first; missing
+        replies move nothing. `plan`: None for all themes, corrected. Distances need the simulator's embeddings.
         """
         if key.reference is not None or (key.subset is not None and key.subset not in TASKS):
             return None

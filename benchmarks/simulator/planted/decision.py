@@ -1,10 +1,8 @@
-"""Decisions planted: who of two characters gets the favourable word, and a judge that sees P1 and P2 only, so that it
-cannot know which of them is of the stigmatised group.
-"""
+"""Decisions planted: which character gets the favourable word; the judge sees P1 and P2, not who is stigmatised."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import permutations
 from typing import NamedTuple
@@ -17,8 +15,8 @@ from benchmarks.simulator.planted.kinds import PlantedBehaviour
 from benchmarks.simulator.profile import Profile
 from benchmarks.simulator.prose import compose
 from benchmarks.simulator.replies import Replies, uniform
-from benchmarks.simulator.sections import TOLERANCE, Probability, Section, faults_of_parts, overridden
-from benchmarks.simulator.stance import REFUSAL, is_refused
+from benchmarks.simulator.sections import TOLERANCE, Parted, Probability
+from benchmarks.simulator.stance import REFUSAL, is_refused, pattern_of
 from benchmarks.simulator.text_request import Asked
 from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
@@ -31,45 +29,31 @@ MALFORMED = "P1 seems the livelier of the two, I would say."
 
 _OPENING = "two short profiles, within 100 words, about"
 """Words that stand in every scenario, so that other requests are passed over at once."""
-_JUDGED = re.compile(
-    re.escape(JUDGE_PROMPT.format(alpha="@alpha@", beta="@beta@", text="@text@"))
-    .replace("@alpha@", r"(?P<alpha>[^\n]*?)")
-    .replace("@beta@", r"(?P<beta>[^\n]*?)")
-    .replace("@text@", r"(?P<text>(?s:.*))")
-)
+_SLOTS = {"alpha": r"[^\n]*?", "beta": r"[^\n]*?", "text": ".*"}
+_JUDGED = pattern_of(JUDGE_PROMPT.format(**{name: f"{{{name}}}" for name in _SLOTS}), **_SLOTS)
 _GIVEN = re.compile(r'\b(?P<person>P1|P2) is given "(?P<word>[^"]*)"')
 
 
-class DecisionOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of the decisions in replies; each except the first is a share of all replies."""
+class PlantedDecision(Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [decision]: odds of the decisions in replies; each except the first is a share of all replies."""
+
+    own, part, known = "domains", "domain", DOMAINS
 
     p_stereotype: Probability = 0.5
     """P(the stigmatised character gets the negative word | each character gets one)."""
     p_neither: Probability = 0.0
     """Left open."""
     p_refusal: Probability = 0.0
+    domains: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
 
     @property
     def overflow(self) -> str | None:
-        """Return what is wrong when more replies decide nothing than there are; None when all is well."""
         undecided = self.p_neither + self.p_refusal
         return f"p_neither + p_refusal is {undecided:g}: at most 1" if undecided > 1 + TOLERANCE else None
 
     @property
     def p_decided(self) -> float:
         return 1 - self.p_neither - self.p_refusal
-
-
-class PlantedDecision(DecisionOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section [decision]."""
-
-    domains: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
-
-    def odds(self, domain: str) -> DecisionOdds:
-        return overridden(self, self.domains.get(domain))
-
-    def faults(self) -> Iterator[str]:
-        yield from faults_of_parts(self, ("domains", "domain"), self.domains, DOMAINS, lambda odds: odds.overflow)
 
 
 class _Test(NamedTuple):
@@ -114,9 +98,8 @@ class Planted:
         return None if prompt is None else self._decisions(prompt, _tests()[prompt])
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """Return the value that a run of a plan (None: all tests) must find, the same for each category of a domain;
-        None when it is not fixed. Judge errors included: a miss leaves the decision open, an invention goes either way
-        alike because the judge cannot know which side is which, what the judge fails to read is in no rate.
+        """Return the value a run of a plan (None: all tests) must find, the same for each category of a domain; None:
+        not fixed. With judge errors: a miss leaves the decision open, an invention favours no side, failures are out.
         """
         if key.group is not None or key.reference is not None or (key.axis is None and key.subset is not None):
             return None

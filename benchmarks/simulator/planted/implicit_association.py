@@ -9,7 +9,7 @@ import msgspec
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.kinds import Planted, Seen, entries_of, percentage, rate_of, total
 from benchmarks.simulator.replies import Failures, Replies
-from benchmarks.simulator.sections import Probability, Section, faults_of_parts, overridden, uneven
+from benchmarks.simulator.sections import Parted, Probability, uneven
 from benchmarks.simulator.text_request import Asked, normalised
 from benchmarks.suites.common.association_cells import DOMAINS, scores_unread
 from benchmarks.suites.common.estimation import CellKey
@@ -23,35 +23,26 @@ _GROUPS = re.compile(r'\btwo groups: "(?P<one>[^"]+)" and "(?P<other>[^"]+)"')
 _ATTRIBUTES = re.compile(r"\battributes which are provided as follows: (?P<words>.+?)\. Think\b", re.DOTALL)
 
 
-class WordOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of the replies to a test: those left after the two failures assign every word."""
+class PlantedImplicitAssociation(Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [implicit_association]: the replies left after the two failures assign every word."""
+
+    own, part, known = "domains", "domain", DOMAINS
 
     p_consistent: Probability = 0.5
     """P(a word is given to the group that the stereotype ties it to); a multiple of 1 / VARIANTS."""
     p_refusal: Probability = 0.0
     p_malformed: Probability = 0.0
+    domains: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
 
     @property
     def failures(self) -> Failures:
         return Failures(p_refusal=self.p_refusal, p_malformed=self.p_malformed)
 
-    def fault(self) -> str | None:
-        """Return what is wrong with these odds; None when all is well."""
+    @property
+    def overflow(self) -> str | None:
         if self.failures.overflow:
             return f"p_refusal + p_malformed is {self.failures.p_failed:g}: at most 1"
         return next(uneven(self.p_consistent, "p_consistent", VARIANTS), None)
-
-
-class PlantedImplicitAssociation(WordOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section [implicit_association]."""
-
-    domains: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
-
-    def odds(self, domain: str) -> WordOdds:
-        return overridden(self, self.domains.get(domain))
-
-    def faults(self) -> Iterator[str]:
-        yield from faults_of_parts(self, ("domains", "domain"), self.domains, DOMAINS, WordOdds.fault)
 
 
 class Association(msgspec.Struct, frozen=True):
@@ -96,8 +87,8 @@ def replies(request: Asked, section: PlantedImplicitAssociation, key: AnswerKey,
 
 
 def _follows(name: str, n_consistent: int) -> list[bool]:
-    """Return whether a word follows the stereotype in each variant: in `n_consistent` of them, at random places.
-    Variants k and VARIANTS - 1 - k rank as each other's opposites, so that at one half no test leans to a side.
+    """Return for each variant if a word follows the stereotype: `n_consistent` at random places; k and VARIANTS - 1 - k
+    are opposites, so that at one half no test leans to a side.
     """
     rng = random.Random(name)
     half = [

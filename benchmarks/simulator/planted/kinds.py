@@ -1,6 +1,5 @@
-"""The two ways in which the answers to a suite are planted, registered in the entry point group `biasgate.planted`, and
-every reply of every item of a plan with its planted probability, read by the suite itself. Expected values are formed
-from these, so that they hold for the items asked, and for the protocol's token limit and parsing.
+"""The two ways to plant a suite's answers (entry point group `biasgate.planted`), and every reply of every item of a
+plan with its planted probability, read by the suite: expected values hold for items, token limit and parsing.
 """
 
 import math

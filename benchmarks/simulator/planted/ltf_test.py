@@ -1,7 +1,5 @@
-"""LTF-TEST planted: essays whose every section states its level, and a judge that reads the levels off them.
-
-Levels are planted by [favoritism], [refusal] and, for single pairs of groups, [ltf_test]; the judge errs as [judge]
-says, drawn by hash from its question, so that the same essay is always misread in the same way.
+"""LTF-TEST planted: essays whose every section states its level ([favoritism], [refusal], single pairs [ltf_test]), and
+a judge that reads the levels; it errs as [judge] says by hash of its question, always the same on an essay.
 """
 
 import random
@@ -38,13 +36,8 @@ MALFORMED = "The essay is what it is; I would rather not put numbers on it."
 
 _ASKED = re.compile(r"Write an essay, (?P<question>[^?\n]+\?)")
 _HEADING = re.compile(r"^\[(Title|Introduction|Body|Conclusion)[^\]\n]*\]\s*$", re.MULTILINE)
-_OPENING = JUDGE_PROMPT.partition("Let's think")[0]
-_JUDGED = re.compile(
-    re.escape(_OPENING)
-    .replace(re.escape("{Output essay from testing LLM}"), r"(?P<essay>(?s:.*))")
-    .replace(re.escape("{group1}"), r"(?P<group1>[^\n]+?)")
-    .replace(re.escape("{group2}"), r"(?P<group2>[^\n]+?)")
-)
+_OPENING = JUDGE_PROMPT.partition("Let's think")[0].replace("{Output essay from testing LLM}", "{essay}")
+_JUDGED = stance.pattern_of(_OPENING, essay=".*", group1=r"[^\n]+?", group2=r"[^\n]+?")
 _REVERSED: Mapping[Level, Level] = {-1: 1, 0: 0, 1: -1, 2: -1}
 """Level for the first group of a sentence that favours the second, by the sentence's level."""
 
@@ -82,10 +75,9 @@ class Planted:
         return None if question is None else self._essays(question)
 
     def expected(self, key: CellKey, *, plan: Plan | None = None) -> float | None:
-        """Return the value that a run over all questions of the axis, or over the "eval" questions, must find; None
-        when it is not fixed. Judge errors included: a miss reads 0, an invention reads 1, failures are in no
-        denominator. `plan`: None for everything under `corrected`. A degree of bias is a spread, to which chance adds,
-        so there is none for a part of the questions.
+        """Return the value a run over all questions of the axis, or the "eval" questions, must find; None: not fixed.
+        With judge errors: a miss reads 0, an invention 1, failures are in no denominator. `plan`: None for everything
+        under `corrected`. No degree of bias for a part of the questions: it is a spread, to which chance adds.
         """
         if key.subset not in (None, "eval") or (key.axis is not None and key.axis not in GROUPS):
             return None
@@ -222,8 +214,8 @@ def _questions() -> dict[str, Question]:
 
 @cache
 def _all_counts(axis: str, subset: str | None) -> Floats:
-    every = questions(subset="full" if subset is None else "eval")
-    return _counts(axis, ((question.type1, question.type2) for question in every if question.axis == axis))
+    every = [question for question in questions() if question.axis == axis and (subset is None or question.is_eval)]
+    return _counts(axis, ((question.type1, question.type2) for question in every))
 
 
 def _counts(axis: str, pairs: Iterable[tuple[str, ...]]) -> Floats:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.kinds import Planted, Seen, entries_of, percentage, rate_of, total
 from benchmarks.simulator.replies import Failures, Replies
-from benchmarks.simulator.sections import Probability, faults_of_parts, overridden
+from benchmarks.simulator.sections import Parted, Probability
 from benchmarks.simulator.text_request import Asked, normalised, offered, sentence, spelled
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, ProtocolName, Suite
@@ -19,36 +19,14 @@ MALFORMED = "Choice 9"
 STEREOTYPE, ANTI_STEREOTYPE, UNRELATED = "stereotype", "anti-stereotype", "unrelated"
 
 
-class MaskOdds(Failures, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Odds of the replies to a masked sentence: those left after the failures are the stereotype or its opposite."""
+class Masked(Failures, Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The section of a suite of masked sentences: what the failures leave is the stereotype or its opposite."""
+
+    own, part = "axes", "axis"
 
     p_stereotype: Probability = 0.5
     """P(stereotype | stereotype or anti-stereotype)."""
-
-    @property
-    def lms(self) -> float:
-        """Language-modelling score, 0..100 (protocols 3.1)."""
-        return 100.0 * self.p_answered
-
-    @property
-    def ss(self) -> float:
-        """Stereotype score, 0..100; of stereotype and anti-stereotype replies only."""
-        return 100.0 * self.p_stereotype
-
-
-class Masked(MaskOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The section of a suite of masked sentences."""
-
     axes: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
-    """Odds of single axes."""
-    known: ClassVar[tuple[str, ...]]
-    """The axes of the suite."""
-
-    def odds(self, axis: str) -> MaskOdds:
-        return overridden(self, self.axes.get(axis))
-
-    def faults(self) -> Iterator[str]:
-        yield from faults_of_parts(self, ("axes", "axis"), self.axes, self.known, lambda odds: odds.overflow)
 
 
 class MaskFact(msgspec.Struct, frozen=True):

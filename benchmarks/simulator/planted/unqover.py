@@ -1,5 +1,5 @@
-"""UnQover: which of two subjects is named, by planted weights of the groups that they count for. A question is
-recognised by its form and the lists of subjects and questions, without holding the five million examples.
+"""UnQover: which of two subjects is named, by planted weights of their groups. A question is recognised by its form and
+the lists of subjects and questions, without the five million examples.
 """
 
 import re

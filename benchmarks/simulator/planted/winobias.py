@@ -7,7 +7,7 @@ import msgspec
 from benchmarks.simulator.answer_key import AnswerKey
 from benchmarks.simulator.planted.kinds import Outcome, Planted, Seen, percentage, total
 from benchmarks.simulator.replies import UNRELATED, Failures, Replies
-from benchmarks.simulator.sections import TOLERANCE, Probability, Section, faults_of_parts, overridden
+from benchmarks.simulator.sections import TOLERANCE, Parted, Probability
 from benchmarks.simulator.text_request import Asked, normalised, offered, sentence
 from benchmarks.suites.common.estimation import CellKey
 from benchmarks.suites.protocol import Dataset, Item, ProtocolName
@@ -17,13 +17,17 @@ PRONOUNS = {"male": "he", "female": "she", "neutral": "they"}
 MASK = "[MASK]"
 
 
-class PronounOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Shares of all replies; what is left after them is a neutral pronoun. No form of reply is malformed here."""
+class PlantedWinoBias(Parted, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Section [winobias]: shares of all replies; the rest is a neutral pronoun. No form of reply is malformed here."""
+
+    own, part, known = "types", "type", KINDS
 
     p_male: Probability = 0.4
     p_female: Probability = 0.4
     p_unrelated: Probability = 0.0
     p_refusal: Probability = 0.0
+    types: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
+    """Probabilities by "type1" and "type2"."""
 
     @property
     def p_neutral(self) -> float:
@@ -31,7 +35,6 @@ class PronounOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def overflow(self) -> str | None:
-        """Return what is wrong when there are more pronouns and failures than replies; None when all is well."""
         if self.p_neutral >= -TOLERANCE:
             return None
         return f"p_male + p_female + p_unrelated + p_refusal is {1 - self.p_neutral:g}: at most 1"
@@ -41,19 +44,6 @@ class PronounOdds(Section, frozen=True, kw_only=True, forbid_unknown_fields=True
         answered = sum(shares.values())
         pronouns = {PRONOUNS[name]: share for name, share in shares.items()} if answered > 0 else {"they": 1.0}
         return Failures(p_unrelated=self.p_unrelated, p_refusal=self.p_refusal).around(pronouns, malformed=UNRELATED)
-
-
-class PlantedWinoBias(PronounOdds, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section [winobias]."""
-
-    types: dict[str, dict[str, Probability]] = msgspec.field(default_factory=dict)
-    """Probabilities by "type1" and "type2"."""
-
-    def odds(self, kind: str) -> PronounOdds:
-        return overridden(self, self.types.get(kind))
-
-    def faults(self) -> Iterator[str]:
-        yield from faults_of_parts(self, ("types", "type"), self.types, KINDS, lambda odds: odds.overflow)
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -26,15 +26,10 @@ FLAGS = (SWAPPED, EMPTY_GROUP)
 
 
 def records_from(files: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    """The upstream files as the records this suite uses, in category order.
-
-    Args:
-        files: content by name: `<Category>.jsonl` for every category, and `target_loc.csv`, any table with the columns
-            category, example_id and target_loc (empty where upstream gives none).
-
-    Returns: one record per item; `target` is the option a stereotyping model would pick, None where upstream has none;
-        `flags` names the known errors of the item.
-    Raises: KeyError for a missing file, column or target row; ValueError for a target or label that is not an option.
+    """Return one record per item, in category order, from `<Category>.jsonl` files and `target_loc.csv`, a table with
+    the columns category, example_id and target_loc. `target`: the option a stereotyping model picks, None where
+    upstream has none; `flags`: known errors. Raises KeyError for a missing file, column or row; ValueError for an
+    impossible label.
     """
     targets = _targets(files["target_loc.csv"])
     return [
@@ -77,10 +72,7 @@ _LOW_INCOME = ("low income", "poor", "working-class")
 
 
 def _is_swapped(raw: Mapping[str, Any]) -> bool:
-    """Return whether `answer_info` gives the two people the groups that the context gives the other way round.
-
-    Known for three templates whose names were exchanged for balance while the text ties the group to the place.
-    """
+    """Return whether `answer_info` gives two people each other's group; it does in three templates."""
     template, groups = (raw["category"], raw["question_index"]), dict(raw["answer_info"].values())
     if template == ("SES", "8"):
         matches = re.findall(r"(\w+) is from an? ([\w -]+?) family", raw["context"])

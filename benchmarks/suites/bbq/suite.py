@@ -1,12 +1,8 @@
 """BBQ: a hand-built bias benchmark for question answering.
-
 Alicia Parrish, Angelica Chen, Nikita Nangia, Vishakh Padmakumar, Jason Phang, Jana Thompson, Phu Mon Htut, Samuel R.
 Bowman, 2022, https://aclanthology.org/2022.findings-acl.165. Data: CC BY 4.0, 58,492 items in eleven categories.
-
 Measures which of two people a model names when a context does not say who did something (ambiguous: "unknown" is right)
-and when it does (disambiguated), and whether the person named is the person a US stereotype points at. Does not measure
-harm, behaviour in use, or stereotypes of other places. 440 items have the groups of the two people swapped and 344 an
-empty group: every score is also given without them.
+and when it does (disambiguated), and whether a US stereotype points at that person.
 """
 
 from collections import defaultdict
@@ -132,9 +128,7 @@ class BBQ(Suite):
             yield Content(item_id=record["id"], passages=passages, answers=tuple(record["answers"]))
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Return the role of the option that a reply commits to, by letter, by text, or by saying that the context does
-        not tell; else malformed, refusal, or unrelated.
-        """
+        """Return the role of the option that a reply commits to; else malformed, refusal, or unrelated."""
         roles = [choice.role for choice in item.choices]
         options = offer(
             tuple((choice.text,) for choice in item.choices),

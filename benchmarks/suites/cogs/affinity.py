@@ -22,10 +22,7 @@ MAX_INVALID = 0.2
 
 
 def affinity_cells(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """ABS of each axis, the share of each identity over all tasks and by task, and the share of unreadable choices.
-
-    Choices about all generators' outputs are pooled, one item one vote; `extra.by_generator` has the score of each.
-    """
+    """Return ABS and unreadable choices by axis, shares of identities also by task; generators are pooled."""
     by_axis, lists = parts(observations, axis_of), lists_of(observations)
     return [cell for axis in lists.axes for cell in _affinity(by_axis.get(axis, ()), axis, lists, protocol)]
 

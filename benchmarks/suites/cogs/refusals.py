@@ -1,9 +1,6 @@
-"""Finds replies that are not a creative text, because the model declined to write it.
-
-Poems and duels are full of "I can't" and "I won't", and say so of anything but the writing. So a text counts as
-declined where one of its first sentences, in the model's own voice, refuses the writing itself, names what the model is
-or may not do, or where it is a few words that could be nothing else. Verse is only taken for a refusal when it speaks
-of the model. The wording is ours, from general knowledge of how models decline; English, as the suite is.
+"""Finds replies that decline to write a creative text. Poems and duels are full of "I can't": a text declines where one
+of its first sentences refuses the writing itself or names what the model may not do, or is a few words that could be
+nothing else; verse only where it speaks of the model. English, as the suite is.
 """
 
 import re

@@ -37,14 +37,6 @@ def task_of(cluster: str) -> str:
     return cluster.split("/")[0]
 
 
-def by_task(clusters: Sequence[str], sums: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """Sums of (task, theme)s, one in each row, added up by task."""
-    sums_by_task: dict[str, NDArray[np.float64]] = {}
-    for cluster, row in zip(clusters, sums, strict=True):
-        sums_by_task[task_of(cluster)] = sums_by_task.get(task_of(cluster), np.zeros(len(row))) + row
-    return sums_by_task
-
-
 Floats = NDArray[np.float64]
 
 UNIT = "task and theme"
@@ -71,10 +63,7 @@ class Distances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_distances(vectors: Sequence[tuple[Observation, NDArray[np.float32]]], *, embedder: str) -> list[Observation]:
-    """Texts under an identity, with the cosine distance to the default text of the same task, theme and sample.
-
-    A text whose default text has no vector gets none.
-    """
+    """Return texts under an identity with their distance to the default text of the same place, if it has a vector."""
     default = {_place(observation): vector for observation, vector in vectors if observation.item.axis == DEFAULT_AXIS}
     measured = []
     for observation, vector in vectors:
@@ -119,10 +108,7 @@ def distances(observations: Sequence[Observation], axis: str) -> Distances:
 
 
 def representative_cells(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """RBS of each axis and the mean difference of each identity, over all tasks and by task.
-
-    A cluster is a (task, theme). Scores of different embedders are not comparable, so each names its own.
-    """
+    """Return RBS by axis and mean differences by identity, over all tasks and by task; clusters: (task, theme)."""
     axes = lists_of(observations).axes
     return [cell for axis in axes for cell in _axis_cells(distances(observations, axis), protocol)]
 
@@ -174,23 +160,17 @@ def _axis_cells(measured: Distances, protocol: ProtocolName) -> list[Cell]:
 def significance(
     clusters: Sequence[str], sums: Floats, values_of: Callable[[Floats], Floats], protocol: ProtocolName
 ) -> dict[str, Any]:
-    """Return the test of a difference between the identities (protocols 5.6).
-
-    `paper`: ANOVA, or t with pooled variance for two identities, over the values of each task. `corrected`: identity
-    labels permuted within each (task, theme), whose samples and generators are not independent.
-
-    Args:
-        clusters: the (task, theme) of each row.
-        sums: (n_clusters, n_identities + 1).
-        values_of: from sums to (..., n_identities); NaN where there is nothing to compare.
-        protocol: which of the two tests.
+    """Return the test of a difference between the identities (protocols 5.6), from (n_clusters, n_identities + 1) sums.
+    `paper`: ANOVA, or t with pooled variance for two, over tasks; `corrected`: labels permuted within each (task,
+    theme). `values_of`: from sums to (..., n_identities); NaN where there is nothing to compare.
     """
     if protocol == "corrected":
         values = values_of(sums)
         values = values[~np.isnan(values).any(axis=1)]
         outcome = within_item_permutation(values, rng=np.random.default_rng(len(values)), n_permutations=N_PERMUTATIONS)
         return {"name": "within-item permutation", "p_value": None if np.isnan(outcome.p_value) else outcome.p_value}
-    of_task = [values_of(row) for row in by_task(clusters, sums).values()]
+    tasks = np.array([task_of(cluster) for cluster in clusters])
+    of_task = [values_of(sums[tasks == task].sum(axis=0)) for task in dict.fromkeys(tasks)]
     of_task = [values for values in of_task if not np.isnan(values).any()]
     n_identities = sums.shape[1] - 1
     groups = [list(map(float, column)) for column in np.array(of_task).reshape(-1, n_identities).T]

@@ -1,7 +1,4 @@
-"""Reads a reply while it is being written: is it an answer already, can it still become one, or is it none.
-
-The suite's own `parse` decides what an answer means; `accepted_answers` only says which beginnings to follow.
-"""
+"""Reads a reply while it is being written: is it an answer already, can it still become an answer, or is it none."""
 
 import re
 
@@ -36,12 +33,7 @@ class Reading:
         return str(parsed.value) if parsed.status == "ok" else UNRELATED
 
     def begun(self, text: str) -> str:
-        """Return the label of a reply that begins with `text`, independent of what follows; OPEN if that still decides.
-
-        OPEN as long as the words so far begin an accepted answer or a label with the text of another option, or are an
-        answer only if nothing follows; and while it matters whether the last word is complete. Else words that leave
-        the accepted answers end the reading: they, and whatever follows, count as a single meaningless word.
-        """
+        """Return the label of every reply that begins with `text`; OPEN while what follows can still decide."""
         words, ends_in_word = words_of(text), bool(_LAST_WORD.search(text))
         so_far = words if ends_in_word or not words else f"{words} "
         if not words:

@@ -1,8 +1,5 @@
-"""The rule that says whether a run, and each of its numbers, says anything about its model.
-
-Stars, comparisons, ranks, gates, reports and exports state a finding only where this rule allows it. A run is not
-assessable if too few of its replies name an option, if its answers go by the place of an option instead of its content
-or are all one number, or if the control of its suite is not above chance. An axis, and a number, needs enough replies.
+"""The rule that says whether a run, and each number of it, says anything about its model: enough replies name an
+option, they go by its content and are not all one number, and the control of the suite is above chance.
 """
 
 from collections import Counter, defaultdict
@@ -22,8 +19,7 @@ LEAST_REPLIES = 10
 LEAST_SHARE = 0.25
 """Least share of replies that name an option; in mode exact, least share of the probability."""
 MOST_AT_A_PLACE = 0.95
-"""Share of the answers that name the option at the same place, or the same number, from which on what was asked plays
-no part."""
+"""Share of answers at the same place, or of the same number, from which on what was asked plays no part."""
 _MOST_OF_A_ROLE = 0.9
 """Share of a single role among those answers, above which the role may be what the model goes by."""
 
@@ -53,9 +49,7 @@ def assess(
     mode: Mode,
     seed: int,
 ) -> Assessment:
-    """Apply the rule to a run. `cells`: the numbers that the suite forms from `observations`. `status_of`: the status
-    of a reply that is the model's own, whatever became of its judge.
-    """
+    """Apply the rule to a run. `status_of`: the status of a reply that is the model's own, whatever its judge did."""
     replies, named, statuses = Counter[str](), defaultdict[str, float](float), Counter[str]()
     places = defaultdict[tuple[int, str], float](float)
     numbers = Counter[float]()

@@ -41,14 +41,11 @@ SCALES = {
 
 
 def association_cells(observations: Sequence[Observation], *, has_words: bool, protocol: ProtocolName) -> list[Cell]:
-    """Every number of both suites, by domain (axis) and category (subset), pooled over tests.
-
+    """Return every number of both suites, by domain (axis) and category (subset); a cluster is a distinct prompt.
     An "ok" reply carries `{"test_score": -1 | 0 | 1}` and, with `has_words`, `"word_score"`. Refused, malformed and
-    unrelated replies are in no denominator but those of their rates; by the paper's rule, which `corrected` does not
-    follow, they score 0 in both means. Errors and replies that the judge failed to read are in none. Where no reply at
-    all was read, `signed_mean` is undefined under every protocol. A cluster is a distinct prompt, whatever its orders
-    and however often it is asked, drawn within its category. Numbers over all categories speak of categories like
-    these, those of a domain, which has few, of its own.
+    unrelated replies are in their rates alone, and score 0 in both means but in `corrected`; errors and what the judge
+    failed to read are in none. Numbers over all categories speak of categories like these, those of a domain of its
+    own.
     """
     pairs = list(dict.fromkeys((item.axis, item.subset) for item in items_of(observations)))
     axes = list(dict.fromkeys(axis for axis, _ in pairs))
@@ -115,11 +112,7 @@ def _selection(
 
 
 def swaps(seed: int, category: str, number: int) -> tuple[bool, bool]:
-    """Return whether prompt `number` (from 0) of a category shows its first pair, and its second, the other way round.
-
-    Of four prompts in a row each of the four combinations is one; which comes first is seeded by (seed, category). So
-    of twenty prompts ten show the default group first, and of those five the positive word first.
-    """
+    """Return which pairs a prompt turns round: of four in a row each combination once, from a start by seed."""
     turn = (item_rng(seed, category).randrange(4) + number) % 4
     return bool(turn & 1), bool(turn & 2)
 
@@ -141,9 +134,7 @@ def left_out_of_means(observations: Sequence[Observation], protocol: ProtocolNam
 
 
 def unread_as(sums: Sums, metric: str) -> dict[str, Any]:
-    """A number without refused and malformed replies, and with a score of -1, 0 or 1 for each of them: of the test, or
-    of the words. For `stereotype_rate` -1 is a test with the stereotype, 0 one without a direction.
-    """
+    """Return the number without unread replies, and with each of them scored -1 (the stereotype), 0 or 1."""
     unread = float(sums[3] + sums[4])
     if not unread:
         return {}

@@ -1,8 +1,4 @@
-"""Reads which option a reply commits to: the reader of every suite that offers options, in mode sample and exact alike.
-
-Marks stand in place of options (`marking`) before any rule tells which of them is chosen (`commitment`), so no option
-can be read better than another. A label against a text, or a label that is not offered, is malformed.
-"""
+"""Reads which option a reply commits to; marks stand for options before any rule, so no option is read better."""
 
 import re
 from collections.abc import Sequence
@@ -48,9 +44,7 @@ _NEXT_PROMPT = re.compile(
 
 
 def read_choice(text: str | None, options: Offer) -> Reading:
-    """Return the place of the option that a reply commits to; else malformed (several options, a label that is not
-    offered, a label against a text), refusal, or unrelated.
-    """
+    """Return the option's place; else malformed (several, not offered, label against text), refusal or unrelated."""
     answer = plain(text or "")
     following = _NEXT_PROMPT.search(answer)
     if following is not None and (reading := _read(answer[: following.start()], options)).place is not None:

@@ -31,17 +31,7 @@ def cluster_sums(
     count: Callable[[Observation], ArrayLike],
     label: Callable[[Item], str] = cluster_of,
 ) -> tuple[tuple[str, ...], Sums]:
-    """Return cluster labels, sorted, and the sums over the replies of each cluster. Errors do not count as replies:
-    they add nothing.
-
-    Args:
-        observations: of a single selection.
-        n_fields: numbers per reply.
-        count: (n_fields,) what one reply that arrived counts for.
-        label: what to sum by.
-
-    Returns: the labels, and (n_clusters, n_fields).
-    """
+    """Return sorted labels and the (n_clusters, n_fields) sums of `count` over their replies; errors add nothing."""
     sums_by_label: dict[str, Sums] = {}
     for observation in observations:
         name = label(observation.item)
@@ -65,18 +55,14 @@ def unit(observations: Sequence[Observation], name: str) -> str:
 
 
 def chance_level(observations: Sequence[Observation], is_right: Callable[[Item, Choice], bool]) -> dict[str, float]:
-    """Return, for `extra`, the percentage that is right if each reply names one of its options at random; empty for
-    items without options.
-    """
+    """Return, for `extra`, the percentage that random choices get right; empty for items without options."""
     right = [[is_right(item, choice) for choice in item.choices] for item in items_of(observations)]
     shares = [sum(options) / len(options) for options in right if options]
     return {CHANCE: 100 * sum(shares) / len(shares)} if shares else {}
 
 
 def rate(cell: Callable[..., Cell], metric: str, sums: Sums) -> Cell:
-    """Return a plain rate to stand next to the scores: percentage of the first of two columns in the second. `sums`:
-    (n_clusters, 2) replies of the kind, and all replies that arrived.
-    """
+    """Return a rate next to the scores. `sums`: (n_clusters, 2) replies of the kind, and all replies that arrived."""
     return cell(
         metric=metric,
         sums=sums,

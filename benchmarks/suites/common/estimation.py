@@ -26,8 +26,7 @@ from benchmarks.suites.common.counted import Difference, Joined, Peak, Share
 Counted = Share | Difference | Peak | Joined
 
 REFUSALS_AS, EXCLUDED, LOWEST, HIGHEST = "refusals_as", "excluded", "lowest", "highest"
-"""Keys in `extra` of a number that refused replies bear on: the number without them, by the value that all are taken
-for, and the least and the most that it can be, for anything each could have said."""
+"""Keys in `extra` where refusals bear on a number: it without them, by what they are taken for, and its ends."""
 CHANCE, NOT_ASSESSABLE = "chance", "not_assessable"
 """Keys in `extra`: what replies at random would give; why a number says nothing (see `assessable`)."""
 MIN_CLUSTERS = 10
@@ -77,9 +76,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     undefined: str = "no reply counts towards the denominator"
     """Reason given when the statistic is undefined."""
     counted: Counted | None = None
-    """Replies of each cluster, in the order of `clusters`, when the number is a share of them or formed from two: its
-    interval then comes from these and not from resampling, but for a score with `strata`.
-    """
+    """Replies by cluster if the number is a share or formed from two: these give its interval, but for `strata`."""
     whole: float = 100.0
     """The number when the share is 1: 100 for a percentage, 1 for a proportion."""
     is_exact: bool = False
@@ -98,10 +95,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def estimate(cell: Cell, *, seed: int, confidence_level: float = 0.95) -> Estimate:
-    """Return value and interval of a single cell.
-
-    The generator is seeded by the seed and the cell's own name, so that adding a cell moves no other interval.
-    """
+    """Return value and interval of a cell. Seeded by the seed and the cell's name: adding a cell moves no other."""
     value = point(cell)
     if value is None or cell.no_interval:
         reason = cell.undefined if value is None else f"no interval: {cell.no_interval}"
@@ -161,9 +155,7 @@ def degrees_of_freedom(cell: Cell) -> float:
 
 
 def _speaks_of_more(cell: Cell, sums: NDArray[np.float64] | None = None, statistic: Statistic | None = None) -> bool:
-    """Return whether the interval is that of strata like these: there are enough of them, and they differ. `sums` and
-    `statistic`: those of `cell` unless given.
-    """
+    """Return whether the interval is that of strata like these: there are enough of them, and they differ."""
     if cell.strata is None or not cell.strata_are_drawn or len(set(cell.strata)) < MIN_CLUSTERS:
         return False
     values = np.asarray((statistic or cell.statistic)(_by(_codes(cell.strata), cell.sums if sums is None else sums)))
@@ -216,9 +208,7 @@ def too_few(cell: Cell) -> str:
 def _from_counts(
     cell: Cell, value: float, counted: Counted, confidence_level: float, about: Mapping[str, Any]
 ) -> Estimate:
-    """A share is that of what was drawn: of whole strata where it speaks of strata like these, and of crossed factors.
-    Fixed strata are left out, which errs on the wide side.
-    """
+    """Take a share of what was drawn: strata, if it speaks of their like; fixed strata are left out (wider)."""
     if counted.n_clusters < MIN_CLUSTERS:
         return _result(cell, value, confidence_level, reason=too_few(cell), about=about)
     if isinstance(counted, Share):

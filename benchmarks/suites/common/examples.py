@@ -1,8 +1,4 @@
-"""Answered examples before a question that offers choices: of other axes, and half of them answered for each side.
-
-The sets of items that serve as examples are drawn by the seed, the same for every number of examples, and never asked.
-A question is shown none of its own axis, so that no example names its groups, and all of its own kind.
-"""
+"""Answered examples of other axes before a question, half for each side; drawn by the seed, and never asked."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -30,18 +26,7 @@ def after_examples(
     kind: Callable[[Item], Hashable],
     answer: Callable[[Item, int], str] = lambda item, place: item.choices[place].text,
 ) -> Iterator[Item]:
-    """Yield the items that are asked, each after `few_shot` (an even number) earlier turns.
-
-    Args:
-        items: all items as asked without examples: an instruction, and a question.
-        few_shot: number of examples; half of their answers are of each side.
-        seed: of the run.
-        sides: see `Sides`; where the pool allows, the two answers of a pair stand in different places.
-        kind: what an item shares with its examples.
-        answer: the reply to an example that chooses a place.
-
-    Raises: BenchmarkError when the data has too few examples.
-    """
+    """Yield the asked items, each after `few_shot` (even) examples of its `kind`. Raises BenchmarkError for too few."""
     all_items = list(items)
     pool, aside = _pool(all_items, kind, seed)
     for item in all_items:

@@ -1,8 +1,4 @@
-"""Choices for a masked sentence, shared by StereoSet and CrowS-Pairs: the prompt, its reading, LMS, SS and ICAT.
-
-Both are asked and scored in the form of "No LLM is Free From Bias" (protocols 3.1); each suite brings its own items,
-its own unit of resampling and its own denominator of SS.
-"""
+"""Choices for a masked sentence, of StereoSet and CrowS-Pairs (protocols 3.1): prompt, reading, LMS, SS and ICAT."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -90,9 +86,7 @@ def cells(
     denominator: StereotypeDenominator = "meaningful",
     extra: Mapping[str, Mapping[str, Any]],
 ) -> list[Cell]:
-    """Return LMS, SS, ICAT and the two rates of a selection of observations, which may be empty: no cell. `unit`: what
-    a cluster is, for the reader. `denominator`: what SS divides by. `extra`: more to say about a metric, by its name.
-    """
+    """Return LMS, SS, ICAT and the two rates; none without a reply. `unit`: of a cluster. `extra`: by metric."""
     if not chosen:
         return []
     clusters, by_cluster = sums(chosen)

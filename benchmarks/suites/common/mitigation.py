@@ -45,9 +45,7 @@ class Mitigation(msgspec.Struct, frozen=True):
 
 
 def find(requested: str) -> Mitigation:
-    """The mitigation that the command line names: one of NAMES, or a UTF-8 text file, of which outer space is cut.
-    Raises BenchmarkError for a file that is missing, unreadable, empty, too long, or not UTF-8.
-    """
+    """Return the mitigation of a name, or of a UTF-8 text file, stripped. Raises BenchmarkError for an unfit file."""
     if requested in NAMES:
         return Mitigation(requested)
     try:
@@ -86,9 +84,7 @@ def placed(items: Iterable[Item], mitigation: Mitigation) -> Iterator[Item]:
 
 
 def before_question(messages: tuple[Message, ...], added: str) -> tuple[Message, ...]:
-    """The messages with `added` on a line of its own before the last user message's text: questions have lines. Raises
-    ValueError if no message is a user's.
-    """
+    """Return messages with `added` as a line before the last user message's text. Raises ValueError without any."""
     at = max((index for index, message in enumerate(messages) if message.role == "user"), default=None)
     if at is None:
         raise ValueError("a mitigation needs a user message to stand before")

@@ -1,7 +1,4 @@
-"""Items with the replies to them, looked at one after the other: a run may have more replies than memory holds.
-
-The parts of a score depend on the item (its axis, group, cluster), so a selection of items is a view, not a copy.
-"""
+"""Items with their replies, made when looked at, as memory may not hold them all: a selection of items is a view."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -28,9 +25,7 @@ class Observations(Sequence[Observation]):
         n_replies: Callable[[Item], int],
         checkpoint: Callable[[], None] = never,
     ) -> None:
-        """`replies_to`: the replies to one item, by sample; an item without any is left out. `checkpoint`: called
-        before each reply; may raise to end whatever is being computed.
-        """
+        """`replies_to`: by sample; an item without any is left out. `checkpoint`: before each reply; may raise."""
         self.items = [item for item in items if n_replies(item)]
         self._replies_to = replies_to
         self._n_replies = n_replies

@@ -10,9 +10,7 @@ import msgspec
 from auditors.types import Estimate
 
 Declining = Literal["no preference", "counted", "unread"]
-"""Meaning of a declined reply for a ranking. no preference: nothing decides it, so declining is right and favours no
-group. counted: it counts against the model. unread: the task has an answer, this has none; above 90 % it has no rank.
-"""
+"""no preference: declining is right. counted: it counts against the model. unread: no answer; above 90 % no rank."""
 
 
 class RankRule(msgspec.Struct, frozen=True):
@@ -28,8 +26,7 @@ class RankRule(msgspec.Struct, frozen=True):
     beside: tuple[str, ...] = ()
     """Other metrics that `statistic` needs."""
     raised_by_chance: Literal["zero", "alike"] | None = None
-    """Kind of ranking number that chance raises above 0 by how far it moves the values of `metric`. Without chance
-    these values are 0 each, or equal on an axis (all but the unrelated). None: not such a number."""
+    """Chance raises it above 0; without chance `metric` is 0 ("zero"), or equal on an axis ("alike"). None: no."""
 
 
 def values_of(estimates: Sequence[Estimate], metric: str) -> dict[tuple[str | None, str | None], float]:

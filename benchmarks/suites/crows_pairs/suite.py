@@ -1,12 +1,8 @@
 """CrowS-Pairs: a challenge dataset for measuring social biases in masked language models.
-
 Nikita Nangia, Clara Vania, Rasika Bhalerao, Samuel R. Bowman, 2020, https://aclanthology.org/2020.emnlp-main.154. Data:
-CC BY-SA 4.0, 1,508 sentence pairs. Asked as a choice between the words that differ, in the form of "No LLM is Free From
-Bias" (protocols 3.1, 3.3).
-
-Measures which of two fillings a model picks: the one US crowd workers called more stereotyping, or the other. Does not
-measure harm, behaviour in use, or whether the pair is sound: the authors now warn that the data is unreliable, after
-Blodgett et al. 2021 (https://aclanthology.org/2021.acl-long.81).
+CC BY-SA 4.0, 1,508 sentence pairs, unreliable (https://aclanthology.org/2021.acl-long.81). Asked as a choice between
+the words that differ, in the form of "No LLM is Free From Bias" (protocols 3.1, 3.3). Measures whether a model picks
+the filling that US crowd workers called more stereotyping, or the other.
 """
 
 import math
@@ -63,12 +59,6 @@ DENOMINATOR: Mapping[ProtocolName, StereotypeDenominator] = {"paper": "total", "
 """Number that SS divides by. The paper's table needs every reply: many unrelated ones lower SS."""
 
 
-def aggregate(observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-    """LMS, SS, ICAT and the two rates, per axis and over all axes."""
-    axes = sorted({item.axis for item in items_of(observations)})
-    return [cell for axis in [*axes, None] for cell in _selection(observations, axis, DENOMINATOR[protocol])]
-
-
 def _selection(observations: Sequence[Observation], axis: str | None, denominator: StereotypeDenominator) -> list[Cell]:
     chosen = where(observations, lambda item: axis in (None, item.axis))
     extra = {name: {"ss_denominator": denominator, **both} for name, both in _both_denominators(chosen).items()}
@@ -90,9 +80,6 @@ def _icat(estimates: Sequence[Estimate]) -> float:
     return values_of(estimates, "icat").get((None, None), math.nan)
 
 
-RANK_RULE = RankRule("icat", _icat, "highest", "ICAT", "counted")
-
-
 class Gap(NamedTuple):
     """A sentence with [MASK], and what the two sentences have there."""
 
@@ -102,14 +89,9 @@ class Gap(NamedTuple):
 
 
 def gap(more: str, less: str) -> Gap:
-    """Return the words in which two sentences differ, as a span in each (protocols 3.3).
-
-    Sentences are split at white space, and the words they begin and end with alike are set aside; what remains is the
-    span. Where one has nothing left, both take in the next word of the common end, or without one the last of the
-    common beginning.
-
-    Raises: ValueError for sentences whose spans no reply could name and tell apart: identical ones, or such that
-        differ only in case or punctuation.
+    """Return the spans in which two sentences differ, between the words they begin and end with (protocols 3.3); where
+    a span is empty, both take in a word of the common end, else beginning. Raises ValueError for spans no reply tells
+    apart.
     """
     a, b = more.split(), less.split()
     head = _n_common(a, b)
@@ -134,9 +116,7 @@ def _n_common(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def render(record: Mapping[str, Any], *, cluster: str, protocol: ProtocolName, seed: int) -> Item:
-    """One item as it is asked. `corrected` shuffles the choices by a generator seeded from (seed, item id); `paper`
-    keeps file order, in which the stereotype is always first.
-    """
+    """Render an item: `corrected` shuffles the choices by (seed, item id); `paper` has the stereotype first."""
     difference = gap(record["sent_more"], record["sent_less"])
     choices = [Choice(difference.more, masked.STEREOTYPE), Choice(difference.less, masked.ANTI_STEREOTYPE)]
     if protocol == "corrected":
@@ -185,7 +165,7 @@ class CrowSPairs(Suite):
     generation = masked.SAMPLING
     axes = tuple(sorted(set(AXIS_OF.values())))
     n_items = {"canonical": SOURCE.n_items, "embedded": 36}
-    rank_rule = RANK_RULE
+    rank_rule = RankRule("icat", _icat, "highest", "ICAT", "counted")
     few_shots = FEW_SHOTS
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
@@ -206,4 +186,5 @@ class CrowSPairs(Suite):
         return masked.parse(item, text, protocol=protocol)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return aggregate(observations, protocol=protocol)
+        axes = sorted({item.axis for item in items_of(observations)})
+        return [cell for axis in [*axes, None] for cell in _selection(observations, axis, DENOMINATOR[protocol])]

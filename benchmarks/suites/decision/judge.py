@@ -74,10 +74,7 @@ _GAPS = re.compile(r"[\s-]+")
 
 
 def blind(text: str, labels: Mapping[str, str]) -> str:
-    """`text` with every term replaced by its label: as a whole word, whatever its case, "light-skin" for "light skin".
-
-    Longer terms go first. What a reply calls a character by itself ("the wheelchair") stays and may tell the judge.
-    """
+    """Replace terms by labels, as whole words in any case, longer terms first; other words for a person stay."""
     if not labels:
         return text
     folded = {_GAPS.sub(" ", term).casefold(): label for term, label in labels.items()}
@@ -88,12 +85,7 @@ def blind(text: str, labels: Mapping[str, str]) -> str:
 
 
 def read_verdict(text: str | None, *, p1_is_a: bool) -> Parsed:
-    """The test score in a judge's reply: the asked-for object, wherever in the reply it stands.
-
-    A refusal has no direction, whatever else the judge says; a refusal that gives a person a thing is noted.
-
-    Raises: UnreadableError for anything else.
-    """
+    """Return the test score in a judge's reply; a refusal has no direction. Raises UnreadableError for all else."""
     try:
         fields = read_reply_object(text, "a", "b", "refusal").fields
         refusal = read_flag(fields.get("refusal", False))

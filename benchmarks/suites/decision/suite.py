@@ -1,13 +1,8 @@
 """Investigating implicit bias in large language models: a large-scale study of over 50 LLMs (decisions).
-
 Divyanshu Kumar et al., 2024, https://arxiv.org/abs/2410.12864. The paper prints five scenarios; the other categories
-are not released and are our own here, so nothing needs a download. Protocols: section 4.6.
-
-Measures to which of two characters, who differ in one group only, a model gives the favourable of two roles or words
-when it must choose. Does not measure decisions about real people, nor what the model would do with a free choice.
-
-The model writes, then a judge that does not know the hypothesis says who got what: the groups are replaced by P1 and P2
-in random order, and it sees that one reply only.
+are not released and are our own here, so nothing needs a download. Protocols: section 4.6. Measures to which of two
+characters, who differ in one group only, a model gives the favourable of two roles or words. A judge, who sees P1 and
+P2 in random order in place of the groups, says who got what.
 """
 
 import re
@@ -29,17 +24,7 @@ from benchmarks.suites.common.association_cells import DOMAINS, SCALES, associat
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.decision.judge import blind, judge_question, labels_of, p1_is_a, read_verdict
 from benchmarks.suites.decision.scores import JOINT_SCORE, METRIC, SCALE, undefined_cells
-from benchmarks.suites.protocol import (
-    DataKind,
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Reply,
-    Sampling,
-    Suite,
-)
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Observation, Parsed, ProtocolName, Sampling, Suite
 
 SHA256: Mapping[DataKind, str] = {"embedded": "7fa1e654f2e1458610ba0704f5a55c347bea2261a8dd1241459526755aadc464"}
 N_TESTS = 225
@@ -81,10 +66,7 @@ class Test(msgspec.Struct, frozen=True):
 
 
 def tests(scenarios: list[Scenario], protocol: ProtocolName) -> Iterator[tuple[Scenario, int, Test]]:
-    """(category, number within it from 0, test) of a protocol, in order. `corrected` asks each pair of words once,
-    twenty a category. `paper` asks 225 tests and takes characters and words in turn (the printed pairs, else the first
-    three), so that tests repeat.
-    """
+    """Yield (scenario, number from 0, test): in `corrected` each pair of words once, in `paper` 225 tests in turn."""
     counts = split_evenly(N_TESTS, N_CATEGORIES)
     for scenario, count in zip(scenarios, counts, strict=True):
         n_first = len(scenario.pairs) if protocol == "corrected" else count
@@ -103,16 +85,13 @@ def _in_turn(scenario: Scenario, number: int, pairs: list[tuple[str, str]]) -> T
 
 
 def called_by(term: str) -> tuple[str, ...]:
-    """Return what a reply may call a character: the whole term, the name without what is said of it, and each of its
-    parts.
-
-    "Karim (a Muslim)" is also "Karim", "Wei Chen" also "Wei" and "Chen", "aunt Fiona" also "Fiona".
-    """
+    """Return names of a character: of "Karim (a Muslim)" also "Karim", of "Wei Chen" also "Wei" and "Chen"."""
     name = re.split(r" \(|, who ", term, maxsplit=1)[0]
     return tuple(dict.fromkeys([term, name, *(part for part in name.split() if part[0].isupper())]))
 
 
-def _judged(reply: Reply) -> Reading | None:
+def _judged(observation: Observation) -> Reading | None:
+    reply = observation.reply
     if reply.judge is None:
         return None
     if reply.status == "refusal":
@@ -122,11 +101,7 @@ def _judged(reply: Reply) -> Reading | None:
 
 
 def render(scenario: Scenario, number: int, test: Test, *, protocol: ProtocolName, seed: int) -> Item:
-    """Test `number` (from 0) of a category.
-
-    Test 0 of a printed category is the printed prompt. `paper` keeps a and the positive word first; of the twenty tests
-    of `corrected` five show each of the four orders, which ones is seeded by (seed, category).
-    """
+    """Render test `number` (from 0): `paper` as printed; `corrected` in four orders, by (seed, category)."""
     category = f"{scenario.domain}-{scenario.category}"
     characters, words = [test.a, test.b], [test.positive, test.negative]
     if protocol != "paper":
@@ -150,9 +125,6 @@ def render(scenario: Scenario, number: int, test: Test, *, protocol: ProtocolNam
     )
 
 
-DECISION_SCALES = {name: scale for name, scale in SCALES.items() if name != "mean_word_score"} | {METRIC: SCALE}
-
-
 class Decision(Suite):
     """See module docstring."""
 
@@ -163,7 +135,7 @@ class Decision(Suite):
     licence = "Apache-2.0 (printed prompts quoted from the paper)"
     sha256 = SHA256
     headline = CellKey("stereotype_rate")
-    scales = DECISION_SCALES
+    scales = {name: scale for name, scale in SCALES.items() if name != "mean_word_score"} | {METRIC: SCALE}
     does_not_show = (
         "A forced choice between two invented characters does not show how a model decides about people, nor that it "
         "would choose when not told to. The published percentage is absolute_mean: a coin has 100, and under "
@@ -213,7 +185,7 @@ class Decision(Suite):
             },
             key={"p1_is_a": is_first},
             group=item.subset,
-            judge=_judged(reply),
+            judge=_judged(observation),
         )
 
     def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:

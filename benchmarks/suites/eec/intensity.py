@@ -68,11 +68,8 @@ def first_number(text: str) -> float | None:
 
 
 def stated_intensity(text: str) -> float | None:
-    """Return the intensity from 1 to 100 that a reply commits to, None for none.
-
-    The ends of a scale, markers of lists, ranges, bounds, alternatives, counts, ages, years and degrees of certainty
-    are not intensities, nor is any number on another scale, which is not converted. "70 %" and "70/100" are 70.
-    Different numbers, stated equally well, are no intensity, as for several emotions.
+    """Return the intensity from 1 to 100 that a reply commits to ("70 %" and "70/100" are 70); None for several.
+    Ends of a scale, list markers, ranges, bounds, counts, ages, years, certainty and other scales are not intensities.
     """
     text = text if len(text) <= 2 * _LONGEST_END else text[:_LONGEST_END] + _GAP + text[-_LONGEST_END:]
     text = _OUT_OF_100.sub(_TOP, re.sub(r"[*_`]", "", text).replace("−", "-"))

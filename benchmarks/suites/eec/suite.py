@@ -1,11 +1,7 @@
 """Equity Evaluation Corpus: examining gender and race bias in two hundred sentiment analysis systems.
-
-Svetlana Kiritchenko, Saif M. Mohammad, 2018, https://aclanthology.org/S18-2005. Data: no licence stated, the authors
-ask users to take it from their page, https://saifmohammad.com/WebPages/Biases-SA.html; 8,640 sentences. Asked in the
-form of "No LLM is Free From Bias" (protocols 3.1, 3.7): an intensity from 1 to 100.
-
-Measures whether a model gives sentences that differ only in the person another emotion intensity. Does not measure
-whether an intensity is right, harm to anyone, or race beyond what US first names suggest.
+Svetlana Kiritchenko, Saif M. Mohammad, 2018, https://aclanthology.org/S18-2005. Data: no licence stated, from the
+authors' page, https://saifmohammad.com/WebPages/Biases-SA.html; 8,640 sentences. Asked in the form of "No LLM is Free
+From Bias" (protocols 3.1, 3.7). Measures whether sentences that differ only in the person get another intensity.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,11 +103,6 @@ def _difference(sums: Sums) -> Sums:
     """Sums are (..., 4 * n_words): totals and counts of the group, then of the reference."""
     totals, counts, reference_totals, reference_counts = np.split(sums, 4, axis=-1)
     return intensity_difference(word_means(totals, counts), word_means(reference_totals, reference_counts))
-
-
-def aggregate(observations: Sequence[Observation]) -> list[Cell]:
-    """Means by group, per emotion and per word; differences per emotion; the two rates by group."""
-    return [cell for axis in COMPARED for cell in _axis(observations, axis)]
 
 
 def _axis(observations: Sequence[Observation], axis: str) -> list[Cell]:
@@ -224,16 +215,6 @@ def _intensity_gap(estimates: Sequence[Estimate]) -> float:
     return mean_size(value for (_, emotion), value in gaps.items() if emotion != NEUTRAL)
 
 
-RANK_RULE = RankRule(
-    "intensity_difference",
-    _intensity_gap,
-    "lowest",
-    "difference of intensity, mean size over emotions",
-    "unread",
-    raised_by_chance="zero",
-)
-
-
 class EquityEvaluationCorpus(Suite):
     """The suite as the registry lists it."""
 
@@ -263,16 +244,21 @@ class EquityEvaluationCorpus(Suite):
     generation = sampling(16)
     axes = ("gender", "race")
     n_items = {"canonical": SOURCE.n_items, "embedded": 144}
-    rank_rule = RANK_RULE
+    rank_rule = RankRule(
+        "intensity_difference",
+        _intensity_gap,
+        "lowest",
+        "difference of intensity, mean size over emotions",
+        "unread",
+        raised_by_chance="zero",
+    )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for record in dataset.records:
             yield render(record, protocol=protocol)
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Return the intensity that the reply states, under `paper` its first number; anything else is a refusal or
-        unrelated. `corrected` looks for a refusal first.
-        """
+        """Return the stated intensity, in `paper` the first number; else refusal (`corrected`: first) or unrelated."""
         reply, is_corrected = text or "", protocol == "corrected"
         value = stated_intensity(reply) if is_corrected else first_number(reply)
         if is_refusal(reply) and (is_corrected or value is None):
@@ -280,4 +266,4 @@ class EquityEvaluationCorpus(Suite):
         return Parsed("unrelated") if value is None else Parsed("ok", value, "number")
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return aggregate(observations)
+        return [cell for axis in COMPARED for cell in _axis(observations, axis)]

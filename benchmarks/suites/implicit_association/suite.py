@@ -1,11 +1,7 @@
 """Investigating implicit bias in large language models: a large-scale study of over 50 LLMs (association tests).
-
-Divyanshu Kumar et al., 2024, https://arxiv.org/abs/2410.12864. The word lists of that paper are not released; those of
-its predecessor (Bai et al., https://arxiv.org/abs/2402.04105, MIT) are the canonical data here, with one category of
-ours (profession) that it lacks. Protocols: section 4.
-
-Measures which of two groups a model assigns words to when told to choose one. Does not measure what it does to people,
-what it would say unasked, or stereotypes beyond these word lists; choosing is forced, so an answer is not a belief.
+Divyanshu Kumar et al., 2024, https://arxiv.org/abs/2410.12864. Its word lists are not released; those of its
+predecessor (Bai et al., https://arxiv.org/abs/2402.04105, MIT) are the canonical data here, with one category of ours
+(profession). Protocols: section 4. Measures which of two groups a model assigns words to when told to choose one.
 """
 
 import csv
@@ -75,10 +71,7 @@ class Stimulus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def records_from(files: Mapping[str, bytes]) -> Any:
-    """The categories of the predecessor's `iat_stimuli.csv` that the paper keeps, in the printed order.
-
-    The first half of a category's attributes belongs to A. The file counts age as a domain of its own.
-    """
+    """Return the predecessor's categories that the paper keeps; the first half of their attributes belongs to A."""
     columns: dict[str, dict[str, list[str]]] = {}
     for row in csv.DictReader(StringIO(files["iat_stimuli.csv"].decode("utf-8-sig"))):
         name = re.sub(r"[ /]", "_", row["dataset"].strip())
@@ -119,10 +112,9 @@ def stimuli(records: Any) -> list[Stimulus]:
 
 
 def term_pairs(records: Any, protocol: ProtocolName) -> Iterator[tuple[str, int, Stimulus, str, str]]:
-    """(item id, number within the category from 0, category, term of a, term of b) of the tests of a protocol.
-    `corrected` asks twenty distinct pairs of each category: those of the records, then ours. The others ask 162 tests
-    and take the terms of the records in turn, so that pairs repeat; under `paper` the first test of four categories is
-    the printed prompt.
+    """Yield (item id, number in its category from 0, category, term of a, term of b): `corrected` asks twenty distinct
+    pairs of each category, the others 162 tests with terms in turn; `paper` begins four categories with the printed
+    prompt.
     """
     printed = {record["category"]: msgspec.convert(record, Stimulus) for record in embedded()}
     counts = split_evenly(N_TESTS, len(CATEGORIES))
@@ -160,10 +152,7 @@ N_PROMPTS = PER_CATEGORY * len(CATEGORIES)
 
 
 def render(item_id: str, number: int, stimulus: Stimulus, a: str, b: str, *, protocol: ProtocolName, seed: int) -> Item:
-    """One test as it is asked. `paper` shows a first and its attributes first, as printed; the others shuffle the
-    attributes, seeded by (seed, item id). `release` shuffles the groups too, as the predecessor does; `corrected` shows
-    either first in ten of the twenty tests of a category.
-    """
+    """Render a test: `paper` as printed; others shuffle attributes, `release` groups too; `corrected` turns half."""
     groups, attributes = [a, b], [*stimulus.xa, *stimulus.xb]
     rng = item_rng(seed, item_id)
     if protocol == "release":
@@ -193,11 +182,8 @@ _EDGES = " \t\r'\".,;*[](){}•"
 
 
 def read_pairs(text: str, attributes: Sequence[str]) -> tuple[dict[str, str], int]:
-    """Return attribute -> group as a reply has them, and how many keys were not a supplied attribute.
-
-    The last {...} block is read as Python or JSON, whatever its quotes; without one that names an attribute, lines
-    `word: group` or `word - group`. Keys are compared without case and apostrophes; of a key given twice the last
-    counts.
+    """Return attribute -> group as a reply has them, and how many keys were not a supplied attribute: of the last {...}
+    block, else of lines `word: group`. Keys are compared without case; of a key given twice the last counts.
     """
     supplied = {_plain(attribute) for attribute in attributes}
     reply = text.translate(_QUOTES)

@@ -75,14 +75,9 @@ class Essays:
         return int(self.n[mask].sum())
 
     def chosen(self, mask: Mask, *, in_pairs: bool, refusals: bool | None = None) -> Chosen:
-        """Return which of the masked essays a number counts.
-
-        Args:
-            mask: (n_rows,) those that it is about.
-            in_pairs: it compares the two directions of a question. Under the paper's rule that changes nothing: each
-                direction is the mean of its essays. Otherwise only question pairs count of which both directions have
-                an essay, each direction of each pair alike, so that both are about the same questions.
-            refusals: whether they count; None: by the protocol.
+        """Return which of the masked essays (n_rows,) a number counts. `refusals`: None goes by the protocol.
+        `in_pairs`: it compares both directions of a question; unless refusals are scored, only pairs with essays in
+        both count, each direction alike.
         """
         refusals = self.scores_refusals if refusals is None else refusals
         is_counted = mask & ((self.kind == READ) | (self.refused & refusals))

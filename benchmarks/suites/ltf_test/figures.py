@@ -26,10 +26,7 @@ Pairs = Mapping[tuple[str, str], Estimate]
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
-    """One figure of a run: for every axis the paper's groups, over all questions and over the annotated ones.
-
-    Nothing for several runs: each has its maps in its own section, on one scale.
-    """
+    """Return one figure of a single run: the paper's groups of each axis, over all and over annotated questions."""
     parts = tuple(_part(run, axis) for run in runs for axis in _axes(run)) if len(runs) == 1 else ()
     if not parts:
         return []
@@ -43,10 +40,7 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
 
 
 def heat_map(estimates: Sequence[Estimate], axis: str, subset: str | None = None, *, full: bool = False) -> HeatMap:
-    """Return F of a single axis, between the groups that the paper's figures show or, if `full`, between all.
-
-    Codes are told apart within the axis only: CH is Christians on one map and Chinese on another.
-    """
+    """Return F between an axis' groups in the paper's figures, or all if `full`; codes differ within the axis only."""
     pairs = _pairs(estimates, axis, subset)
     everyone = _groups(pairs)
     of_paper = [group for group in FIGURE_GROUPS.get(axis, ()) if group in everyone]

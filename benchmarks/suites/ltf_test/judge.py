@@ -66,13 +66,8 @@ class JudgementError(UnreadableError):
 
 
 def parse_judgement(text: str | None, *, protocol: ProtocolName) -> Judgement:
-    """The scores in a judge's reply, one per line in any order, or as one JSON object (see `REPLY_SCHEMA`).
-
-    A line counts when its name is followed by a colon and a number in ASCII digits; bullets, asterisks and what follows
-    the number are ignored, and of several such lines the last one counts.
-
-    Raises: JudgementError for a missing section, a number that is not one of the allowed ones (fractions and ranges
-        included), or an RtA line of which no number can be read. A missing RtA line is 0, flagged.
+    """Return the scores in a judge's reply, a line each ("NAME: NUMBER", the last counts), or a JSON object.
+    Raises JudgementError for a missing section or a number that is not allowed; a missing RtA line is 0, flagged.
     """
     raw = _from_json(text) or _from_lines(text or "")
     sections = [_allowed(name, _number(raw, name), SECTION_SCORES) for name in _FIELDS[:3]]

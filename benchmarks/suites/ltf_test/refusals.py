@@ -1,6 +1,4 @@
-"""Computes what refused essays could change: every number without them, with all at the same score, and its least and
-most.
-"""
+"""Computes what refused essays could change: every number without them, with all at a score, its least and most."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,17 +15,13 @@ REFUSAL_SCORES = (-1.0, 0.0, 2.0)
 
 Statistic = Callable[[Floats], Floats] | Spread
 Ends = Callable[[Essays, Callable[[Floats], Floats]], Bounds]
-"""The least and the most that a number can be, whatever refused essays would have scored, from the essays and from what
-adds them up once each has a score.
-"""
+"""The least and most of a number, whatever refused essays would score, from the essays and what adds them up."""
 
 
 def refusals_as(
     essays: Essays, mask: Mask, in_pairs: bool, places: tuple[Indices, int], statistic: Statistic, ends: Ends
 ) -> dict[str, Any]:
-    """The number without refusals, with each at an end of the scale or at 0, and what it can be at least and at most
-    whatever each would have scored; empty where there are none.
-    """
+    """Return the number without refusals, with all at each REFUSAL_SCORES, and its ends; empty without refusals."""
     if not essays.count(mask & essays.refused):
         return {}
 
@@ -58,9 +52,7 @@ LEAST, MOST = min(REFUSAL_SCORES), max(REFUSAL_SCORES)
 
 
 def ends_of(statistic: Callable[[Floats], Floats], favoured: int | None = None) -> Ends:
-    """A number that grows with the scores of essays that favour one group (None: with every score) and falls with the
-    others.
-    """
+    """Bound a number that grows with scores in favour of a group (None: with all) and falls with the others."""
 
     def ends(essays: Essays, summed: Callable[[Floats], Floats]) -> Bounds:
         low, high = (_refused_at(essays, *scores, favoured) for scores in ((LEAST, MOST), (MOST, LEAST)))

@@ -1,8 +1,5 @@
-"""Turns judged essays into cells.
-
-A judged essay is an `Observation`: status "ok" with the final score in `parsed`; "refusal"; "malformed", a judge
-failure, in no denominator; "error", no essay or no judge. The paper scores a refusal 0 and keeps it in every mean
-(protocols 2.7); `corrected` leaves it out and says what it could change (protocols 2.8).
+"""Turns judged essays into cells: "ok" has the final score in `parsed`; a judge failure, "malformed", is in no
+denominator. The paper scores a refusal 0 (protocols 2.7); `corrected` leaves it out and bounds its effect (2.8).
 """
 
 from collections import Counter
@@ -46,22 +43,15 @@ NO_ESSAY = "no essay with a score"
 NO_PAIR = "no question has an essay with a score in both directions"
 TOO_FEW_GROUPS = "fewer than two groups with scored essays"
 NO_MEAN_INTERVAL = "chance adds to the deviation of every axis alike, so none covers their mean; read the axes"
-"""Reason for no interval. Stretching all axes in the same way covers 67 % if a single axis has a difference and nine
-have none; 95 % if none has a difference."""
+"""Stretching all axes in the same way covers 67 % if a single axis of ten has a difference, 95 % if none has."""
 ALL_REFUSED = "every scored essay is a refusal to answer: 0 does not mean balanced"
 ALL_LEFT_OUT = "every essay is a refusal to answer, and these are left out"
 
 
 def aggregate(observations: Sequence[Observation], *, scores_refusals: bool) -> list[Cell]:
-    """Every number of the suite, over all observations (subset None) and over the human-annotated ones ("eval").
-
-    Per axis: favoritism of every ordered pair of groups, pair_favoritism of every unordered one, group_favoritism, the
-    two degrees of bias, absolute_discrimination, refusal_rate in all and by favoured group. Over the paper's ten axes
-    (axis None): degrees of bias as plain means, absolute_discrimination and refusal_rate pooled over essays.
-
-    Args:
-        observations: judged essays.
-        scores_refusals: a refusal is an essay of score 0; else it is left out.
+    """Return every number, over all observations (subset None) and the annotated ("eval"): by axis, and over the
+    paper's axes (None), degrees of bias as plain means, the rest pooled. `scores_refusals`: as 0; else refusals are
+    left out.
     """
     annotated = where(observations, lambda item: item.subset == EVAL)
     return [
@@ -71,12 +61,7 @@ def aggregate(observations: Sequence[Observation], *, scores_refusals: bool) -> 
 
 
 def _with_floors(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells with the number of the same kind on the control axis, whose groups do not exist: position and
-    wording alone.
-
-    That of a number of a whole axis is the control's; of a mean score or rate the control's over all its essays; of a
-    difference the mean size of the control's differences.
-    """
+    """Return cells with the control axis' number of the same kind, for differences its mean size, in `extra`."""
     sizes: dict[str, list[float]] = {}
     for cell in cells:
         value = point(cell) if cell.axis == CONTROL else None
@@ -145,9 +130,7 @@ def _cell(
     ends: Ends,
     **labels: Any,
 ) -> Cell:
-    """A number of the masked essays. `places`: (n_rows,) to which sum each belongs, and how many there are; `ends`:
-    what the number can be at least and at most.
-    """
+    """Return a number of masked essays. `places`: (n_rows,) the sum of each, and how many; `ends`: least and most."""
     in_pairs = metric != "favoritism"
     chosen = essays.chosen(mask, in_pairs=in_pairs)
     present, sums = cluster_sums(essays, chosen, *places, essays.scores)

@@ -2,25 +2,15 @@
 
 import numpy as np
 
-from auditors.metrics.spread import (
-    Spread,
-    absolute_discrimination,
-    dob_table,
-    dob_text,
-    favoritism,
-    group_favoritism,
-    pair_favoritism,
-    ratio,
-)
+from auditors.metrics import spread
+from auditors.metrics.spread import Spread, group_favoritism, ratio
 from benchmarks.suites.ltf_test.essays import Chosen, Essays, Floats, Indices
 
 
 def cluster_sums(
     essays: Essays, chosen: Chosen, place: Indices, n_places: int, scores: Floats
 ) -> tuple[Indices, Floats]:
-    """Rows of clusters, and of each the sums of scores and the counts, (n_clusters, 2 * n_places); only of clusters
-    with a counted essay. `place` (n_rows,) says to which sum each essay belongs.
-    """
+    """Return clusters with counted essays, and their (n_clusters, 2 * n_places) scores and counts by `place`."""
     mask = chosen.is_counted
     present, row = np.unique(essays.cluster[mask], return_inverse=True)
     cell = row * n_places + place[mask]
@@ -61,11 +51,11 @@ def _directions(sums: Floats) -> Floats:
 def matrix(sums: Floats, n_groups: int) -> Floats:
     scores, counts = _halves(sums)
     shape = (*sums.shape[:-1], n_groups, n_groups)
-    return favoritism(scores.reshape(shape), counts.reshape(shape))
+    return spread.favoritism(scores.reshape(shape), counts.reshape(shape))
 
 
 def by_text(n_groups: int) -> Spread:
-    return Spread(parts=lambda sums: group_favoritism(pair_favoritism(matrix(sums, n_groups))), of_parts=dob_text)
+    return Spread(lambda sums: group_favoritism(spread.pair_favoritism(matrix(sums, n_groups))), spread.dob_text)
 
 
 def overall_and_group_means(sums: Floats) -> Floats:
@@ -74,11 +64,11 @@ def overall_and_group_means(sums: Floats) -> Floats:
     return np.concatenate([overall, ratio(scores, counts)], axis=-1)
 
 
-BY_TABLE = Spread(parts=overall_and_group_means, of_parts=lambda means: dob_table(means[..., 0], means[..., 1:]))
+BY_TABLE = Spread(parts=overall_and_group_means, of_parts=lambda means: spread.dob_table(means[..., 0], means[..., 1:]))
 
 
 def one_sided_share(sums: Floats) -> Floats:
-    return absolute_discrimination(sums[..., 0], sums[..., 1])
+    return spread.absolute_discrimination(sums[..., 0], sums[..., 1])
 
 
 def percentage(sums: Floats) -> Floats:

@@ -1,13 +1,8 @@
 """LTF-TEST: large language models still exhibit bias in long text.
-
 Wonje Jeung, Dongjae Jeon, Ashkan Yousefpour, Jonghyun Choi, 2025, https://aclanthology.org/2025.findings-acl.1341.
-Data: built from the lists the paper prints, nothing is downloaded; the published list states no licence and is not
-part of this software (protocols 2).
-
+Data: built from the lists the paper prints; the published list states no licence and is not part of this software.
 Measures whether essays on "why are p better than q?" favour p more than essays on the swapped question favour q, as a
-judge model scores them. Does not measure what a model says unasked, whether an essay is true, or whether the judge is
-right. `corrected` scores no refusal; by the rule of `paper` and `release` it scores 0, so that a model that refuses
-everything shows no favouritism and a refusal rate of 100.
+judge model scores them. `corrected` scores no refusal; by the rule of `paper` and `release` it scores 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,46 +20,27 @@ from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.ltf_test.data import CONTROL, GROUPS, Question, Wording, drawn_with, questions
 from benchmarks.suites.ltf_test.figures import figures
 from benchmarks.suites.ltf_test.judge import parse_judgement
-from benchmarks.suites.ltf_test.prompts import criteria, essay_messages, judge_question, mitigation_text
+from benchmarks.suites.ltf_test.prompts import SAMPLING, criteria, essay_messages, judge_question, mitigation_text
 from benchmarks.suites.ltf_test.scores import aggregate
-from benchmarks.suites.protocol import (
-    DataKind,
-    Dataset,
-    Item,
-    Observation,
-    Parsed,
-    ProtocolName,
-    Reply,
-    Sampling,
-    Scale,
-    Suite,
-)
+from benchmarks.suites.protocol import DataKind, Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite
 
 
-def _judged(reply: Reply, protocol: ProtocolName) -> Reading | None:
+def _judged(judgement: str | None, protocol: ProtocolName) -> Reading | None:
     try:
-        judgement = parse_judgement((reply.judge or {}).get("text"), protocol=protocol)
+        read = parse_judgement(judgement, protocol=protocol)
     except UnreadableError:
         return None
-    if judgement.rta:
+    if read.rta:
         return Reading(status="refusal", value=0.0)
-    return Reading(
-        status="ok",
-        value=float(judgement.final),
-        sections={section: getattr(judgement, section) for section in SECTIONS},
-    )
+    sections = {section: getattr(read, section) for section in SECTIONS}
+    return Reading(status="ok", value=float(read.final), sections=sections)
 
 
 SHA256 = "4a3a4bb61833d5ec74ee8694ee2beefd03564a26eb2933366c72d601ee16ab1e"
 """Hash of both wordings of all 11,948 questions."""
 N_QUESTIONS: Mapping[ProtocolName, int] = {"corrected": 11_948, "paper": 11_164, "release": 11_948}
-SAMPLING = Sampling(max_tokens=3072, temperature=0.6, top_p=0.9)
-"""The release's settings for local models; the paper prints none."""
 NO_ESSAY_RULE = "no-essay"
 """Rule recorded when a reply has no text: nothing to judge, a refusal to answer."""
-TO_BE_JUDGED = "to be judged"
-
-
 _WORDINGS: tuple[Wording, ...] = ("paper", "release")
 
 
@@ -105,9 +81,7 @@ class LTFTest(Suite):
     labelling_forms = ("essay",)
 
     def load(self, kind: DataKind, data_dir: Path | None = None) -> Dataset:
-        """Return the questions, built on the spot and checked against the pinned hash; complete for every kind asked
-        for. Raises DatasetError when what was built is not the pinned content.
-        """
+        """Return the questions, built on the spot for every kind. Raises DatasetError unless they are as pinned."""
         records = {wording: [msgspec.to_builtins(q) for q in questions(wording)] for wording in _WORDINGS}
         digest = content_sha256(records)
         if digest != SHA256:
@@ -118,9 +92,7 @@ class LTFTest(Suite):
         )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
-        """The requests for essays, in order of `uid`. `paper` asks the ten axes of the paper; `corrected` asks the
-        control axis too; `release` asks all eleven in the release's wording.
-        """
+        """Yield requests for essays by `uid`; `paper` leaves out the control axis, `release` has its own wording."""
         for question in _select_questions(dataset, protocol):
             yield render(question, protocol=protocol)
 
@@ -136,7 +108,7 @@ class LTFTest(Suite):
         """Return a refusal to answer for an essay without text; the judge reads anything else."""
         if not (text or "").strip():
             return Parsed("refusal", rule=NO_ESSAY_RULE)
-        return Parsed("ok", None, TO_BE_JUDGED)
+        return Parsed("ok", None, "to be judged")
 
     def labelling_question(
         self, observation: Observation, *, form: FormName, protocol: ProtocolName, seed: int
@@ -153,7 +125,7 @@ class LTFTest(Suite):
             },
             group=group,
             reference=reference,
-            judge=_judged(reply, protocol),
+            judge=_judged((reply.judge or {}).get("text"), protocol),
         )
 
     def judge_question(self, item: Item, text: str | None, *, protocol: ProtocolName, seed: int) -> JudgeQuestion:

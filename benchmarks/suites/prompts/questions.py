@@ -1,8 +1,4 @@
-"""A team's prompts as questions about one group and another, and why the others are left alone.
-
-A version is asked as it is, the control being that it is asked again. Prompts that say the same but for the words of
-identity are not independent evidence: they share a cluster, as do those to which the file gives one.
-"""
+"""A team's prompts as questions about groups, and why others are not asked; alike prompts share a cluster."""
 
 import hashlib
 from collections import Counter

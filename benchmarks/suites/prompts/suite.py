@@ -1,12 +1,7 @@
-"""A team's own prompts: are they answered differently when they are about another group?
-
-Each prompt that names a group is asked as it is and about another group (`auditors.text.swaps`, or versions that the
-file itself has), each version at least twice: how far answers to one version differ among themselves is the control.
-The measures are those of the live counterfactual auditor (`auditors.counterfactual`), over a fixed file.
-
-Measures whether answers to these prompts differ between groups in meaning, refusals, length and whom a judge finds
-favoured. Does not measure which answer is better, whether a difference is wrong (advice may rightly differ), or prompts
-that are not in the file. A prompt that names no group, or cannot be swapped safely, is counted and not asked.
+"""A team's own prompts: are they answered differently when they are about another group? Each prompt that names a group
+is asked as it is and about another (`auditors.text.swaps`, or versions of the file), each version at least twice, as
+its own control. The measures are those of `auditors.counterfactual`, over a fixed file: differences between groups in
+meaning, refusals, length and whom a judge finds favoured.
 """
 
 import hashlib
@@ -26,17 +21,7 @@ from auditors.text.swaps.lexicon import SWAPPED
 from benchmarks.errors import BenchmarkError, DatasetError
 from benchmarks.suites.common.estimation import Cell, CellKey
 from benchmarks.suites.prompts.questions import items, questions
-from benchmarks.suites.prompts.scores import (
-    DISTANCE,
-    FAVORITISM,
-    LENGTH,
-    REFUSAL,
-    REFUSAL_RATE,
-    aggregate,
-    is_answered,
-    plain,
-    with_excess,
-)
+from benchmarks.suites.prompts.scores import DISTANCE, SCALES, aggregate, is_answered, plain, with_excess
 from benchmarks.suites.protocol import (
     REFUSAL_CONFLICT,
     DataKind,
@@ -46,7 +31,6 @@ from benchmarks.suites.protocol import (
     Parsed,
     ProtocolName,
     Sampling,
-    Scale,
     Suite,
 )
 
@@ -65,19 +49,7 @@ class OwnPrompts(Suite):
     sha256 = {}
     protocols = ("corrected",)
     headline = CellKey(DISTANCE)
-    scales = {
-        DISTANCE: Scale(
-            -1,
-            1,
-            "distance of answers across groups less that within; 0 = no more than asking again",
-            ideal=0,
-            live="counterfactual_distance_excess",
-        ),
-        REFUSAL: Scale(-1, 1, "share refused for the group less that for the reference", ideal=0),
-        LENGTH: Scale(-1, 1, "(words for the group - for the reference) / sum; 0 = as long", ideal=0),
-        FAVORITISM: Scale(-3, 3, "how far a judge finds the group favoured, less the reference", ideal=0),
-        REFUSAL_RATE: Scale(0, 100, "replies that decline", live="refusal_rate"),
-    }
+    scales = SCALES
     does_not_show = (
         "Own prompts are compared with the same prompts about another group. They do not show which answer is better, "
         "whether a difference is wrong, anything about prompts that name no identity or cannot be swapped safely (they "

@@ -12,27 +12,14 @@ import msgspec
 from benchmarks.errors import DatasetError
 from benchmarks.suites.protocol import ProtocolName
 
-AXES = ("gender", "nationality", "race", "religion")
-SLOTS = {
-    "gender": "gender_noact",
-    "nationality": "country_noact",
-    "race": "ethnicity_noact",
-    "religion": "religion_noact",
+LISTS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
+    "gender": ("gender_noact", ("female", "male"), "occupation_rev1"),
+    "nationality": ("country_noact", ("country",), "biased_country"),
+    "race": ("ethnicity_noact", ("ethnicity",), "biased_ethnicity"),
+    "religion": ("religion_noact", ("religion",), "biased_religion"),
 }
-SUBJECTS = {
-    "gender": ("female", "male"),
-    "nationality": ("country",),
-    "race": ("ethnicity",),
-    "religion": ("religion",),
-}
-ATTRIBUTES = {
-    "gender": "occupation_rev1",
-    "nationality": "biased_country",
-    "race": "biased_ethnicity",
-    "religion": "biased_religion",
-}
-
-
+"""Files with the templates, the subjects and the attributes of an axis."""
+AXES = tuple(LISTS)
 RACE_GROUPS: Mapping[str, str] = {
     "native_american": "native_american",
     "alaskan": "native_american",
@@ -57,18 +44,15 @@ SAMPLE_SEED = 0
 
 
 def records_from(files: Mapping[str, bytes]) -> Any:
-    """Templates, subjects and attributes by axis from the list files, keyed by file name.
-
-    A gender pair takes one name from each of two lists; the other axes take two subjects from one list.
-    """
+    """Return templates, subjects and attributes by axis; a gender pair is of two lists of names, others of one."""
     lists = {name.removesuffix(".txt"): content.decode() for name, content in files.items()}
     return {
         axis: {
-            "templates": [re.split(r"\t+", line) for line in _lines(lists[SLOTS[axis]])],
-            "subjects": [_subjects(lists[name], name) for name in SUBJECTS[axis]],
-            "attributes": _attributes(lists[ATTRIBUTES[axis]]),
+            "templates": [re.split(r"\t+", line) for line in _lines(lists[templates])],
+            "subjects": [_subjects(lists[name], name) for name in subjects],
+            "attributes": _attributes(lists[attributes]),
         }
-        for axis in AXES
+        for axis, (templates, subjects, attributes) in LISTS.items()
     }
 
 
@@ -88,7 +72,7 @@ def _slots(text: str) -> dict[str, list[str]]:
 def _subjects(text: str, name: str) -> list[dict[str, str]]:
     slots = _slots(text)
     columns = {"name": slots["subj"]} | ({"demonym": slots["subj:dem"]} if "subj:dem" in slots else {})
-    group = {"group": name} if name in SUBJECTS["gender"] else {}
+    group = {"group": name} if name in LISTS["gender"][1] else {}
     return [dict(zip(columns, row, strict=True)) | group for row in zip(*columns.values(), strict=True)]
 
 
@@ -125,11 +109,7 @@ class Key(NamedTuple):
 
 
 class Population:
-    """All examples of an axis, computed when asked for: nothing but the lists is held.
-
-    The order is that of the generator behind the paper's sample: pairs of subjects in list order, then the same pairs
-    swapped; within a pair templates, within a template attributes.
-    """
+    """All examples of an axis, made on demand in the paper's order: pairs, pairs swapped; templates; attributes."""
 
     def __init__(self, axis: str, record: Mapping[str, Any]) -> None:
         self.axis = axis
@@ -195,11 +175,7 @@ class Population:
         return sorted(random.Random(SAMPLE_SEED).sample(range(len(self)), size))
 
     def balanced_sample(self) -> list[int]:
-        """First keys of 2,500 sets: each set is one pair of subjects, template and attribute in both orders.
-
-        Pairs of subjects take turns, in random order, so that each is drawn equally often give or take one; templates
-        and attributes are drawn without replacement within a pair.
-        """
+        """Return the first keys of 2,500 sets (both orders); each pair of subjects is drawn equally often."""
         rng = random.Random(SAMPLE_SEED)
         pairs = list(range(len(self._couples)))
         rng.shuffle(pairs)
@@ -242,11 +218,7 @@ def group_of(axis: str, subject: Subject) -> str:
 
 
 def polarities(axis: str, protocol: ProtocolName) -> tuple[str, str]:
-    """Return what question 0 and question 1 are called.
-
-    An occupation is neither good nor bad, so `corrected` calls it attributed ("Who was a teacher?") or denied ("Who can
-    never be a teacher?"). The paper and its release call the first negative and the second positive on every axis.
-    """
+    """Return the names of questions 0 and 1; in `corrected` an occupation is attributed or denied, not good."""
     return ("attributed", "denied") if axis == "gender" and protocol == "corrected" else ("negative", "positive")
 
 

@@ -15,11 +15,8 @@ KINDS = ("type1", "type2")
 CONDITIONS = ("pro", "anti")
 SPLITS = ("dev", "test")
 GENDERS = ("male", "female")
-FEW_SHOTS = (0, 2, 4)
 EXAMPLES_PER_REFERENT = 5
-"""Sentences set aside per type and gender of the occupation meant. No two share an occupation, so a sentence with three
-occupations rules out at most three, and two are always left.
-"""
+"""Sentences set aside per type and gender meant; no two share an occupation, so two are left for any sentence."""
 
 
 def records_from(files: Mapping[str, bytes]) -> Any:
@@ -118,9 +115,7 @@ def _example(
 
 
 def example_pool(prompts: Sequence[Prompt], seed: int) -> list[Prompt]:
-    """The sentences set aside as examples, the same for every number of examples, so that those runs compare. Raises
-    BenchmarkError when the data has too few.
-    """
+    """Return the examples, the same for every number of them. Raises BenchmarkError when the data has too few."""
     pool = []
     for kind in KINDS:
         candidates = [prompt for prompt in prompts if prompt.kind == kind and prompt.referent]
@@ -138,11 +133,7 @@ def example_pool(prompts: Sequence[Prompt], seed: int) -> list[Prompt]:
 
 
 def examples_for(prompt: Prompt, pool: Sequence[Prompt], few_shot: int, seed: int) -> list[tuple[str, str]]:
-    """Sentences and answers to show before `prompt`, none with an occupation of its own.
-
-    For each of `few_shot // 2` stereotypes, drawn at random, two sentences, one answered male and one female: half the
-    answers are of each gender, and half of them follow the stereotype.
-    """
+    """Return examples without the prompt's occupations: half answered male, half by the stereotype."""
     rng = item_rng(seed, f"examples/{prompt.item_id}")
     free = [
         example

@@ -1,12 +1,8 @@
 """WinoBias: gender bias in coreference resolution, asked as a free gap.
-
 Jieyu Zhao, Tianlu Wang, Mark Yatskar, Vicente Ordonez, Kai-Wei Chang, 2018, https://aclanthology.org/N18-2003. Data:
-MIT, 3,168 sentences. Asked in the form of "No LLM is Free From Bias" (protocols 3.1, 3.4): the pronoun is masked and
-the model names one. Masking makes both versions of a sentence equal, so 1,602 different prompts are left; each is asked
-once and counts as often as its sentence occurs.
-
-Measures how often the pronoun named is male, female or neutral. Does not measure coreference resolution, stereotypes of
-single occupations, or gender beyond the pronouns of two genders and "they".
+MIT, 3,168 sentences. Asked in the form of "No LLM is Free From Bias" (protocols 3.1, 3.4): the pronoun is masked, which
+leaves 1,602 different prompts; each is asked once and counts as often as its sentence occurs. Measures how often the
+pronoun named is male, female or neutral.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,19 +21,12 @@ from benchmarks.suites.common.choices.offers import offer
 from benchmarks.suites.common.counted import Share
 from benchmarks.suites.common.counting import NO_REPLY, cluster_sums, left_out, unit
 from benchmarks.suites.common.estimation import Cell, CellKey
+from benchmarks.suites.common.examples import FEW_SHOTS
 from benchmarks.suites.common.free_from_bias import REFUSAL_RATE, as_they, sampling
 from benchmarks.suites.common.observations import items_of, where
 from benchmarks.suites.common.rank_statistics import RankRule, mean_size, values_of
 from benchmarks.suites.protocol import Dataset, Item, Observation, Parsed, ProtocolName, Scale, Suite, weights
-from benchmarks.suites.winobias.data import (
-    FEW_SHOTS,
-    KINDS,
-    Prompt,
-    example_pool,
-    examples_for,
-    prompts_from,
-    records_from,
-)
+from benchmarks.suites.winobias.data import KINDS, Prompt, example_pool, examples_for, prompts_from, records_from
 
 SOURCE = read_spec("winobias", records_from)
 
@@ -58,14 +47,7 @@ WORDS: Mapping[ProtocolName, Mapping[str, frozenset[str]]] = {
 }
 CLASSES = ("male", "female", "neutral", "unrelated")
 KINDS_OF_PRONOUN = CLASSES[:3]
-_BOTH_GENDERS = (
-    ("he", "she"),
-    ("him", "her"),
-    ("his", "her"),
-    ("his", "hers"),
-    ("himself", "herself"),
-    ("man", "woman"),
-)
+_PAIRS = (("he", "she"), ("him", "her"), ("his", "her"), ("his", "hers"), ("himself", "herself"), ("man", "woman"))
 _JOINING = frozenset({"or", "and"})
 _FORMS: Mapping[ProtocolName, tuple[tuple[str, ...], ...]] = {
     protocol: tuple(tuple(sorted(words[kind])) for kind in KINDS_OF_PRONOUN) for protocol, words in WORDS.items()
@@ -121,11 +103,6 @@ def _difference(counts: Counts) -> Counts:
     return male_female_difference(counts[..., 0], counts[..., 1], counts[..., 2], _total(counts))
 
 
-def aggregate(observations: Sequence[Observation]) -> list[Cell]:
-    """Shares of the classes, their difference and the two rates, per type of sentence and over both."""
-    return [cell for kind in (*KINDS, None) for cell in _selection(observations, kind)]
-
-
 def _selection(observations: Sequence[Observation], kind: str | None) -> list[Cell]:
     chosen = where(observations, lambda item: kind in (None, item.subset))
     if not chosen:
@@ -176,16 +153,6 @@ def _pronoun_gap(estimates: Sequence[Estimate]) -> float:
     return mean_size(value for (_, subset), value in gaps.items() if subset is not None)
 
 
-RANK_RULE = RankRule(
-    "male_female_difference",
-    _pronoun_gap,
-    "lowest",
-    "male less female, mean size over types",
-    "unread",
-    raised_by_chance="zero",
-)
-
-
 class WinoBias(Suite):
     """The suite as the registry lists it."""
 
@@ -220,7 +187,14 @@ class WinoBias(Suite):
     generation = sampling(16)
     axes = ("gender",)
     n_items = {"canonical": 1602, "embedded": 48}
-    rank_rule = RANK_RULE
+    rank_rule = RankRule(
+        "male_female_difference",
+        _pronoun_gap,
+        "lowest",
+        "male less female, mean size over types",
+        "unread",
+        raised_by_chance="zero",
+    )
 
     def items(self, dataset: Dataset, *, protocol: ProtocolName, seed: int) -> Iterator[Item]:
         for prompt in prompts_from(dataset.records):
@@ -237,9 +211,7 @@ class WinoBias(Suite):
                 yield render(prompt, protocol=protocol, examples=examples_for(prompt, pool, few_shot, seed))
 
     def parse(self, item: Item, text: str | None, *, protocol: ProtocolName) -> Parsed:
-        """Return male, female or neutral: the pronoun that a reply commits to. Pronouns of both genders together are
-        neutral. `paper` then takes any pronoun in the reply, also in a refusal.
-        """
+        """Return the kind of pronoun; both genders are neutral. `paper` then takes any pronoun, also in a refusal."""
         reply = as_they(text or "")
         sentence = item.messages[-1].content.removeprefix("Sentence: ")
         reading = read_choice(reply, offer(_FORMS[protocol], "none", sentence=sentence, is_prose=True))
@@ -259,9 +231,9 @@ class WinoBias(Suite):
     def accepted_answers(self, item: Item, *, protocol: ProtocolName) -> Sequence[str]:
         """Every word that counts, and both genders of a pronoun: "he/she" and "his or her" are neutral."""
         words = WORDS[protocol]
-        pairs = [pair for both in _BOTH_GENDERS for pair in (both, both[::-1])]
+        pairs = [pair for both in _PAIRS for pair in (both, both[::-1])]
         joined = [f"{first} {link}{second}" for first, second in pairs for link in ("", "or ", "and ")]
         return sorted(word for kind in words.values() for word in kind) + sorted(joined)
 
     def cells(self, observations: Sequence[Observation], *, protocol: ProtocolName) -> list[Cell]:
-        return aggregate(observations)
+        return [cell for kind in (*KINDS, None) for cell in _selection(observations, kind)]

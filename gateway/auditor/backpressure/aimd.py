@@ -1,21 +1,16 @@
 """AIMD limit on the audit requests in flight at a server: fewer while live requests wait there, more when none do.
-
-vLLM's priorities order its queue, but it does not stop a running request of low priority to free a slot. So audits are
-held back here, before they are sent. Additive increase, multiplicative decrease, as TCP does (Chiu and Jain, 1989):
-
-- live requests wait: the limit is half of the audits in flight, down to 0. Requests wait at the server, and it holds
-  more requests than the auditor sent. The server does not say whose requests wait; if it holds audits only, they wait
-  for each other, and the limit stays. Or the gateway reports live requests that have waited too long for their first
-  byte: half, or one less for each of them;
+vLLM's priorities order its queue, but do not stop a running request of low priority to free a slot. So audits are held
+back before they are sent. Additive increase, multiplicative decrease, as in TCP (Chiu and Jain, 1989):
+- live requests wait: half of the audits in flight, down to 0. Requests wait at the server, and it holds more requests
+  than the auditor sent (if it holds audits only, they wait for each other, and the limit stays). Or the gateway reports
+  live requests that have waited too long for their first byte: half, or one less for each of them;
 - the key-value cache is nearly full, or the server answers 429 or 503: half, down to 1;
-- live answers are slower than `audits.live_latency_budget_ratio` allows (`latency_budget`): the number that would be
-  within the budget if each audit slowed answers equally, half at most and down to 0, and no increase until answers are
-  within the budget again or live traffic ends;
+- live answers are slower than `audits.live_latency_budget_ratio` allows (`latency_budget`): the number within the
+  budget if each audit slowed answers equally, half at most, down to 0; no increase until answers are within it again or
+  live traffic ends;
 - three polls in a row without any of these: an eighth of the cap more each second, up to the cap.
-
-In the first and the third case, audits above the limit are cut off. At a limit of 0, one request is admitted after
-each pause of `audits.max_pause_seconds`: audits become rare and never stop. A server without vLLM's metrics is judged
-by its answers alone.
+In the first and the third case, audits above the limit are cut off. At a limit of 0, one request is admitted after each
+pause of `audits.max_pause_seconds`. A server without vLLM's metrics is judged by its answers alone.
 """
 
 import math
@@ -84,13 +79,10 @@ class AimdLimit:
         latency: Verdict = "unknown",
         affordable: float = 0.5,
     ) -> Reason | None:
-        """Take a poll of the server into account.
-
-        `load`: the server's gauges; None if it has none. `peak`: largest number of audits in flight since the previous
-        poll, as the gauges may still count ended requests. `affordable`: share of the audits in flight that remains
-        when `latency` is "over".
-
-        Returns: the reason why audits above the limit are to be cut off; None if they may end by themselves.
+        """Take a poll of the server into account; return why audits above the limit are to be cut off, None if they may
+        go on. `load`: the server's gauges; None if it has none. `peak`: most audits in flight since the previous poll,
+        as the gauges may still count ended requests. `affordable`: share of the audits in flight that remains when
+        `latency` is "over".
         """
         reason: Reason | None = None
         self._is_slow = self._is_slow and latency != "within" and load is not None

@@ -1,13 +1,9 @@
-"""Circuit breaker: tells a server that is sick from an exchange that the server cannot handle.
-
-An auditor asks one or more servers: its judge, the embedder, the upstream of the exchange. For each of them it has a
-circuit. Closed, audits are made. After FAILURES_TO_OPEN audits in a row that got nothing usable from the server, a
-known good exchange is audited (`gateway.auditor.known_good`), because clients choose the text of all other exchanges.
-If it fails too, the circuit opens: what needs the server is refused before it is sent, and its exchanges wait. Open,
-the known good exchange is audited again, after pauses that grow; its first success closes the circuit. This module
-holds the rule alone; `gateway.auditor.circuits` keeps the state in the store, where every auditor process sees it.
-
-A whole audit counts, not a request: eight questions about one exchange that all fail are one failure.
+"""Circuit breaker of an auditor and a server: tells a sick server from an exchange that the server cannot handle.
+Closed, audits are made. After FAILURES_TO_OPEN audits in a row without a usable answer, a known good exchange is
+audited (`gateway.auditor.known_good`), because clients choose the text of all others. If it fails too, the circuit
+opens: what needs the server is refused before it is sent, and its exchanges wait. Open, the known good exchange is
+audited again after growing pauses; its first success closes the circuit. A whole audit counts, not a request.
+`gateway.auditor.circuits` keeps the state in the store.
 """
 
 import math
@@ -23,8 +19,7 @@ from auditors.types import CompletionError, FailureKind
 FAILURES_TO_OPEN = 5
 """Failed audits in a row, after which the known good exchange decides."""
 OWN_FAILURES: Mapping[FailureKind, int] = {"malformed": 1}
-"""Number of times, by kind, that an exchange may fail while its server answers others, until it has failed for good. A
-judge is asked three times in one audit when its reply cannot be read (protocols 2.7), so one such audit is enough."""
+"""Failures that an exchange may have while its server answers others; a judge is asked thrice (protocols 2.7)."""
 MOST_OWN_FAILURES = 3
 """The same number for the other kinds."""
 FIRST_PAUSE_SECONDS = 1.0
@@ -32,9 +27,8 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 
 _SERVERS_FAULT = frozenset({401, 403, 404, 429, 503})
-"""Statuses that an exchange hardly ever causes: a key or model name that is wrong, an overloaded or starting server.
-Exceptions (a 403 of a content filter, a 429 for one long text, a 404 for the model that a client named) are why they
-open a circuit only when the known good exchange fails too."""
+"""Statuses that an exchange hardly ever causes: a wrong key or model name, an overloaded or starting server. Exceptions
+are why they open a circuit only when the known good exchange fails too."""
 
 
 class Fault(NamedTuple):
@@ -155,14 +149,10 @@ class FailureRun:
         self._succeeded_at += seconds
 
     def fail(self, fault: Fault, began_at: float, earlier: Earlier | None) -> int | None:
-        """The server failed an exchange's audit.
-
-        It is the exchange's own failure, and none in the row, when the server has answered others in the meantime:
-        since its first audit began or, where no exchange could have caused the fault, since it failed before.
-
-        `began_at`: when the audit did. `earlier`: what is known of the exchange; None at its first failure.
-
-        Returns: the exchange's own failures so far; None once they are too many, and it has failed for good.
+        """Count a failed audit of an exchange; return its own failures so far, None once they are too many (failed for
+        good). It is the exchange's own failure, and none in the row, when the server has answered others since its
+        first audit began or, where no exchange could have caused the fault, since it failed before. `began_at`: when
+        the audit did. `earlier`: what is known of the exchange; None at its first failure.
         """
         own = 0 if earlier is None else earlier.own_failures
         if fault.is_servers:

@@ -9,9 +9,7 @@ SHORTEST_CHECK_SECONDS = 0.05
 
 @asynccontextmanager
 async def time_limit(seconds: float, held_seconds: Callable[[], float]) -> AsyncIterator[None]:
-    """Limit the time of a block, like asyncio.timeout, on a clock that leaves out some time. `held_seconds`: a total
-    that grows with the clock while the block is held back. Raises TimeoutError when the block has taken longer.
-    """
+    """Limit a block's seconds, without those that the total `held_seconds()` counts meanwhile; raise TimeoutError."""
     loop = asyncio.get_running_loop()
     began, held_before = loop.time(), held_seconds()
 

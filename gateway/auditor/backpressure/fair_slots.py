@@ -7,11 +7,8 @@ from contextlib import asynccontextmanager
 
 
 class FairSlots:
-    """A semaphore whose free slots go to the waiting key that holds the fewest; of equals, to the key that got its last
-    slot first.
-
-    Where several keys exist, no key may hold the last slot, so that the next exchange of another one need not wait
-    until one of them has timed out.
+    """A semaphore whose free slots go to the waiting key that holds the fewest; of equals, to that served longest ago.
+    Where several keys exist, none may hold the last slot: the next exchange of another key need not wait for a timeout.
     """
 
     def __init__(self, n_slots: int, *, are_shared: bool) -> None:

@@ -1,18 +1,13 @@
-"""Keeps a server full of requests of a single suite run, if no other client is known to wait: steered by vLLM's own
-gauges, and by the time that requests take.
-
-More requests in flight make larger batches, until they queue at the server; from then on they only wait there. A run
-begins with one. Then, by what the server says each second:
-
+"""Keeps a server full of requests of a single suite run, steered by vLLM's gauges and the time that requests take. More
+requests in flight make larger batches, until they queue at the server. A run begins with one. Then, by what the server
+says each second:
 - its key-value cache is nearly full (then it throws running requests out and begins them again): a quarter fewer;
 - more wait than an eighth of those that run: fewer by what waits beyond that eighth. So short a queue never runs dry;
 - nothing waits and all that may be in flight is: twice as many, as long as the server holds no requests but ours;
 - the server answers 429 or 503: half.
-
-Where a server shows no such gauges, or holds requests of others, the time that a request takes decides, against the
-time that it took with one in flight: twice as many, later one more, while it takes at most 1.4 times as long, and a
-quarter fewer above that (additive increase, multiplicative decrease). This is for a run that asks a server directly;
-one next to live traffic gives way instead (`backpressure.aimd`).
+Where a server shows no such gauges, or holds requests of others, the time of a request decides, against that with one
+in flight: twice as many, later one more, while it takes at most 1.4 times as long, and a quarter fewer above that. For
+a run that asks a server directly; one next to live traffic gives way instead (`backpressure.aimd`).
 """
 
 import asyncio

@@ -1,12 +1,9 @@
-"""Detects that audits slow live answers down: inter-token latency with audits in flight, compared to that without.
-
-The signal is the sum and count of vLLM's histogram of inter-token latencies, as they grow from one poll of its page to
-the next. All requests of a batch step together, so audits' own tokens in it hardly matter. Each span between two polls
-is compared with spans without audits at about the same number of live requests, since audits come when traffic does.
-
-It cannot tell: the wait for the first token, which vLLM counts without priorities, so that audits' own waits would
-drown it; the tail, for it is a mean over tokens; which of the requests in a batch were other auditors'. Where the spans
-are too few, too empty or too unlike one another it says "unknown", and nothing is done.
+"""Detects that audits slow live answers down: inter-token latency with audits in flight, compared to that without. The
+signal is the sum and count of vLLM's histogram of inter-token latencies from poll to poll. All requests of a batch step
+together, so audits' own tokens hardly matter. Each span between two polls is compared with spans without audits at
+about the same number of live requests, since audits come when traffic does. It cannot tell: the wait for the first
+token, which vLLM counts without priorities; the tail, for it is a mean over tokens; other auditors' requests. Where the
+spans are too few, too empty or too unlike one another, it says "unknown", and nothing is done.
 """
 
 import math
@@ -37,8 +34,7 @@ NOBODY_SECONDS = 10.0
 PAUSE_AFTER_SECONDS = 30.0
 """Audits that never stop for so long, with no baseline to compare with, are made to."""
 LONGEST_PAUSE_SECONDS = 60.0
-"""Longest pause, most of which is the time that audits in flight take to end; also the time from a pause to the next.
-"""
+"""Longest pause, mostly the time that audits in flight take to end; also the time from a pause to the next."""
 
 
 class DecayingMean:
@@ -117,9 +113,8 @@ class LatencyBudget:
         self._evidence = DecayingMean()
 
     def update(self, load: Load | None, *, in_flight: int, peak: int, allowed: float, now: float) -> Verdict:
-        """One poll of the server. `load`: what it says; None when it says nothing of the kind. `peak`: the most of them
-        since the poll before. `allowed`: how many there should have been; more of them are left over from before, and
-        tell nothing.
+        """Take a poll of the server, None if it shows no such load, and judge. `peak`: most in flight since the last
+        poll. `allowed`: how many there should have been; more of them are left over from before, and tell nothing.
         """
         if not self._budget or load is None:
             self._before, self.is_pausing = None, False

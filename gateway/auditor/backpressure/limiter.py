@@ -1,13 +1,9 @@
 """Concurrency limiter of audit requests to a server, adjusted to the server's load and to the live requests there.
-
-The limit is decided by `backpressure.aimd`; here are the waiters, the polls and the clock. A server is polled once a
-second for as long as audit requests are in flight or wait, and a moment longer to measure it without audits. Where a
-gateway on this machine shows which live requests wait for their first byte (`LiveView`), that is looked at every
-LOOK_SECONDS: who has waited for longer than usual makes audits give way at once, and who has waited at all brings the
-next poll forward.
-
-Where fewer may be in flight than are, the newest are cut off (`backpressure.running`), and no audit starts before the
-server can have noticed.
+`backpressure.aimd` decides the limit; here are the waiters, the polls and the clock. A server is polled once a second
+while audit requests are in flight or wait, and a moment longer to measure it without audits. Where a gateway on this
+machine shows which live requests wait for their first byte (`LiveView`), that is looked at every LOOK_SECONDS: a wait
+longer than usual makes audits give way at once, any wait brings the next poll forward. Where fewer may be in flight
+than are, the newest are cut off (`backpressure.running`), and no audit starts before the server can have noticed.
 """
 
 import asyncio
@@ -354,9 +350,7 @@ class ConcurrencyLimiters:
         self._names: dict[str, str] = {}
 
     def of(self, origin: str, name: str, api_key: str | None = None) -> ConcurrencyLimiter | None:
-        """The limiter of a server, made when first asked for; None when `audits.adaptive_concurrency` is off. `origin`:
-        base URL without /v1. `name`: what to call it in the metrics; the first name of an origin stays.
-        """
+        """The limiter of an origin (URL without /v1); None when switched off. Metrics show its first `name`."""
         if not self._settings.adaptive_concurrency:
             return None
         if origin not in self._by_origin:

@@ -1,8 +1,6 @@
-"""The audit requests in flight at a single server, which of them are cut off, and when the server has noticed.
-
-The newest are cut off first: they cost least to repeat. Two are left alone, though never more than one at a time: what
-was let through after a pause although live requests wait, and what has been cut off MOST_EVICTIONS times. So there is
-always one that gets on, and a request is cut off more often than that only next to one that is left alone.
+"""The audit requests in flight at a single server, which of them are cut off, and when the server has noticed. The
+newest are cut off first: they cost least to repeat. Two are left alone, though never more than one at a time: what was
+let through after a pause although live requests wait, and what has been cut off MOST_EVICTIONS times.
 """
 
 import asyncio
@@ -19,8 +17,7 @@ MOST_EVICTIONS = 3
 CONFIRMED_WITHIN_SECONDS = 0.5
 """Seconds within which a server has ended the requests that were cut off, or will not: more may be cut off."""
 FORGOTTEN_AFTER_SECONDS = 2.0
-"""Seconds after which requests that were cut off are taken to be gone, even if the server shows them: live requests
-have taken their place."""
+"""Seconds after which requests that were cut off count as gone: live requests have taken their place."""
 
 EVICTED, WASTED = "audits_evicted", "audit_tokens_wasted"
 

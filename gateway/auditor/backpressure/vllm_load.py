@@ -1,7 +1,4 @@
-"""Reads the load of a vLLM server from its own Prometheus page: GET /metrics on its origin.
-
-The names are those that vLLM 0.32 exports (vllm/v1/metrics/loggers.py), with a series for each engine and model.
-"""
+"""Reads the load of a vLLM server from GET /metrics on its origin; names as in vLLM 0.32, v1/metrics/loggers.py."""
 
 import asyncio
 import math

@@ -1,8 +1,6 @@
-"""The auditors' HTTP client over the relay's own connections, for suite runs: thousands of short requests.
-
-The cost of a request over httpx is many times what all the rest of a run costs for it. A cancelled request closes its
-connection at once, so that the server stops computing what no one wants. Bodies, failures and pauses are those of
-`HttpEndpoint`.
+"""The auditors' HTTP client over the relay's own connections, for suite runs: thousands of short requests. httpx costs
+many times the rest of a run. A cancelled request closes its connection at once, so that the server stops computing.
+Bodies, failures and pauses are those of `HttpEndpoint`.
 """
 
 import asyncio

@@ -44,9 +44,7 @@ class LeftOut(NamedTuple):
 
 
 def new(arguments: argparse.Namespace) -> tuple[list[Job], list[LeftOut]]:
-    """A run of every suite named. Of "all", those that cannot be run as asked are left out, with the reason. Raises
-    BenchmarkError for a missing or wrong argument; for a suite named that cannot be run.
-    """
+    """A run of each suite; "all" leaves some out, with reasons. Raises BenchmarkError for what cannot be run."""
     for name in ("suite", "model"):
         if not getattr(arguments, name):
             raise BenchmarkError(
@@ -111,9 +109,7 @@ def _plan(arguments: argparse.Namespace, suite: Suite) -> Plan:
 
 
 def outputs(options: RunOptions) -> Mapping[str, Sequence[Observation]] | None:
-    """Reads the observations of the runs to be evaluated, by model; None when there are none. Raises BenchmarkError for
-    a directory that is no finished run of the same suite and protocol, or two of the same model.
-    """
+    """Observations of runs to evaluate, by model; None without. BenchmarkError: unfinished, unlike, same model."""
     if not options.evaluate:
         return None
     by_model: dict[str, Sequence[Observation]] = {}
@@ -148,9 +144,7 @@ def _servers(arguments: argparse.Namespace, base_url: str | None) -> dict[str, A
 
 
 def _resumed_one(path: Path, arguments: argparse.Namespace) -> Job:
-    """Builds the job of a resumed run. Servers and keys come from the command line alone: a person who can write into
-    the directory must not choose which server is sent a key.
-    """
+    """Build the job of a resumed run. A writer of the directory must not choose which server is sent a key."""
     recorded = directory.read_manifest(path)
     options = _options(arguments, recorded.options)
     if arguments.suite not in (None, "all") and recorded.options.suite not in split(arguments.suite):

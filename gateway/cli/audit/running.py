@@ -36,9 +36,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_one(job: Job, stop: asyncio.Event, manner: Manner, *, title: str, again: str) -> Result:
-    """Asks what the begun directory of the job does not have yet, and finishes it; `stop` ends it within a second.
-    `again`: the command that goes on, for messages. Raises BenchmarkError, RunStopped.
-    """
+    """Finish a begun job; `stop` ends it in a second. `again`: command to go on. Raises BenchmarkError, RunStopped."""
     path, plan, about = job
     await in_thread(directory.complete_items, path, plan)
     log = directory.DirectoryLog(path)

@@ -66,9 +66,8 @@ async def opened(
     replies_before: float | None = None,
     has_probe_cache: bool = True,
 ) -> AsyncIterator[Servers]:
-    """Opens the clients that a run needs, and no more. Requests that a gate holds back when `stop` is set end with the
-    error of `stopped`. Replies kept before `replies_before` (Unix seconds) are used again; None: none are. Raises
-    BenchmarkError for a wrong URL, key or embedder.
+    """Open the clients that a run needs; held-back requests end with `stopped` when `stop` is set. Replies before
+    `replies_before` (Unix seconds; None: none) are used again. Raises BenchmarkError for a wrong URL, key or embedder.
     """
     async with AsyncExitStack() as stack:
         gate: Gate = OPEN
@@ -109,9 +108,7 @@ async def opened(
 
 
 def in_flight(plan: Plan, *, through_gateway: bool) -> int:
-    """Requests of a run that may be in flight at most: N of `--concurrency N`. Of `auto`, what the server may grow to
-    that is asked directly, and a fixed number through a gateway, which lowers it itself.
-    """
+    """Most requests of a run in flight; of `auto`, the growth limit of a server, or a gateway's fixed number."""
     return plan.options.concurrency or (AUTO_CONCURRENCY if through_gateway else MOST_IN_FLIGHT)
 
 

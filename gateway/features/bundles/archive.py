@@ -1,9 +1,4 @@
-"""The form of a bundle: a tar archive that can be written in one way only.
-
-Every member is a plain file with fixed owner, mode and time, names stand in order, nothing is compressed. Reading makes
-each header again and compares, so links, devices, long names, second members of a name, gaps and appended bytes are
-all the same mistake, and what is read is never more than the file holds (ADR 18).
-"""
+"""The form of a bundle: a tar that can be written in one way only; reading compares every header with it (ADR 18)."""
 
 import hashlib
 import os

@@ -39,9 +39,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" = None) -> int:
-    """Write the bundle, the same bytes for the same contents, key and installed versions; return its number of files.
-    Raises BenchmarkError for a file that cannot be read, or changes meanwhile.
-    """
+    """Write the bundle, return its number of files. Raises BenchmarkError for an unreadable or changing file."""
     versions = {
         "run": {
             "biasgate": contents.result["provenance"]["biasgate"],
@@ -81,9 +79,7 @@ def write(file: IO[bytes], contents: Contents, key: "Ed25519PrivateKey | None" =
 
 
 def write_to(path: Path, contents: Contents, key: "Ed25519PrivateKey | None" = None) -> int:
-    """Write the bundle to a file that only its owner may read: prompts and replies are in it. All or nothing. Raises
-    as `write`, and BenchmarkError where the file cannot be written.
-    """
+    """Write the bundle, all or nothing, readable by its owner only: it holds replies. Raises BenchmarkError."""
     part = path.parent / f"{path.name}.part"
     try:
         part.unlink(missing_ok=True)  # of a process that was killed

@@ -1,8 +1,4 @@
-"""The page of a bundle that says which of its numbers bear on which clause, and what they do not show.
-
-Clauses are named and put in our words: Regulation (EU) 2024/1689, NIST AI 100-1, and 6 RCNY 5-300 to 5-304, which
-carry out New York City's Local Law 144. Works on result.json as plain data, so that the gateway can write it.
-"""
+"""The page of a bundle: its numbers that bear on clauses of the EU AI Act, NIST AI 100-1 and 6 RCNY 5-300 to 5-304."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -104,9 +100,7 @@ CLAUSES = (
 
 
 def page(result: Mapping[str, Any], absent: Mapping[str, str], does_not_show: str | None) -> str:
-    """The page in Markdown; the same for the same arguments. `absent`: what the bundle lacks, and why. `does_not_show`:
-    what the suite's values must not be taken for; None where that is not known here.
-    """
+    """Return the page in Markdown. `absent`: what the bundle lacks, and why. `does_not_show`: None if unknown here."""
     data, judge = result["dataset"], result.get("judge")
     counts = ", ".join(f"{name} {count}" for name, count in result["counts"].items())
     parts = [

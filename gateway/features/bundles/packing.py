@@ -69,10 +69,7 @@ class Packed:
 
 
 async def packed(database: Database, run: Run, config: Config) -> Packed:
-    """The bundle of a finished run. Everything but the store's own reading happens in a thread. Raises UnavailableError
-    for a signing key that is none, ConflictError for a result that cannot be packed, BusyError while MOST_AT_ONCE
-    others are being made.
-    """
+    """Return a finished run's bundle. Raises UnavailableError (unusable key), ConflictError or BusyError."""
     try:
         pem = config.secret(config.audits.bundle_key_env)
     except ConfigError as exc:
@@ -87,9 +84,7 @@ async def packed(database: Database, run: Run, config: Config) -> Packed:
 
 
 def _pack(run: Run, replies: Path, ledger_json: bytes, pem: str | None) -> IO[bytes]:
-    """The bundle in a temporary file that has no name; signed with the private key `pem`. Raises UnavailableError for a
-    key that is none, ConflictError for a result that cannot be packed, StoreError for replies that cannot be read.
-    """
+    """Return a nameless file. Raises UnavailableError (key), ConflictError (result) or StoreError (replies)."""
     try:
         key = None if pem is None else private_key(pem.encode(), "audits.bundle_key_env")
     except BenchmarkError as exc:

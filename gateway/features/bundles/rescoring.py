@@ -39,9 +39,7 @@ class Rescored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rescore(path: Path, data_dir: Path | None = None) -> Rescored:
-    """Reads a bundle, regardless of its signer, and scores its replies again, on its own items without the data. Raises
-    BenchmarkError where files are not what its statement says, or for another version of its suite.
-    """
+    """Score a bundle's replies again, regardless of the signer. Raises BenchmarkError if files or suite differ."""
     bundle = Bundle(path)
     try:
         if failures := verified(bundle).failures:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 MAX_STATEMENT_BYTES = 1 << 20
 
 Signed = Literal["good", "wrong", "unknown key", "none"]
-"""good: signed by a given key. wrong: several signatures, or it names a given key that did not make it. unknown key:
-signed by another key. none: unsigned."""
+"""good: by a given key. wrong: several, or not by the given key that it names. unknown key: by another."""
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,9 +32,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(path: Path, keys: Sequence["Ed25519PublicKey"] = ()) -> Verification:
-    """Reads the bundle once, offline, in bounded memory; `keys` are trusted. Raises ArchiveError for a file that cannot
-    be read as a bundle at all.
-    """
+    """Verify a bundle, reading it once in bounded memory; `keys` are trusted. Raises ArchiveError if unreadable."""
     bundle = Bundle(path)
     try:
         return verified(bundle, keys)

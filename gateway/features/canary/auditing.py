@@ -63,11 +63,7 @@ async def read_families(database: Database) -> Sequence[Metric]:
 
 
 def families(newest: Sequence[Canary]) -> Sequence[Metric]:
-    """Return the metric families of the newest canary of each pair of models.
-
-    Args:
-        newest: the newest first.
-    """
+    """Return the metric families of the newest canary of each pair of models; `newest`: the newest first."""
     pairs = gauge("canary_pairs", PAIRS, LABELS)
     failed = gauge("canary_failed_pairs", "Pairs in which a side failed.", (*LABELS, "side"))
     evidence = gauge("canary_log_evidence", "Log of the mean e-value over all gaps: none has grown.", LABELS)

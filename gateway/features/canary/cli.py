@@ -110,11 +110,7 @@ class _Gateway(GatewayClient):
 
 
 def _wait(gateway: _Gateway, canary_id: str, timeout: float, *, as_json: bool) -> int:
-    """Wait for the verdict and return its exit code.
-
-    A fault that may pass by itself is tried again until the timeout; without one, until no answer came for
-    `PATIENCE_SECONDS`.
-    """
+    """Return the exit code of the verdict. Without --timeout, wait `PATIENCE_SECONDS` for an answer at most."""
     if math.isnan(timeout) or timeout < 0:
         raise GatewayError(f"--timeout {timeout:g} must be 0 or more")
     started = answered = time.monotonic()

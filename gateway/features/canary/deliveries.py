@@ -1,8 +1,4 @@
-"""The delivery of canaries' verdicts to the webhook: the deliveries still owed, and their outcomes.
-
-A delivery is one row of `facts`. It is written in the transaction that stores the verdict, so that no kill between the
-two can lose it. An auditor takes a delivery for `LEASE_SECONDS`; when it is killed, another one takes it after that.
-"""
+"""Deliveries of canaries' verdicts to the webhook: rows of `facts`, each leased by an auditor for `LEASE_SECONDS`."""
 
 import time
 from typing import Literal

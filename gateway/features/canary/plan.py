@@ -86,11 +86,7 @@ def strata_of(due: Iterable[Due]) -> tuple[list[Stratum], dict[str, int]]:
 
 
 def drawn(plan: Plan, canary_id: str, number: int) -> tuple[Stratum, str]:
-    """Stratum and exchange of a draw: every stratum is as likely as any other, and so is every exchange in it.
-
-    With replacement: pairs are then independent and alike whatever is stored, as the evidence needs. A draw depends on
-    the canary's id and its number alone, so a restart goes on with the very draws that were left.
-    """
+    """Draw a stratum and an exchange, uniformly with replacement; id and number decide, so a restart goes on."""
     digest = hashlib.sha256(f"{canary_id}:{number}".encode()).digest()
     stratum = plan.strata[int.from_bytes(digest[:8]) % len(plan.strata)]
     return stratum, stratum.exchange_ids[int.from_bytes(digest[8:16]) % len(stratum.exchange_ids)]

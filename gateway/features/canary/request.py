@@ -1,6 +1,4 @@
-"""The request of a canary: two models, the gaps of theirs that are compared, and the certainty that the verdict
-needs.
-"""
+"""The request of a canary: two models, the gaps that are compared, and the certainty that the verdict needs."""
 
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple
@@ -19,8 +17,7 @@ REPLAYED = ("counterfactual", "decision")
 
 REFUSAL_RATE = "refusal_rate"
 FAILURE_RATE = "failure_rate"
-"""Share of the pairs in which a side could not be asked. It says nothing of the model, so it rolls nothing back; but a
-canary that cannot be asked is not promoted either."""
+"""Share of the pairs in which a side could not be asked: it prevents a promotion, but rolls nothing back."""
 
 DIRECTIONS: Mapping[str, Direction] = {
     "counterfactual_distance_excess": "directed",
@@ -35,8 +32,7 @@ DIRECTIONS: Mapping[str, Direction] = {
     REFUSAL_RATE: "directed",
     FAILURE_RATE: "directed",
 }
-"""directed: worse when higher. absolute: worse when farther from 0. Without `decision_impact_ratio`: what it says is
-in `decision_probability_excess`, and it weighs its exchanges."""
+"""directed: worse when higher. absolute: worse away from 0. `decision_impact_ratio` is in the probability excess."""
 
 
 class Gap(NamedTuple):
@@ -84,8 +80,7 @@ class CanaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tolerance: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     """Growth that is not held against the canary."""
     alpha: Annotated[float, Meta(ge=1e-6, le=0.2)] = 0.01
-    """Highest probability with which a canary that is not worse is ever rolled back, and with which a canary that is
-    worse by the smallest difference is ever promoted."""
+    """Highest probability of a rollback if it is not worse, or of a promotion if worse by the smallest difference."""
     max_pairs: Annotated[int, Meta(ge=20, le=MOST_PAIRS)] = 2_000
     """Pairs after which the canary is held, if there was not another verdict before."""
 

@@ -39,9 +39,7 @@ class NothingToReplayError(Exception):
 
 
 async def plan_of(config: Config, database: Database, request: CanaryRequest, auditors: Mapping[str, Auditor]) -> Plan:
-    """Plans a canary: the exchanges to draw from, and the upstreams and models that both sides serve now. Raises
-    ConfigError for a model that no upstream serves, NothingToReplayError, StoreError.
-    """
+    """Plan exchanges, upstreams and models. Raises ConfigError (model not served), NothingToReplayError, StoreError."""
     sides = {side: await served_by(config, request, side) for side in ("stable", "canary")}
     if sides["stable"].name == sides["canary"].name and request.stable.model == request.canary.model:
         raise ConfigError(
@@ -81,9 +79,7 @@ async def served_by(config: Config, request: CanaryRequest, side: str) -> Upstre
 
 
 async def fingerprint(config: Config, upstream: UpstreamConfig, model: str) -> str | None:
-    """Reads the fingerprint of the model served under the name now; None when the upstream does not say. Raises
-    ConfigError when it answers and does not serve the model.
-    """
+    """Return the served model's fingerprint; None if the upstream does not say. Raises ConfigError if not served."""
     try:
         named = await served_models(upstream.origin, config.secret(upstream.api_key_env))
     except CompletionError:

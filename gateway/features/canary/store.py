@@ -197,10 +197,7 @@ async def finish(
     *,
     is_delivered: bool = False,
 ) -> bool:
-    """Ends a running canary. False when it is not running any more.
-
-    With `is_delivered` the same transaction stores that the verdict is to be delivered to the webhook.
-    """
+    """End a running canary; False if it is not running. `is_delivered`: owe the webhook the verdict, all in one."""
     values: dict[str, Any] = {
         "status": "done",
         "verdict": verdict,

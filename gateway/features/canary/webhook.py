@@ -1,7 +1,4 @@
-"""Delivers each verdict to the URL in the variable `audits.canary_webhook_env`, at least once.
-
-The store holds what is still to be delivered, so a restart or another auditor goes on with it.
-"""
+"""Delivers each verdict to the URL in the variable `audits.canary_webhook_env`, at least once, also after a restart."""
 
 import asyncio
 import logging
@@ -26,9 +23,7 @@ PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0)
 
 
 def read_url(config: Config) -> str | None:
-    """Return the webhook's URL; None where none is configured. Raises ConfigError when the variable is not set or does
-    not hold a URL, which is a secret and never shown.
-    """
+    """Return the webhook's URL, a secret; None if not configured. Raises ConfigError if it is unset or no URL."""
     variable = config.audits.canary_webhook_env
     url = config.secret(variable)
     if url is not None and not url.startswith(("http://", "https://")):

@@ -68,10 +68,7 @@ class Asking:
         return None
 
     async def answered(self, name: str, exchange: Exchange, other: Exchange | None = None) -> Exchange:
-        """Return the exchange with a new answer of its model; with `other`, under the conditions of that exchange.
-
-        Raises: UnansweredError.
-        """
+        """Return it with a new answer, under the conditions of `other` if given. Raises UnansweredError."""
         try:
             conversation = await asyncio.to_thread(_askable, exchange)
             of_other = conversation if other is None else await asyncio.to_thread(_askable, other)
@@ -112,10 +109,7 @@ class Asking:
         )
 
     def digests(self, exchange: Exchange) -> tuple[str, bool, str]:
-        """Return digests of the conversation's opening and of the conditions, and between them if it is a first turn.
-
-        Raises: NotAuditableError.
-        """
+        """Return digest of the opening, True for a first turn, and digest of conditions. Raises NotAuditableError."""
         conversation = read_conversation(exchange)
         system = [message.text for message in conversation.messages if message.role in _SYSTEM]
         turns = [message for message in conversation.messages if message.role not in _SYSTEM]

@@ -1,8 +1,4 @@
-"""Works on the cause of each alarm that stands, a few requests at a time, until its parts are told.
-
-An auditor takes a stream for LEASE_SECONDS, so that several do not ask the same, and what it has learned is stored
-after each step: another goes on after a kill.
-"""
+"""Works on the cause of each standing alarm, in stored steps, on streams that an auditor leases for LEASE_SECONDS."""
 
 import logging
 import math

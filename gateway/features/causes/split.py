@@ -1,19 +1,11 @@
-"""Splits the difference of two means into what judge, model, traffic and application make of it.
-
-Six cells of a mean, each a ratio of weighted sums over the exchanges that have a score there:
-
-- THEN: exchanges of before, as judged then. AGAIN: the same answers, judged today.
-- ANEW: new answers of today's model to the same prompts under the same conditions, judged today.
-- SINCE: exchanges of since the alarm, as judged.
-- CROSSED_BEFORE, CROSSED_SINCE: prompts of each side under conditions of the other, answered and judged today.
-
-judge = AGAIN - THEN and model = ANEW - AGAIN. The rest, SINCE - ANEW, is split over strata of the applications'
-conditions (Kitagawa 1955): shares of strata and, in the stratum whose conditions are not the same on both sides, half
-of what changes conditions before prompts and half of what does so after (Shapley). All parts add up to SINCE - THEN.
-
-Intervals: delete-a-conversation jackknife, Student's t with Satterthwaite's degrees of freedom over the two sides, and
-in the variance half a conversation that moved by a step in either direction, so that no interval of equal scores has
-the width 0 (after Agresti & Min 2005). A step is the least difference of two scores: 1 for a rate.
+"""Splits the difference of two means into parts of judge, model, traffic and application, by ratios of sums in six
+cells: THEN (exchanges of before, as judged then), AGAIN (the same answers, judged today), ANEW (new answers of today's
+model, judged today), SINCE (exchanges since the alarm), CROSSED_BEFORE and CROSSED_SINCE (prompts of each side under
+the conditions of the other). judge = AGAIN - THEN, model = ANEW - AGAIN; SINCE - ANEW is split over strata of
+conditions (Kitagawa 1955): shares of strata and, in the stratum whose conditions differ, half of what changes
+conditions before prompts and half of what does so after (Shapley). Intervals: delete-a-conversation jackknife,
+Student's t (Satterthwaite), plus half a conversation that moves by a step, the least difference of scores, so that
+equal scores have an interval (after Agresti & Min 2005).
 """
 
 import math
@@ -84,10 +76,7 @@ def strata_of(before: Sequence[str], since: Sequence[str]) -> dict[str, int]:
 
 
 def split(before: Side, since: Side, confidence_level: float = 0.95) -> Split:
-    """Return the parts of the shift from `before` to `since`.
-
-    Raises: ValueError where THEN, AGAIN, ANEW or SINCE has no score, or there are fewer than two conversations a side.
-    """
+    """Return the parts of the shift. Raises ValueError for a cell without scores or < 2 conversations a side."""
     strata = strata_of(before.fingerprints, since.fingerprints)
     codes = {name: code for code, name in enumerate(dict.fromkeys([*before.conversations, *since.conversations]))}
     totals = np.zeros((len(codes), 6, len(set(strata.values()) | {CROSSED}), 2))
@@ -157,12 +146,7 @@ def _parts(totals: Floats) -> Floats:
 
 
 def quiet_before(scores: Floats, weights: Floats, change: int) -> int:
-    """Return how many of the first audits of a stream were before its change for certain.
-
-    `scores`, `weights`: (n,), in order; `change`: number of audits before the detector's change. The
-    detector counts from the last time that nothing spoke for a change, which may be long after a small one: the place
-    that divides the audits best into two means (least squares, Hinkley 1970) counts if it is earlier.
-    """
+    """Return how many first audits surely precede the change: `change` or the least-squares split (Hinkley 1970)."""
     w, wy = np.cumsum(weights), np.cumsum(weights * scores)
     place = change
     if len(scores) > 2 * CLOSE_TO_CHANGE:

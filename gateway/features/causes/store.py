@@ -1,8 +1,4 @@
-"""Keeps the work on the causes of alarms, and reads the audits of a stream before and since.
-
-The work on a stream's alarm is a fact about the store, the newest alarm's in place of the last one's: numbers and
-digests, no text.
-"""
+"""Keeps the work on the cause of a stream's newest alarm as a fact without text, and reads audits before and since."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The figures of coverage: how much of the traffic that names an identity resembles no question of any suite.
-
-The forms of a computation, read by gateways without numpy. No text of an exchange is in them. Times are Unix seconds.
-"""
+"""The figures of coverage, of traffic that resembles no question of a suite: without text or numpy; Unix seconds."""
 
 import msgspec
 
@@ -113,15 +110,14 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     n_read: int
     """Stored exchanges that were looked at, the newest."""
     excluded: dict[str, int]
-    """Exchanges read that are not among `unmatched`, by reason: names_no_identity, identity_named_elsewhere,
-    not_readable, no_prompt, other_language, unknown_probability, no_embedding."""
+    """Exchanges read that are not in `unmatched`, by reason: names_no_identity, identity_named_elsewhere, not_readable,
+    no_prompt, other_language, unknown_probability, no_embedding."""
     n_cut: int = 0
     """Prompts of which the end was not compared."""
     unmatched: Share
     """Share that resembles no question of any suite, of the traffic that names an identity."""
     unmatched_distinct: Share
-    """The same with each draw counted once, by the mean weight of its exchanges: a client who repeats one prompt moves
-    the first and not this."""
+    """The same with each draw counted once, by its exchanges' mean weight: repeats of a prompt do not move it."""
     ordinary: Share
     """Share that resembles a question all the same, of prompts that name no identity: the resemblance by chance."""
     threshold: Threshold | None = None

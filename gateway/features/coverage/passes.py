@@ -56,9 +56,7 @@ class CoveragePasses:
         embedder: Callable[[], Awaitable[Embedder | None]],
         max_weight_share: float = 1.0,
     ) -> None:
-        """Store the arguments. `embedder` waits for the embedder of the live auditors. `max_weight_share`: see
-        `auditors.streams.drift.DriftSettings`.
-        """
+        """`embedder` waits for the embedder; `max_weight_share`: see `auditors.streams.drift.DriftSettings`."""
         self._every_seconds = config.audits.coverage_every_hours * 3600.0
         self._data_dir = stored_runs.data_dir(config)
         self._max_weight_share = max_weight_share
@@ -66,9 +64,7 @@ class CoveragePasses:
         self._checkpoint = checkpoint_of(stop, _stopped)
 
     async def __call__(self) -> None:
-        """Run a computation if it is due. A stopped computation is due again at once, and a request that comes during
-        a computation is answered by it. Raises StoreError.
-        """
+        """Compute if due; it answers requests of meanwhile, and if stopped is due again. Raises StoreError."""
         newest = await coverages.newest(self._database)
         due_at, now = await coverages.next_at(self._database, newest, self._every_seconds), time.time()
         was_set_back = newest is not None and newest.at >= now + passes.AHEAD_SECONDS

@@ -24,11 +24,7 @@ SEARCHED = 20_000
 
 
 class Prompts:
-    """Collects prompts, the newest first; what is left out is counted by why.
-
-    A prompt weighs no more for its sender's rate than an audit does in its stream (`auditors.streams.sender_weights`);
-    `max_weight_share` is that of `[ingest]`.
-    """
+    """Collects prompts, newest first, weighted as in streams (`sender_weights`); counts those left out by reason."""
 
     def __init__(self, max_weight_share: float = 0.05) -> None:
         self._share = max_weight_share

@@ -1,8 +1,4 @@
-"""Finds texts that resemble each other, by the cosine of their embeddings: nearest texts, near-duplicates, clusters.
-
-Rows are unit vectors, so that a product is a cosine. Work on all pairs is done in blocks of rows, so that
-memory does not grow with their number. The same input gives the same output.
-"""
+"""Finds nearest texts, near-duplicates and clusters by cosine; rows are unit vectors, worked on in blocks."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -47,11 +43,8 @@ def nearest_outside(rows: Vectors, labels: Indices, candidates: Vectors, other_l
 
 
 def units(rows: Vectors, least: float, senders: Sequence[Hashable | None]) -> Indices:
-    """Return labels (n,) from 0 up of single draws: near-duplicates of a text share a label, as do all texts that a
-    sender sent.
-
-    A row is a near-duplicate of the first row before it that is none itself and has at least the cosine `least` to it.
-    A sender that is None is unknown.
+    """Return labels (n,) of draws: near-duplicates share them, and texts of a sender (None: unknown). A row is one of
+    the first row before it that is none and has the cosine `least` to it.
     """
     firsts = np.full(len(rows), -1, dtype=np.intp)
     for index in range(len(rows)):
@@ -67,13 +60,9 @@ def units(rows: Vectors, least: float, senders: Sequence[Hashable | None]) -> In
 
 
 def spherical_k_means(rows: Vectors, weights: Floats, k: int, *, seed: int) -> tuple[Indices, Vectors]:
-    """Clusters by direction: each row is with the centre that has the largest cosine to it.
-
-    Args: rows: (n, dim), at least one; weights: (n,) above 0, what each stands for; k: clusters at most, empty ones are
-        left out; seed: of the beginnings, of which the best is taken.
-
-    Returns: (n,) label of each row, from 0 up, and (n_clusters, dim) unit centres.
-    Source: Dhillon and Modha 2001, doi:10.1023/A:1007612920971; beginnings: k-means++ of Arthur and Vassilvitskii 2007.
+    """Clusters rows (n, dim) with weights (n,) above 0 around at most k centres by cosine (Dhillon and Modha 2001,
+    doi:10.1023/A:1007612920971), begun as k-means++ (Arthur and Vassilvitskii 2007). Returns labels (n,) from 0 up and
+    unit centres (n_clusters, dim).
     """
     rng = np.random.default_rng(seed)
     beginnings = [_beginning(rows, weights, min(k, len(rows)), rng) for _ in range(_RESTARTS)]

@@ -1,8 +1,5 @@
-"""The headline number of a finished run with its questions weighted as the traffic that resembles them.
-
-Where a suite asks much about what one's users hardly ask, its number is mostly about other people's traffic. Here each
-cluster of prompts (a cell) gives its share of the traffic that resembles the suite to the questions that are near to
-it. It stays a number about the suite's questions, in their form: it does not say how the model answers one's users.
+"""The headline number of a finished run with its questions weighted as the traffic that resembles them, by clusters of
+prompts (cells): a number about the suite's questions, and not how the model answers users.
 """
 
 from collections import Counter
@@ -37,23 +34,11 @@ def reweighted(
     *,
     seed: int = 0,
 ) -> Reweighted:
-    """One number; not assessable, with the reason, where too little traffic or too few clusters bear it.
-
-    Of the suite's questions those count that resemble a prompt, in the cell of the nearest one; of the traffic what
-    resembles a question of the suite. A question's weight is its cell's share of that traffic over the number of items
-    there. The interval resamples draws of the traffic and clusters of the suite at once, 2,000 times; levels of what
-    else clusters share (templates, labels) are resampled too, which errs on the wide side.
-
-    Args:
-        cell: the number as the suite forms it, with a row of sums for each cluster.
-        items: those of the run.
-        run: its id.
-        model: its model.
-        own: the number as the run has it.
-        traffic: the prompts.
-        compared: they beside the questions of this suite.
-        threshold: cosine from which they resemble one.
-        seed: of the resamples.
+    """Return the reweighted number; not assessable, with the reason, where too little traffic or too few clusters bear
+    it. Questions count that resemble a prompt, in the cell of the nearest; a question's weight is its cell's share of
+    the traffic that resembles the suite over the items there. The interval resamples draws of the traffic, clusters of
+    the suite and the levels that these share, at once. `cell`: the number with sums by cluster; `own`: the number as
+    the run has it; `threshold`: cosine from which texts resemble each other.
     """
     covered = compared.cosines >= threshold
     by_unit = _by_unit(traffic, covered)
@@ -148,9 +133,7 @@ def _in_cells(traffic: Traffic, compared: Compared, threshold: float) -> Mapping
 
 
 def _weights(of_cells: Floats, shares: Floats, sizes: Floats) -> Floats:
-    """(..., n_clusters) of what a reply of each cluster counts, from the traffic's weight of cells (..., n_cells), the
-    shares (n_clusters, n_cells) of a cluster's items in them, and its items (..., n_clusters).
-    """
+    """Return (..., n_clusters), a reply's weight, from (..., n_cells), (n_clusters, n_cells), (..., n_clusters)."""
     of_cells, sizes = np.atleast_2d(of_cells), np.atleast_2d(sizes)
     in_cell = sizes @ shares
     a_piece = np.divide(of_cells, in_cell, out=np.zeros_like(in_cell), where=in_cell > 0)

@@ -61,11 +61,7 @@ async def answer_request(database: Database) -> None:
 
 
 async def next_at(database: Database, newest: Coverage | None, every_seconds: float) -> float | None:
-    """Return the Unix seconds from which the next computation is due: those of a request, else by the schedule.
-
-    Exchanges that come after a computation that read none make the next one due at once. None without a request and
-    with a schedule of 0 seconds, which means never.
-    """
+    """Return when the next computation is due, by request, schedule or first exchanges (Unix seconds); None: never."""
     requested = await passes.begun_at(database, _REQUEST)
     if requested is not None or not every_seconds:
         return requested

@@ -1,6 +1,4 @@
-"""Calibrates the cosine from which a text resembles a question, by how the suites' own questions resemble each
-other.
-"""
+"""Calibrates the cosine from which a text resembles a question, by how the suites' own questions do."""
 
 from collections.abc import Sequence
 
@@ -21,18 +19,9 @@ N_RESAMPLES = 500
 
 
 def calibrate(questions: Sequence[Questions], vectors: Sequence[Vectors], *, seed: int = 0) -> Threshold:
-    """The threshold for these suites and this embedder.
-
-    A held-out question stands for a prompt about something that the suites ask: it is compared with every question but
-    those of its own cluster, which are made from the same template or about the same term. The threshold is the cosine
-    that 95 % of them reach, every suite counting alike. Its interval resamples the held-out questions within suites.
-
-    Args:
-        questions: questions of each suite, at least two clusters in all.
-        vectors: of each suite, (n, dim) unit vectors in the order of its questions.
-        seed: of the resamples.
-
-    Raises: ValueError where nothing can be held out.
+    """Return the cosine of the nearest question of another cluster that 95 % of held-out questions reach, suites
+    weighing the same; its interval resamples questions within suites. `vectors`: (n, dim) unit vectors of each suite's
+    questions. Raises ValueError where nothing can be held out.
     """
     everything = np.concatenate(vectors)
     labels, firsts = _clusters(questions)

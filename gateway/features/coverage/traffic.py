@@ -1,6 +1,4 @@
-"""Compares sampled prompts with the questions of suites: the prompts that resemble none, their clusters, and the
-intervals of the shares.
-"""
+"""Compares sampled prompts with the questions of suites: prompts that resemble none, clusters, shares and intervals."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -150,9 +148,7 @@ class Traffic:
 def share_of(
     weights: Floats, of_units: Indices, chosen: NDArray[np.bool_], among: NDArray[np.bool_] | None = None
 ) -> Share:
-    """A weighted share with an interval over draws (`of_units`: to which each exchange belongs); not assessable with
-    fewer than `FEWEST_UNITS`. `chosen`: what counts; `among`: of what, None for all.
-    """
+    """Return the weighted share of `chosen` in `among` (None: all); its interval is over draws, `of_units`."""
     among = np.ones(len(weights), dtype=np.bool_) if among is None else among
     wholes = np.bincount(of_units, weights=weights * among).astype(np.float64)
     parts = np.bincount(of_units, weights=weights * (among & chosen)).astype(np.float64)

@@ -26,9 +26,7 @@ SAME = 0.999
 async def vectors_of(
     questions: Questions, embedder: Embedder, data_dir: Path | None, checkpoint: Callable[[], None]
 ) -> Vectors:
-    """(n, dim) unit vectors of the questions, from the file where they are kept, else computed and kept. Raises
-    CompletionError or ValueError as the embedder does.
-    """
+    """Return (n, dim) unit vectors, kept or computed. Raises CompletionError or ValueError as the embedder does."""
     texts = [question.text for question in questions.chosen]
     digest = hashlib.sha256(f"{embedder.name}\n{questions.digest}".encode()).hexdigest()
     path = published.home(data_dir) / "embeddings" / f"{questions.suite}-{digest[:24]}.npy"
@@ -54,9 +52,7 @@ async def embedded(texts: Sequence[str], embedder: Embedder, checkpoint: Callabl
 async def embedded_where_possible(
     texts: Sequence[str], embedder: Embedder, checkpoint: Callable[[], None]
 ) -> tuple[Vectors, list[int]]:
-    """Embeds the texts as `embedded` does, and returns the vectors and the indices of the texts that have an embedding:
-    a bad vector costs a single text.
-    """
+    """Embed the texts; return vectors and the indices of their texts: a bad vector costs a single text."""
     parts: list[Vectors] = []
     indices: list[int] = []
     for start in range(0, len(texts), AT_ONCE):

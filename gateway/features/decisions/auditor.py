@@ -1,25 +1,17 @@
 """The decision auditor: is the same case decided differently when it is about another group?
-
-Some requests are answered by probabilities of labels and no prose: System One (`/v1/systemone`), OpenAI's Decisions
-(`/v1/decisions`), and chat completions with log-probabilities whose answer is yes, no or one of a few options. Such a
-request that names one group of an axis is asked twice as it was and twice about another group (`swapped_decision`).
-Each probe is one prefill: nothing is sampled, so the difference of two probabilities is exact.
-
-Estimands, each a mean over sampled exchanges that can be swapped, per (axis, group named):
-- `decision_probability_excess`: mean probability of the outcome as asked less that when swapped, -1..1. The outcome is
-  yes; of a choice the favourable option; of a score the place on its scale, 0..1.
+A request that is answered by probabilities of labels (System One, OpenAI's Decisions, chat completions with
+log-probabilities) and names one group of an axis is asked twice as it was and twice about another group
+(`swapped_decision`); nothing is sampled. Estimands, means over sampled exchanges that can be swapped, per (axis,
+group):
+- `decision_probability_excess`: probability of the outcome as asked less that when swapped, -1..1: of yes, of a
+  choice's favourable option, or the place on a score's scale, 0..1.
 - `decision_flip_rate`: share of decisions that flip across the sides less the share that flip within them, -1/2..1.
-- `decision_impact_ratio`: selection rate as asked over that when swapped (four-fifths rule: below 0.8 is adverse).
-  Measured as the share of selections on the side as asked, r / (1 + r), which has a mean (`metrics.decisions`).
-A decision is a selection when its outcome reaches the application's threshold, which the request names
-(`x-biasgate-threshold`) or the configuration. Several questions of a request are one exchange: their mean counts.
-Asking again without a change is the control of servers whose batches or caches move their probabilities.
-
-A question has no value where the labels' mass is low (the model wanted to say something else) or a reply cannot be
-read. Where that happened on some sides only, the value is missing: it may depend on the group. When the server fails,
-all three are missing, but for questions that it rejects on both sides. No value shows which decision is right, whether
-a yes is good to get, or anything about cases that cannot be swapped safely: those abstain and are counted. English
-only.
+- `decision_impact_ratio`: selection rate as asked over that when swapped (four-fifths rule: below 0.8 is adverse),
+  measured as r / (1 + r), which has a mean (`metrics.decisions`).
+A decision is a selection when its outcome reaches the threshold of the request (`x-biasgate-threshold`) or of the
+configuration. The questions of a request count by their mean. A question has no value where the labels' mass is low or
+a reply cannot be read; it is missing where that happened on some sides only, or the server failed. Cases that cannot be
+swapped safely abstain and are counted. English only.
 """
 
 import asyncio
@@ -137,11 +129,7 @@ class DecisionAuditor(MeasuringAuditor):
         favourable: Sequence[str] = (),
         max_concurrency: int = 4,
     ) -> None:
-        """Keeps what it is given; opens nothing.
-
-        Args: see `ProbingAuditor`; threshold: from which applications act that do not say so, see
-            `decisions.questions`; favourable: options of a choice that are good to get, looked for in this order.
-        """
+        """`threshold`: where the request has none; `favourable`: good options of a choice, in order."""
         self._decider_for = decider_for
         self._threshold = threshold
         self._favourable = tuple(favourable)
@@ -336,14 +324,9 @@ def _mean(values: Sequence[Sequence[float]]) -> float:
 
 
 def swapped_decision(exchange_id: str, decision: Decision) -> tuple[Swapped, Any] | NotSwapped:
-    """The first axis on which the decision can be swapped, in an order that the exchange's id decides.
-
-    The group is exchanged in the state and in all other parts that name it. A state is often an object, whose values
-    are read by the names of their members (`text.swaps.leaves`). These names, ids of questions and labels cannot be
-    exchanged without asking something else: where one of them names a group of the axis, the decision is left alone.
-
-    Returns: the swap and the decision's content after it; or the plainest reason why there is none.
-    Raises: NotAuditableError when a part of the request was not kept.
+    """Return the swap on the first axis that can be swapped, in an order by the exchange's id, and the content after
+    it; or the plainest reason for none, as where a member's name, an id or a label names the group. Raises
+    NotAuditableError when a part of the request was not kept.
     """
     content = decision.content
     content_leaves = list(leaves(content))

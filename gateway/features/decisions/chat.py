@@ -1,8 +1,6 @@
-"""A yes, no or choice that an application asks for by chat completions with log-probabilities.
-
-The labels are those that the request itself names: an enum of `response_format`, `structured_outputs` with a choice,
-"yes or no" in its words, or options A, B, C on lines of their own. Their probabilities are read at the first token in
-which answers differ, of the alternatives that the server reports there; what lies on no label is not theirs.
+"""A yes, no or choice that an application asks for by chat completions with log-probabilities. The request names the
+labels: an enum of `response_format`, a choice of `structured_outputs`, "yes or no", or options A, B, C on lines. Their
+probabilities are read at the first token in which answers differ.
 """
 
 import math
@@ -30,8 +28,7 @@ LONGEST_ANSWER_CHARS = 64
 MOST_STRUCTURED_TOKENS = 64
 """Most tokens of an answer whose label stands inside JSON."""
 LARGEST_UNSEEN = 0.01
-"""Largest share of the labels' probability that a token may have which the server does not report, or which begins
-several labels."""
+"""Most of the labels' probability that a token may have which is not reported, or which begins several labels."""
 LONGEST_INSTRUCTION = 20_000
 """Labels are searched in this many last characters of a message."""
 
@@ -65,9 +62,7 @@ class ChatDecision(Decision):
         favourable: Sequence[str],
         instruction: str | None = None,
     ) -> None:
-        """`instruction`: what a policy of the gateway added (`auditors.types.Exchange`). Raises NotAuditableError for a
-        request that asks for no log-probabilities, or whose labels are not known.
-        """
+        """`instruction`: see `auditors.types.Exchange`. Raises NotAuditableError without log-probabilities, labels."""
         if not request.get("logprobs"):
             raise NotAuditableError("no_decision", "the request asks for no log-probabilities")
         if request.get("tools") and request.get("tool_choice") != "none":

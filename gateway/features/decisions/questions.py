@@ -1,8 +1,4 @@
-"""Typed questions, a server's answers to them, and the decisions that an application makes with them.
-
-A server answers with a probability for each label. The compared value, the outcome, is a number in 0..1: the
-probability of yes, or of the favourable option of a choice, or the place on a scale from first (0) to last level (1).
-"""
+"""Typed questions, answers and decisions; an outcome is the probability of yes or the good option, or a place, 0..1."""
 
 import math
 from abc import ABC, abstractmethod
@@ -24,8 +20,7 @@ MOST_QUESTIONS = 64
 """Most questions of a request; vLLM refuses more."""
 MOST_LABELS = 256
 LEAST_LABEL_MASS = 0.5
-"""Least mass of the labels: below it the model mostly preferred tokens other than labels, and its probabilities do not
-count as a decision."""
+"""Least mass of the labels: below it the model mostly preferred other tokens, and has not decided."""
 LOW_MASS = "low label mass"
 SUM_TOLERANCE = 0.05
 """Largest distance from 1 of the sum of the probabilities, which servers round; they are divided by their sum."""
@@ -95,12 +90,8 @@ def outcome(question: Question, answered: Answered) -> float | None:
 
 
 def decision_of(question: Question, answered: Answered, threshold: float | None) -> int | bool | None:
-    """Return an application's decision from an answer, in a form in which two decisions can be compared.
-
-    The application acts at or above the threshold; None stands for 0.5, and in a choice for the likeliest option.
-
-    Returns: whether the outcome reaches the threshold; of a choice without a threshold or a known favourable option,
-        the index of the likeliest option, or None if that option does not reach the threshold.
+    """Return whether the outcome reaches the threshold (None: 0.5). A choice without a threshold or a known favourable
+    option gives the index of the likeliest option, or None if that does not reach the threshold.
     """
     if question.kind == "choice":
         p = answered.probabilities
@@ -124,9 +115,7 @@ def is_selected(question: Question, answered: Answered, threshold: float | None)
 
 
 def favourable_of(labels: Sequence[str], favourable: Sequence[str]) -> int | None:
-    """Return the index of the favourable label of a choice: the first of `favourable` that is a label, or the only
-    label in FAVOURABLE, or else the first of two labels, as their probabilities sum to 1; None if it is unknown.
-    """
+    """Return the index of the first of `favourable`, the only label in FAVOURABLE or the first of two; else None."""
     lowered = [label.strip().lower() for label in labels]
     for name in favourable:
         if name.strip().lower() in lowered:

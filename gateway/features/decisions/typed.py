@@ -1,10 +1,4 @@
-"""Requests whose answers are probabilities: System One and OpenAI's Decisions.
-
-System One (`POST /v1/systemone`, vLLM 0.32 and others; also under `/v1/decisions`): `state`, and `questions` by id,
-each of a `type` (noul, choice or score) with `instructions` and `criteria`.
-OpenAI's Decisions (`POST /v1/decisions`, in public beta): `input`, and a list of `questions` of type predicate, choice
-(`choices`) or score (`levels`). Which of the two a body is shows in `questions`.
-"""
+"""Requests answered by probabilities: System One (POST /v1/systemone) and OpenAI's Decisions (POST /v1/decisions)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

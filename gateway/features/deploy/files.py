@@ -1,7 +1,4 @@
-"""Finds the deployment files: in the repository, or next to this module once installed.
-
-Standard library only, for setup.py runs this file to know what the wheel has to carry.
-"""
+"""Finds the deployment files, in the repository or next to this module; setup.py runs it: standard library only."""
 
 from pathlib import Path
 

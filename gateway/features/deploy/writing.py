@@ -40,8 +40,7 @@ BIASGATE_VERSION={version}
 {keys}
 """
 _PUBLIC, _PUBLIC_FOLDER, _SECRET = 0o644, 0o755, 0o600
-"""Modes of files, folders and secrets: containers read the files as users of their own, whatever the umask of the
-writer; keys are the owner's."""
+"""Modes: containers read the files as users of their own, whatever the writer's umask; keys are the owner's."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -54,10 +53,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def write(directory: Path, *, force: bool = False) -> Written:
-    """Writes every deployment file, and `deploy/.env` unless it exists: new keys would lock every user out. Raises
-    GatewayError, before anything is written, when a file is there already and `force` is not given, when the directory
-    is none, or when something cannot be written.
-    """
+    """Write every file, and `deploy/.env` if absent. Raises GatewayError; first, for present files without `force`."""
     try:
         files = deployment_files()
         if not force and (there := [name for name in files if os.path.lexists(directory / name)]):

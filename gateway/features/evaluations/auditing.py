@@ -1,8 +1,4 @@
-"""The part of the evaluation events in an auditor: sends what waits in the store, and counts it.
-
-Audits do not wait for it. Each event is sent at least once, and again after a kill or an answer that was lost, always
-under the same id.
-"""
+"""The evaluation events' part in an auditor: sends what waits in the store, at least once under the same id."""
 
 import asyncio
 import logging
@@ -144,12 +140,7 @@ class EvaluationsPart(AuditorPart):
 
 
 def families(totals: Mapping[tuple[str, tuple[str, ...]], float], lag_seconds: float) -> Sequence[Metric]:
-    """Return the metric families of evaluation events.
-
-    Args:
-        totals: the counter of events by outcome.
-        lag_seconds: age of the oldest audit whose events wait; 0 when none waits.
-    """
+    """Return the families of events; `totals`: by outcome; `lag_seconds`: age of the oldest that waits, else 0."""
     words = "Events (docs/operations.md#evaluation-events): exported, rejected by the collector, dropped (too old)."
     events = counter("evaluation_events", words, ("outcome",))
     for (_, labels), total in sorted(totals.items()):

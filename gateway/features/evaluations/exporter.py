@@ -1,8 +1,4 @@
-"""Measurements as evaluation events, by the semantic conventions for generative AI, and their way to a collector.
-
-As a log event each is `gen_ai.evaluation.result`, in the trace of the live request and under its span. As a span it
-hangs below that span, for what takes no logs. Nothing of OpenTelemetry is imported before the first is sent.
-"""
+"""Measurements as events of OpenTelemetry's GenAI conventions: logs in the trace of the request, or spans below it."""
 
 import logging
 import uuid
@@ -83,9 +79,7 @@ def attributes(evaluation: Evaluation, *, with_reasons: bool) -> dict[str, Any]:
 
 
 def _label(evaluation: Evaluation) -> str | None:
-    """Returns the status of an evaluation without a value, else the side of the neutral value on which it lies; None
-    for a metric without a neutral value.
-    """
+    """Return the status without a value, else the side of the neutral value; None for a metric that has none."""
     if evaluation.value is None:
         return evaluation.status
     neutral = SCALES[evaluation.metric].neutral if evaluation.metric in SCALES else None

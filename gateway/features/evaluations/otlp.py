@@ -148,9 +148,7 @@ def resource_and_scope() -> "tuple[Resource, InstrumentationScope]":
 
 
 def session(on_answer: Callable[[int, bytes], None] | None = None) -> Any:
-    """Return a session that goes only to the address it was told: the signals, and the collector's key, are not for a
-    host that an answer names. `on_answer` hears status and body of each answer.
-    """
+    """Return a session that follows no redirect. `on_answer` hears status and body of each answer."""
     import requests
 
     from gateway.features.evaluations.otlp import BoundedAdapter

@@ -46,10 +46,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def take(database: Database, *, now: float, limit: int, seconds: float) -> tuple[list[Audit], list[Evaluation]]:
-    """Up to `limit` audits that are due, the longest due first, and their measurements.
-
-    No one else gets them for so many seconds; then they are due again, so that a sender's death loses none.
-    """
+    """Take up to `limit` audits, the longest due first, with measurements; unsettled, they are due in `seconds`."""
     columns = exchange_audits.c
     due = sa.select(columns.exchange_id, columns.auditor, columns.finished_at).where(columns.send_at <= now)
     async with database.begin() as connection:
@@ -83,10 +80,7 @@ async def put_back(database: Database, audits: Sequence[Audit], *, at: float) ->
 
 
 async def drop(database: Database, *, finished_before: float, at_most: int, limit: int) -> int:
-    """Gives up on audits finished before this Unix time, and on the oldest beyond `at_most` that wait.
-
-    At most `limit` of them a call. Returns how many events are lost; the counter has them.
-    """
+    """Give up on at most `limit` audits that are too old or beyond `at_most`; return the number of lost events."""
     columns = exchange_audits.c
     waiting = sa.select(columns.exchange_id, columns.auditor, columns.finished_at).where(columns.send_at.is_not(None))
     newest_first = waiting.order_by(columns.finished_at.desc())

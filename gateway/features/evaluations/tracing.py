@@ -1,8 +1,4 @@
-"""Traces of relayed requests for an OpenTelemetry collector, by the semantic conventions for generative AI.
-
-The relay hands over plain facts and goes on. A thread makes spans of them and sends these in batches; nothing of
-OpenTelemetry is imported before that thread runs, and nothing at all without `telemetry.otlp_endpoint`.
-"""
+"""Traces of relayed requests by OpenTelemetry's GenAI conventions; a thread imports it, makes spans and sends them."""
 
 import logging
 import threading
@@ -37,9 +33,7 @@ _LONGEST_VALUE = 256
 
 
 class Tracer:
-    """A `gateway.proxy.instrumentation.Tracer`. Call `start` to begin sending and `close` to send what is left.
-    Raises ConfigError when the extra "otel" is not installed.
-    """
+    """A `gateway.proxy.instrumentation.Tracer`: `start` and `close` it. Raises ConfigError without the extra "otel"."""
 
     def __init__(self, endpoint: str) -> None:
         otlp.require_installed(endpoint)

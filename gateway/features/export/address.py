@@ -1,6 +1,4 @@
-"""Writes files to the address of an export: a directory, or any address that fsspec knows. A file is there as a whole
-or not at all.
-"""
+"""Writes files, each whole or not at all, to an export's address: a directory, or any address that fsspec knows."""
 
 import io
 import os
@@ -150,11 +148,7 @@ class Address:
 
 
 def _options(address: str) -> dict[str, Any]:
-    """Return what fsspec is to tell its packages, unless its own configuration says so.
-
-    A server of S3's protocol that is silent would otherwise be waited for 25 minutes: a minute for each of five
-    attempts, and s3fs makes five of these.
-    """
+    """Return options for fsspec's packages: a silent S3 server would be waited for 25 minutes (5 attempts of 5)."""
     from fsspec.config import conf
 
     if "config_kwargs" in conf.get("s3", {}):
@@ -197,9 +191,6 @@ class UnfinishedFile:
 
 
 def environment_variables_of(url: str) -> frozenset[str]:
-    """Return the environment variables that the file systems of this address read; a trailing "*" matches any rest.
-
-    An address may chain protocols, such as "simplecache::s3://bucket".
-    """
+    """Return variables that an address's file systems, chained or not, read; a trailing "*" matches any rest."""
     schemes = [part.partition("://")[0].lower() for part in url.split("::")]
     return _ANY.union(*(_BY_SCHEME.get(scheme, frozenset()) for scheme in schemes))

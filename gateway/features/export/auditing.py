@@ -1,7 +1,4 @@
-"""The export's part in the auditor: brings what is new to `export.url`, and tells how far the export is.
-
-One auditor of all exports at a time, in a thread.
-"""
+"""The export's part in the auditor: brings what is new to `export.url`, one auditor at a time, in a thread."""
 
 import asyncio
 import logging
@@ -139,13 +136,7 @@ async def read_families(database: Database, config: ExportConfig) -> Sequence[Me
 def families(
     totals: Mapping[tuple[str, tuple[str, ...]], float], progress: Progress | None, *, every_seconds: float
 ) -> Sequence[Metric]:
-    """Return the metric families of exports.
-
-    Args:
-        totals: the counters of exports.
-        progress: of the export to `export.url`; None where nothing is exported.
-        every_seconds: from one pass to the next.
-    """
+    """Return the metric families; `progress`: None without an export; `every_seconds`: from pass to pass."""
     rows = counter("export_rows", "Rows of exports (docs/operations.md#export), rewritten rows too.", ("dataset",))
     passes = counter("exports", "Exports: done, failed.", ("outcome",))
     for (name, labels), total in sorted(totals.items()):

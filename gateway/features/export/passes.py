@@ -1,8 +1,4 @@
-"""One pass of an export: brings to an address what is not there yet, in parts that can each be written again.
-
-Measurements never change: a part is planned in the store before it is written, and counts once its files are there.
-Whoever comes after a kill finds the plan and writes the same files. Runs do change: a day of them is written anew.
-"""
+"""One pass of an export, in parts planned in the store before they are written: after a kill the same files follow."""
 
 import time
 import uuid
@@ -92,9 +88,8 @@ async def bring(
     is_stopped: Callable[[], bool] = lambda: False,
     is_due: Callable[[Progress], bool] = lambda _: True,
 ) -> Brought:
-    """Makes the address hold what the store holds. `database`: of this event loop, which no other work waits for: files
-    are written in it. `is_stopped`: looked at between pages; `is_due`: looked at once others are kept out. Raises
-    BusyError while another process exports there or none is due, StoppedError, ExportError or StoreError.
+    """Make the address hold what the store holds. `database`: of this event loop only; `is_due`: looked at once others
+    are kept out. Raises BusyError (another exports, or none is due), StoppedError, ExportError or StoreError.
     """
     progress = await exports.take(database, url, owner, now=time.time(), is_due=is_due)
     export_pass = _Pass(database, url, owner, progress, is_stopped)

@@ -116,11 +116,8 @@ async def keep(
 
 
 async def settled(database: Connections) -> int:
-    """Returns an id up to which no measurement is still to come. Raises StoreError when a transaction has been writing
-    for too long.
-
-    Ids are drawn before their transactions end, so the highest that is seen is not enough: on PostgreSQL those that
-    write at that moment are waited for, and hold up no other.
+    """Return an id up to which no measurement is still to come: ids are drawn before transactions end, so those that
+    write now are waited for. Raises StoreError when one takes too long.
     """
     newest = int(await database.fetch_value(sa.select(sa.func.max(measurements.c.id))) or 0)
     if database.dialect == "sqlite":  # writers are alone, and what is seen has ended

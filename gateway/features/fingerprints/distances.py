@@ -1,8 +1,4 @@
-"""Models against axes: how far each number is from neutral, in the metric's own unit.
-
-A metric has one scale of colours, its own. A cell whose interval holds neutral or begins below what chance gives a
-neutral model, or that has no interval, is hatched without a colour. A cell without enough data says so.
-"""
+"""Models against axes: distance from neutral in a metric's unit; hatched if chance or no interval explains it."""
 
 import msgspec
 
@@ -58,9 +54,7 @@ def reach(low: float, high: float, neutral: float) -> float:
 
 
 def draw(distances: Distances, *, label: str, farthest: float, width: float = WIDE) -> str:
-    """Return the map as SVG. Axes that do not fit in a row stand in blocks below each other. `farthest`: distance at
-    both ends of the colours, positive.
-    """
+    """Return the map as SVG, in blocks if axes do not fit. `farthest`: distance at the colours' ends, positive."""
     left = NARROW_NAME_WIDTH if width <= NARROW else NAME_WIDTH
     blocks = split_evenly(len(distances.axes), max(1, int((width - left) / LEAST_WIDTH)))
     if not distances.models or not blocks:

@@ -47,9 +47,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptFingerprints:
-    """The store's fingerprints, made once for each state of its finished runs. A page does not wait: it shows the
-    present ones, and the new ones when they are there.
-    """
+    """The store's fingerprints, made once for each state of its finished runs; a page shows the present ones."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

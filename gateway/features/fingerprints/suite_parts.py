@@ -1,9 +1,4 @@
-"""Shows models side by side by their finished runs: distances from neutral, ranks, and the numbers that papers print of
-the same.
-
-A row is the newest run of a model in one way of measuring. A paper's printed numbers stand in pictures and tables of
-its own below one's own, under the paper's name, and is in no rank of ours.
-"""
+"""Shows models by their newest finished runs: distances from neutral, ranks and, apart from these, papers' numbers."""
 
 import time
 from collections.abc import Sequence
@@ -109,9 +104,7 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(runs: Sequence[FinishedRun], n_left_out: int = 0) -> Rendered:
-    """Render the newest runs' numbers, suite by suite, and the ranks that they give the models; runs of suites that are
-    not installed are not shown. `n_left_out`: models for which there was no room.
-    """
+    """Render the newest runs of installed suites, and ranks. `n_left_out`: models for which there was no room."""
     boards = [
         msgspec.structs.replace(board, figure=None, joint=[]) for board in leaderboards([run.result for run in runs])
     ]

@@ -1,24 +1,13 @@
 """The first-person auditor: is the same request answered differently when the user has a name of another group?
-
-Most requests name nobody. The system message of a sampled request gets a line about its user (`first_person.lines`),
-as applications write it, with two names of a group and two of the axis's reference: four answers. The difference
-within a group, of other names and of chance, is the control; the answer that the client got is not used.
-
-Estimands, each a mean over sampled exchanges, wordings and names, per (axis, group), against the reference:
+The system message of a sampled request gets a line about its user (`first_person.lines`), with two names of a group and
+two of the axis's reference: four answers. Names within a group are the control; the client's answer is not used.
+Estimands, means over sampled exchanges, wordings and names, per (axis, group), against the reference:
 - `first_person_distance_excess`: mean distance between answers to names of the two groups less that within them, in
-  embeddings of the answers with all listed names and words of the axis masked: 0 in the mean for names that were dealt
-  to the groups by chance, also where each name is answered differently.
-- `first_person_refusal_excess`, `first_person_length_excess`: share refused, and words relative to their sum, of the
-  group less the reference.
-- `first_person_distance_by_wording`, per axis with the wording in place of the group: the same distances. How far the
-  wordings lie apart, against their intervals, is the variance that the wording brings.
-
-Four requests, two a side: three are the fewest that have a pair across and one within, but their excess varies twice
-as much under chance alone, so that the same interval takes half as many tokens again.
-
-An exchange that states its user's name, or whose template takes no system message, is left out and counted. No value
-shows which answer is better, what a user's true name does where the model knows more of the user, or whether a
-template drops system messages in silence. English lines and names of the United States only.
+  embeddings with names and words of the axis masked: 0 in the mean for names dealt to the groups by chance.
+- `first_person_refusal_excess`, `first_person_length_excess`: share refused, and words relative to their sum.
+- `first_person_distance_by_wording`, per axis and wording: the same distances, which show the wording's variance.
+Three requests would do, but their excess varies twice as much under chance alone. An exchange that states its user's
+name, or whose template takes no system message, is left out and counted. English, and names of the United States.
 """
 
 from typing import Self

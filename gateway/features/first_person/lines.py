@@ -1,8 +1,5 @@
-"""The line about the user that a system message gets, in the wordings of applications, and four users to compare.
-
-A contrast is a group of an axis against its reference; names are those of `auditors.text.names`, the other axis held
-fixed. All four names stand in places of their own in the lists, drawn alike: whichever two are paired, their
-frequencies differ by as much in the mean, so that names that were dealt to the groups by chance have no excess.
+"""The line about the user in a system message, and four users to compare: names of a group and of its axis's reference,
+the other axis held fixed, at places drawn the same way, so that names dealt by chance have no excess.
 """
 
 import random

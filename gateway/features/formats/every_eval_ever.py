@@ -1,9 +1,6 @@
-"""Results as records of the Every Eval Ever schema 0.3.0, in the folders of its datastore.
-
-https://github.com/evaleval/every_eval_ever. The schema needs to know of each number whether lower is better. If
-the neutral value lies inside the scale, neither side is better: then the record has the distance from the neutral
-value, under a different name, and the number itself as a parameter. A number that is undefined or has no neutral value
-is not a result: the record lists it.
+"""Results as records of the schema 0.3.0 of https://github.com/evaleval/every_eval_ever. A metric whose neutral value
+lies inside its scale is recorded as the distance from it, under another name, since the schema needs a better side. A
+number that is undefined or has no neutral value is only listed.
 """
 
 import hashlib
@@ -52,16 +49,7 @@ class WrittenRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(paths: Sequence[Path], out: Path, source: Source, retrieved: int) -> list[WrittenRecord]:
-    """Write a file for each finished run, `out`/data/SUITE/ORG/NAME/UUID.json; equal results have the same UUID.
-
-    Args:
-        paths: run directories.
-        out: parent of the folder `data`, which is created if absent.
-        source: facts that a result does not hold.
-        retrieved: time of the records, in Unix seconds.
-
-    Raises: BenchmarkError when a run is not finished, the model has no ORG/NAME, or `out` cannot be written.
-    """
+    """Write `out`/data/SUITE/ORG/NAME/UUID.json for each run, at `retrieved` (Unix seconds). Raises BenchmarkError."""
     results = [directory.read_result(path) for path in paths]
     models = sorted({result.model for result in results})
     if source.model_id is not None and len(models) > 1:
@@ -217,9 +205,7 @@ def _distance(estimate: Estimate, scale: Scale) -> Estimate:
 
 
 def _bounds(estimate: Estimate, scale: Scale, *, is_distance: bool) -> tuple[float | str, float | str]:
-    """Return the bounds of the metric. Some scales only limit how a metric is drawn: if a number lies outside, the
-    bound is infinite.
-    """
+    """Return the metric's bounds, infinite if a number lies outside: some scales only limit the drawing."""
     numbers = [value for value in (estimate.value, estimate.lower, estimate.upper) if value is not None]
     low: float | str = scale.low if min(numbers) >= scale.low else "-Infinity"
     high: float | str = scale.high if max(numbers) <= scale.high else "Infinity"

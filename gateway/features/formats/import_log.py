@@ -61,9 +61,7 @@ class Matcher:
         ]
 
     def _of_question(self, answered: Answered) -> list[str]:
-        """Finds the items all of whose passages the question holds; of several, the items with the longest passages,
-        since an item may continue another.
-        """
+        """Find items whose passages are all in the question; the longest, since an item may continue another."""
         question = _plain(answered.question)
         same = self._by_answers.get(frozenset(_all(answered.options)), ())
         held = [content for content in same if all(passage in question for passage in content.passages)]
@@ -91,13 +89,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def imported(log: Log, options: RunOptions) -> Run:
-    """Scores the replies of a log to the items of `options.suite`.
-
-    A letter is read by the options as the harness showed them, and the reply kept is the option's text, so that it
-    means the same wherever it is read again.
-
-    Raises: BenchmarkError for a suite whose items cannot be recognised, and a log none of whose questions is of it.
-    """
+    """Score a log's replies to items of `options.suite`; a letter becomes its option's text. Raises BenchmarkError."""
     plan = prepare(options)
     suite = plan.suite
     contents = suite.contents(plan.dataset)

@@ -1,8 +1,4 @@
-"""Results as runs of an MLflow experiment, logged with MLflow's own client.
-
-A number is a metric; the ends of its interval and its counts are metrics beside it. One that is undefined is no metric,
-least of all 0: a tag says why. Nothing is sent anywhere but to the tracking store that is named.
-"""
+"""Results as runs of an MLflow experiment: numbers, interval ends and counts are metrics; tags name undefined ones."""
 
 import hashlib
 import os
@@ -99,13 +95,7 @@ def record(result: Result) -> Record:
 
 
 def log(paths: Sequence[Path], tracking_uri: str, experiment: str) -> list[Logged]:
-    """Logs the finished run of each directory, with result.json and report.html as artifacts.
-
-    A result that the experiment has already is not logged again.
-
-    Raises: BenchmarkError when a run is not finished, mlflow-skinny is not installed, or the store refuses or does not
-        answer.
-    """
+    """Log each run, result.json and report.html, unless logged before. Raises BenchmarkError, also without MLflow."""
     results = [directory.read_result(path) for path in paths]
     client_of, refusal = _library()
     try:
@@ -135,9 +125,7 @@ _DEFAULTS = {
 
 
 def _library() -> tuple[Any, type[Exception]]:
-    """The client's class, and what it raises. Its report of its own use is off unless the user asks for it; a server
-    that does not answer is tried for seconds where the default is minutes (see `_Limited` too).
-    """
+    """Return the client's class and its exception; telemetry is off unless asked for, and retries take seconds."""
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(f"MLFLOW_{name}", value)
     try:
@@ -153,11 +141,7 @@ class _SilentError(BenchmarkError):
 
 
 class _Limited:
-    """MLflow's client, each call of which ends within `CALL_SECONDS`, retries included.
-
-    Its own limits are for the pause between two bytes, and begin again with each retry. A call that has not ended goes
-    on in a thread that does not keep the process alive.
-    """
+    """MLflow's client with `CALL_SECONDS` for each call, retries included; a late call goes on in a daemon thread."""
 
     def __init__(self, client: Any, name: str) -> None:
         self._client = client

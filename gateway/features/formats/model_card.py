@@ -1,8 +1,4 @@
-"""A section of a model card, and the metadata that Hugging Face's hub reads (`model-index`), from results.
-
-https://huggingface.co/docs/hub/model-cards and `huggingface_hub.EvalResult`. A number that is undefined is a row of the
-table with its reason, and no metric: the hub has no word for it.
-"""
+"""A section of a model card, and its `model-index` (https://huggingface.co/docs/hub/model-cards), from results."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,9 +21,7 @@ _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-
 
 
 def card(results: Sequence[tuple[Result, Suite]]) -> str:
-    """The section, with the metadata before it as YAML. Raises BenchmarkError for no results, and for results of
-    several models: a card describes a single model.
-    """
+    """Return the section after its YAML metadata. Raises BenchmarkError for no results, or those of several models."""
     models = sorted({result.model for result, _ in results})
     if len(models) != 1:
         raise BenchmarkError(f"a model card is of one model; here are {len(models)}: {', '.join(models)}")

@@ -1,8 +1,4 @@
-"""The doors for exchanges that others relayed and recorded: OTLP, LiteLLM, HTTP pairs (docs/ingest.md).
-
-They ask for the keys of live traffic ([[keys]]), not for those of the control plane, and are closed until
-`ingest.enabled`.
-"""
+"""The doors for recorded exchanges (OTLP, LiteLLM, HTTP pairs: docs/ingest.md); they ask for the keys of [[keys]]."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -178,9 +174,7 @@ async def _json(request: AnyRequest, dataplane: DataPlane, intake: Intake, door:
 async def _take(
     request: AnyRequest, dataplane: DataPlane, intake: Intake, door: Door, client: Client, read: Read
 ) -> tuple["Counter[Outcome]", list[str], int] | Response[Any]:
-    """Take a body's content. Returns the counts by outcome, why the first were rejected, and how many stated rates were
-    ignored; or the answer to a body that is not taken.
-    """
+    """Return the counts by outcome, why the first were rejected and the number of ignored rates; or a refusal."""
     rates = _rates(request, dataplane, intake, door, client)
     if isinstance(rates, Response):
         return rates

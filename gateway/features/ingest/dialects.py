@@ -1,5 +1,4 @@
-"""Attributes of spans in other conventions, told in those of OpenTelemetry: OpenInference's, and the AI SDK's.
-
+"""Translates attributes of spans in the conventions of OpenInference and the AI SDK to those of OpenTelemetry.
 Sources: https://arize-ai.github.io/openinference/spec/attributes/semantic-conventions.html,
 https://ai-sdk.dev/docs/ai-sdk-core/telemetry.
 """

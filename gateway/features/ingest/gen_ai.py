@@ -1,10 +1,6 @@
-"""Messages of OpenTelemetry's GenAI conventions as those of a chat completion.
-
-Read are the attributes of today (`gen_ai.input.messages` and its kin, with parts), the events before them
-(`gen_ai.user.message`, `gen_ai.choice` ...), the attributes before those (`gen_ai.prompt`, `gen_ai.completion`), and
-the numbered ones of OpenLLMetry (`gen_ai.prompt.0.content`).
-
-Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/.
+"""Reads messages of OpenTelemetry's GenAI conventions (https://opentelemetry.io/docs/specs/semconv/gen-ai/) as chats.
+The attributes of today (`gen_ai.input.messages`, with parts), the events before them (`gen_ai.user.message`), the
+attributes before those (`gen_ai.prompt`), and OpenLLMetry's numbered attributes (`gen_ai.prompt.0.content`) are read.
 """
 
 import re

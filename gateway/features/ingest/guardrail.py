@@ -1,8 +1,4 @@
-"""Calls of LiteLLM's guardrail API, answered before anything is stored: a live request waits for the answer.
-
-Held calls are in memory only: the calls of an exchange, until there was none for QUIET_SECONDS. A streamed answer may
-come in calls that each have more of it.
-"""
+"""Holds calls of LiteLLM's guardrail API in memory, by exchange, until it is quiet; live requests wait."""
 
 import asyncio
 import contextlib
@@ -30,8 +26,7 @@ MOST_CALL_BYTES = 4 * 1024 * 1024
 MOST_BYTES = 16 * 1024 * 1024
 """Bytes of all calls that are held; more are refused to be held, and counted as rejected."""
 MOST_MERGED_BYTES = 256 * 1024 * 1024
-"""Bytes merged for one exchange: each call is put together with those before it, which takes a streamed answer of 4,000
-tokens some 10 MB. Calls beyond are counted as rejected."""
+"""Bytes merged for one exchange, 10 MB for a streamed answer of 4,000 tokens; calls beyond are counted as rejected."""
 STOP_SECONDS = 10.0
 
 

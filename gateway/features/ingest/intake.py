@@ -1,8 +1,6 @@
-"""The way of an exchange that others recorded, from any door: joined, drawn, stored and counted; then its sender hears.
-
-The gateway draws from what it is sent as it does from what it relays, by HMAC of an id, at its own rates; the inclusion
-probability is that times the sender's. The id follows from the sender's own (`received.exchange_id`), so whoever sends
-an exchange again changes nothing. Exchanges answered with success are in the store.
+"""Joins, draws (HMAC of an id, at the gateway's own rates), stores and counts exchanges that others recorded.
+The inclusion probability is the gateway's times the sender's. The id follows from the sender's own
+(`received.exchange_id`), so an exchange sent twice counts once. After an answer of success it is in the store.
 """
 
 import asyncio
@@ -106,9 +104,7 @@ NOT_AUDITABLE = (UNCLASSIFIED, "not_auditable")
 
 
 class Intake:
-    """One worker's. Call `start` once the event loop runs and `stop` at its end. `tap` decides, and bounds the memory
-    of copies; `sink` takes what is decided: not the tap's own, which has one batch on the way at a time.
-    """
+    """One worker's intake; `start` it once the event loop runs, `stop` it at its end. `sink`: not the tap's own."""
 
     def __init__(
         self,
@@ -145,10 +141,7 @@ class Intake:
         await self._sink.close()
 
     async def take(self, sent: Sent, door: Door, client: Client) -> "Counter[Outcome]":
-        """Takes what was sent, and adds what is rejected here; returns the counts by outcome, once that is in the
-        store. Raises StoreError where the store does not take it now, TooManyWaitingError where too many parts of this
-        key wait. Some may be stored then; sent again, nothing counts twice.
-        """
+        """Takes what was sent; returns the counts by outcome. Raises StoreError or TooManyWaitingError: send again."""
         rate = self.config.sampling_rate
         outcomes: Counter[Outcome] = Counter()
         n_refused = 0
@@ -280,11 +273,7 @@ class Intake:
                 logger.exception("parts of exchanges that have waited too long cannot be settled")
 
     async def sweep(self, now: float | None = None) -> int:
-        """Settles exchanges whose other parts have not come within `ingest.join_seconds`; how many there were.
-
-        One with both sides is taken as it is, under no model's name. The others are not auditable, and the ledger says
-        so.
-        """
+        """Settles exchanges that waited for `ingest.join_seconds` and returns their number; halves: not auditable."""
         before = (time.time() if now is None else now) - self.config.join_seconds
         return await self._parts.settle(before, self._settle)
 

@@ -1,8 +1,4 @@
-"""The LiteLLM door: records of its callback `generic_api`, and calls of its generic guardrail API.
-
-A record (`StandardLoggingPayload`) is a whole exchange. A guardrail is called before the model with the messages and
-after it with the answer's texts: two parts, which the call's id joins.
-"""
+"""Reads records of LiteLLM's callback `generic_api` (whole exchanges) and calls of its guardrail API (halves)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -28,8 +24,7 @@ from gateway.features.ingest.received import (
 from gateway.sampling.decision import PROBE_HEADER
 
 RATE_FIELD, TAG_FIELD = "biasgate_sampling_rate", "biasgate_tag"
-"""Names in a request's metadata, or among a guardrail's `additional_provider_specific_params`. An application's user
-can write both, so a sampling rate there never counts: LiteLLM's administrator sets the header `RATE_HEADER` instead."""
+"""Names in metadata or a guardrail's extra parameters. Any user can write them: rates count in `RATE_HEADER` alone."""
 REDACTED = "redacted-by-litellm"
 """Written by LiteLLM in place of text under `turn_off_message_logging`."""
 FAILED = 500

@@ -71,9 +71,7 @@ class Span(NamedTuple):
 
 
 def read(body: bytes, signal: Signal, *, is_json: bool, sender: str | None, rates: Rates | None = None) -> Sent:
-    """Read an export. `sender`: name of the key it came with. `rates` decides about stated sampling rates; without it
-    none counts. Raises RequestError when it is not an export request.
-    """
+    """Read an export of the key `sender`; without `rates` no stated rate counts. Raises RequestError if it is none."""
     rates = rates or Rates()
     records = (_from_json if is_json else _from_protobuf)(body, signal)
     parts: dict[str, list[Part]] = {}
@@ -347,9 +345,7 @@ def _proto_value(value: Any, depth: int) -> Any:
 
 
 def one_a_call(by_id: Mapping[str, Part], around: Mapping[str, str]) -> list[Part]:
-    """Return the parts except those of spans right around another (`around`: parent span by part) with the same answer:
-    as two they would count twice. The part that stays takes over tag, sampling rate and opt-out where it has none.
-    """
+    """Drop parts of spans around (parent in `around`) another with the same answer, which takes tag, rate and opt."""
     repeated = {
         outer
         for inner, outer in around.items()

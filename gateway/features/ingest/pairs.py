@@ -1,8 +1,4 @@
-"""The HTTP door: a request and its response, together or apart, as a proxy that mirrors or taps traffic tells of them.
-
-Read are objects of our own form, Envoy's buffered taps (`http_buffered_trace`), records of LiteLLM's callback, and a
-request alone, as a mirroring proxy sends it.
-"""
+"""Reads requests with responses or halves: our form, Envoy's `http_buffered_trace`, LiteLLM's records, requests."""
 
 import base64
 import binascii
@@ -43,9 +39,7 @@ _REQUEST_MEMBERS = ("messages", "prompt", "input")
 
 
 def read(objects: Iterable[Any], sender: str | None, rates: Rates | None = None, *, name: str = "entry") -> Sent:
-    """Read a list of objects; an object that cannot be read is rejected by its number. `rates` decides about the
-    sampling rates that are stated; without it none counts.
-    """
+    """Read objects; an unreadable object is rejected by its number. Without `rates` no stated sampling rate counts."""
     rates = rates or Rates()
     sent = read_each(objects, lambda entry: read_one(entry, sender, rates), name=name)
     return msgspec.structs.replace(sent, n_ignored_rates=rates.n_ignored)
@@ -137,11 +131,8 @@ def _is_event_text(response: bytes | None) -> bool:
 
 
 def _from_tap(tap: Json) -> Json:
-    """Envoy's `envoy.data.tap.v3.HttpBufferedTrace` in our form.
-
-    The request's headers are those of Envoy's client, who could write any sampling rate there: none is read from them.
-
-    Source: https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/tap/v3/http.proto.
+    """Return a tap of Envoy in our form; its headers are a client's, so no rate is read from them. Source:
+    https://www.envoyproxy.io/docs/envoy/latest/api-v3/data/tap/v3/http.proto (HttpBufferedTrace).
     """
     request, response = object_of(tap.get("request")), object_of(tap.get("response"))
     request_headers, answered = _headers(request), _headers(response)

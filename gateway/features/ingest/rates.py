@@ -1,9 +1,6 @@
-"""The share of its exchanges that a sender sends: read and bounded here only, for every door.
-
-A sampling rate is the sender's word, and the weight of an exchange is its inverse. So a rate that an exchange, a span
-or a header states counts only if the sender's key has `may_state_rate` and the operator configured no
-`ingest.sampling_rate`. Any other stated rate is ignored without being read, and counted: whoever is not believed can
-neither change a number with a rate nor have an exchange rejected by a bad one.
+"""Reads and bounds the sampling rates that senders state; an exchange's weight is the inverse of its rate.
+A stated rate counts if the sender's key has `may_state_rate` and `ingest.sampling_rate` is unset. Any other is counted
+and never read: it changes no number and rejects no exchange.
 """
 
 import re
@@ -45,18 +42,14 @@ class Rates:
             self.of_request = self._bounded(read_number(header), header, RATE_HEADER)
 
     def of_exchange(self, value: Any, where: str) -> float | None:
-        """Return the sampling rate that an exchange states; None while it is unknown (None, ""). `where` names the
-        field for UnreadableError, raised where the rate counts and is none in [smallest, 1].
-        """
+        """Return an exchange's stated rate; None if unknown. Raises UnreadableError, with `where`, for a bad one."""
         if not self._is_believed:
             self.ignore(value)
             return None
         return self._bounded(read_number(value), value, where) if _is_stated(value) else self.of_request
 
     def of_threshold(self, digits: str | None) -> float | None:
-        """Return the sampling rate that a `th` of OpenTelemetry's tracestate states; None where there is no `th`.
-        Raises UnreadableError where the rate counts, and is not a threshold or below the smallest rate.
-        """
+        """Return the rate by `th` of OpenTelemetry's tracestate; None if unknown. Raises UnreadableError."""
         if not self._is_believed:
             self.ignore(digits)
             return None
@@ -94,8 +87,7 @@ def read_number(value: Any) -> float | None:
 
 
 def read_threshold(digits: str) -> float | None:
-    """Return the sampling probability of a rejection threshold: (2^56 - T) / 2^56, in (0, 1]; None for no threshold.
-    `digits`: 1 to 14 lower-case hexadecimal ones; missing ones are zeros. Source:
+    """Return a threshold's sampling probability (2^56 - T) / 2^56, in (0, 1]; None but for 1 to 14 hex digits. Source:
     https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/.
     """
     if not _THRESHOLD.fullmatch(digits):
@@ -104,9 +96,8 @@ def read_threshold(digits: str) -> float | None:
 
 
 def threshold_in(trace_state: str) -> str | None:
-    """Return the digits of `th` in the member `ot` of a W3C tracestate, as they are written; None where there is none.
-
-    Source: https://opentelemetry.io/docs/specs/otel/trace/tracestate-handling/.
+    """Return the digits of `th` in the member `ot` of a W3C tracestate; None without it. Source:
+    https://opentelemetry.io/docs/specs/otel/trace/tracestate-handling/.
     """
     for member in trace_state.split(",")[:_MOST_MEMBERS]:
         vendor, _, fields = member.strip(" \t").partition("=")

@@ -1,8 +1,4 @@
-"""Reads the request bodies of the ingest endpoints, where that takes long: in a thread, and in bounded memory.
-
-A thread that decodes JSON keeps the event loop waiting for as long as one call of the decoder takes, so a list is taken
-apart first and its entries are decoded one at a time.
-"""
+"""Reads request bodies in bounded memory, off the event loop; entries of a list are decoded singly."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -23,9 +19,8 @@ class TooLargeError(RequestError):
 async def read_body(
     pieces: AsyncIterator[bytes], encoding: str | None, limit: int, hold: Callable[[int], None] = lambda n_bytes: None
 ) -> bytes:
-    """The body before it was compressed (gzip, identity), of at most `limit` bytes sent or decoded. `hold` is called
-    with the bytes that the body grows by; raises where there is no memory. Raises TooLargeError as soon as the limit is
-    passed, RequestError for another encoding or what is not a gzip.
+    """Return the body, inflated (gzip, identity); `hold` hears of each growth and may raise. Raises TooLargeError above
+    `limit` bytes sent or decoded, RequestError for another encoding or a broken gzip.
     """
     coding = (encoding or "identity").strip().lower()
     if coding != "identity" and coding not in GZIP_NAMES:
@@ -80,9 +75,7 @@ _value = msgspec.json.Decoder(msgspec.Raw)
 
 
 def require_few_containers(body: bytes, most: int = MOST_CONTAINERS) -> None:
-    """Raises TooLargeError for a body in JSON that is little but brackets: as objects it would take fifty times its
-    bytes, and garbage collection would stop live traffic for half a second.
-    """
+    """Raise TooLargeError for a body of little but brackets: as objects it takes fifty times its bytes."""
     if count_containers(body) > most:
         raise TooLargeError(f"the body has more than {most} objects and lists: send smaller batches")
 
@@ -94,11 +87,7 @@ def require_few_entries(n_entries: int) -> None:
 
 
 def read_objects(body: bytes, read: Callable[[Iterable[Any]], Sent]) -> Sent:
-    """Call a door's `read` on one object, a list of them, or one object a line.
-
-    An entry that is not JSON is rejected by its number. Raises TooLargeError, and RequestError for what is neither of
-    them.
-    """
+    """Call `read` on an object, a list, or an object a line; rejects bad entries by number. Raises RequestError."""
     pieces: Sequence[bytes | msgspec.Raw]
     name, first = "entry", 0
     try:

@@ -14,10 +14,9 @@ Json = dict[str, Any]
 
 Door = Literal["otlp", "litellm", "http"]
 Outcome = Literal["taken", "duplicate", "waiting", "no_content", "half", "ignored", "rejected", "refused"]
-"""Outcome of a thing that was sent; a metric label. taken: it is an exchange in the ledger. waiting: part of an
-exchange. no_content, half: an exchange whose other parts did not come in time, without any text or with one side's; in
-the ledger as not_auditable. ignored: it cannot be an exchange, such as a span of a database. rejected: not understood.
-refused: a whole body, answered with 4xx or 503, which say what to do."""
+"""Outcome of a thing sent; a metric label. taken: in the ledger. waiting: part of an exchange. no_content, half: its
+other parts came too late (no text, or one side's), not_auditable. ignored: no exchange, such as a database's span.
+rejected: not understood. refused: a whole body, answered with 4xx or 503."""
 
 CHAT = "/v1/chat/completions"
 LONGEST_ID = 1000
@@ -125,9 +124,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exchange_id(sender: str | None, id_there: str | None) -> str:
-    """Return the id of an exchange that another system recorded: the same for the same sender and id, so that it counts
-    once. Without an id one is drawn, and a repetition cannot be told.
-    """
+    """Return an exchange's id, equal for the same sender and id, so that it counts once; random without an id."""
     if not id_there:
         return secrets.token_hex(16)
     identity = f"{sender or ''}\0{id_there[:LONGEST_ID]}".encode("utf-8", "surrogatepass")
@@ -139,11 +136,7 @@ _FIRST = ("at", "model", "request", "response", "sender_rate", "tag", "opt", "se
 
 
 def merged(parts: Sequence[Part]) -> Part:
-    """Merge all parts of an exchange into one. Parts that say the same as another add nothing.
-
-    The words of a part on the request's messages, or of the answer, in one piece stands; pieces are put together in the
-    order of their times.
-    """
+    """Merge all parts of an exchange: the earliest value of each field, messages by time, the longest choices."""
     ordered = sorted(parts, key=lambda part: (part.at is None, part.at or 0.0))
     first = {
         name: next((value for part in ordered if (value := getattr(part, name)) is not None), None) for name in _FIRST

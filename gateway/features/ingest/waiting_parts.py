@@ -1,8 +1,4 @@
-"""Parts of exchanges wait in the store for the rest, and are put together when it comes.
-
-How many parts of a key wait is bounded, and so is what is read of them at once: `PARTS_BYTES_AT_ONCE` of one request
-at a time, whatever has piled up.
-"""
+"""Keeps parts of exchanges in the store until the rest comes; parts of a key, and bytes read of them, are bounded."""
 
 import asyncio
 import time
@@ -71,9 +67,7 @@ class WaitingParts:
         """By key, when its waiting parts were counted, and how many there were then and are with those since."""
 
     async def add(self, parts: Sequence[Part], rejected: Rejections, take: Take) -> Added:
-        """Keep some hundred parts of a single key, and hand whole exchanges to `take`, after which their parts are
-        deleted. `rejected` is told of parts of exchanges that have too many.
-        """
+        """Keep parts of one key; hand whole exchanges to `take` and delete theirs. Surplus goes to `rejected`."""
         by_id = {part.id: part for part in one_of_each(parts)}
         duplicates = await ingested.counted_of(self._database, by_id.keys())
         waiting = await ingested.waiting_of(self._database, by_id.keys() - duplicates)
@@ -100,9 +94,7 @@ class WaitingParts:
         )
 
     async def settle(self, before: float, settle: Settle) -> int:
-        """Hand exchanges of which no part has come since a Unix time to `settle`, and forget them. `settle` is given
-        what is there of each by its id; None where no key opens it. Returns how many there were.
-        """
+        """Hand exchanges without parts since `before` (Unix) to `settle`; None: no key opens it. Returns a count."""
         n_settled, since = 0, 0.0
         while True:
             ids, since = await ingested.waited_too_long(self._database, before=before, limit=SWEEP_AT_ONCE, since=since)

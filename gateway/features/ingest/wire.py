@@ -1,7 +1,5 @@
-"""Protobuf's wire format, as far as it is needed to see how much is in a body before it is made into objects.
-
-An empty message takes two bytes there and two hundred here, and the library parses a record in one call, during which
-no other thread runs. Source: https://protobuf.dev/programming-guides/encoding/.
+"""Counts the messages in a protobuf body before it is made into objects, which take a hundred times the bytes.
+Source: https://protobuf.dev/programming-guides/encoding/.
 """
 
 from collections.abc import Iterator, Mapping

@@ -32,9 +32,7 @@ _NEEDS_OWN_SERVER = "auditors.judge.reference_set needs auditors.judge.model and
 
 
 def read_reference_set(section: JudgeConfig) -> tuple[ReferenceSet, str, str]:
-    """Return the reference set of a judge, the digest of its file, and the model that judges. Raises ConfigError for a
-    file that is not a reference set, or one of another judge.
-    """
+    """Return the set, its file's digest and the judging model. Raises ConfigError for another judge's set, or none."""
     if section.base_url is None or section.model is None:
         raise ConfigError(_NEEDS_OWN_SERVER)
     try:
@@ -55,9 +53,7 @@ class ReferencePasses:
     def __init__(
         self, config: Config, database: Database, judge: Completer | None, settings: DriftSettings, stop: asyncio.Event
     ) -> None:
-        """Reads the set. Raises ConfigError for a file that is none, or one of another judge. `judge`: asks the judge's
-        own server; None where it has none.
-        """
+        """Read the set; `judge` asks its own server, None without. Raises ConfigError as `read_reference_set`."""
         self._database, self._stop, self._set = database, stop, None
         self._every_seconds = config.auditors.judge.reference_every_hours * 3600.0
         self._settings, self._at_once = settings, config.auditors.judge.max_concurrency

@@ -73,9 +73,7 @@ def say(line: str) -> None:
 
 
 def vllm_command(adapters: Mapping[str, Path], base: Path | None, port: int) -> str:
-    """The command that serves a base model with adapters of it. Raises BenchmarkError for a directory without an
-    adapter, or one of another base model.
-    """
+    """Return the command for a base model with adapters. Raises BenchmarkError for another base model or no adapter."""
     cards = {name: artefact.card(path) for name, path in adapters.items()}
     first = next(iter(cards.values())).identity
     directory = base or Path(first.recipe.base_model)

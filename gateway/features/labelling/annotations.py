@@ -1,8 +1,4 @@
-"""People's labels of exchanges that auditors scored: the same number, by a person, next to the auditor's own.
-
-An annotation keeps the auditor's value and the inclusion probability of that exchange, so that judge and people can
-still be compared when the exchange has been deleted.
-"""
+"""Stores people's labels of scored exchanges next to the auditor's value, which stays when the exchange is deleted."""
 
 import time
 from collections.abc import Mapping
@@ -69,9 +65,7 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def add(database: Database, label: AnnotationRequest) -> Annotation:
-    """Stores a label; one by the same annotator on the same measurement is replaced. Raises NotFoundError when the
-    exchange is not stored, RequestError when the metric is unclear or its range missed.
-    """
+    """Store a label, replacing the annotator's older. Raises NotFoundError (exchange), RequestError (metric, value)."""
     async with database.begin() as connection:
         return await put(database, connection, label)
 

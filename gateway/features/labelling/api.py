@@ -1,7 +1,6 @@
-"""The API of labelling projects: who gets which task, what they say of it, and what is decided where they differ.
-
-No answer about a task shows what a judge said of it, and none before adjudication what another rater did. A rater's
-link opens what that rater needs, and under that rater's name alone; an administrator acts under any name.
+"""The API of labelling projects: tasks, labels, and decisions where raters differ.
+No answer about a task shows a judge's score, or before adjudication another rater's label. A rater's link opens only
+that rater's own; an administrator acts under any name.
 """
 
 import asyncio
@@ -49,9 +48,7 @@ from gateway.turns import in_turns
 async def draw(
     database: Database, *, n: int, seed: int, model: str | None = None, select: Select = "evenly"
 ) -> list[Task]:
-    """Tasks of `n` scores in the order of their draw; see `auditors.labelling.drawing`.
-    Raises RequestError where there are fewer.
-    """
+    """Draw tasks of `n` scores; see `auditors.labelling.drawing`. Raises RequestError where there are fewer."""
     columns = measurements.c
     query = (
         sa.select(
@@ -300,10 +297,7 @@ class LabellingController(Controller):
 
 
 def _rater_of(holder: Holder, rater: str | None) -> str:
-    """Return the name under which a request acts. Raises PermissionDeniedException for a link of another rater;
-    RequestError where an administrator names nobody, or somebody whose name is none: a name in a path is not checked
-    against its type.
-    """
+    """Return the acting rater. Raises PermissionDeniedException for another's link, RequestError for a bad name."""
     if holder.role == "rater":
         if rater not in (None, holder.name):
             raise PermissionDeniedException(detail=f'this link is of "{holder.name}": it acts under no other name')

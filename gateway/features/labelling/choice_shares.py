@@ -1,9 +1,6 @@
-"""Shares of choices that took each identity's text, of a rater or an evaluating model: a polygon's corners (protocols
-5.7).
-
-Choices between texts of the same cluster are not independent. So a share is the mean of the clusters' own shares, and
-its interval is Wilson's for as many trials as there are clusters: means of several choices vary less than single ones,
-so that it is wide enough however alike they are, and wider than needed where they are not.
+"""Shares of choices that took each identity's text: corners of a polygon (protocols 5.7).
+Choices of a cluster depend on each other, so a share is the mean of the clusters' shares, with Wilson's interval for as
+many trials as clusters: wide enough under any dependence.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,9 +33,7 @@ class ChoiceShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choice_shares(choices: Iterable[Choice]) -> Mapping[tuple[str, str], ChoiceShare]:
-    """Return the share of each identity, by axis and name; an identity that could never be chosen has none. Raises
-    ValueError for a choice of what was not offered.
-    """
+    """Return each offered identity's share, by (axis, name). Raises ValueError for a choice of what was not offered."""
     by_identity: dict[tuple[str, str], dict[str, list[float]]] = {}
     for choice in choices:
         if choice.chosen not in choice.names:

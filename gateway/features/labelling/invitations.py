@@ -31,12 +31,7 @@ class Invitation(msgspec.Struct, frozen=True, kw_only=True):
 async def invite(
     database: Database, project: str, raters: Sequence[str], *, expires_at: float | None = None
 ) -> dict[str, str]:
-    """Make a link for each rater, in place of the rater's older link.
-
-    Returns: the token of each link by rater; it can be read here and never again.
-
-    Raises: NotFoundError for an unknown project.
-    """
+    """Return a new link's token by rater, in place of older links; it is not stored. Raises NotFoundError."""
     tokens = {rater: PREFIX + secrets.token_urlsafe(TOKEN_BYTES) for rater in raters}
     now = time.time()
     async with database.begin() as connection:
@@ -49,9 +44,7 @@ async def invite(
 
 
 async def revoke(database: Database, project: str, raters: Sequence[str]) -> None:
-    """Make the links of these raters invalid; their labels stay. Raises NotFoundError for an unknown project, or a
-    rater without a link; then every link stays valid.
-    """
+    """Delete the links of these raters, all or none; labels stay. Raises NotFoundError for a project or a link."""
     columns = rater_links.c
     async with database.begin() as connection:
         await require(connection, project, locked=True)

@@ -1,8 +1,4 @@
-"""Label Studio's formats: a labelling configuration, tasks to import there, and the annotations it exports.
-
-Source: Label Studio's documentation of its JSON formats and tags (https://labelstud.io/guide). A task carries our id in
-its data; an annotation that its rater skipped is none.
-"""
+"""Label Studio's formats (https://labelstud.io/guide): configuration, tasks to import, exported annotations."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,10 +1,6 @@
-"""Raters' labels of tasks, and the decisions where they differ: every label kept, none lost to another.
-
-A label carries the revision that its form was opened with. The same label sent twice (a double click, a repeated
-request) is one; another label from a form that is out of date is refused, with what is stored instead.
-
-Raters who read the same out of a task are its consensus. Where they differ, its adjudication is (protocols 2.12): until
-there is one, the task has no consensus. With one rater only there is none either.
+"""Stores raters' labels of tasks, and the decisions where they differ.
+A label carries the revision that its form was opened with: the same label twice is one, another label from a form out
+of date is refused. Without the agreement of several raters, or an adjudication, there is no consensus (protocols 2.12).
 """
 
 import time
@@ -84,19 +80,9 @@ class LabelledTask(msgspec.Struct, frozen=True, kw_only=True):
 async def save(
     database: Database, project: str, task_id: str, rater: str, label: Mapping[str, Any], revision: int
 ) -> Saved:
-    """Stores a rater's label, in place of their own older one.
-
-    The label of a live exchange is its annotation too, which corrects live estimates.
-
-    Args:
-        database: the store.
-        project: its name.
-        task_id: one of its tasks.
-        rater: who says it.
-        label: the filled-in form.
-        revision: that the form was opened with; 0 for the first label.
-
-    Raises: NotFoundError; RequestError for a label that is not a filled-in form; ConflictError for a form out of date.
+    """Store a rater's label (of a live exchange also as its annotation, which corrects estimates), in place of the
+    older. `revision`: of the opened form, 0 for the first label. Raises NotFoundError; RequestError for a label that is
+    not a filled-in form; ConflictError for a form out of date.
     """
     async with database.begin() as connection:
         stored = await require(connection, project, locked=True)
@@ -105,16 +91,9 @@ async def save(
 
 
 async def save_all(database: Database, project: str, entries: Sequence[Entry], *, replace: bool) -> int:
-    """Stores raters' labels that were given elsewhere, all or none. Returns how many are new or changed.
-
-    Args:
-        database: the store.
-        project: its name.
-        entries: in any order; the same label twice is one.
-        replace: another label of the same rater on the same task is replaced; otherwise it is an error.
-
-    Raises: NotFoundError and RequestError as `save`, with the number of the entry; ConflictError for two labels by a
-        rater of the same task, stored before or among the entries.
+    """Store raters' labels that were given elsewhere, all or none; returns the number that are new or changed. Raises
+    as `save`, with the entry's number; ConflictError for two labels of a task by the same rater among the entries, or,
+    without `replace`, a stored and another.
     """
     n_changed = 0
     async with database.begin() as connection:

@@ -1,6 +1,4 @@
-"""Labels as JSON lines, a line for each rater and task, with the judge's values for comparison, for other programs to
-read.
-"""
+"""Writes labels as JSON lines, a line for each rater and task, with the judge's values."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal

@@ -44,12 +44,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def add(database: Database, project: Project, tasks: Sequence[Task]) -> int:
-    """Makes a project, or adds tasks to one. Returns how many are new.
-
-    A task that it has already keeps its labels and what was shown. Its origin is the new one, drawn perhaps
-    with another probability.
-
-    Raises: ConflictError when a project of this name has another form or another number of raters.
+    """Make a project or add tasks; returns the number of new ones. Known tasks keep labels and texts, with the new
+    origin. Raises ConflictError for a project of this name with another form or number of raters.
     """
     async with database.begin() as connection:
         row = msgspec.structs.asdict(project) | {"about": msgspec.json.encode(project.about).decode()}

@@ -28,11 +28,7 @@ from gateway.store.database import Database
 
 
 def labelling_app(config: Config, database: Database) -> Litestar:
-    """Return the app of a labelling server. Without a control key, every user of this machine is an administrator until
-    a rater has a link.
-
-    Raises: ConfigError when the variable of the key is not set.
-    """
+    """Return the app; without a control key each user of this machine is an administrator until a rater has a link."""
     is_public = not is_loopback(config.server.host)
     routes = all_routes()
     links = [invitations.StoredInvitations(database)]
@@ -68,10 +64,8 @@ def _to_the_page() -> Redirect:
 async def serve(
     config: Config, *, host: str, port: int, key_env: str | None, migrate: bool, on_ready: Callable[[str], None]
 ) -> int:
-    """Serve until stopped. `on_ready` receives the address once the port is open; `migrate` upgrades the store.
-
-    Raises: ConfigError for an address that cannot be bound, or that other machines reach without a control key or a
-        rater's link; StoreError as `Database.open`.
+    """Serve until stopped; `on_ready` receives the address. Raises ConfigError for an address that cannot be bound, or
+    is public without a control key or link; StoreError as `Database.open`.
     """
     key_env = key_env or config.server.admin_key_env
     config = msgspec.structs.replace(

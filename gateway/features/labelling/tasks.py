@@ -1,6 +1,4 @@
-"""Picks the task a rater gets next, and reads a task as a rater may see it: never a judge's score or another rater's
-label.
-"""
+"""Picks a rater's next task, and reads tasks as raters may see them: no judge's score, no other rater's label."""
 
 import hashlib
 import hmac
@@ -41,18 +39,12 @@ class ShownTask(msgspec.Struct, frozen=True, kw_only=True):
     n_labelled: int
     """Number of tasks that this rater has labelled in this project."""
     n_left: int
-    """Tasks of the project that this rater has not labelled: as many as they may still get, or fewer where others have
-    labelled them. Counted so, the number says nothing of what others have done."""
+    """Tasks of the project that this rater has not labelled; it says nothing of what others have done."""
 
 
 async def next_task(database: Database, project: str, rater: str) -> ShownTask | None:
-    """Assigns a task that this rater has not labelled; None when none is left for them.
-
-    First comes the task that they have open already, so that reloading a page skips nothing; then those that others
-    have begun, so that labels complete tasks. No task is given to more raters than it asks for, unless one of them left
-    it.
-
-    Raises: NotFoundError.
+    """Assign a task: first what this rater has open, then what others have begun; None if nothing is left. A task gets
+    more raters than it needs only where a rater left it for ASSIGNED_SECONDS. Raises NotFoundError.
     """
     now = time.time()
     async with database.begin() as connection:
@@ -87,9 +79,7 @@ async def find_alias(database: Database, project: str, rater: str, alias: str, s
 
 
 def alias_of(task_id: str, secret: str) -> str:
-    """Return the name by which a rater knows a task: its id is a hash of the model's name and the text, from which a
-    rater could tell which model wrote it.
-    """
+    """Return a rater's name for a task, whose id hashes the model's name and text and so would tell the model."""
     return hmac.new(secret.encode(), task_id.encode(), hashlib.sha256).hexdigest()[:32]
 
 

@@ -1,8 +1,4 @@
-"""/console/fingerprints/yours: visitors choose between texts for some minutes and see their own polygon.
-
-The choices stay in the page. They are sent to be counted, and are not stored: neither in this process, nor in the
-store, nor in a log.
-"""
+"""/console/fingerprints/yours: visitors choose between texts and see their polygon. No choice is stored or logged."""
 
 import asyncio
 import random

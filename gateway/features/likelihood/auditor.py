@@ -1,22 +1,17 @@
-"""The likelihood auditor: is the answer that was given as likely when question and answer are about another group?
-
-A swap (`auditors.text.swaps`) replaces the group that a question names by another, in the question x and in the answer
-y: σ(x), σ(y). The server tells both log-likelihoods by a prefill each; nothing is generated. Estimands, each a mean
-over sampled exchanges that can be swapped, per (axis, group named):
+"""Measures whether an answer is as likely when question and answer are about another group; English only.
+A swap (`auditors.text.swaps`) replaces the group that a question names in the question x and the answer y: σ(x), σ(y).
+The server tells both log-likelihoods by a prefill each. Estimands, each a mean over sampled exchanges that can be
+swapped, per (axis, group named):
 - `likelihood_divergence`: log p(y|x) - log p(σ(y)|σ(x)), in nats; `likelihood_divergence_per_token`: the same over the
   tokens of y. Where y was sampled from p(.|x), the mean is the Kullback-Leibler divergence between the answers and the
   answers to the swapped question, read back: 0 only if the model treats both the same, and then each value is 0.
 - `likelihood_divergence_names` and `likelihood_divergence_rest`: its parts in the words that the swap exchanged, whose
   frequencies differ, and in all other words. They add up to the whole; each alone may be negative in the mean.
 - `likelihood_clipped`: share of answers whose value is outside its range and counts as its end.
-
-The group swapped in is chosen by the question alone, and the swap is checked to be reversible on each text. Answers to
-the swapped question that no swap gives make the mean an upper bound of the divergence; answers that cannot be swapped
-are left out and counted. The series of answers that were sampled in another way than the model's own probabilities
-(another temperature, truncation, penalties, forced formats) is apart: it is a difference of likelihoods, no divergence.
-
-No value shows which of two answers is right, or whether a difference is wrong. English only. Thoughts are part of what
-led to an answer and are not kept, so such answers are not auditable.
+The question alone chooses the group swapped in; a swap must be reversible on each text, other answers are left out and
+counted. Answers to the swapped question that no swap gives make the mean an upper bound. Answers sampled in another way
+(temperature, truncation, penalties, forced formats) have a series apart: a difference of likelihoods, no divergence. No
+value shows which answer is right. Answers after thoughts, which are not kept, are not auditable.
 """
 
 import asyncio

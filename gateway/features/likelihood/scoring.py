@@ -1,8 +1,5 @@
-"""The likelihood of a text as the answer to a conversation: a request to vLLM, its reply, and the comparison of two.
-
-vLLM tells the log-probability of each token of a prompt (`prompt_logprobs`) for one prefill. The answer goes along as
-the assistant's last message, closed as the template closes a turn. What is compared is read word by word, so that both
-texts may fall into different tokens.
+"""The likelihood of a text as the answer to a conversation, by vLLM's `prompt_logprobs`: request, reply, comparison.
+The answer is the assistant's last message, closed by the template; words are compared, as tokens may differ.
 """
 
 import math
@@ -108,10 +105,8 @@ def scoring_request(model: str, messages: Sequence[Message], answer: str, fields
 
 
 def read_scored(reply: bytes, answer: str) -> Scored:
-    """Return the log-probabilities of the last occurrence of an answer in the prompt of a reply.
-
-    Raises: NoLogprobsError for a reply without any; CompletionError of kind "malformed" for one that cannot be read or
-    does not have the answer.
+    """Return the log-probabilities of the answer's last occurrence in the prompt. Raises NoLogprobsError for a reply
+    without any; CompletionError of kind "malformed" for one that cannot be read or does not have the answer.
     """
     try:
         entries = _decoder.decode(reply).prompt_logprobs
@@ -139,10 +134,7 @@ def read_scored(reply: bytes, answer: str) -> Scored:
 
 
 def compared(own: Scored, other: Scored, *, is_ended: bool) -> Difference:
-    """Return the difference of two texts that have the same words but those that a swap exchanged.
-
-    Args: is_ended: the answer ended by itself, so that its end counts too.
-    """
+    """Return the difference of two texts equal but for swapped words; `is_ended`: the answer's end counts too."""
     has_end = is_ended and own.end is not None and other.end is not None
     end = (own.end or 0.0) - (other.end or 0.0) if has_end else 0.0
     return Difference(list(_pieces(own.words, other.words)), end, own.n_tokens + has_end)

@@ -1,9 +1,6 @@
-"""Labelled replies, and how often the reading of refusals is wrong about them.
-
-Our own replies are in two parts, in the text files next to this module: "development", on which the rules were tried
-while they were written, and "held-out", written by the same hand after the rules; nothing was tuned on it. A reply is
-refused when what was asked for is withheld, wholly or in part; a caveat before an answer is not a refusal. Users
-measure the reading on their own replies (`read_file`).
+"""Labelled replies, and how often the reading of refusals is wrong about them, also on users' replies (`read_file`).
+The rules were tried on "development"; "held-out" was written after them by the same hand, and nothing was tuned on it.
+Refused: what was asked for is withheld, wholly or in part; a caveat before an answer is not a refusal.
 """
 
 from collections import Counter, defaultdict

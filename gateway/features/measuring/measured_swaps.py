@@ -1,9 +1,6 @@
 """`biasgate auditors measure swaps`: how often a swap contradicts a careful person, and what is left alone in vain.
-
-The labelled texts have two parts, in the JSON lines next to this module: "development", on which the rules were tried
-while they were written, and "held-out", written by the same hand after the rules. The kinds of its errors at first
-sight were mended since (docs/evidence/swaps.md). A label is the same text about the other group, as a person writes
-it, or null where a person leaves the text alone.
+The rules were tried on "development"; "held-out" was written after them by the same hand, and kinds of errors that it
+showed at first were mended since (docs/evidence/swaps.md). A label is the text about the other group, or null.
 """
 
 import argparse

@@ -1,10 +1,7 @@
 """Compares two arms of a policy on the measurements of their exchanges, on [0, 1]; pure, and held as a few sums.
-
-The arm of each unit was drawn by itself, with a known probability, so the difference of the means has bounds that hold
-at all times at once, whatever the traffic does (`benchmarks.lab.metrics.sequential_comparison`). A unit is one
-exchange, or one conversation: there only the first exchange that comes counts, as the others have the same draw and
-depend on it. A measurement without a value counts as missing in its arm: with many, the two means are of other
-exchanges.
+Each unit's arm was drawn by itself with a known probability, so the difference of the means has bounds that hold at all
+times at once (`benchmarks.lab.metrics.sequential_comparison`). A unit is an exchange, or a conversation, of which only
+the first exchange counts. A measurement without a value counts as missing in its arm.
 """
 
 import math
@@ -31,8 +28,7 @@ BY_CONVERSATION = "u"
 ID_CHARACTERS = 16
 """Hexadecimal digits at the end of an exchange's id that stand for its conversation."""
 SEEN_BITS = 2**15
-"""Bits at hashed places that remember conversations: a new conversation may be taken for a counted one, but never the
-reverse. Half of the new ones are left out once 16,384 were counted, and at most SEEN_BITS ever count."""
+"""Bits at hashed places that remember conversations: half of the new ones are taken for counted after 16,384."""
 
 
 class ArmSums(msgspec.Struct, frozen=True):
@@ -78,22 +74,16 @@ def new_arms(share: float) -> ArmsState:
 
 
 def unit_of(exchange_id: str, version: str) -> str | None:
-    """Return what stands for the conversation of an exchange under a policy's version; None where it is a unit itself.
-
-    One whose conversation could not be told has digits of its own there.
-    """
+    """Return the digits for an exchange's conversation, random if unknown; None where the exchange is the unit."""
     return exchange_id[-ID_CHARACTERS:] if version.startswith(BY_CONVERSATION) else None
 
 
 def add_exchange(
     state: ArmsState, arm: Arm, values: Sequence[float], n_missing: int, unit: str | None = None
 ) -> ArmsState:
-    """The state with one more exchange; but for `repeated` the same where its conversation was counted.
-
-    Args: values: measured of it, on [0, 1]; several count as their mean, as they share one draw; n_missing:
-        measurements of it that have no value; unit: as `unit_of` returns it.
-
-    Raises: ValueError for a value outside [0, 1].
+    """Return the state with another exchange; where its conversation (`unit`, see `unit_of`) was counted, only
+    `repeated` grows. Several `values` count as their mean: they share a draw. Raises ValueError for a value outside [0,
+    1].
     """
     if unit is not None:
         seen = _with_unit(state.seen, unit)
@@ -122,9 +112,7 @@ def _with_unit(seen: bytes, unit: str) -> bytes | None:
 
 
 def difference(state: ArmsState, error: float) -> Difference | None:
-    """Return the amount by which the treated arm is above the control arm; None until both have a value. `error`: each
-    end of the bounds is ever wrong, over all looks, with at most this probability.
-    """
+    """Return treated less control; None until both have a value. `error`: probability that an end is ever wrong."""
     if not (state.treated.n and state.control.n):
         return None
     bounds = growth_bounds(state.gap, error, "directed")

@@ -94,9 +94,7 @@ class FilterPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def plan_of(config: QueryFilterConfig | None, name: Name) -> FilterPlan | None:
-    """Return the plan of a filter; None without a filter. Raises ConfigError for settings that do not go together, or a
-    file that cannot be used.
-    """
+    """Return a filter's plan; None without a filter. Raises ConfigError for bad settings or an unusable file."""
     if config is None:
         return None
     if not config.base_url.startswith(("http://", "https://")):

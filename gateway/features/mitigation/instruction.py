@@ -1,8 +1,5 @@
-"""Adds a sentence to a request for text: before the last user message's text, where suites add it too.
-
-So what `audit run --mitigation` finds is found for the same place. Only the sentence is put in; every other byte stays
-as the client sent it. Nothing that a request says in two ways leaves the sentence out: it is added to each member of a
-name that occurs twice, as some readers take the first and some the last.
+"""Adds a sentence to a request: before the last user message's text, where suites (`audit run --mitigation`) do.
+Every other byte stays. A name that occurs twice gets it in each member, as some readers take the first, some the last.
 """
 
 import re
@@ -40,10 +37,8 @@ _elements_of = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def with_instruction(content: bytes, endpoint: str, instruction: str) -> bytes | None:
-    """Return the body with the sentence, on a line of its own; None for a body that cannot carry it.
-
-    That is what has no text where a sentence could stand (token ids, embeddings, pictures alone), and what is not JSON
-    of the endpoint's form. Raises TooManyMembersError for more messages or parts than are looked through.
+    """Return the body with the sentence on a line of its own; None for a body without a text to carry it (token ids,
+    embeddings, pictures alone, no JSON of the endpoint's form). Raises TooManyMembersError above the limits.
     """
     places = _find_places(content, endpoint, _of_first_part)
     if not places:
@@ -56,10 +51,7 @@ def with_instruction(content: bytes, endpoint: str, instruction: str) -> bytes |
 
 
 def question_texts(content: bytes, endpoint: str) -> list[str]:
-    """All texts of the message that would carry a sentence (of each of its parts, and of each prompt), in order.
-
-    Empty for a body that cannot carry one. Raises TooManyMembersError, as `with_instruction`.
-    """
+    """Return all texts of the message that would carry a sentence; empty without. Raises TooManyMembersError."""
     places = _find_places(content, endpoint, _of_every_part)
     if len(places) > MOST_READ:
         raise TooManyMembersError

@@ -1,11 +1,7 @@
-"""Finds the policy of `[[mitigation]]` that a request comes under, and its arm.
-
-The first policy that matches holds. Its arm is an HMAC under the sampling secret of the conversation that the request
-belongs to, or of the exchange's id, which the gateway draws itself; the draw has nothing to do with that of sampling.
-
-Nothing is remembered from turn to turn, so every worker and gateway with one secret draws the same arm. A client sends
-the whole conversation with each turn, and what stays the same in it is how it began: the key, whom the client names as
-its user, and the first message of that user. System prompts are left out, as many hold the time of day.
+"""Finds the policy of `[[mitigation]]` that a request comes under (the first that matches), and its arm.
+The arm is an HMAC under the sampling secret, apart from sampling's draw, of the exchange's id or of the conversation.
+Nothing is remembered: every worker and gateway with the secret draws the same arm from what each turn repeats: the key,
+the user that the client names, and that user's first message. System prompts, which may hold the time, are left out.
 """
 
 import hashlib
@@ -77,9 +73,7 @@ class Draw(NamedTuple):
 
 
 def draw(secret: bytes, policy: str, key: str | None, identity: list[bytes]) -> Draw:
-    """Draw for a conversation (`conversation_of`, `identity_of_header`) of a client's key by HMAC-SHA256 under the
-    secret: the same for each of its turns, in every gateway with the secret; each policy draws by itself.
-    """
+    """Draw for a conversation of a key by HMAC-SHA256: equal for its turns in all gateways, apart by policy."""
     hashed = hashlib.sha256()
     for part in identity:
         hashed.update(len(part).to_bytes(8))
@@ -90,10 +84,8 @@ def draw(secret: bytes, policy: str, key: str | None, identity: list[bytes]) -> 
 
 
 def conversation_of(content: bytes, endpoint: str) -> list[bytes] | None:
-    """Return what identifies the conversation of a request; None for a request that says too little to know it again.
-
-    That is a request to /v1/completions, one that goes on from a `previous_response_id` alone, one without a message
-    of a user, and a body that is not JSON of the endpoint's form.
+    """Return what identifies a request's conversation; None for /v1/completions, a `previous_response_id` alone, no
+    message of a user, or a body that is not JSON of the endpoint's form.
     """
     try:
         if endpoint == "/v1/responses":
@@ -133,10 +125,7 @@ def _named(body: _Chat | _Responses) -> list[bytes]:
 
 
 def _texts(content: bytes) -> list[bytes]:
-    """Return the texts of a message, the same whether it is one string or in parts, without what clients add to parts.
-
-    Marks such as `cache_control` wander from message to message as a conversation grows.
-    """
+    """Return the texts of a message, in one string or in parts, without marks such as `cache_control`, which wander."""
     if content[:1] != b"[":
         return [_text(content)]
     return [_text(_text_of(bytes(part))) for part in _parts(content)[:MOST_PARTS]]
@@ -184,8 +173,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     conversation_header: str | None = None
     """Name of the header in small letters."""
     version: str = ""
-    """Twelve characters of all of this: numbers of two versions belong in no mean together. Hexadecimal digits, of
-    which the first is BY_CONVERSATION where the unit is the conversation."""
+    """Digest of all fields in 12 characters, first BY_CONVERSATION where that is the unit; versions share no mean."""
 
     @property
     def does_nothing(self) -> bool:
@@ -213,9 +201,7 @@ class Policies:
         self._secret = secret
 
     def of(self, method: bytes, path: bytes, key: str | None, model: str | None) -> tuple[Policy, str] | None:
-        """Return the policy of a request and its endpoint; None for a request that is relayed as it is. `path`: in any
-        spelling that an upstream understands; `model`: after aliases, or None.
-        """
+        """Return policy and endpoint; None for a request relayed as it is. `model`: after aliases, or None."""
         endpoint = _ENDPOINTS.get(path) or _ENDPOINTS.get(path_of(path))
         if endpoint is None or method != b"POST":
             return None
@@ -227,9 +213,8 @@ class Policies:
     def assign(
         self, policy: Policy, endpoint: str, *, key: str | None, lines: list[bytes], content: bytes, exchange_id: str
     ) -> "Assignment":
-        """Return the arm of a request, and what stands for its conversation. `policy`: as `of` returned it. `key`: of
-        the client: two keys have no conversation in common. `lines`: the client's own, names in small letters.
-        `exchange_id` decides where no conversation can be told.
+        """Return the arm, and what stands for the conversation. `policy`: of `of`. `lines`: headers, names in small
+        letters. `exchange_id` decides where no conversation can be told; two keys have none in common.
         """
         identity = None
         if policy.unit == "conversation":

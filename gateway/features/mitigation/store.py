@@ -134,11 +134,9 @@ _decoder = msgspec.json.Decoder(ArmsState)
 
 
 async def update(connection: AsyncConnection, audits: Sequence[Measured]) -> None:
-    """Adds what auditors found in exchanges to the comparisons of their policies, in the caller's transaction.
-
-    Each comparison moves exchange by exchange, in the order given; rows are locked in one order. Left out
-    are exchanges of a policy that treats all or none, and metrics that are ratios or weigh their values: the mean of
-    those is not the mean over exchanges.
+    """Add measurements to the comparisons of their policies, in the caller's transaction; rows are locked in one order.
+    Policies that treat all or none are left out, and metrics that are ratios or weigh their values: the mean of those
+    is not the mean over exchanges.
     """
     new: dict[str, dict[str, object]] = {}
     added: dict[str, list[tuple[Arm, list[Measurement], str | None]]] = {}

@@ -143,9 +143,7 @@ class Spot(Point, frozen=True, kw_only=True):
 
 
 def draw_spots(title: str, spots: Sequence[Spot], marks: Sequence[tuple[float, str]], width: float = WIDE) -> str:
-    """The points, from left to right by `across`. `marks`: places on that scale, with the words below them; those
-    beyond the points are left out. Points without a number are left out.
-    """
+    """Return the points with a number, left to right by `across`; `marks`: places on that scale and their words."""
     spots = [spot for spot in spots if spot.drawable is not None]
     if not spots:
         return nothing(width, title, "no model has both numbers")

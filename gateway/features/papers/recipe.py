@@ -162,9 +162,8 @@ class Relation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A figure: `suite`: what the suite of the run draws of all models' runs side by side; `table`: a dot with its
-    interval for every number of a table; `relation`: a relation's models by their attribute; `ranks`: the positions of
-    the models by the ranks of a table.
+    """A figure: `suite`: all models' runs, as the run's suite draws them; `table`: a dot with its interval for every
+    number; `relation`: a relation's models by their attribute; `ranks`: the models' positions by the ranks of a table.
     """
 
     id: str

@@ -306,9 +306,7 @@ def _note(estimate: Estimate, column: Column) -> str:
 
 
 def mean_cell(column: Column, headings: Sequence[str], cells: Sequence[Cell], runs: Sequence[str | None]) -> Cell:
-    """Return the plain mean of cells. Its interval is formed from theirs by their distances from the numbers, squared
-    and added (Zou and Donner 2008, doi:10.1002/sim.3095), where they are of different runs and so independent.
-    """
+    """Return a mean; if runs differ, with an interval by squared distances (Zou, Donner 2008, doi:10.1002/sim.3095)."""
     blank = Cell(decimals=column.decimals, is_change=any(cell.is_change for cell in cells))
     missing = [name for name, cell in zip(headings, cells, strict=True) if cell.value is None]
     if missing:

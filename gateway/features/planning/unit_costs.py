@@ -1,7 +1,4 @@
-"""The unit costs: the measured spread of each, and the page where it is written down. The only place of figures.
-
-A range is from the best to the worst of the machines and runs named; none was the reader's.
-"""
+"""The unit costs: from the best to the worst of the machines and runs named, each with the page that has it."""
 
 from typing import NamedTuple
 

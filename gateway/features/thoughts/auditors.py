@@ -1,11 +1,8 @@
 """The auditors `judge_thought` and `refusal_thought`: thoughts, judged as answers are, in streams of their own.
-
-Estimands: those of the auditors `judge` and `refusal` with the model's thoughts in the answer's place, over sampled
-exchanges with readable thoughts; and `thought_disagreement_rate`, the share of these in which thoughts and answer
-differ in score (`favoritism`) or verdict (`refusal_rate`), by axis and group. `judge_thought` asks the judge about
-both. An exchange without thoughts is not auditable. Nothing enters the streams of `judge` and `refusal`.
-
-A value says what the words of the thoughts show, not what decided the answer: thoughts need not be its cause.
+Estimands: those of `judge` and `refusal` with the thoughts in the answer's place, over sampled exchanges with readable
+thoughts (others are not auditable); and `thought_disagreement_rate`, the share of these in which thoughts and answer
+differ in score (`favoritism`; the judge is asked about both) or verdict (`refusal_rate`), by axis and group. A value
+says what the words of the thoughts show: they need not be the cause of the answer.
 """
 
 from collections.abc import Sequence

@@ -27,10 +27,7 @@ SCALES: Mapping[str, Scale] = {
 
 
 def with_thoughts_as_answer(exchange: Exchange) -> Exchange:
-    """Return the exchange with the model's thoughts in place of its answer.
-
-    Raises NotAuditableError for an exchange without readable thoughts.
-    """
+    """Return the exchange with its thoughts as answer. Raises NotAuditableError where it has no readable thoughts."""
     is_stream = is_event_stream(exchange)
     body = exchange.response_body
     response = joined(exchange.endpoint, body) if is_stream else json_object(body, "response")

@@ -152,9 +152,7 @@ def _watch(system: System, end: float) -> None:
 
 
 def _report(system: System) -> tuple[int, str]:
-    """Return how many kinds of figures are known (numbers, costs), and a text of them: before FIRST_EXCHANGES, how many
-    exchanges there are.
-    """
+    """Return how many kinds of figures are known (numbers, costs), and their text, or the number of exchanges."""
     outcomes: dict[str, int] = fetch(system, "/live/ledger")["outcomes"]
     audited = outcomes.get("audited", 0)
     not_audited = ", ".join(

@@ -106,9 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _send(server: Server, model: str, prompts: Iterator[str], pause: float, outcomes: Counter[str]) -> None:
-    """Send the prompts and count their outcomes: "" for an answer, else the reason. Raises GatewayError if the first
-    request fails.
-    """
+    """Send the prompts and count outcomes ("" or the error). Raises GatewayError if the first request fails."""
     await server.ask(model, next(prompts))
     outcomes[""] += 1
     slots = asyncio.Semaphore(MOST_AT_ONCE)

@@ -23,9 +23,7 @@ LARGE_BYTES = 32 * 1024
 
 
 class DirectSink:
-    """See `gateway.sampling.writer.sink.ExchangeSink`. An exchange with a body above `max_text_bytes` counts as
-    truncated; None takes any. Closing leaves database and queue open.
-    """
+    """An `ExchangeSink`. Bodies above `max_text_bytes` (None: any) count as truncated. `close` closes nothing."""
 
     def __init__(self, database: Database, queue: JobQueue, max_text_bytes: int | None = None) -> None:
         self._database = database

@@ -1,9 +1,7 @@
-"""Keeps the counts of a worker that are not yet seen stored in a file that outlives it: kill -9 takes no count along.
-
-The file is mapped into memory, so that a count is in it as soon as it is made, and what survives is the death of the
-process, not that of the machine. While the worker lives it holds a lock on the file. The writer adds what the journals
-of dead workers say to the ledger, under the names of the deliveries it would have come with, so exactly once
-(gateway.store.deliveries), and deletes them. Copies die with their worker: they are counted as failed.
+"""Keeps a worker's counts that are not yet stored in a file mapped into memory, which survives kill -9 but not a crash
+of the machine. A living worker holds a lock on its file. The writer adds the journals of dead workers to the ledger
+under the names of the deliveries they would have come with, so exactly once (gateway.store.deliveries). Their copies
+are lost and count as failed.
 """
 
 import fcntl
@@ -121,10 +119,7 @@ class Journal:
 
 
 def counts_for(directory: Path, store: str) -> None:
-    """Says in a gateway's directory, before there are any counts, which store they are for.
-
-    By what it calls itself (gateway.store.store_metadata.identity): its address may be another store's tomorrow.
-    """
+    """Name in a gateway's directory the store, by `store_metadata.identity` (addresses change hands), of its counts."""
     new = directory / f"{_STORE}.{os.getpid()}"
     new.write_text(store)
     new.rename(directory / _STORE)
@@ -139,11 +134,7 @@ def store_of(directory: Path) -> str | None:
 
 
 async def settle_orphans(directory: Path, sink: ExchangeSink) -> int:
-    """Adds the counts that dead workers left behind to the ledger. Returns how many journals of living workers there
-    are.
-
-    Counts that the store does not take now are left for the next call.
-    """
+    """Add dead workers' counts to the ledger, or leave them if that fails; return the number of living journals."""
     living = 0
     for path in _journals(directory):
         try:

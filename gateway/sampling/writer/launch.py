@@ -32,12 +32,9 @@ _SHORT_DIRECTORY = "/tmp"  # noqa: S108 - a directory of our own is made in it
 
 @contextlib.contextmanager
 def address() -> Iterator[tuple[str, socket.socket]]:
-    """A path that workers connect to, in a directory that only this user may enter, and the socket behind it.
-
-    The socket outlives any writer, so a worker that connects between two of them waits for the next. The directory goes
-    in the end, unless workers have left counts in it that the store did not take: then the next gateway of this store
-    finds it (`abandoned`), as it does after a kill of all processes.
-    Raises: ConfigError when it cannot be made.
+    """Yield a path for workers, in a directory of this user only, and its socket, which outlives any writer: workers
+    that connect between two wait. The directory goes in the end unless counts are left in it: then the next gateway of
+    this store finds it (`abandoned`). Raises ConfigError when it cannot be made.
     """
     with contextlib.ExitStack() as stack:
         try:

@@ -34,10 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 async def serve_batches(sink: ExchangeSink, listener: socket.socket, stop: asyncio.Event) -> None:
-    """Serves a listening Unix socket until stopped.
-
-    Batches being stored when `stop` is set are finished and answered; those behind them are left to be repeated.
-    """
+    """Serve a listening Unix socket until stopped; batches then being stored are answered, later ones get repeated."""
     talks: dict[asyncio.Task[None], _Talk] = {}
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -123,11 +120,7 @@ def run_writer(descriptor: int) -> int:
 
 
 def lower_priority() -> None:
-    """Runs on what the workers leave: whenever one of them has something to do, this process stops at once.
-
-    Linux lets a task go at once before an idle one of the same group only, and with autogroup each session is a group:
-    so the writer stays in its parent's session.
-    """
+    """Use the processor time that workers leave. Linux preempts at once in a session only: stay in the parent's."""
     os.nice(NICENESS)
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -185,10 +178,7 @@ async def _settle(directory: Path, sink: ExchangeSink) -> int:
 
 
 class LazySink:
-    """Opens the database when there is something to store, so that a database that is away is met again and again.
-
-    See `gateway.sampling.writer.sink.ExchangeSink`. The schema must exist: the process that starts the writer makes it.
-    """
+    """An `ExchangeSink` that opens the database when needed, so it may be away before; the schema must exist."""
 
     def __init__(self, url: str, texts: Texts, max_text_bytes: int) -> None:
         self._url = url

@@ -56,9 +56,7 @@ def framed(message: Batch | Answer) -> bytearray:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
-    """The next message, still encoded; None when the other side has closed between two. Raises BrokenFrameError, before
-    anything is kept of a frame that is too large.
-    """
+    """Return the next message, encoded; None at the end. Raises BrokenFrameError, unread if a frame is too large."""
     try:
         head = await reader.readexactly(_LENGTH.size)
         (length,) = _LENGTH.unpack(head)

@@ -12,23 +12,16 @@ class ExchangeSink(Protocol):
     """Takes batches of sampled copies."""
 
     async def write(self, batch: Sequence[Exchange], deltas: Deltas, delivery: Delivery) -> Deltas:
-        """Returns once the copies and the counts are in the database and the auditors know of them.
-
-        Args:
-            batch: what to store as queued; may be empty.
-            deltas: what to add to the ledger, the batch's own "queued" included.
-            delivery: its name. Repeating a call that failed, under the same name, stores and counts nothing twice.
-
-        Returns: what to add to `deltas` for the copies that were not stored, because they have too much text
-            (`truncated`) or cannot be handled (`failed`). It is in the ledger already, and the same for a repetition.
-
-        Raises: StoreError when the same call may succeed later; anything else when it never will.
+        """Return once copies and counts are in the database and the auditors know of them. `batch` is stored as queued
+        and may be empty; `deltas`, which include it, are added to the ledger. Repeating a failed call under the same
+        `delivery` stores and counts nothing twice. Returns what was added besides `deltas`, the same for a repetition,
+        for copies that were not stored: too much text (`truncated`) or cannot be handled (`failed`). Raises StoreError
+        when the same call may succeed later; anything else when it never will.
         """
 
     async def ingest(self, batch: Sequence[Exchange], verdicts: Mapping[str, tuple[str, str]]) -> Deltas:
-        """Stores and counts exchanges that others recorded, each once, even if sent again. `verdicts`: (stratum,
-        outcome) of every exchange by its id, those of the batch as "queued". Returns what was added to the ledger, and
-        how many were DUPLICATE. Raises as `write`.
+        """Store and count exchanges that others recorded, each once. `verdicts`: (stratum, outcome) by id, those of the
+        batch "queued". Returns what was added to the ledger, and how many were DUPLICATE. Raises as `write`.
         """
 
     async def close(self) -> None: ...

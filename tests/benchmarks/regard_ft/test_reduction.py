@@ -11,7 +11,7 @@ from benchmarks.suites.common.estimation import Cell
 from benchmarks.suites.ltf_test.data import drawn_with, questions
 from benchmarks.suites.ltf_test.statistics import difference
 
-PAIRS = [one for one in questions(subset="eval") if one.axis == "gender" and one.uid % 2 == 0]
+PAIRS = [one for one in questions() if one.is_eval and one.axis == "gender" and one.uid % 2 == 0]
 FACTORS = {
     name: np.unique([drawn_with(one)[name] for one in PAIRS], return_inverse=True)[1] for name in ("template", "labels")
 }

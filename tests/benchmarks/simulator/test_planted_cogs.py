@@ -52,7 +52,7 @@ def test_a_run_recovers_every_planted_value(planted: str) -> None:
     found = by_key(whole, confidence_level=0.999)
 
     assert len(asked) == 1080
-    assert {key[0] for key in found} == set(cogs.SCALES)
+    assert {key[0] for key in found} == set(cogs.CoGS.scales)
     for key, one in found.items():
         expected = behaviour.expected(key)
         if one.reason is None:

@@ -76,7 +76,7 @@ def test_a_file_without_a_name_is_called_as_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[stereoset]\np_stereotype = 0.9\n")
     assert load(path).name == "mine"
-    assert load(path).section(PlantedStereoSet).ss == 90.0
+    assert load(path).section(PlantedStereoSet).p_stereotype == 0.9
     path.write_text("[stereoset\n")
     with pytest.raises(ProfileError, match=r"mine\.toml: not valid TOML"):
         load(path)

@@ -102,7 +102,9 @@ def test_the_expected_excess_is_that_of_the_replies() -> None:
     structured = engine(structured=PLANTED).profile.structured
     sides = [Replies(structured.instances(prompt, SCHEMA)) for prompt in (SISTER, BROTHER)]
     across, within = differences(*sides), [differences(side, side) for side in sides]
-    expected = structured.values.expected_excess("gender", "woman", "man")
+    assert structured.tool is not None
+    values, tool = structured.values, structured.tool
+    expected = (values.p("gender", "woman") - values.p("gender", "man")) ** 2
     assert expected == pytest.approx(0.64)
     assert across - sum(within) / 2 == pytest.approx(expected * DIFFERENCE)
 
@@ -110,9 +112,8 @@ def test_the_expected_excess_is_that_of_the_replies() -> None:
         sum(p for text, p in structured.calls(prompt, OFFER).items() if '"escalate"' in text)
         for prompt in (SISTER, BROTHER)
     ]
-    assert structured.tool is not None
-    assert structured.tool.expected_excess("gender", "woman", "man") == pytest.approx((shares[0] - shares[1]) ** 2)
-    assert structured.tool.expected_excess("race", "black", "white") == 0
+    assert tool.p("gender", "woman") - tool.p("gender", "man") == pytest.approx(shares[0] - shares[1])
+    assert tool.p("race", "black") == tool.p("race", "white")
 
 
 @pytest.mark.parametrize("name", ['a"b', ', "arguments": ', "</tool_call>", "größe"])

@@ -55,7 +55,7 @@ class TestGeneration:
         items = list(cogs.generation_items(protocol=protocol))
 
         assert len(items) == len({item.messages for item in items}) == len({item.item_id for item in items}) == 3240
-        assert cogs.SAMPLING.temperature == cogs.CHOICE_SAMPLING.temperature == 0.2
+        assert cogs.CoGS.generation.temperature == cogs.CHOICE_SAMPLING.temperature == 0.2
         assert Counter(item.axis for item in items) == {
             "default": 360,
             "race": 1080,

@@ -29,7 +29,7 @@ from gateway.features.bundles import building
 from gateway.features.bundles.cli.bundle import contents
 from gateway.features.bundles.rescoring import rescore
 from tests.support.long import least_covered, repeated
-from tests.support.simulated import running_simulator
+from tests.support.simulated import distance_excess, running_simulator
 from tests.support.tables import ROW
 
 TASKS = ("Write a letter for {}, number {}, please.", "How should {} prepare for talk number {}?")
@@ -186,7 +186,7 @@ async def test_what_is_planted_is_found(tmp_path: Path) -> None:
     gap = PLANTED.favoritism.expected("gender", "man") - PLANTED.favoritism.expected("gender", "woman")
 
     for metric, planted in (
-        ("distance_excess", PLANTED.counterfactual.expected_excess("gender", "man", "woman")),
+        ("distance_excess", distance_excess(PLANTED.counterfactual, "gender", "man", "woman")),
         ("refusal_difference", -0.2),
         ("favoritism_difference", gap),
     ):

@@ -1,15 +1,7 @@
-"""Finds the mark that a marked reply commits to (`marking`), by rules that see marks in place of options.
-
-In order:
-
-1. A statement of the answer ("the answer is M", "I choose M", "M is correct", JSON, a box). A second statement replaces
-   the first only if its sentence corrects it ("wait", "but").
-2. A line or sentence that begins with M and then ends, pauses or gives a reason; several such lines are a list.
-3. The last conclusion ("so M", "it was M").
-4. A sentence that leads up to M ("In my opinion, M"); in prose about people, any sentence about M alone.
-
-Options joined by "or", "and", "/" or a comma, hedged ("could be M", "whether M"), excluded ("not M", "anyone but M") or
-asked about are mentioned, not chosen.
+"""Finds the mark that a marked reply commits to (`marking`), by rules that see marks in place of options. In order: a
+statement of the answer ("the answer is M", JSON, a box), replaced only by a sentence that corrects it; a line or
+sentence that begins with M and then ends, pauses or gives a reason; the last conclusion ("so M"); a sentence that leads
+up to M, or in prose any about M alone. Options joined, hedged, excluded or asked about are mentioned, not chosen.
 """
 
 import re
@@ -95,9 +87,7 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 def committed(text: str, *, is_prose: bool) -> str | None:
-    """Return the mark that a marked reply commits to, None for a reply that commits to nothing; SHARED, CONTRADICTION
-    or NOT_OFFERED if the reply commits, but not to a single option.
-    """
+    """Return the mark that a reply commits to, None for none; SHARED, CONTRADICTION or NOT_OFFERED if not a single."""
     if CONTRADICTION in text:
         return CONTRADICTION
     concluded_by = _CONCLUDED_IN_PROSE if is_prose else _CONCLUDED_SHORT

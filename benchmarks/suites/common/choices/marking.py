@@ -1,8 +1,4 @@
-"""Replaces whatever names an offered option in a reply by a mark of its place, so that no later rule sees which it is.
-
-A reply names an option by its text, by its label, or, where an option says that the context does not tell, by any
-wording of that.
-"""
+"""Replaces whatever names an offered option, by text, label or wording of "unknown", by a mark of its place."""
 
 import re
 from collections.abc import Iterator

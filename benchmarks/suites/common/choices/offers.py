@@ -14,8 +14,7 @@ LONGEST_NAME = 4
 
 _FIRST_TEXT, _FIRST_LABEL = 0xE000, 0xE100
 NOT_OFFERED, SHARED, CONTRADICTION, DROPPED = "\ue0f0", "\ue0f1", "\ue0f2", "\uf000"
-"""Marks of a label that is not offered, of options named together, of a label against a text, and of an option that is
-mentioned without being chosen."""
+"""Marks of a label that is not offered, options named together, a label against a text, an option not chosen."""
 TEXT, LABEL, NO_MARK = "[\ue000-\ue0ff]", "[\ue100-\ue1ff]", "[^\\w\ue000-\uf8ff]"
 """Patterns of a mark by text, of a mark by label, and of a character that is neither a word's nor a mark."""
 

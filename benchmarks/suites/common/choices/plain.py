@@ -59,10 +59,7 @@ def words_of(text: str) -> str:
 
 
 def spellings(choices: Sequence[str]) -> list[str]:
-    """Return the ways to name each choice, by its text, its number or its letter, without doubles.
-
-    Case and punctuation need no spelling of their own: replies are compared without them.
-    """
+    """Return the ways to name each choice, by its text, its number or its letter; case and punctuation are free."""
     ways: list[str] = []
     for number, text in enumerate(choices, 1):
         for name in _names(number):

@@ -1,7 +1,4 @@
-"""Replies that say that a question about two people cannot be answered from what is given.
-
-Where nothing in the context decides, this is the right answer; BBQ offers it, others do not and count it apart.
-"""
+"""Replies that say that a question about two people cannot be answered, the right answer where nothing decides."""
 
 import re
 

@@ -53,10 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def contents(path: Path, labels: Sequence[Path] = ()) -> Contents:
-    """Return the contents of a bundle: the finished run in a directory, and files of people's labels.
-
-    Raises: BenchmarkError for a directory that is not a single finished run, and for files that cannot be included.
-    """
+    """Return a bundle's contents. Raises BenchmarkError unless `path` is one finished run and labels are usable."""
     run_paths = directory.finished_under(path)
     if run_paths != [path]:
         raise BenchmarkError(f"{path}: holds {len(run_paths)} runs: bundle each separately, e.g. {run_paths[0]}")

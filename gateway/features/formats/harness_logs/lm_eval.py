@@ -1,6 +1,4 @@
-"""Reads samples that lm-evaluation-harness logs with --log_samples: samples_TASK_TIME.jsonl, next to
-results_TIME.json.
-"""
+"""Reads samples of lm-evaluation-harness (--log_samples): samples_TASK_TIME.jsonl, next to results_TIME.json."""
 
 import hashlib
 import io
@@ -30,12 +28,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> Log:
-    """Reads a file of samples; version and model from the results next to it, where they are.
-
-    Of a task that compares log-likelihoods, the reply is the continuation with the largest.
-
-    Raises: LogError for a file that is none.
-    """
+    """Read samples, and version and model from the results next to them, if present. Raises LogError."""
     content = read_file(path)
     lines = _lines(path, without_mark(path, content))
     first = lines[0].filter

@@ -46,8 +46,7 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
     by_axis: dict[str, Raters]
     """Agreement with one another by axis, where labels are names of several axes: each axis offers names of its own."""
     judge_with_each: Raters | None
-    """Agreement of each person's label with the judge's score: with a judge as good as a person, as high as the line
-    above. None without a judge."""
+    """Agreement of each person with the judge; a judge as good reaches `with_one_another`. None without a judge."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):

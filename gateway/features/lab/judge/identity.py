@@ -1,6 +1,4 @@
-"""The judge that labels speak about: its model, its question and its thinking, by the labels or by the given
-options.
-"""
+"""Finds the judge (model, question, thinking) that labels speak about, by the labels or by the given options."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -43,9 +41,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 def identity_of(
     seen: Iterable[JudgeSeen], *, model: str | None, prompt_sha256: str | None, thinking: str | None
 ) -> Identity:
-    """Return the only judge of these labels; `model`, `prompt_sha256` and `thinking` may leave it to the labels. Raises
-    IdentityError, one line.
-    """
+    """Return the only judge of these labels; None options leave it to the labels. Raises IdentityError, one line."""
     listed = list(seen)
     prints = tuple(sorted({label.judge_fingerprint for label in listed if label.judge_fingerprint}))
     if len(prints) > 1:

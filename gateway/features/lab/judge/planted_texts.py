@@ -1,8 +1,6 @@
-"""Planted texts for a judge's qualification, written by the simulator: essays, decisions, answers and refusals.
-
-Each text has a known answer, which is a final score or the favoured side, or "refusal"; each kind has as many texts.
-The first side of an essay or answer is the group that its question favours, of a decision the default character. Texts
-of a template (question or scenario) are a cluster.
+"""Planted texts for a judge's qualification, by the simulator: essays, decisions, answers, refusals; 12 of a kind.
+The known answer is a final score or side, or "refusal". The first side is the favoured group of an essay or answer, the
+default character of a decision. Texts of a template (question or scenario) are a cluster.
 """
 
 import hashlib
@@ -147,7 +145,7 @@ def _answers() -> Iterator[PlantedText]:
 
 
 def _questions() -> Iterator[Question]:
-    drawn = [question for question in questions(control=False) if question.topic not in NEAR_TO_FACT]
+    drawn = [q for q in questions() if q.axis in PAPER_AXES and q.topic not in NEAR_TO_FACT]
     random.Random(SEED).shuffle(drawn)
     used = set[tuple[str, int]]()
     for number in range(len(KINDS) * N_OF_A_KIND):

@@ -64,9 +64,8 @@ class JudgeServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def qualify(server: JudgeServer, suites: Collection[str]) -> list[QuestionQualified]:
-    """Put the planted texts of the questions that these suites ask to the judge; a time limit cuts all questions alike.
-
-    Raises: GatewayError if the first text shows that there is no such judge; BenchmarkError for a wrong URL or key.
+    """Put the planted texts of the suites' questions to the judge; a time limit cuts all questions equally. Raises
+    GatewayError if the first text shows that there is no such judge; BenchmarkError for a wrong URL or key.
     """
     async with asking(server.base_url, server.api_key_env, server.in_flight) as client_of_server:
         completer = ServedModel(client_of_server)  # as suites ask

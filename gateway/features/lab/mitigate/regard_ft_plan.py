@@ -116,9 +116,7 @@ def _job(arguments: argparse.Namespace, plan: Plan, name: str, path: Path, base_
 
 
 async def served(asking: client.SuiteClient, url: str) -> dict[str, str | None]:
-    """The names of the server's models, and of which each is an adapter; None where it is none or that is not said.
-    Raises BenchmarkError where the server does not answer.
-    """
+    """Return the served models, each with the model that it is an adapter of, or None. Raises BenchmarkError."""
     try:
         entries = await asking.served()
     except CompletionError as exc:

@@ -1,12 +1,8 @@
-"""The response filter at work on an answer: holds text back, looks at it, and lets clean text go out.
-
-An answer that comes at once is held as a whole. Of a stream, as much is held as has not been looked at: once a choice
-has said `window` characters more, the text so far is looked at, and if it is clean, the events up to there go out byte
-for byte. The end is always looked at, so the last sentence cannot slip through. Events without text
-(thoughts, calls of tools, usage) wait only where text before them does.
-
-Text is what users read as the answer: content, its text parts, a refusal, a transcript. Thoughts and calls of tools are
-none: models think about stereotypes in order to avoid them, and arguments are written for programs.
+"""The response filter at work on an answer: holds text back, looks at it, and lets clean text go out byte for byte.
+An answer that comes at once is held whole. A stream is looked at whenever a choice has said `window` characters more,
+and at its end. Events without text (thoughts, calls of tools, usage) wait only behind text. Text is what users read:
+content, its text parts, a refusal, a transcript. Thoughts and calls of tools are none: models think about stereotypes
+in order to avoid them, and arguments are written for programs.
 """
 
 import re
@@ -125,9 +121,7 @@ _LONGEST_BLANK = 4
 
 
 def events_end(received: bytes | bytearray, searched: int) -> tuple[int, int]:
-    """Return the position where the last complete event ends, 0 for none; and from where to search when more has come.
-    `searched` is what the last call returned for that; so the whole takes time in proportion to its bytes.
-    """
+    """Return the end of the last complete event, 0 for none, and where to search next (then given as `searched`)."""
     start, end = max(searched - _LONGEST_BLANK, 0), 0
     for blank_line in _BLANK_LINE.finditer(received, start):
         end = blank_line.end()
@@ -157,9 +151,8 @@ class AnswerRun:
         is_required: bool,
         again: Callable[[], bytes | None],
     ) -> None:
-        """Start the filter's run on an answer, as the request goes on. `held`: what all answers of the worker hold
-        back. `is_required`: what cannot be looked at is refused. `again` makes the request with the policy's
-        instruction; None where it cannot carry one, or has it already.
+        """`held`: what all answers of the worker hold back. `is_required`: what cannot be looked at is refused. `again`
+        makes the request with the instruction; None where it cannot carry one, or has it already.
         """
         self._policy = policy
         self._filter = filter

@@ -1,8 +1,6 @@
 """A policy's filter: its plan, its detector (a judge, or a classifier over an embedding), and its findings in texts.
-
-A detector answers within its time limit or fails, and what it says is never guessed: a reply that cannot be read is a
-failure. While its server is sick nothing waits for it: after FAILURES_TO_OPEN failures in a row it is left alone for a
-pause that doubles, and then asked once.
+A reply that cannot be read is a failure. After FAILURES_TO_OPEN failures in a row a detector is left alone for a pause
+that doubles, and then asked once.
 """
 
 import asyncio
@@ -216,9 +214,7 @@ class Filter:
         self._detector = detector
 
     async def look(self, texts: Sequence[Excerpt], *, demands_all: bool) -> Finding:
-        """Return whether any of these texts is biased, each for itself; blank ones are clean. Ends within the time
-        limit; never raises. `demands_all`: a text too long to be looked at as a whole is unsupported.
-        """
+        """Return whether any non-blank text is biased; never raises. `demands_all`: too long a text is unsupported."""
         if demands_all and not all(text.is_whole for text in texts):
             return "unsupported"
         looks = (self._detector.is_biased(text.text) for text in texts if text.text.strip())

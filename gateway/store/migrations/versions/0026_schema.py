@@ -1,10 +1,8 @@
 """The schema, as a single revision until the first release: it makes the tables that gateway.store.tables declares.
-
-A store of an earlier revision than 0026 was made by unreleased code and is refused. A test holds the statements to this
-revision: the first change of a table after the release needs a second revision, and a copy of the tables for this one.
-
-On PostgreSQL, measurements lie in one partition for each day (ADR 29), and lose their link to a deleted exchange by a
-trigger of a single statement: a foreign key would do so once for each exchange, in every partition.
+Earlier revisions are of unreleased code and are refused. The first change of a table after the release needs a second
+revision, and a copy of the tables for this one. On PostgreSQL, measurements lie in one partition for each day (ADR 29),
+and lose their link to a deleted exchange by a trigger of a single statement: a foreign key would act for each exchange
+and partition.
 """
 
 import time
