@@ -31,6 +31,19 @@ class Command(NamedTuple):
     """One line for `biasgate --help`."""
 
 
+class AlarmFinding(NamedTuple):
+    """A finding about an alarm that stands, in numbers, for evaluation events."""
+
+    stream: str
+    alarm_since: float
+    """Unix seconds."""
+    name: str
+    value: float | None
+    explanation: str
+    """A sentence without text of any exchange."""
+    is_final: bool
+
+
 class Panel(NamedTuple):
     """A section of the console's settings page."""
 
@@ -127,6 +140,10 @@ class Feature:
 
     async def alarm_sentences(self, database: "Database", stream: str) -> Sequence[str]:
         """Return sentences of this feature for the page of an alarm that stands. Raises StoreError."""
+        return ()
+
+    async def alarm_findings(self, database: "Database") -> "Sequence[AlarmFinding]":
+        """Return the findings about alarms that stand, first and final ones. Raises StoreError."""
         return ()
 
     async def settings_panels(self, database: "Database", config: "Config") -> Sequence[Panel]:

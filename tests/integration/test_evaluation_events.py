@@ -12,6 +12,7 @@ import pytest
 
 from auditors.types import UNREAD_LANGUAGE, Measurement
 from gateway.config.loading import validate
+from gateway.features.causes import store as causes
 from gateway.features.evaluations import auditing as evaluation_events
 from gateway.features.evaluations import store as evaluations
 from gateway.features.evaluations.auditing import EvaluationEvents
@@ -21,6 +22,7 @@ from tests.support.integration.collector import Collector, ReceivedEvent, collec
 from tests.support.integration.serving import serving, write_config
 from tests.support.long import but_long
 from tests.support.simulated import running_simulator
+from tests.support.store import made
 from tests.support.store.made import exchange, measurement, record
 from tests.support.waiting import eventually
 
@@ -231,3 +233,38 @@ async def test_what_waits_is_bounded_in_number_and_age(database: Database, monke
 
     assert len(collector.events) == 6
     assert await fates(database) == {"dropped": 15, "exported": 6}
+
+
+@pytest.mark.stores("sqlite", "postgresql")
+async def test_the_cause_of_an_alarm_is_an_event(database: Database) -> None:
+    """Sent once when the cause is first told and once when it is final, by the first of two auditors, without text."""
+    for number in range(90):
+        await made.audited(database, measurement(0.0 if number < 60 else 2.0))
+    [(stream, since)] = (await causes.alarmed(database)).items()
+    work = causes.Work(alarm_since=since, metric="favoritism", status="told", shift=1.5)
+    work.parts = [("model", 1.25, 1.0, 1.5), ("traffic", 0.25, 0.0, 0.5)]
+    await causes.write(database, stream, work)
+    async with collecting() as collector, sending(database, collector) as send:
+        await send()
+        async with sending(database, collector) as other:
+            await other()
+        work.is_over = True
+        await causes.write(database, stream, work)
+        async with sending(database, collector) as restarted:
+            await restarted()
+        first, final = [event.attributes for event in collector.events if "biasgate.stream" in event.attributes]
+
+    assert first.pop("log.record.uid") != final.pop("log.record.uid")
+    assert first == final
+    assert first == {
+        "gen_ai.evaluation.name": "drift_cause",
+        "gen_ai.evaluation.score.value": 1.5,
+        "gen_ai.evaluation.explanation": (
+            "Of the rise of 1.50, the model makes 1.25 (1.00 to 1.50), traffic 0.25 (0.00 to 0.50)."
+        ),
+        "biasgate.auditor": "judge",
+        "biasgate.axis": "gender",
+        "biasgate.group": "women",
+        "biasgate.model": "m",
+        "biasgate.stream": stream,
+    }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gateway.feature import Feature
+from gateway.feature import AlarmFinding, Feature
 
 if TYPE_CHECKING:
     from litestar import Controller
@@ -35,3 +35,16 @@ class Causes(Feature):
         from gateway.features.causes.shown import shown_cause
 
         return [shown_cause(await store.of_alarm(database, stream)).sentence]
+
+    async def alarm_findings(self, database: "Database") -> Sequence[AlarmFinding]:
+        from gateway.features.causes import store
+        from gateway.features.causes.shown import shown_cause
+
+        findings = []
+        for stream, since in (await store.alarmed(database)).items():
+            work = await store.of_alarm(database, stream)
+            if work is not None and work.status != "pending":
+                cause = shown_cause(work)
+                finding = AlarmFinding(stream, since, "drift_cause", cause.shift, cause.sentence, work.is_over)
+                findings.append(finding)
+        return findings

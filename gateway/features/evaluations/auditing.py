@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -9,11 +10,12 @@ from prometheus_client.core import Metric
 
 from gateway.auditor.part import AuditorContext, AuditorPart, Periodic, counter, gauge, put
 from gateway.config.schema import Config
+from gateway.feature import FEATURES
 from gateway.features.evaluations import store
 from gateway.features.evaluations import store as evaluations
-from gateway.features.evaluations.exporter import EvaluationExporter, Sent
+from gateway.features.evaluations.exporter import EvaluationExporter, Sent, event_id
 from gateway.features.evaluations.store import Audit, Evaluation
-from gateway.store import counters
+from gateway.store import counters, passes
 from gateway.store.database import Database
 
 logger = logging.getLogger(__name__)
@@ -28,6 +30,8 @@ MOST_WAITING = 20_000
 LONGEST_WAIT_SECONDS = 24 * 3600.0
 DROP_SECONDS = 60.0
 DROPPED_AT_ONCE = 500
+FINDINGS_SECONDS = 5.0
+"""Pause between two looks at what features find out about alarms."""
 
 
 class EvaluationEvents:
@@ -44,7 +48,9 @@ class EvaluationEvents:
             )
         self._pause = 0.0
         self._not_before = 0.0
-        self._dropped_at = 0.0
+        self._dropped_at = self._findings_at = 0.0
+        self._told: set[tuple[object, ...]] = set()
+        """Findings about alarms that this or another auditor has sent."""
 
     async def __call__(self) -> None:
         """Raises StoreError."""
@@ -65,6 +71,9 @@ class EvaluationEvents:
                 logger.warning("%d evaluation events waited too long for their collector and are lost", lost)
         while not self._stop.is_set() and await self._send_some(self._exporter):
             pass
+        if now - self._findings_at >= FINDINGS_SECONDS:
+            self._findings_at = now
+            await self._send_findings(self._exporter)
 
     def close(self) -> None:
         if self._exporter is not None:
@@ -80,6 +89,22 @@ class EvaluationEvents:
         if sent.fate == "refused" and len(audits) > 1:
             return await self._send_alone(exporter, audits, events)
         return await self._settled(exporter, audits, events, sent)
+
+    async def _send_findings(self, exporter: EvaluationExporter) -> None:
+        """Send each finding about an alarm once, from the auditor that comes first."""
+        findings = [finding for each in FEATURES.values() for finding in await each.alarm_findings(self._database)]
+        for finding in findings:
+            key = (finding.name, finding.stream, finding.alarm_since, finding.is_final)
+            if key in self._told or time.monotonic() < self._not_before:
+                continue
+            event = await store.of_finding(self._database, finding)
+            claim = "" if event is None else f"event {event_id(event)}"
+            if event is not None and await passes.take(self._database, claim, math.inf, time.time()):
+                sent = await asyncio.to_thread(exporter.send, [event])
+                if not await self._settled(exporter, [], [event], sent):
+                    await passes.forget(self._database, claim)
+                    continue
+            self._told.add(key)
 
     async def _send_alone(
         self, exporter: EvaluationExporter, audits: Sequence[Audit], events: Sequence[Evaluation]

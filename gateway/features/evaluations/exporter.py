@@ -61,7 +61,7 @@ def attributes(evaluation: Evaluation, *, with_reasons: bool) -> dict[str, Any]:
         "gen_ai.evaluation.name": evaluation.metric,
         "gen_ai.evaluation.score.value": evaluation.value,
         "gen_ai.evaluation.score.label": _label(evaluation),
-        "gen_ai.evaluation.explanation": explanation,
+        "gen_ai.evaluation.explanation": evaluation.explanation or explanation,
         "error.type": evaluation.status if evaluation.status in _ERRORS else None,
         "biasgate.auditor": evaluation.audit.auditor,
         "biasgate.auditor.version": evaluation.auditor_version,
@@ -71,7 +71,8 @@ def attributes(evaluation: Evaluation, *, with_reasons: bool) -> dict[str, Any]:
         "biasgate.model": evaluation.model,
         "biasgate.judge.model": None if evaluation.judge is None else evaluation.judge.model,
         "biasgate.inclusion_probability": evaluation.inclusion_probability,
-        "biasgate.exchange_id": evaluation.audit.exchange_id,
+        "biasgate.stream": evaluation.stream,
+        "biasgate.exchange_id": evaluation.audit.exchange_id if evaluation.stream is None else None,
         "biasgate.request_id": evaluation.request_id,
         "log.record.uid": event_id(evaluation),
     }

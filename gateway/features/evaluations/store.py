@@ -1,5 +1,6 @@
 """Audits whose evaluation events are still to be sent: taken for a while, then settled, or due again."""
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -7,8 +8,10 @@ import msgspec
 import sqlalchemy as sa
 
 from auditors.types import JudgeStamp
+from gateway.feature import AlarmFinding
 from gateway.store import counters
 from gateway.store.database import Database
+from gateway.store.streams import load
 from gateway.store.tables import exchange_audits, exchanges, measurements
 
 CLOCK_SECONDS = 3600.0
@@ -25,11 +28,11 @@ class Audit(NamedTuple):
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """One measurement, and the request that it is about."""
+    """One measurement, and the request that it is about; or a finding about an alarm, of no request."""
 
     audit: Audit
-    auditor_version: str
-    request_id: str
+    auditor_version: str | None
+    request_id: str | None
     traceparent: str | None
     """Trace parent of the exchange: see `auditors.types.Exchange`."""
     metric: str
@@ -41,8 +44,12 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     reason: str | None
     judge: JudgeStamp | None
-    inclusion_probability: float
+    inclusion_probability: float | None
     created_at: float
+    stream: str | None = None
+    """Series whose alarm the event is about; the id of its audit is then no exchange's."""
+    explanation: str | None = None
+    """Sentence about the alarm."""
 
 
 async def take(database: Database, *, now: float, limit: int, seconds: float) -> tuple[list[Audit], list[Evaluation]]:
@@ -63,6 +70,33 @@ async def take(database: Database, *, now: float, limit: int, seconds: float) ->
         .order_by(measurements.c.id)
     )
     return audits, [_evaluation(row) for row in await database.fetch_rows(query)]
+
+
+async def of_finding(database: Database, finding: AlarmFinding) -> Evaluation | None:
+    """Return the event of a finding; None for a stream that is gone. The audit is the one that raised the alarm."""
+    streams = await load(database, [finding.stream])
+    if not streams:
+        return None
+    key, stage = streams[0].key, "final" if finding.is_final else "first"
+    return Evaluation(
+        audit=Audit(f"{finding.stream} {finding.alarm_since} {stage}", key.auditor),
+        auditor_version=None,
+        request_id=None,
+        traceparent=None,
+        metric=finding.name,
+        axis=key.axis,
+        group=key.group,
+        reference=None,
+        model=key.model,
+        value=finding.value,
+        status="ok" if finding.value is not None else "cannot be told",
+        reason=None,
+        judge=None,
+        inclusion_probability=None,
+        created_at=time.time(),
+        stream=finding.stream,
+        explanation=finding.explanation,
+    )
 
 
 async def settle(database: Database, audits: Sequence[Audit], outcomes: dict[str, int]) -> None:
