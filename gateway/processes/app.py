@@ -87,6 +87,7 @@ def create_app(
             stack.callback(counts.flush)
             await tap.start()
             stack.push_async_callback(tap.stop)
+            stack.callback(counts.flush)  # before the last copies, which may take longer than a hurried worker has
             for part in parts:
                 part.start()
                 stack.push_async_callback(part.stop)
