@@ -408,8 +408,6 @@ class AuditsConfig(Section, frozen=True):
     """Variable with an Ed25519 key (PEM) for bundles (docs/bundles.md#from-a-running-gateway)."""
     canary_webhook_env: AuditorVariable = None
     """Variable with a URL for verdicts of canaries (docs/canary.md#http)."""
-    runs_dir: str | None = None
-    """Directory that also receives finished runs."""
     judge_validation: str | None = None
     """File of `judge calibrate --out`, or `sha256:DIGEST`; without it numbers are marked
     (docs/suites.md#judges-embedders-evaluators)."""
