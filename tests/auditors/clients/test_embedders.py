@@ -154,6 +154,7 @@ class TestVerification:
         with (forged / "model" / "model.safetensors").open("r+b") as weights:
             weights.seek(-1, 2)
             weights.write(b"\x01")
+        monkeypatch.delitem(sys.modules, forged.name, raising=False)  # another test may have imported the real package
         monkeypatch.syspath_prepend(tmp_path)
 
         with pytest.raises(EmbedderError, match=re.escape(f"expected {MINILM_SHA256}: refused")) as caught:
